@@ -1,0 +1,14 @@
+import type { Reply } from '../src/protocol/reply.ts'
+import { readConfig } from './config.ts'
+
+/**
+ * Answers with the capabilities even where the configuration is spoilt: a driver that fails init is unknown to kubelet,
+ * and the pod's author would read "no volume plugin matched" instead of what is wrong.
+ */
+export async function init(env: NodeJS.ProcessEnv): Promise<Reply> {
+  const { config } = await readConfig(env)
+  return {
+    status: 'Success',
+    capabilities: { attach: false, fsGroup: false, requiresFSResize: false, ...config.capabilities },
+  }
+}

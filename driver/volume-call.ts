@@ -1,0 +1,45 @@
+import * as fs from 'node:fs'
+import { mount } from '../src/apply/mount.ts'
+import type { Session } from '../src/apply/session.ts'
+import { unmount } from '../src/apply/unmount.ts'
+import { kinds } from '../src/filesystem/index.ts'
+import { linuxHost } from '../src/host/linux/index.ts'
+import { CallLog } from '../src/log/call-log.ts'
+import { appendLine } from '../src/log/log-file.ts'
+import type { Call } from '../src/protocol/call.ts'
+import { Refusal } from '../src/protocol/refusal.ts'
+import { failureReply, type Reply } from '../src/protocol/reply.ts'
+import { readRequest } from '../src/protocol/request.ts'
+import { readConfig } from './config.ts'
+
+type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
+
+/** Runs `mount` or `unmount` and logs it: one line, and one for each warning. */
+export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<Reply> {
+  const { config, faults } = await readConfig(env)
+  const { verb, directory } = call
+  const log = new CallLog({ verb, directory }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
+  for (const fault of faults) log.warn(fault)
+  const session: Session = {
+    host: linuxHost,
+    config,
+    note: (facts) => log.note(facts),
+    warn: (message) => log.warn(message),
+  }
+  try {
+    if (call.verb === 'mount') await mountAs(session, call, faults)
+    else await unmount(session, directory)
+    log.end('Success')
+    return { status: 'Success' }
+  } catch (error) {
+    log.end('Failure', error)
+    return failureReply(error)
+  }
+}
+
+async function mountAs(session: Session, call: Extract<Call, { verb: 'mount' }>, faults: string[]): Promise<void> {
+  if (faults.length > 0) throw new Refusal(faults)
+  const request = readRequest(call.directory, call.options, session.config, kinds)
+  session.note({ pod: request.pod, source: request.source })
+  await mount(session, request)
+}

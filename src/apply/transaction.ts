@@ -1,0 +1,112 @@
+import type { VolumeKind } from '../filesystem/kind.ts'
+import type { Handle, Lock } from '../host/host.ts'
+import { change } from '../ownership/change.ts'
+import { verdict } from '../ownership/policy.ts'
+import type { Step } from '../plan/step.ts'
+import type { MountRequest } from '../protocol/request.ts'
+import { removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
+import { attachAt, detachAll, type MountPoint, replaceAt } from './mount-point.ts'
+import type { Session } from './session.ts'
+import { ownVolume } from './volume.ts'
+
+/** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
+export class Transaction {
+  readonly #session: Session
+  readonly #request: MountRequest
+  readonly #kind: VolumeKind
+  readonly #point: MountPoint
+  readonly #source: Handle | undefined
+  #tree: Handle | undefined
+  #locks: Lock[] = []
+
+  constructor(
+    session: Session,
+    request: MountRequest,
+    kind: VolumeKind,
+    point: MountPoint,
+    source: Handle | undefined,
+  ) {
+    this.#session = session
+    this.#request = request
+    this.#kind = kind
+    this.#point = point
+    this.#source = source
+  }
+
+  async run(steps: readonly Step[]): Promise<void> {
+    const done: Step[] = []
+    try {
+      for (const step of steps) {
+        await this.#apply(step)
+        done.push(step)
+      }
+    } catch (error) {
+      for (const step of done.reverse()) this.#undo(step)
+      throw error
+    } finally {
+      this.#closeTree()
+      for (const lock of this.#locks) lock.release()
+    }
+  }
+
+  async #apply(step: Step): Promise<void> {
+    const { host, config } = this.#session
+    switch (step.do) {
+      case 'record':
+        return writeMountRecord(host, config.stateDir, step.record)
+      case 'make-tree':
+        this.#tree = this.#kind.openTree(host, this.#request, this.#source)
+        return
+      case 'set-flags':
+        return host.mounts.setFlags(this.#held(), step)
+      case 'own-root':
+        return this.#ownRoot(step.group)
+      case 'own-volume': {
+        const { source, directory } = this.#request
+        this.#locks.push(await ownVolume(this.#session, this.#held(), { ...step, source, directory }))
+        return
+      }
+      case 'record-ready': {
+        const mountId = String(host.inodes.stat(this.#held()).mountId)
+        return writeMountRecord(host, config.stateDir, { ...step.record, phase: 'ready', mountId })
+      }
+      case 'attach':
+        return attachAt(host, this.#point, this.#held())
+      case 'replace':
+        return replaceAt(host, this.#point, this.#held())
+      default:
+        throw new Error(`step ${step.do} is not part of a mount`)
+    }
+  }
+
+  /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
+  #undo(step: Step): void {
+    if (!('undo' in step)) return
+    const { host, config } = this.#session
+    try {
+      if (step.undo === 'close-tree') this.#closeTree()
+      else if (step.undo === 'detach') detachAll(host, this.#point)
+      else if (step.undo.restore) writeMountRecord(host, config.stateDir, step.undo.restore)
+      else removeMountRecord(host, config.stateDir, this.#point.path)
+    } catch (error) {
+      this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
+    }
+  }
+
+  /** A volume that goes with its mount has only its root yet, and nothing to put back. */
+  #ownRoot(group: number): void {
+    const { inodes } = this.#session.host
+    const decided = verdict(inodes.stat(this.#held()), group)
+    if ('want' in decided) change(inodes, this.#held(), decided.want, null)
+  }
+
+  #held(): Handle {
+    if (this.#tree === undefined) throw new Error('the plan has no tree yet')
+    return this.#tree
+  }
+
+  #closeTree(): void {
+    if (this.#tree !== undefined) this.#session.host.inodes.close(this.#tree)
+    this.#tree = undefined
+  }
+}

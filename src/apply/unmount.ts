@@ -1,0 +1,63 @@
+import { openNodeDirectory } from '../filesystem/bind.ts'
+import type { Step } from '../plan/step.ts'
+import { planUnmount } from '../plan/unmount.ts'
+import { readMountRecord, removeMountRecord } from '../state/mount-record.ts'
+import { holdersOf } from './holders.ts'
+import { lockMount, releaseForGood } from './locks.ts'
+import { detachAll, type MountPoint, openMountPoint } from './mount-point.ts'
+import type { Session } from './session.ts'
+import { restoreVolume } from './volume.ts'
+
+/**
+ * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
+ * it comes first: a damaged journal or a missing source is told, and does not keep a pod from going.
+ */
+export async function unmount(session: Session, directory: string): Promise<void> {
+  const { host, config } = session
+  const point = openMountPoint(host, directory)
+  const path = point?.path ?? directory
+  try {
+    const lock = await lockMount(host, config.stateDir, path)
+    try {
+      const record = readMountRecord(host, config.stateDir, path)
+      const last = record === undefined || holdersOf(session, record.volume, path).length === 0
+      const steps = planUnmount(record, last)
+      session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
+      for (const step of steps) await apply(session, step, point, path)
+    } finally {
+      releaseForGood(host, config.stateDir, path, lock)
+    }
+  } finally {
+    if (point) host.inodes.close(point.parent)
+  }
+}
+
+async function apply(session: Session, step: Step, point: MountPoint | undefined, path: string): Promise<void> {
+  switch (step.do) {
+    case 'detach-all':
+      if (point) detachAll(session.host, point)
+      return
+    case 'restore-volume':
+      return restoreQuietly(session, step.volume, step.source)
+    case 'forget':
+      return removeMountRecord(session.host, session.config.stateDir, path)
+    default:
+      throw new Error(`step ${step.do} is not part of an unmount`)
+  }
+}
+
+async function restoreQuietly(session: Session, volume: string, source: string): Promise<void> {
+  const { host } = session
+  try {
+    const opened = openNodeDirectory(host, source)
+    const tree = host.mounts.cloneTree(opened.handle)
+    host.inodes.close(opened.handle)
+    try {
+      await restoreVolume(session, tree, volume)
+    } finally {
+      host.inodes.close(tree)
+    }
+  } catch (error) {
+    session.warn(`volume not restored: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,73 @@
+import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Stat } from '../host/host.ts'
+import type { NodeConfig } from '../protocol/defaults.ts'
+import { Refusal, show } from '../protocol/refusal.ts'
+import type { VolumeKind } from './kind.ts'
+import { optionFaults } from './options.ts'
+
+/** A directory of the node. What is mounted below it stays out. */
+export const bind: VolumeKind = {
+  name: 'bind',
+  persistent: true,
+
+  faults({ source, mountOptions }, config) {
+    return [...sourceFaults(source, config), ...optionFaults('bind', mountOptions, new Map(), config)]
+  },
+
+  openSource: (host, { source }) => openNodeDirectory(host, source),
+
+  openTree(host, request, source) {
+    if (source === undefined) throw new Error(`no source for ${request.directory}`)
+    return host.mounts.cloneTree(source)
+  },
+}
+
+function sourceFaults(source: string, config: NodeConfig): string[] {
+  if (source === '') return ['option "source" is missing: name the directory of the node to mount']
+  const parts = source.split('/').slice(1)
+  if (!source.startsWith('/') || parts.some((part) => part === '' || part === '.' || part === '..')) {
+    return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+  }
+  if (config.allowedSources.some((prefix) => isBelow(source, prefix))) return []
+  return [
+    `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
+      "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
+  ]
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
+}
+
+/**
+ * Opens a directory of the node by a path that holds no link, so that its text, which was compared with allowedSources,
+ * is its real location.
+ * @throws {Refusal} naming the source and what to do
+ */
+export function openNodeDirectory(host: Host, source: string): { handle: Handle; stat: Stat } {
+  const handle = openLinkFree(host, source)
+  const stat = host.inodes.stat(handle)
+  if ((stat.mode & FILE_TYPE) === DIRECTORY) return { handle, stat }
+  host.inodes.close(handle)
+  throw new Refusal(`source ${show(source)} is not a directory: name one`)
+}
+
+function openLinkFree(host: Host, source: string): Handle {
+  try {
+    return host.inodes.openLinkFree(source)
+  } catch (error) {
+    switch (errorCode(error)) {
+      case 'ENOENT':
+        throw new Refusal(
+          `source ${show(source)} does not exist on this node: create the directory, or correct the name`,
+        )
+      case 'ELOOP':
+        throw new Refusal(
+          `source ${show(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
+        )
+      case 'ENOTDIR':
+        throw new Refusal(`source ${show(source)} leads through something that is not a directory: correct the name`)
+      default:
+        throw error
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import type { DatabaseSync } from 'node:sqlite'
+
+declare const brand: unique symbol
+
+/** An inode or a detached mount held open. Only a Host makes and closes them; nothing is ever reopened by name. */
+export type Handle = number & { readonly [brand]: 'handle' }
+
+/** One path component as the bytes the kernel keeps: no slash, no NUL, any encoding. */
+export type Name = Uint8Array
+
+export const FILE_TYPE = 0o170000
+export const DIRECTORY = 0o040000
+export const REGULAR = 0o100000
+export const SYMLINK = 0o120000
+export const BLOCK_DEVICE = 0o060000
+export const CHARACTER_DEVICE = 0o020000
+
+/** statx(2) of one inode. `mode` has the type bits; times are nanoseconds; `born` is 0 where the file system has none. */
+export interface Stat {
+  device: number
+  inode: bigint
+  born: bigint
+  changed: bigint
+  mode: number
+  uid: number
+  gid: number
+  links: number
+  /** Never reused within a boot since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
+  mountId: bigint
+  mountRoot: boolean
+}
+
+export interface Entry {
+  name: Name
+  /** Where to go on after this entry (d_off), on this or another handle of the same directory. */
+  next: bigint
+}
+
+/** Everything that is done to inodes. All of it is relative to handles; none of it follows a link. */
+export interface Inodes {
+  /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
+  openLinkFree(path: string): Handle
+  /** A directory the caller trusts: links are followed. */
+  openTrusted(path: string): Handle
+  openDirectory(parent: Handle, name: Name): Handle
+  openEntry(parent: Handle, name: Name): Handle
+  close(handle: Handle): void
+  /** Where the handle's inode is now, for messages and for keys: never opened again. */
+  pathOf(handle: Handle): string
+  stat(handle: Handle): Stat
+  statEntry(parent: Handle, name: Name): Stat
+  /** A batch of entries without "." and ".."; empty at the end. */
+  readEntries(directory: Handle): Entry[]
+  seekEntries(directory: Handle, next: bigint): void
+  chown(handle: Handle, uid: number, gid: number): void
+  chmod(handle: Handle, mode: number): void
+  getAttribute(handle: Handle, name: string): Uint8Array | undefined
+  setAttribute(handle: Handle, name: string, value: Uint8Array): void
+  /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
+  fileSystemId(handle: Handle): string
+}
+
+/** Mount attributes as mount_setattr(2) takes them: MOUNT_ATTR_ bits to set and to clear. */
+export interface MountFlags {
+  set: number
+  clear: number
+}
+
+/** Mounts are made detached, finished, and attached last. */
+export interface Mounts {
+  /** A detached mount of the directory alone, without what is mounted below it. */
+  cloneTree(source: Handle): Handle
+  /** A detached mount of a new file system, `options` as fsconfig(2) strings `key=value` or flags. */
+  createTree(fsType: string, options: readonly string[]): Handle
+  /** Also makes the mount private: what a pod mounts inside must not spread to the source. */
+  setFlags(tree: Handle, flags: MountFlags): void
+  attach(tree: Handle, target: Handle): void
+  /** Under the mount whose root `target` is (MOVE_MOUNT_BENEATH, Linux 6.5). False: this kernel cannot. */
+  attachBeneath(tree: Handle, target: Handle): boolean
+  /** Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there. */
+  detach(parent: Handle, name: Name): void
+  /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */
+  table(): string
+}
+
+/** modekeep's own files, below directories only root can write. Paths are absolute. */
+export interface TrustedFiles {
+  read(path: string): string | undefined
+  /** Atomic and durable: temporary file, fsync, rename, fsync of the directory. Mode 0600. */
+  replace(path: string, text: string): void
+  remove(path: string): void
+  makeDirectory(path: string): void
+  /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
+  removeEmpty(path: string, top: string): void
+  list(path: string): string[]
+}
+
+export interface Lock {
+  /** @param discard also removes the lock's file: nobody will need it again soon */
+  release(discard?: boolean): void
+}
+
+export interface Host {
+  inodes: Inodes
+  mounts: Mounts
+  files: TrustedFiles
+  /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
+  tryLock(path: string): Lock | undefined
+  openDatabase(path: string): DatabaseSync
+  /** Changes with every boot; records of mounts from another boot are void. */
+  bootId(): string
+}
+
+/** A failed system call: `syscall` and `code` (ENOENT, …) for decisions, the message for people. */
+export class SystemError extends Error {
+  readonly code: string
+  readonly syscall: string
+
+  constructor(syscall: string, code: string, target: string, detail = '') {
+    super(`${syscall} ${target}: ${code}${detail && ` (${detail})`}`)
+    this.name = 'SystemError'
+    this.code = code
+    this.syscall = syscall
+  }
+}
+
+/** The errno name of a failed call, of modekeep's own or of node:fs; undefined for any other error. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}

@@ -1,0 +1,20 @@
+import * as fs from 'node:fs'
+import type { Host } from '../host.ts'
+import { trustedFiles } from '../trusted-files.ts'
+import { linuxInodes } from './inodes.ts'
+import { tryLockFile } from './locks.ts'
+import { linuxMounts } from './mounts.ts'
+
+/** The node this process runs on. */
+export const linuxHost: Host = {
+  inodes: linuxInodes,
+  mounts: linuxMounts,
+  files: trustedFiles(fs),
+  tryLock: tryLockFile,
+  openDatabase(path) {
+    // Loaded by the calls that walk, not by those that find a volume ready.
+    const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
+    return new DatabaseSync(path, { timeout: 5000 })
+  },
+  bootId: () => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+}

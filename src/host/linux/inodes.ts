@@ -1,0 +1,134 @@
+import { chmodSync, readlinkSync } from 'node:fs'
+import { errorCode, type Handle, type Inodes, type Name } from '../host.ts'
+import {
+  AT_EMPTY_PATH,
+  AT_FDCWD,
+  AT_NO_AUTOMOUNT,
+  AT_SYMLINK_NOFOLLOW,
+  O_CLOEXEC,
+  O_DIRECTORY,
+  O_NOATIME,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  O_PATH,
+  O_RDONLY,
+  RESOLVE_NO_MAGICLINKS,
+  RESOLVE_NO_SYMLINKS,
+  SYS_FCHMODAT2,
+  SYS_OPENAT2,
+} from './constants.ts'
+import { readEntries } from './entries.ts'
+import { fileSystemId } from './file-system-id.ts'
+import { address, libc, put, run, view } from './libc.ts'
+import { callStatx, readStat } from './statx.ts'
+
+const EMPTY = new Uint8Array()
+const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
+
+export const linuxInodes: Inodes = {
+  openLinkFree(path) {
+    return run('openat2', path, () => {
+      const how = view('struct')
+      how.fill(0, 0, 24)
+      how.writeBigUInt64LE(BigInt(HOLD), 0)
+      how.writeBigUInt64LE(BigInt(RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS), 16)
+      return libc.syscall(SYS_OPENAT2, BigInt(AT_FDCWD), put('name', path), address('struct'), 24n, 0n, 0n)
+    }) as Handle
+  },
+
+  openTrusted(path) {
+    return openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC)
+  },
+
+  // O_NOATIME: a walk must not move the access times of the directories it reads.
+  openDirectory(parent, name) {
+    try {
+      return openAt(parent, name, READ_DIRECTORY | O_NOATIME)
+    } catch (error) {
+      // In a user namespace only the owner of an inode may ask for O_NOATIME.
+      if (errorCode(error) !== 'EPERM') throw error
+      return openAt(parent, name, READ_DIRECTORY)
+    }
+  },
+
+  openEntry(parent, name) {
+    return openAt(parent, name, HOLD)
+  },
+
+  close(handle) {
+    libc.close(handle)
+  },
+
+  pathOf(handle) {
+    return readlinkSync(`/proc/self/fd/${handle}`)
+  },
+
+  stat(handle) {
+    run('statx', 'an open handle', () => callStatx(handle, put('name', EMPTY), AT_EMPTY_PATH | AT_NO_AUTOMOUNT))
+    return readStat()
+  },
+
+  statEntry(parent, name) {
+    run('statx', name, () => callStatx(parent, put('name', name), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
+    return readStat()
+  },
+
+  readEntries,
+
+  seekEntries(directory, next) {
+    run('lseek', 'a directory', () => libc.lseek(directory, next, 0))
+  },
+
+  chown(handle, uid, gid) {
+    run('fchownat', 'an open handle', () => libc.fchownat(handle, put('name', EMPTY), uid, gid, AT_EMPTY_PATH))
+  },
+
+  chmod(handle, mode) {
+    try {
+      run('fchmodat2', 'an open handle', () =>
+        libc.syscall(SYS_FCHMODAT2, BigInt(handle), put('name', EMPTY), BigInt(mode), BigInt(AT_EMPTY_PATH), 0n, 0n),
+      )
+    } catch (error) {
+      if (errorCode(error) !== 'ENOSYS') throw error
+      // Before Linux 6.6 the handle's own magic link is the way to the same inode; no name is looked up.
+      chmodSync(`/proc/self/fd/${handle}`, mode)
+    }
+  },
+
+  getAttribute(handle, name) {
+    try {
+      const size = run('getxattr', name, () =>
+        libc.getxattr(put('name', magicLink(handle)), put('second', name), address('value'), 65536n),
+      )
+      return Uint8Array.from(view('value').subarray(0, size))
+    } catch (error) {
+      if (errorCode(error) === 'ENODATA' || errorCode(error) === 'ENOTSUP') return undefined
+      throw error
+    }
+  },
+
+  setAttribute(handle, name, value) {
+    run('setxattr', name, () => {
+      view('value').set(value)
+      return libc.setxattr(
+        put('name', magicLink(handle)),
+        put('second', name),
+        address('value'),
+        BigInt(value.length),
+        0,
+      )
+    })
+  },
+
+  fileSystemId,
+}
+
+function openAt(parent: number, name: Name | string, flags: number): Handle {
+  return run('openat', name, () => libc.openat(parent, put('name', name), flags, 0)) as Handle
+}
+
+// The *xattr calls refuse O_PATH descriptors (EBADF); the magic link of one names the same inode, a symlink included.
+function magicLink(handle: Handle): string {
+  return `/proc/self/fd/${handle}`
+}

@@ -1,0 +1,85 @@
+import { dlopen, getRawPointer, toArrayBuffer } from 'node:ffi'
+import { getSystemErrorName } from 'node:util'
+import { SystemError } from '../host.ts'
+
+// The only module that calls C. Two facts of node:ffi (Node 26.10) rule it:
+// an address does not keep its buffer alive, hence the one arena held by this module for ever;
+// pointers declared as 'function' and passed as BigInt avoid a slow wrapper (150-200 ns a call).
+const { functions } = dlopen(null, {
+  openat: { arguments: ['i32', 'function', 'i32', 'u32'], return: 'i32' },
+  close: { arguments: ['i32'], return: 'i32' },
+  read: { arguments: ['i32', 'function', 'u64'], return: 'i64' },
+  lseek: { arguments: ['i32', 'i64', 'i32'], return: 'i64' },
+  statx: { arguments: ['i32', 'function', 'i32', 'u32', 'function'], return: 'i32' },
+  fchownat: { arguments: ['i32', 'function', 'u32', 'u32', 'i32'], return: 'i32' },
+  fstatfs: { arguments: ['i32', 'function'], return: 'i32' },
+  ioctl: { arguments: ['i32', 'u64', 'function'], return: 'i32' },
+  getxattr: { arguments: ['function', 'function', 'function', 'u64'], return: 'i64' },
+  setxattr: { arguments: ['function', 'function', 'function', 'u64', 'i32'], return: 'i32' },
+  flock: { arguments: ['i32', 'i32'], return: 'i32' },
+  umount2: { arguments: ['function', 'i32'], return: 'i32' },
+  syscall: { arguments: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], return: 'i64' },
+  __errno_location: { arguments: [], return: 'pointer' },
+})
+
+export const libc = functions
+
+const ARENA_SIZE = 1 << 18
+const arena = Buffer.alloc(ARENA_SIZE)
+const base = getRawPointer(arena)
+const errno = new Int32Array(toArrayBuffer(functions.__errno_location(), 4, false))
+
+/** Fixed places in the arena, far enough apart for the largest thing put there. */
+const PLACES = { name: 0, second: 8192, struct: 16384, value: 20480, entries: 1 << 17 } as const
+const SIZES = { name: 8192, second: 8192, struct: 4096, value: 65536 + 4096, entries: 1 << 17 } as const
+export type Place = keyof typeof PLACES
+
+/** The arena's bytes at a place: a view that stays valid, whose content the next call may change. */
+export function view(place: Place): Buffer {
+  return arena.subarray(PLACES[place], PLACES[place] + SIZES[place])
+}
+
+export function address(place: Place): bigint {
+  return base + BigInt(PLACES[place])
+}
+
+/** Puts NUL-terminated bytes at a place and returns their address. A NUL inside would silently cut a name: refused. */
+export function put(place: Place, bytes: Uint8Array | string): bigint {
+  const data = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
+  if (data.length >= SIZES[place] || data.includes(0)) throw new SystemError('name', 'EINVAL', describe(bytes))
+  arena.set(data, PLACES[place])
+  arena[PLACES[place] + data.length] = 0
+  return address(place)
+}
+
+// V8 itself makes system calls between ours and the reading of errno (about one false value in 10^7 failing calls).
+// A failed call has changed nothing, so it is repeated until two equal values follow each other.
+const MOST_REPEATS = 8
+
+/**
+ * Runs a call that returns a negative number on failure.
+ * @param prepare fills the arena and calls; run again after a failure, so it must put its arguments each time
+ * @throws {SystemError}
+ */
+export function run(
+  syscall: string,
+  target: string | Uint8Array,
+  prepare: () => number | bigint,
+  detail?: () => string,
+): number {
+  let previous = 0
+  for (let attempt = 0; attempt < MOST_REPEATS; attempt++) {
+    const result = Number(prepare())
+    const code = errno[0] ?? 0
+    if (result >= 0) return result
+    if (code !== 0 && code === previous) {
+      throw new SystemError(syscall, getSystemErrorName(-code), describe(target), detail?.())
+    }
+    previous = code
+  }
+  throw new SystemError(syscall, 'EIO', describe(target), 'errno did not settle')
+}
+
+function describe(target: string | Uint8Array): string {
+  return typeof target === 'string' ? target : JSON.stringify(Buffer.from(target).toString())
+}

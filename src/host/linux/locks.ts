@@ -1,0 +1,37 @@
+import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
+import { errorCode, type Lock } from '../host.ts'
+import { LOCK_EX, LOCK_NB } from './constants.ts'
+import { libc, run } from './libc.ts'
+
+/**
+ * flock(2) on a file of its own, never blocking: that would freeze the event loop and with it every deadline.
+ * Whoever held the lock before may have removed its file; others then lock a new one, so a lock on a file that is no
+ * longer at its path means nothing and is not given.
+ */
+export function tryLockFile(path: string): Lock | undefined {
+  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
+  if (tryLock(fd) && isStillAt(path, fd)) return { release: (discard) => release(path, fd, discard) }
+  closeSync(fd)
+  return undefined
+}
+
+function tryLock(fd: number): boolean {
+  try {
+    run('flock', 'a lock', () => libc.flock(fd, LOCK_EX | LOCK_NB))
+    return true
+  } catch (error) {
+    if (errorCode(error) === 'EAGAIN') return false
+    throw error
+  }
+}
+
+function isStillAt(path: string, fd: number): boolean {
+  const here = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const held = fstatSync(fd, { bigint: true })
+  return here?.ino === held.ino && here.dev === held.dev
+}
+
+function release(path: string, fd: number, discard = false): void {
+  if (discard) rmSync(path, { force: true })
+  closeSync(fd)
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs'
+import { errorCode, type Handle, type Mounts } from '../host.ts'
+import {
+  AT_EMPTY_PATH,
+  FSCONFIG_CMD_CREATE,
+  FSCONFIG_SET_FLAG,
+  FSCONFIG_SET_STRING,
+  FSMOUNT_CLOEXEC,
+  FSOPEN_CLOEXEC,
+  MNT_DETACH,
+  MOVE_MOUNT_BENEATH,
+  MOVE_MOUNT_F_EMPTY_PATH,
+  MOVE_MOUNT_T_EMPTY_PATH,
+  MS_PRIVATE,
+  OPEN_TREE_CLOEXEC,
+  OPEN_TREE_CLONE,
+  SYS_FSCONFIG,
+  SYS_FSMOUNT,
+  SYS_FSOPEN,
+  SYS_MOUNT_SETATTR,
+  SYS_MOVE_MOUNT,
+  SYS_OPEN_TREE,
+  UMOUNT_NOFOLLOW,
+} from './constants.ts'
+import { address, libc, put, run, view } from './libc.ts'
+
+export const linuxMounts: Mounts = {
+  cloneTree(source) {
+    const flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH
+    return run('open_tree', 'the source', () =>
+      libc.syscall(SYS_OPEN_TREE, BigInt(source), put('name', ''), BigInt(flags), 0n, 0n, 0n),
+    ) as Handle
+  },
+
+  createTree(fsType, options) {
+    const context = run('fsopen', fsType, () =>
+      libc.syscall(SYS_FSOPEN, put('name', fsType), BigInt(FSOPEN_CLOEXEC), 0n, 0n, 0n, 0n),
+    )
+    const why = () => kernelSays(context)
+    try {
+      for (const option of ['source=modekeep', ...options]) {
+        run('fsconfig', option, () => configure(context, option), why)
+      }
+      run('fsconfig', fsType, () => fsconfig(context, FSCONFIG_CMD_CREATE, 0n, 0n), why)
+      return run('fsmount', fsType, () =>
+        libc.syscall(SYS_FSMOUNT, BigInt(context), BigInt(FSMOUNT_CLOEXEC), 0n, 0n, 0n, 0n),
+      ) as Handle
+    } finally {
+      libc.close(context)
+    }
+  },
+
+  setFlags(tree, { set, clear }) {
+    run('mount_setattr', 'the new mount', () => {
+      // struct mount_attr: attr_set, attr_clr, propagation, userns_fd, each u64.
+      const attr = view('struct')
+      attr.writeBigUInt64LE(BigInt(set), 0)
+      attr.writeBigUInt64LE(BigInt(clear), 8)
+      attr.writeBigUInt64LE(BigInt(MS_PRIVATE), 16)
+      attr.writeBigUInt64LE(0n, 24)
+      return libc.syscall(
+        SYS_MOUNT_SETATTR,
+        BigInt(tree),
+        put('name', ''),
+        BigInt(AT_EMPTY_PATH),
+        address('struct'),
+        32n,
+        0n,
+      )
+    })
+  },
+
+  attach(tree, target) {
+    moveMount(tree, target, 0)
+  },
+
+  attachBeneath(tree, target) {
+    try {
+      moveMount(tree, target, MOVE_MOUNT_BENEATH)
+      return true
+    } catch (error) {
+      if (errorCode(error) === 'EINVAL') return false
+      throw error
+    }
+  },
+
+  detach(parent, name) {
+    const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
+    run('umount2', name, () => libc.umount2(put('name', path), MNT_DETACH | UMOUNT_NOFOLLOW))
+  },
+
+  table: () => readFileSync('/proc/self/mountinfo', 'utf8'),
+}
+
+function moveMount(tree: Handle, target: Handle, extra: number): void {
+  const flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | extra
+  run('move_mount', 'the mount directory', () =>
+    libc.syscall(SYS_MOVE_MOUNT, BigInt(tree), put('name', ''), BigInt(target), put('second', ''), BigInt(flags), 0n),
+  )
+}
+
+function configure(context: number, option: string): bigint {
+  const equals = option.indexOf('=')
+  if (equals < 0) return fsconfig(context, FSCONFIG_SET_FLAG, put('name', option), 0n)
+  return fsconfig(
+    context,
+    FSCONFIG_SET_STRING,
+    put('name', option.slice(0, equals)),
+    put('second', option.slice(equals + 1)),
+  )
+}
+
+function fsconfig(context: number, command: number, key: bigint, value: bigint): bigint {
+  return libc.syscall(SYS_FSCONFIG, BigInt(context), BigInt(command), key, value, 0n, 0n)
+}
+
+/** The kernel's own words for a refused option, read from the fsopen(2) context: "e tmpfs: Bad value for 'size'". */
+function kernelSays(context: number): string {
+  const size = Number(libc.read(context, address('value'), 4096n))
+  return size > 0
+    ? view('value')
+        .subarray(0, size)
+        .toString()
+        .replace(/^[ewi] /, '')
+        .trim()
+    : ''
+}

@@ -1,0 +1,80 @@
+import type * as NodeFs from 'node:fs'
+import { dirname } from 'node:path'
+import { errorCode, type TrustedFiles } from './host.ts'
+
+type Fs = Pick<
+  typeof NodeFs,
+  | 'closeSync'
+  | 'fsyncSync'
+  | 'mkdirSync'
+  | 'openSync'
+  | 'readdirSync'
+  | 'readFileSync'
+  | 'renameSync'
+  | 'rmdirSync'
+  | 'rmSync'
+  | 'writeFileSync'
+>
+
+/** Files below directories that only root can write; `fs` is node:fs or memfs. */
+export function trustedFiles(fs: Fs): TrustedFiles {
+  return {
+    read(path) {
+      return unlessMissing(() => fs.readFileSync(path, 'utf8'))
+    },
+
+    replace(path, text) {
+      const temporary = `${path}.new`
+      const fd = fs.openSync(temporary, 'w', 0o600)
+      try {
+        fs.writeFileSync(fd, text)
+        fs.fsyncSync(fd)
+      } finally {
+        fs.closeSync(fd)
+      }
+      fs.renameSync(temporary, path)
+      syncDirectory(fs, dirname(path))
+    },
+
+    remove(path) {
+      fs.rmSync(path, { force: true })
+    },
+
+    makeDirectory(path) {
+      fs.mkdirSync(path, { recursive: true, mode: 0o700 })
+    },
+
+    removeEmpty(path, top) {
+      for (let here = path; here.startsWith(`${top}/`); here = dirname(here)) {
+        try {
+          fs.rmdirSync(here)
+        } catch (error) {
+          if (errorCode(error) === 'ENOENT') continue
+          return
+        }
+      }
+    },
+
+    list(path) {
+      return unlessMissing(() => fs.readdirSync(path)) ?? []
+    },
+  }
+}
+
+function unlessMissing<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function syncDirectory(fs: Fs, path: string): void {
+  const fd = fs.openSync(path, 'r')
+  try {
+    fs.fsyncSync(fd)
+  } finally {
+    fs.closeSync(fd)
+  }
+}

@@ -1,0 +1,66 @@
+/** One row of /proc/PID/mountinfo. Paths are unescaped; bytes that are not UTF-8 read as U+FFFD. */
+export interface MountRow {
+  id: number
+  parent: number
+  device: string
+  /** The part of its file system that is mounted; ends in `//deleted` when that is gone. */
+  root: string
+  mountPoint: string
+  options: string[]
+  /** `shared:N`, `master:N`, … */
+  propagation: string[]
+  fsType: string
+  source: string
+  superOptions: string[]
+}
+
+/**
+ * Reads the text of mountinfo, proc_pid_mountinfo(5):
+ * (1) id (2) parent (3) major:minor (4) root (5) mount point (6) options (7) zero or more tags (8) "-" (9) type (10) source (11) super options
+ * @throws {Error} quoting the line that does not fit
+ */
+export function parseMountinfo(text: string): MountRow[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(parseRow)
+}
+
+function parseRow(line: string): MountRow {
+  const [id, parent, device, root, mountPoint, options, ...rest] = line.split(' ')
+  const dash = rest.indexOf('-')
+  // A source may be empty, which leaves two spaces; super options are missing nowhere.
+  const [fsType, source, superOptions] = rest.slice(dash + 1)
+  if (
+    !mountPoint ||
+    !options ||
+    dash < 0 ||
+    fsType === undefined ||
+    source === undefined ||
+    superOptions === undefined
+  ) {
+    throw new Error(`mountinfo line not understood: ${JSON.stringify(line)}`)
+  }
+  return {
+    id: Number(id),
+    parent: Number(parent),
+    device: device ?? '',
+    root: unescapeField(root ?? ''),
+    mountPoint: unescapeField(mountPoint),
+    options: options.split(','),
+    propagation: rest.slice(0, dash),
+    fsType,
+    source: unescapeField(source),
+    superOptions: superOptions.split(','),
+  }
+}
+
+// The kernel writes space, tab, newline and backslash as three octal digits (fs/proc_namespace.c).
+function unescapeField(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+}
+
+/** How many mounts lie on one directory. */
+export function layersAt(rows: readonly MountRow[], directory: string): MountRow[] {
+  return rows.filter((row) => row.mountPoint === directory)
+}

@@ -1,0 +1,24 @@
+import type { Stat } from '../host/host.ts'
+
+/**
+ * An inode with more links than were seen in the volume may be a file of somebody else's too. It may be changed at the
+ * last of its names, when all have been seen inside.
+ */
+export class HardLinks {
+  readonly #seen = new Map<bigint, { names: number; path: Uint8Array }>()
+
+  /** Whether this name completes the inode's links. */
+  completes(stat: Stat, path: Uint8Array): boolean {
+    const entry = this.#seen.get(stat.inode) ?? { names: 0, path }
+    entry.names++
+    this.#seen.set(stat.inode, entry)
+    if (entry.names < stat.links) return false
+    this.#seen.delete(stat.inode)
+    return true
+  }
+
+  /** One path for each inode that has links outside what was walked. */
+  outside(): Uint8Array[] {
+    return [...this.#seen.values()].map(({ path }) => path)
+  }
+}

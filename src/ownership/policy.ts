@@ -1,0 +1,51 @@
+import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FILE_TYPE, REGULAR, type Stat, SYMLINK } from '../host/host.ts'
+
+/** What a walk may change of an inode. Owner and times are never touched. */
+export interface Ownership {
+  gid: number
+  /** Permission bits with set-uid, set-gid and sticky; no type bits. */
+  mode: number
+}
+
+export const PERMISSIONS = 0o7777
+export const SET_IDS = 0o6000
+const SET_GID = 0o2000
+
+export type Verdict = { leave: 'symlink' | 'device' } | { want: Ownership }
+
+/**
+ * groupAccess keep: the group everywhere, set-gid on directories so that new files inherit it, and no permission bit.
+ * A link has no access of its own, and a device node's group opens hardware: both are left.
+ */
+export function verdict(stat: Stat, group: number): Verdict {
+  switch (stat.mode & FILE_TYPE) {
+    case SYMLINK:
+      return { leave: 'symlink' }
+    case BLOCK_DEVICE:
+    case CHARACTER_DEVICE:
+      return { leave: 'device' }
+    case DIRECTORY:
+      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | SET_GID } }
+    default:
+      return { want: { gid: group, mode: stat.mode & PERMISSIONS } }
+  }
+}
+
+export function ownershipOf(stat: Stat): Ownership {
+  return { gid: stat.gid, mode: stat.mode & PERMISSIONS }
+}
+
+export function same(a: Ownership, b: Ownership): boolean {
+  return a.gid === b.gid && a.mode === b.mode
+}
+
+/** Kubernetes' OnRootMismatch: the root shows what a finished walk leaves, since the root is changed last. */
+export function rootMatches(root: Stat, group: number): boolean {
+  const decided = verdict(root, group)
+  return 'want' in decided && same(decided.want, ownershipOf(root))
+}
+
+/** Only regular files lose set-uid, set-gid and capabilities to a chown (chown(2)). */
+export function isRegular(stat: Stat): boolean {
+  return (stat.mode & FILE_TYPE) === REGULAR
+}

@@ -1,0 +1,33 @@
+/** Why an inode was left as it is. */
+export type LeftReason =
+  | 'symlink'
+  | 'device'
+  | 'sub-mount'
+  | 'linked outside the volume'
+  | 'changed since by its user'
+  | 'gone or replaced during the walk'
+  | 'moved during the walk'
+  | 'immutable or append-only'
+  | 'read-only'
+  | 'over quota'
+
+/** What a walk did: counts of inodes, and for each reason the first few paths, enough to look at. */
+export interface WalkReport {
+  visited: number
+  changed: number
+  alreadyRight: number
+  left: Partial<Record<LeftReason, { count: number; examples: string[] }>>
+}
+
+const MOST_EXAMPLES = 3
+
+export function newReport(): WalkReport {
+  return { visited: 0, changed: 0, alreadyRight: 0, left: {} }
+}
+
+export function leave(report: WalkReport, reason: LeftReason, path: Uint8Array): void {
+  const entry = report.left[reason] ?? { count: 0, examples: [] }
+  report.left[reason] = entry
+  entry.count++
+  if (entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString())
+}

@@ -1,0 +1,72 @@
+import { mountFlags } from '../mount-table/flags.ts'
+import type { MountRequest } from '../protocol/request.ts'
+import { type MountRecord, newMountRecord, requestKey } from '../state/mount-record.ts'
+import type { Step } from './step.ts'
+import type { View } from './view.ts'
+
+export interface MountPlan {
+  decision: 'ready' | 'fresh' | 'replace' | 'refuse'
+  /** Why, in words, for the log and for a refusal. */
+  reason: string
+  steps: Step[]
+}
+
+/**
+ * Decides what a `mount` call does. Pure.
+ * @param persistent whether the volume's data outlives its mount: what does not is never replaced
+ */
+export function planMount(request: MountRequest, view: View, persistent: boolean): MountPlan {
+  const { record, mounted } = view
+  const ours = mounted !== undefined && mounted !== 'broken' && isOurs(record, view) ? record : undefined
+  if (ours) {
+    const change = whatChanged(ours, request, view)
+    if (change === undefined) return { decision: 'ready', reason: 'the mount is there and as asked for', steps: [] }
+    if (!persistent) {
+      return {
+        decision: 'refuse',
+        reason: `${change}, and replacing this ${request.fsType} would lose its files: delete the pod to apply the change`,
+        steps: [],
+      }
+    }
+    return { decision: 'replace', reason: change, steps: prepare(request, view).concat({ do: 'replace' }) }
+  }
+  if (mounted !== undefined) {
+    const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
+    return { decision: 'replace', reason, steps: prepare(request, view).concat({ do: 'replace' }) }
+  }
+  const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
+  return { decision: 'fresh', reason, steps: prepare(request, view).concat({ do: 'attach', undo: 'detach' }) }
+}
+
+/** The topmost mount is the one the record speaks of. */
+export function isOurs(record: MountRecord | undefined, view: View): record is MountRecord {
+  if (record === undefined || view.mounted === undefined || view.mounted === 'broken') return false
+  return record.phase === 'ready' && record.boot === view.boot && record.mountId === String(view.mounted.mountId)
+}
+
+function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {
+  if (record.request !== requestKey(request)) return 'the options changed'
+  if (view.source === undefined || view.mounted === undefined || view.mounted === 'broken') return undefined
+  const { device, inode } = view.mounted
+  return device === view.source.device && inode === view.source.inode
+    ? undefined
+    : 'the source is another directory now'
+}
+
+function prepare(request: MountRequest, view: View): Step[] {
+  const record = newMountRecord(request, view.boot, view.source?.volume ?? '')
+  return [
+    { do: 'record', record, undo: { restore: view.record } },
+    { do: 'make-tree', undo: 'close-tree' },
+    { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
+    ...ownership(request, record),
+    { do: 'record-ready', record },
+  ]
+}
+
+function ownership(request: MountRequest, record: MountRecord): Step[] {
+  if (record.walkGroup < 0) return []
+  const group = record.walkGroup
+  if (record.volume === '') return [{ do: 'own-root', group }]
+  return [{ do: 'own-volume', group, volume: record.volume, policy: request.changePolicy }]
+}

@@ -1,0 +1,67 @@
+import * as z from 'zod/mini'
+import { DEFAULT_CONFIG, LOG_LEVELS, type NodeConfig } from './defaults.ts'
+import { show } from './refusal.ts'
+
+const wants = (what: string) => ({
+  error: (issue: { input?: unknown }) => `is ${show(issue.input)}: ${what}`,
+})
+const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
+const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
+const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
+const flag = z.boolean(wants('write true or false'))
+
+const KEYS = {
+  stateDir: path,
+  logFile: path,
+  logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
+  allowedSources: z.array(path, wants('write a list of absolute paths')),
+  allowedFsTypes: names('write a list of file system types'),
+  allowedMountOptions: z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
+  helperTimeoutSeconds: z
+    .number(wants('write seconds as a number'))
+    .check(z.refine((s) => s > 0, wants('use more than 0'))),
+  capabilities: z.strictObject(
+    { selinuxRelabel: z.optional(flag), supportsMetrics: z.optional(flag) },
+    {
+      error: (issue) =>
+        issue.code === 'unrecognized_keys'
+          ? `has ${show(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
+          : `is ${show(issue.input)}: write an object`,
+    },
+  ),
+}
+
+/**
+ * Reads the configuration's text. A bad key falls back to its default and is named in `faults`: a mount refuses then,
+ * while init and unmount, which must work on a node with a spoilt configuration, go on.
+ */
+export function parseConfig(text: string, file: string): { config: NodeConfig; faults: string[] } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch (error) {
+    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} is not JSON: ${(error as Error).message}`] }
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} is not a JSON object`] }
+  }
+  const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
+  const faults: string[] = []
+  for (const [key, value] of Object.entries(parsed)) {
+    const schema = Object.hasOwn(KEYS, key) ? KEYS[key as keyof typeof KEYS] : undefined
+    if (!schema) {
+      faults.push(
+        `node configuration ${file}: key ${show(key)} is unknown: the keys are ${Object.keys(KEYS).join(', ')}`,
+      )
+      continue
+    }
+    const result = z.safeParse(schema as z.ZodMiniType, value)
+    if (result.success)
+      config[key] = key === 'capabilities' ? { ...DEFAULT_CONFIG.capabilities, ...(value as object) } : value
+    for (const issue of result.error?.issues ?? []) {
+      faults.push(`node configuration ${file}: key "${[key, ...issue.path].join('.')}" ${issue.message}`)
+    }
+  }
+  return { config: config as unknown as NodeConfig, faults }
+}

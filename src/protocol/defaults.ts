@@ -1,0 +1,27 @@
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
+
+/** The node's configuration, every key present. Paths are absolute. */
+export interface NodeConfig {
+  stateDir: string
+  logFile: string
+  logLevel: (typeof LOG_LEVELS)[number]
+  /** Prefixes below which a bind source may lie. */
+  allowedSources: readonly string[]
+  allowedFsTypes: readonly string[]
+  /** For each fsType named here, the mount options a pod may use instead of the kind's own list. */
+  allowedMountOptions: Readonly<Record<string, readonly string[]>>
+  helperTimeoutSeconds: number
+  capabilities: { selinuxRelabel: boolean; supportsMetrics: boolean }
+}
+
+/** Deny by default: a bind source is a hostPath in disguise. No relabel: it is a second walk that widens access. */
+export const DEFAULT_CONFIG: NodeConfig = {
+  stateDir: '/var/lib/modekeep',
+  logFile: '/var/log/modekeep/modekeep.log',
+  logLevel: 'info',
+  allowedSources: ['/var/lib/modekeep/volumes'],
+  allowedFsTypes: ['bind', 'tmpfs'],
+  allowedMountOptions: {},
+  helperTimeoutSeconds: 60,
+  capabilities: { selinuxRelabel: false, supportsMetrics: true },
+}

@@ -1,0 +1,30 @@
+/**
+ * The one error a person is meant to read: what is wrong, with which key and value, and the way out.
+ * Every fault of a call is in `faults`, so that a pod's author mends all of them at once.
+ */
+export class Refusal extends Error {
+  readonly faults: readonly string[]
+
+  constructor(faults: string | readonly string[], options?: ErrorOptions) {
+    const list = typeof faults === 'string' ? [faults] : faults
+    super(joined(list), options)
+    this.name = 'Refusal'
+    this.faults = list
+  }
+}
+
+// An event holds 1,024 bytes; the log has the rest.
+const MOST_FAULTS = 8
+
+function joined(faults: readonly string[]): string {
+  const more = faults.length - MOST_FAULTS
+  return more > 0 ? `${faults.slice(0, MOST_FAULTS).join('; ')}; and ${more} more` : faults.join('; ')
+}
+
+const LONGEST_SHOWN = 120
+
+/** A value as a message shows it: quoted, control characters escaped, cut to a length an event can hold. */
+export function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}… (${text.length} characters)` : text
+}

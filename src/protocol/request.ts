@@ -1,0 +1,99 @@
+import type { NodeConfig } from './defaults.ts'
+import { fsGroupOf } from './fs-group.ts'
+import { parseOptionsText } from './json-options.ts'
+import { Refusal, show } from './refusal.ts'
+import { checkOptions, type Options } from './schema.ts'
+
+/** What a pod asks for, checked and complete. Groups are numeric, paths absolute. No secret is ever in here. */
+export interface MountRequest {
+  directory: string
+  source: string
+  fsType: string
+  mountOptions: readonly string[]
+  readOnly: boolean
+  fsGroup: number | undefined
+  ownership: 'none' | 'walk'
+  groupAccess: 'keep'
+  changePolicy: 'OnRootMismatch' | 'Always'
+  restoreOnUnmount: boolean
+  pod: string
+}
+
+/** What a kind of volume says about a request before anyone looks at the node. */
+export interface KindRules {
+  readonly name: string
+  faults(request: Pick<MountRequest, 'source' | 'mountOptions' | 'readOnly'>, config: NodeConfig): string[]
+}
+
+/**
+ * Reads `mount`'s options argument.
+ * @param kinds the kinds of volume there are, by fsType
+ * @throws {Refusal} with every fault of the call
+ */
+export function readRequest(
+  directory: string,
+  text: string,
+  config: NodeConfig,
+  kinds: ReadonlyMap<string, KindRules>,
+): MountRequest {
+  const parsed = parseOptionsText(text)
+  const checked = checkOptions(parsed.entries)
+  const group = fsGroupOf(
+    new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+  )
+  const { options } = checked
+  const request = assemble(directory, options, group.group)
+  const faults = [...parsed.faults, ...checked.faults, ...group.faults, ...contradictions(options)]
+  // With a bad option the others are unknown too: the kind's verdict would be about values nobody gave.
+  if (checked.faults.length === 0) faults.push(...kindFaults(request, config, kinds))
+  if (faults.length > 0) throw new Refusal(faults)
+  return request
+}
+
+function assemble(directory: string, options: Options, fsGroup: number | undefined): MountRequest {
+  const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']].filter(Boolean).join('/')
+  return {
+    directory,
+    source: options.source ?? '',
+    fsType: options['kubernetes.io/fsType'] || 'bind',
+    mountOptions: (options.mountOptions ?? '').split(',').filter((option) => option !== ''),
+    readOnly: options['kubernetes.io/readwrite'] === 'ro' || /(^|,)ro(,|$)/.test(options.mountOptions ?? ''),
+    fsGroup,
+    ownership: options.ownership ?? 'none',
+    groupAccess: options.groupAccess ?? 'keep',
+    changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
+    restoreOnUnmount: options.restoreOnUnmount === 'true',
+    pod,
+  }
+}
+
+const WALK_ONLY = ['groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount'] as const
+
+function contradictions(options: Options): string[] {
+  const faults: string[] = []
+  if (options.ownership !== 'walk') {
+    for (const key of WALK_ONLY) {
+      if (options[key] === undefined || options[key] === 'false') continue
+      faults.push(
+        `option "${key}" is ${show(options[key])} but ownership is ${show(options.ownership ?? 'none')}: set ownership to "walk", or leave ${key} out`,
+      )
+    }
+  }
+  if (options['kubernetes.io/readwrite'] === 'ro' && /(^|,)rw(,|$)/.test(options.mountOptions ?? '')) {
+    faults.push('option "mountOptions" has rw but the volume is readOnly: leave one of them out')
+  }
+  return faults
+}
+
+function kindFaults(request: MountRequest, config: NodeConfig, kinds: ReadonlyMap<string, KindRules>): string[] {
+  const kind = kinds.get(request.fsType)
+  if (!kind) {
+    return [`fsType is ${show(request.fsType)}: this version mounts ${[...kinds.keys()].join(', ')} (empty means bind)`]
+  }
+  if (!config.allowedFsTypes.includes(request.fsType)) {
+    return [
+      `fsType ${show(request.fsType)} is not allowed on this node: its administrator can add it to allowedFsTypes in the node's modekeep configuration`,
+    ]
+  }
+  return kind.faults(request, config)
+}

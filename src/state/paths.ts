@@ -1,0 +1,29 @@
+// Long enough for a file name (255) after a one-byte mark, short enough to stay readable.
+const LONGEST_PIECE = 200
+
+/**
+ * Where the state directory keeps what. A mount directory can be longer than a file name, so its percent-encoded form is
+ * cut into nested directories; pieces after the first begin with "+", which keeps them apart from the files among them.
+ */
+export function mountStateDirectory(stateDir: string, directory: string): string {
+  const encoded = encodeURIComponent(directory)
+  const pieces: string[] = []
+  for (let start = 0; start < encoded.length; start += LONGEST_PIECE) {
+    pieces.push(`${start === 0 ? '' : '+'}${encoded.slice(start, start + LONGEST_PIECE)}`)
+  }
+  return `${mountsDirectory(stateDir)}/${pieces.join('/')}`
+}
+
+export function mountsDirectory(stateDir: string): string {
+  return `${stateDir}/mounts`
+}
+
+export function volumeStateDirectory(stateDir: string, volume: string): string {
+  return `${stateDir}/volumes/${volume}`
+}
+
+export const RECORD_FILE = 'record.json'
+export const LOCK_FILE = 'lock'
+export const JOURNAL_FILE = 'journal.db'
+/** Holds the id of the boot in which records were last swept. */
+export const BOOT_FILE = 'boot'

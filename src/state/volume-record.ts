@@ -1,0 +1,44 @@
+import * as z from 'zod/mini'
+import type { Handle, Host, Stat } from '../host/host.ts'
+import { RECORD_FILE, volumeStateDirectory } from './paths.ts'
+
+const FORMAT = 1
+
+const schema = z.object({
+  format: z.literal(FORMAT),
+  volume: z.string(),
+  source: z.string(),
+  group: z.number(),
+  groupAccess: z.enum(['keep']),
+  /** False from before the first change until the last: a walk that died is done again. */
+  complete: z.boolean(),
+})
+
+/** What a walk has made of a volume. */
+export type VolumeRecord = z.infer<typeof schema>
+
+/** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
+export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
+  return `${host.inodes.fileSystemId(root)}-${stat.inode.toString(16)}-${stat.born.toString(16)}`
+}
+
+export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {
+  const text = host.files.read(`${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`)
+  if (text === undefined) return undefined
+  try {
+    const result = z.safeParse(schema, JSON.parse(text))
+    return result.success ? result.data : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<VolumeRecord, 'format'>): void {
+  const place = volumeStateDirectory(stateDir, record.volume)
+  host.files.makeDirectory(place)
+  host.files.replace(`${place}/${RECORD_FILE}`, `${JSON.stringify({ format: FORMAT, ...record })}\n`)
+}
+
+export function removeVolumeRecord(host: Host, stateDir: string, volume: string): void {
+  host.files.remove(`${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`)
+}

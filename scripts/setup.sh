@@ -1,0 +1,26 @@
+#!/bin/sh
+# Brings a checkout to where its commands can run: the packages of the lock file, and dist/modekeep.
+# Everything after this runs on the Node of those packages, whatever Node the machine has.
+set -eu
+cd "$(dirname "$0")/.."
+
+node_is_there() {
+  [ -x node_modules/.bin/node ] && node_modules/.bin/node --version >/dev/null 2>&1
+}
+
+if ! [ node_modules/.package-lock.json -nt package-lock.json ] || ! [ -x node_modules/.bin/node ]; then
+  echo 'Installing packages …' >&2
+  npm ci --no-fund --no-audit --loglevel=error >&2
+  touch node_modules/.package-lock.json
+fi
+
+if ! node_is_there; then
+  echo 'The packaged Node does not start here. On Debian: apt-get install libatomic1 libstdc++6' >&2
+  node_modules/.bin/node --version >&2 || true
+  exit 1
+fi
+
+if [ "${1:-}" = --no-build ]; then exit 0; fi
+if [ ! -x dist/modekeep ] || [ -n "$(find src driver scripts/build scripts/build.ts package-lock.json -newer dist/modekeep -type f | head -n 1)" ]; then
+  node_modules/.bin/node --disable-warning=ExperimentalWarning scripts/build.ts >&2
+fi

@@ -1,0 +1,72 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { Host, Lock } from '../host.ts'
+import { trustedFiles } from '../trusted-files.ts'
+import { memoryInodes } from './inodes.ts'
+import { memoryMounts } from './mounts.ts'
+import type { MemoryWorld } from './world.ts'
+
+const EFFECTS = new Set(['mkdirSync', 'renameSync', 'rmSync', 'rmdirSync', 'writeFileSync'])
+
+/** A host over a world in memory. Every effect is in the world's action log and can be the one a process dies at. */
+export function memoryHost(world: MemoryWorld): Host {
+  const databases = new Map<string, DatabaseSync>()
+  const locked = new Set<string>()
+
+  // Everything but the effects passes straight through; modekeep's own files are on the root file system.
+  const fs = new Proxy(world.fs, {
+    get(target, key) {
+      const value = Reflect.get(target, key)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        if (EFFECTS.has(String(key))) world.act(`${String(key)} ${String(args[0])}`)
+        else world.alive()
+        return value.apply(target, args)
+      }
+    },
+  })
+
+  return {
+    inodes: memoryInodes(world),
+    mounts: memoryMounts(world),
+    files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
+
+    tryLock(path): Lock | undefined {
+      world.alive()
+      if (locked.has(path)) return undefined
+      world.fs.writeFileSync(path, '')
+      locked.add(path)
+      return {
+        release(discard) {
+          locked.delete(path)
+          world.alive()
+          if (discard) world.fs.rmSync(path, { force: true })
+        },
+      }
+    },
+
+    openDatabase(path) {
+      world.alive()
+      const known = world.fs.existsSync(path) ? databases.get(path) : undefined
+      const database = known ?? mortal(new DatabaseSync(':memory:'), world)
+      // Where a process died, SQLite's next user rolls back what was not committed.
+      if (database.isTransaction) database.exec('ROLLBACK')
+      world.fs.writeFileSync(path, '')
+      databases.set(path, database)
+      return database
+    },
+
+    bootId: () => world.boot,
+  }
+}
+
+/** A database that outlives its close() as a file would, and whose commits are effects. */
+function mortal(database: DatabaseSync, world: MemoryWorld): DatabaseSync {
+  const exec = database.exec.bind(database)
+  database.exec = (sql) => {
+    if (sql === 'COMMIT') world.act('commit journal')
+    else if (sql !== 'ROLLBACK') world.alive()
+    exec(sql)
+  }
+  database.close = () => {}
+  return database
+}

@@ -1,0 +1,151 @@
+import { DIRECTORY, FILE_TYPE, type Inodes, type Name, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
+import type { MemoryFileSystem, MemoryWorld, Place } from './world.ts'
+
+const READ_ONLY = 1
+const SET_IDS = 0o6000
+const CAPABILITY = 'security.capability'
+
+/** The kernel's rules that decisions depend on, over memfs: links, mounts, read-only, what a chown drops. */
+export function memoryInodes(world: MemoryWorld): Inodes {
+  const stat = (place: Place): Stat => statOf(place)
+  const writable = (place: Place, syscall: string) => {
+    if (place.mount.flags & READ_ONLY) throw new SystemError(syscall, 'EROFS', world.pathOf(place))
+  }
+
+  return {
+    openLinkFree(path) {
+      world.alive()
+      let here: Place = { mount: world.rootMount, path: '' }
+      for (const part of path.split('/').slice(1)) {
+        here = world.child(here, part)
+        if (isType(stat(here), SYMLINK)) throw new SystemError('openat2', 'ELOOP', path)
+      }
+      return world.open(here)
+    },
+
+    openTrusted(path) {
+      world.alive()
+      const here = followed(world, path)
+      if (!isType(stat(here), DIRECTORY)) throw new SystemError('openat', 'ENOTDIR', path)
+      return world.open(here)
+    },
+
+    openDirectory(parent, name) {
+      const place = world.child(world.at(parent), text(name))
+      const type = stat(place).mode & FILE_TYPE
+      if (type === SYMLINK) throw new SystemError('openat', 'ELOOP', text(name))
+      if (type !== DIRECTORY) throw new SystemError('openat', 'ENOTDIR', text(name))
+      return world.open(place)
+    },
+
+    openEntry(parent, name) {
+      const place = world.child(world.at(parent), text(name))
+      stat(place)
+      return world.open(place)
+    },
+
+    close(handle) {
+      world.handles.delete(handle)
+    },
+
+    pathOf: (handle) => world.pathOf(world.at(handle)),
+    stat: (handle) => stat(world.at(handle)),
+    statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
+
+    readEntries(directory) {
+      const place = world.at(directory)
+      const names = place.mount.fileSystem.fs.readdirSync(place.path || '/') as string[]
+      const rest = names.slice(place.position)
+      const entries = rest.map((name, index) => ({ name: Buffer.from(name), next: BigInt(place.position + index + 1) }))
+      place.position = names.length
+      return entries
+    },
+
+    seekEntries(directory, next) {
+      world.at(directory).position = Number(next)
+    },
+
+    chown(handle, uid, gid) {
+      const place = world.at(handle)
+      writable(place, 'fchownat')
+      const before = stat(place)
+      world.act(`chown ${world.pathOf(place)} ${gid}`)
+      const { fs } = place.mount.fileSystem
+      fs.lchownSync(place.path || '/', uid, gid)
+      if (!isType(before, REGULAR)) return
+      if (before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
+      attributesOf(place).delete(CAPABILITY)
+    },
+
+    chmod(handle, mode) {
+      const place = world.at(handle)
+      writable(place, 'fchmodat2')
+      world.act(`chmod ${world.pathOf(place)} ${mode.toString(8)}`)
+      place.mount.fileSystem.fs.chmodSync(place.path || '/', mode)
+    },
+
+    getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),
+
+    setAttribute(handle, name, value) {
+      const place = world.at(handle)
+      writable(place, 'setxattr')
+      world.act(`setxattr ${world.pathOf(place)} ${name}`)
+      attributesOf(place).set(name, value)
+    },
+
+    fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
+  }
+}
+
+/** memfs names are text: byte names belong to the kernel's tests. */
+function text(name: Name): string {
+  return Buffer.from(name).toString()
+}
+
+function isType(stat: Stat, type: number): boolean {
+  return (stat.mode & FILE_TYPE) === type
+}
+
+function followed(world: MemoryWorld, path: string, links = 0): Place {
+  if (links > 40) throw new SystemError('openat', 'ELOOP', path)
+  const parts = path.split('/').filter(Boolean)
+  let here: Place = { mount: world.rootMount, path: '' }
+  for (const [index, part] of parts.entries()) {
+    const next = world.child(here, part)
+    if (isType(statOf(next), SYMLINK)) {
+      const target = String(next.mount.fileSystem.fs.readlinkSync(next.path))
+      const base = target.startsWith('/') ? target : `${world.pathOf(here)}/${target}`
+      return followed(world, [base, ...parts.slice(index + 1)].join('/'), links + 1)
+    }
+    here = next
+  }
+  return here
+}
+
+function attributesOf(place: Place): Map<string, Uint8Array> {
+  const { attributes } = place.mount.fileSystem
+  const key = String(statOf(place).inode)
+  const found = attributes.get(key) ?? new Map<string, Uint8Array>()
+  attributes.set(key, found)
+  return found
+}
+
+function statOf({ mount, path }: Place): Stat {
+  const s = mount.fileSystem.fs.lstatSync(path || '/', { bigint: true })
+  return {
+    device: deviceOf(mount.fileSystem),
+    inode: s.ino,
+    born: s.birthtimeNs,
+    changed: s.ctimeNs,
+    mode: Number(s.mode),
+    uid: Number(s.uid),
+    gid: Number(s.gid),
+    links: Number(s.nlink),
+    mountId: mount.id,
+    mountRoot: path === mount.root,
+  }
+}
+
+function deviceOf({ id }: MemoryFileSystem): number {
+  return Number(id.slice('memory-'.length))
+}

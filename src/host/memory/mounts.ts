@@ -1,0 +1,67 @@
+import { type Handle, type Mounts, SystemError } from '../host.ts'
+import type { MemoryMount, MemoryWorld } from './world.ts'
+
+export function memoryMounts(world: MemoryWorld): Mounts {
+  const detached = (tree: Handle): MemoryMount => {
+    const { mount } = world.at(tree)
+    if (mount.at) throw new SystemError('move_mount', 'EINVAL', 'a mount that is attached')
+    return mount
+  }
+
+  return {
+    cloneTree(source) {
+      const { mount, path } = world.at(source)
+      world.act('clone-tree')
+      const clone = world.addMount(mount.fileSystem, path)
+      clone.flags = mount.flags
+      return world.open({ mount: clone, path })
+    },
+
+    createTree(fsType, options) {
+      world.act(`create-tree ${[fsType, ...options].join(' ')}`)
+      const fileSystem = world.addFileSystem()
+      fileSystem.fs.chmodSync('/', 0o1777)
+      return world.open({ mount: world.addMount(fileSystem, ''), path: '' })
+    },
+
+    setFlags(tree, { set, clear }) {
+      const mount = detached(tree)
+      world.act(`set-flags ${set.toString(16)} ${clear.toString(16)}`)
+      mount.flags = (mount.flags & ~clear) | set
+    },
+
+    attach(tree, target) {
+      const mount = detached(tree)
+      const { mount: on, path } = world.at(target)
+      world.act('attach')
+      mount.at = { mount: on, path }
+    },
+
+    attachBeneath(tree, target) {
+      const mount = detached(tree)
+      const { mount: top, path } = world.at(target)
+      if (path !== top.root || !top.at) throw new SystemError('move_mount', 'EINVAL', 'no mount root')
+      world.act('attach-beneath')
+      mount.at = top.at
+      top.at = { mount, path: mount.root }
+      return true
+    },
+
+    detach(parent, name) {
+      const { mount, path } = world.child(world.at(parent), Buffer.from(name).toString())
+      if (path !== mount.root || mount === world.rootMount) throw new SystemError('umount2', 'EINVAL', String(name))
+      world.act('detach')
+      mount.at = undefined
+    },
+
+    table() {
+      const attached = world.mounts.filter((mount) => mount.at && mount !== world.rootMount)
+      return attached
+        .map(
+          (m) =>
+            `${m.id} 1 0:${m.id} ${m.root || '/'} ${world.pathOf({ mount: m, path: m.root })} rw - memory none rw\n`,
+        )
+        .join('')
+    },
+  }
+}

@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname } from 'node:path'
+import { describe } from 'vitest'
+import { mount } from '../../src/apply/mount.ts'
+import type { Session } from '../../src/apply/session.ts'
+import { unmount } from '../../src/apply/unmount.ts'
+import { kinds } from '../../src/filesystem/index.ts'
+import type { Host } from '../../src/host/host.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { memoryHost } from '../../src/host/memory/index.ts'
+import { MemoryWorld } from '../../src/host/memory/world.ts'
+import { layersAt, type MountRow, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/protocol/defaults.ts'
+import { readRequest } from '../../src/protocol/request.ts'
+import { type Listed, listTree } from './tree.ts'
+
+/** A node to play kubelet on: the same cases run in memory and on the kernel's file systems. */
+export interface Stage {
+  host: Host
+  fs: typeof fs
+  /** Below it everything of the test lies. */
+  top: string
+  config: NodeConfig
+  /** What the last call noted for its log line. */
+  noted: Record<string, unknown>
+  warnings: string[]
+  /** A mount directory as kubelet makes it. */
+  podDirectory(pod: string): string
+  mount(pod: string, options: Record<string, string>): Promise<void>
+  unmount(pod: string): Promise<void>
+  layers(pod: string): MountRow[]
+  /** What the pod's directory shows. */
+  shown(pod: string): Record<string, Listed>
+  /** Mounts are gone, files and state stay, the boot has another id. */
+  reboot(): void
+  /** Undefined on the kernel. */
+  world: MemoryWorld | undefined
+  close(): void
+}
+
+export const isRoot = process.getuid?.() === 0
+
+function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | undefined): Stage {
+  over.mkdirSync(`${top}/volumes`, { recursive: true })
+  let boot = host.bootId()
+  const pods = new Set<string>()
+  const stage: Stage = {
+    host: { ...host, bootId: () => (world ? world.boot : boot) },
+    fs: over,
+    top,
+    config: { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allowedSources: [`${top}/volumes`] },
+    noted: {},
+    warnings: [],
+    podDirectory: (pod) => `${top}/pods/${pod}/volumes/modekeep~fs/v`,
+
+    async mount(pod, options) {
+      const directory = stage.podDirectory(pod)
+      pods.add(pod)
+      over.mkdirSync(directory, { recursive: true })
+      const request = readRequest(directory, JSON.stringify(options), stage.config, kinds)
+      await mount(session(stage), request)
+    },
+
+    unmount: (pod) => unmount(session(stage), stage.podDirectory(pod)),
+    shown: (pod) => (world ? shownIn(world, stage.podDirectory(pod)) : listTree(over, stage.podDirectory(pod))),
+    layers: (pod) => layersAt(parseMountinfo(host.mounts.table()), stage.podDirectory(pod)),
+
+    reboot() {
+      if (world) world.reboot()
+      boot = `${boot}-again`
+      for (const pod of pods) unmountAll(stage, pod)
+    },
+
+    world,
+    close() {
+      for (const pod of pods) unmountAll(stage, pod)
+    },
+  }
+  return stage
+}
+
+function session(stage: Stage): Session {
+  stage.noted = {}
+  return {
+    host: stage.host,
+    config: stage.config,
+    note: (facts) => Object.assign(stage.noted, facts),
+    warn: (message) => stage.warnings.push(message),
+  }
+}
+
+function shownIn(world: MemoryWorld, directory: string): Record<string, Listed> {
+  const { mount, path } = world.cross({ mount: world.rootMount, path: directory })
+  return listTree(mount.fileSystem.fs as unknown as typeof fs, path)
+}
+
+function unmountAll(stage: Stage, pod: string): void {
+  if (stage.world) return
+  for (const _ of stage.layers(pod)) execFileSync('umount', ['-l', stage.podDirectory(pod)])
+}
+
+export function memoryStage(): Stage {
+  const world = new MemoryWorld()
+  return stageOn(memoryHost(world), world.fs as unknown as typeof fs, '/node', world)
+}
+
+/** A stage on a real file system of its own. Root and a private mount namespace are needed. */
+export function kernelStage(fsType: 'tmpfs' | 'ext4'): Stage {
+  const base = fs.mkdtempSync(`${tmpdir()}/modekeep-stage-`)
+  const top = `${base}/node`
+  fs.mkdirSync(top)
+  if (fsType === 'tmpfs') execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'stage', top])
+  else {
+    execFileSync('truncate', ['-s', '64M', `${base}/image`])
+    execFileSync('mkfs.ext4', ['-q', '-F', `${base}/image`])
+    execFileSync('mount', ['-o', 'loop', `${base}/image`, top])
+  }
+  const stage = stageOn(linuxHost, fs, top, undefined)
+  const unmountPods = stage.close
+  stage.close = () => {
+    unmountPods()
+    execFileSync('umount', [top])
+    fs.rmSync(dirname(top), { recursive: true, force: true })
+  }
+  return stage
+}
+
+const STAGES: readonly [string, () => Stage][] = [
+  ['in memory', memoryStage],
+  ['on tmpfs', () => kernelStage('tmpfs')],
+  ['on ext4', () => kernelStage('ext4')],
+]
+
+/** Runs cases on every stage; those on the kernel need root, and say so. */
+export function onEveryStage(name: string, cases: (open: () => Stage) => void): void {
+  for (const [where, open] of STAGES) {
+    const skip = where !== 'in memory' && !isRoot
+    const title = skip ? `${name}, ${where} (skipped: mounts need root; run "sudo npm test")` : `${name}, ${where}`
+    describe.skipIf(skip)(title, () => cases(open))
+  }
+}

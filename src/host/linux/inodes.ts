@@ -31,7 +31,8 @@ export const linuxInodes: Inodes = {
     return run('openat2', path, () => {
       const how = view('struct')
       how.fill(0, 0, 24)
-      how.writeBigUInt64LE(BigInt(HOLD), 0)
+      // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused.
+      how.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC), 0)
       how.writeBigUInt64LE(BigInt(RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS), 16)
       return libc.syscall(SYS_OPENAT2, BigInt(AT_FDCWD), put('name', path), address('struct'), 24n, 0n, 0n)
     }) as Handle

@@ -10,7 +10,6 @@ const EFFECTS = new Set(['mkdirSync', 'renameSync', 'rmSync', 'rmdirSync', 'writ
 /** A host over a world in memory. Every effect is in the world's action log and can be the one a process dies at. */
 export function memoryHost(world: MemoryWorld): Host {
   const databases = new Map<string, DatabaseSync>()
-  const locked = new Set<string>()
 
   // Everything but the effects passes straight through; modekeep's own files are on the root file system.
   const fs = new Proxy(world.fs, {
@@ -20,6 +19,8 @@ export function memoryHost(world: MemoryWorld): Host {
       return (...args: unknown[]) => {
         if (EFFECTS.has(String(key))) world.act(`${String(key)} ${String(args[0])}`)
         else world.alive()
+        // memfs 4.80 miscounts a directory whose entry is renamed over, and never lets it be removed.
+        if (key === 'renameSync') target.rmSync(String(args[1]), { force: true })
         return value.apply(target, args)
       }
     },
@@ -32,12 +33,12 @@ export function memoryHost(world: MemoryWorld): Host {
 
     tryLock(path): Lock | undefined {
       world.alive()
-      if (locked.has(path)) return undefined
+      if (world.locked.has(path)) return undefined
       world.fs.writeFileSync(path, '')
-      locked.add(path)
+      world.locked.add(path)
       return {
         release(discard) {
-          locked.delete(path)
+          world.locked.delete(path)
           world.alive()
           if (discard) world.fs.rmSync(path, { force: true })
         },

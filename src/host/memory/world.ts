@@ -34,6 +34,7 @@ export class MemoryWorld {
   readonly mounts: MemoryMount[] = []
   readonly handles = new Map<Handle, Place & { position: number }>()
   readonly actions: string[] = []
+  readonly locked = new Set<string>()
   boot = 'boot-1'
   /** Dies in place of the action with this number (0 is the next one). */
   killAt = Number.POSITIVE_INFINITY
@@ -96,6 +97,7 @@ export class MemoryWorld {
     this.#dead = false
     this.killAt = Number.POSITIVE_INFINITY
     this.handles.clear()
+    this.locked.clear()
   }
 
   /** Mounts are gone, files stay. */

@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+
+onEveryStage('ownership by walk', (open) => {
+  let stage: Stage
+  let source: string
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+  })
+  afterEach(() => stage.close())
+
+  const asked = (group: number, more: Record<string, string> = {}) => ({
+    'kubernetes.io/fsGroup': String(group),
+    ownership: 'walk',
+    source,
+    ...more,
+  })
+  const now = () => listTree(stage.fs, source)
+  const left = () => (stage.noted.inodes as { left: Record<string, { count: number; examples: string[] }> }).left
+
+  it('gives the group, sets set-gid on directories, and adds no permission bit', async () => {
+    makeTree(stage.fs, source, ['dir a 0700', 'dir a/b 0755', 'file a/b/c 0640', 'file a/d 0000'])
+    await stage.mount('a', asked(2000))
+    expect(modes(now())).toEqual({ '.': '2755', a: '2700', 'a/b': '2755', 'a/b/c': '0640', 'a/d': '0000' })
+    expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
+  })
+
+  it('does not touch what is right already', async () => {
+    makeTree(stage.fs, source, ['file right 0640 2000', 'file wrong 0640 5'])
+    const before = now()
+    await stage.mount('a', asked(2000))
+    expect(now().right).toEqual(before.right)
+    expect(stage.noted.inodes).toMatchObject({ visited: 3, changed: 2, alreadyRight: 1 })
+  })
+
+  it('keeps set-uid and set-gid of files', async () => {
+    makeTree(stage.fs, source, ['file suid 4755', 'file sgid 2755', 'file both 6711', 'file lock 2644'])
+    const before = modes(now())
+    await stage.mount('a', asked(2000))
+    expect(modes(now())).toEqual({ ...before, '.': '2755' })
+  })
+
+  it('neither follows nor changes links, also those that lead out', async () => {
+    makeTree(stage.fs, source, [
+      'file inside 0644',
+      'link in inside',
+      'link out ../../outside',
+      'link dangling nowhere',
+    ])
+    makeTree(stage.fs, `${stage.top}/outside`, ['file secret 0600'])
+    const outside = listTree(stage.fs, `${stage.top}/outside`)
+    const before = now()
+    await stage.mount('a', asked(2000))
+    for (const name of ['in', 'out', 'dangling']) expect(now()[name]).toEqual(before[name])
+    expect(listTree(stage.fs, `${stage.top}/outside`)).toEqual(outside)
+    expect(left().symlink?.count).toBe(3)
+  })
+
+  it('changes a hard-linked file only when all its names are inside', async () => {
+    makeTree(stage.fs, source, ['file whole/a 0644', 'hard whole/b whole/a', 'file shared 0644'])
+    stage.fs.linkSync(`${source}/shared`, `${stage.top}/elsewhere`)
+    await stage.mount('a', asked(2000))
+    expect(groups(now())).toMatchObject({ 'whole/a': 2000, 'whole/b': 2000, shared: 0 })
+    expect(left()['linked outside the volume']).toEqual({ count: 1, examples: ['shared'] })
+  })
+
+  it('does not walk a volume whose root has the group, and walks it all with Always', async () => {
+    makeTree(stage.fs, source, ['file a 0644'])
+    await stage.mount('a', asked(2000))
+    await stage.unmount('a')
+    makeTree(stage.fs, source, ['file new 0644'])
+    stage.fs.chmodSync(source, 0o2755)
+    stage.fs.chownSync(`${source}/new`, 0, 0)
+    await stage.mount('a', asked(2000))
+    expect(stage.noted.ownership).toMatch(/not walked/)
+    expect(groups(now()).new).toBe(0)
+    await stage.unmount('a')
+    await stage.mount('a', asked(2000, { fsGroupChangePolicy: 'Always' }))
+    expect(groups(now()).new).toBe(2000)
+  })
+
+  it("leaves what the volume's users changed since: tight stays tight, theirs stays theirs", async () => {
+    makeTree(stage.fs, source, ['file tightened 0664', 'file regrouped 0644', 'dir plain 0755'])
+    await stage.mount('a', asked(2000))
+    stage.fs.chmodSync(`${source}/tightened`, 0o600)
+    stage.fs.chownSync(`${source}/regrouped`, 0, 77)
+    stage.fs.chmodSync(`${source}/plain`, 0o755)
+    await stage.unmount('a')
+    const before = now()
+    await stage.mount('a', asked(2000, { fsGroupChangePolicy: 'Always' }))
+    expect(now()).toEqual(before)
+    expect(left()['changed since by its user']?.count).toBe(2)
+  })
+
+  it('regroups a volume for another group once the first is gone, and restores the very first state', async () => {
+    makeTree(stage.fs, source, ['file a 0644 5', 'dir d 0750 6'])
+    const before = now()
+    await stage.mount('a', asked(2000))
+    await stage.unmount('a')
+    await stage.mount('b', asked(3000, { restoreOnUnmount: 'true' }))
+    expect(groups(now())).toEqual({ '.': 3000, a: 3000, d: 3000 })
+    await stage.unmount('b')
+    expect(groups(now())).toEqual(groups(before))
+    expect(modes(now())).toEqual(modes(before))
+  })
+
+  it('refuses a second group while the first is mounted, and names the holder', async () => {
+    makeTree(stage.fs, source, ['file a 0644'])
+    await stage.mount('a', asked(2000, { 'kubernetes.io/pod.name': 'web', 'kubernetes.io/pod.namespace': 'shop' }))
+    const before = now()
+    await expect(stage.mount('b', asked(3000))).rejects.toThrow(/belongs to group 2000 while pod shop\/web uses it/)
+    expect(now()).toEqual(before)
+    expect(stage.layers('b')).toEqual([])
+    await stage.mount('b', asked(2000))
+    expect(stage.layers('b')).toHaveLength(1)
+  })
+
+  it('restores what is as it was left, and leaves what somebody changed since', async () => {
+    makeTree(stage.fs, source, ['file kept 0640 5', 'file changed 0640 5', 'file gone 0640 5', 'file suid 4755 5'])
+    await stage.mount('a', asked(2000, { restoreOnUnmount: 'true' }))
+    stage.fs.chmodSync(`${source}/changed`, 0o600)
+    stage.fs.rmSync(`${source}/gone`)
+    await stage.unmount('a')
+    expect(groups(now())).toEqual({ '.': 0, kept: 5, changed: 2000, suid: 5 })
+    expect(modes(now())).toEqual({ '.': '0755', kept: '0640', changed: '0600', suid: '4755' })
+    expect(left()['changed since by its user']).toEqual({ count: 1, examples: ['changed'] })
+  })
+
+  it('walks deeper than the handles it may hold, and a directory wider than one read', async () => {
+    const deep = Array.from({ length: 80 }, (_, n) => `d${n}`).join('/')
+    makeTree(stage.fs, source, [
+      `file ${deep}/end 0644`,
+      ...Array.from({ length: 3000 }, (_, n) => `file wide/f${n} 0644`),
+    ])
+    await stage.mount('a', asked(2000))
+    expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
+    expect(stage.noted.inodes).toMatchObject({ visited: 80 + 1 + 3000 + 1 + 1, left: {} })
+  })
+})

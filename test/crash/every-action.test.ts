@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest'
+import { Killed } from '../../src/host/memory/world.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+
+/**
+ * A process that dies in place of its n-th effect, for every n, in memory: the order of effects is right.
+ * That the kernel's own effects survive a real SIGKILL is shown in sigkill.test.ts.
+ */
+const TREE = [...SIX_FILES, 'dir sub 0750 7', 'file sub/suid 4755', 'file sub/other 0600 9']
+
+function arrange(): { stage: Stage; source: string; asked: Record<string, string> } {
+  const stage = memoryStage()
+  const source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, TREE)
+  makeTree(stage.fs, `${stage.top}/volumes/other`, TREE)
+  return {
+    stage,
+    source,
+    asked: { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' },
+  }
+}
+
+/** Kills `call` at each of its actions in turn, then checks with `after`; returns at how many. */
+async function killEverywhere(
+  prepare: (stage: Stage, asked: Record<string, string>) => Promise<void>,
+  call: (stage: Stage, asked: Record<string, string>) => Promise<void>,
+  after: (stage: Stage, source: string, asked: Record<string, string>) => Promise<void>,
+): Promise<number> {
+  for (let n = 0; ; n++) {
+    const { stage, source, asked } = arrange()
+    await prepare(stage, asked)
+    if (stage.world) stage.world.killAt = n
+    const died = await call(stage, asked).then(
+      () => false,
+      (error) => {
+        if (!(error instanceof Killed)) throw error
+        return true
+      },
+    )
+    stage.world?.revive()
+    // What the dying process would have warned of, nobody heard.
+    stage.warnings.length = 0
+    await after(stage, source, asked)
+    if (!died) return n
+  }
+}
+
+const original = (() => {
+  const { stage, source } = arrange()
+  const listed = listTree(stage.fs, source)
+  return { modes: modes(listed), groups: groups(listed) }
+})()
+
+async function mountedWhole(stage: Stage, source: string, asked: Record<string, string>): Promise<void> {
+  const before = stage.layers('a').length
+  expect(before).toBeLessThanOrEqual(1)
+  if (before === 1) expect(groups(stage.shown('a'))).toMatchObject({ '.': 2000, test1: 2000, 'sub/suid': 2000 })
+  await stage.mount('a', asked)
+  expect(stage.layers('a')).toHaveLength(1)
+  expect(new Set(Object.values(groups(listTree(stage.fs, source))))).toEqual(new Set([2000]))
+  expect(modes(listTree(stage.fs, source))).toEqual({ ...original.modes, '.': '2755', sub: '2750' })
+  await restored(stage, source)
+}
+
+async function restored(stage: Stage, source: string): Promise<void> {
+  await stage.unmount('a')
+  expect(stage.layers('a')).toEqual([])
+  expect(groups(listTree(stage.fs, source))).toEqual(original.groups)
+  expect(modes(listTree(stage.fs, source))).toEqual(original.modes)
+  expect(stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)).toEqual([])
+  expect(stage.warnings).toEqual([])
+}
+
+describe('a call that dies at any of its effects', () => {
+  it('while mounting: nothing or the whole is shown, the next mount completes, restore gives the original', async () => {
+    const points = await killEverywhere(
+      async () => {},
+      (stage, asked) => stage.mount('a', asked),
+      mountedWhole,
+    )
+    expect(points).toBeGreaterThan(25)
+  })
+
+  it('while mounting: the next call may be the unmount, which leaves the original', async () => {
+    await killEverywhere(
+      async () => {},
+      (stage, asked) => stage.mount('a', asked),
+      async (stage, source, asked) => {
+        const recorded = stage.fs.existsSync(`${stage.config.stateDir}/mounts`)
+        await stage.unmount('a')
+        expect(stage.layers('a')).toEqual([])
+        if (!recorded) return
+        // Whatever was changed before the death was recorded, and a later life of the volume puts it back.
+        await stage.mount('a', asked)
+        await restored(stage, source)
+      },
+    )
+  })
+
+  it('while unmounting with restore: the next unmount finishes it', async () => {
+    const points = await killEverywhere(
+      (stage, asked) => stage.mount('a', asked),
+      (stage) => stage.unmount('a'),
+      (stage, source) => restored(stage, source),
+    )
+    expect(points).toBeGreaterThan(15)
+  })
+
+  it('while replacing: the old or the new is mounted at every moment, and the next call ends right', async () => {
+    const points = await killEverywhere(
+      (stage, asked) => stage.mount('a', { ...asked, source: `${stage.top}/volumes/other` }),
+      (stage, asked) => stage.mount('a', asked),
+      async (stage, source, asked) => {
+        expect(stage.layers('a').length).toBeGreaterThanOrEqual(1)
+        await stage.mount('a', asked)
+        expect(stage.layers('a')).toHaveLength(1)
+        expect(new Set(Object.values(groups(listTree(stage.fs, source))))).toEqual(new Set([2000]))
+      },
+    )
+    expect(points).toBeGreaterThan(20)
+  })
+})

@@ -31,11 +31,16 @@ export class Journal {
   constructor(host: Host, path: string, volume: string) {
     this.#where = path
     this.#database = this.#guard(() => host.openDatabase(path))
-    this.#guard(() => {
-      this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
-      this.#database.exec(SCHEMA)
-      this.#claim(volume)
-    })
+    try {
+      this.#guard(() => {
+        this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
+        this.#database.exec(SCHEMA)
+        this.#claim(volume)
+      })
+    } catch (error) {
+      this.#database.close()
+      throw error
+    }
   }
 
   #claim(volume: string): void {

@@ -1,0 +1,82 @@
+import * as fs from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+
+const FILES = 1500
+const ROUNDS = 60
+const title = `a call killed by SIGKILL${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  const specs = Array.from(
+    { length: FILES },
+    (_, n) => `file d${n % 20}/f${n} ${n % 9 ? '0640' : '4750'} ${n % 3 ? 0 : 77}`,
+  )
+
+  function arrange() {
+    const node = new BinaryNode()
+    const source = `${node.volumes}/data`
+    makeTree(fs, source, specs)
+    const options = JSON.stringify({
+      source,
+      ownership: 'walk',
+      'kubernetes.io/fsGroup': '2000',
+      restoreOnUnmount: 'true',
+    })
+    const listed = listTree(fs, source)
+    const original = { modes: modes(listed), groups: groups(listed) }
+    return { node, source, options, original, directory: node.podDirectory('a') }
+  }
+
+  /** Starts a call, kills it after `delay` milliseconds unless it has ended, and says whether it was killed. */
+  async function killAfter(node: BinaryNode, delay: number, args: string[]): Promise<boolean> {
+    const { child, ended } = node.start(args)
+    await Promise.race([sleep(delay), ended])
+    child.kill('SIGKILL')
+    const { code } = await ended
+    return code === null
+  }
+
+  it('during mount: nothing or the whole is shown, the next call completes it, unmount gives the original', async () => {
+    const { node, source, options, original, directory } = arrange()
+    let killed = 0
+    for (let round = 0; round < ROUNDS; round++) {
+      if (await killAfter(node, 12 + round * 2, ['mount', directory, options])) killed++
+      const shown = listTree(fs, directory)
+      const whole = Object.keys(shown).length > 1
+      expect(node.layers('a')).toHaveLength(whole ? 1 : 0)
+      if (whole) expect(new Set(Object.values(groups(shown)))).toEqual(new Set([2000]))
+
+      if (round % 3 > 0) expect(await node.call('mount', directory, options)).toEqual({ status: 'Success' })
+      if (round % 3 > 0) expect(new Set(Object.values(groups(listTree(fs, source))))).toEqual(new Set([2000]))
+      expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
+      expect(node.layers('a')).toEqual([])
+      expect(node.mountState()).toEqual([])
+      if (round % 3 === 0) await node.call('mount', directory, options)
+      if (round % 3 === 0) await node.call('unmount', directory)
+      const after = listTree(fs, source)
+      expect(groups(after)).toEqual(original.groups)
+      expect(modes(after)).toEqual(original.modes)
+    }
+    // The rounds must really have hit: with the machine this slow or fast, change the delays.
+    expect(killed).toBeGreaterThan(ROUNDS / 4)
+  })
+
+  it('during unmount: the next unmount finishes it and gives the original', async () => {
+    const { node, source, options, original, directory } = arrange()
+    let killed = 0
+    for (let round = 0; round < ROUNDS / 2; round++) {
+      await node.call('mount', directory, options)
+      if (await killAfter(node, 12 + round * 3, ['unmount', directory])) killed++
+      expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
+      expect(node.layers('a')).toEqual([])
+      expect(node.mountState()).toEqual([])
+      const after = listTree(fs, source)
+      expect(groups(after)).toEqual(original.groups)
+      expect(modes(after)).toEqual(original.modes)
+    }
+    expect(killed).toBeGreaterThan(ROUNDS / 8)
+  })
+})

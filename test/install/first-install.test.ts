@@ -1,0 +1,223 @@
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { describe, expect, it } from 'vitest'
+import {
+  checkout,
+  dotFiles,
+  install,
+  listing,
+  makeWorld,
+  missing,
+  permissions,
+  pluginDir,
+  put,
+  run,
+  sameBytes,
+  script,
+  shells,
+  skipFor,
+  standIn,
+} from './world.ts'
+
+describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
+  'a first install under $name',
+  ({ shell }) => {
+    it('puts the driver, its link, its directories and the example where they belong', async () => {
+      const world = makeWorld()
+      const binary = standIn(world, 'a')
+      const { exitCode, stdout, stderr } = await install(world, binary, { shell })
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+      expect(stdout).toMatch(/^installed {3}.*modekeep~fs\/fs$/m)
+      expect(sameBytes(world.driver, binary)).toBe(true)
+      expect(readlinkSync(world.link)).toBe(`${pluginDir}/modekeep~fs/fs`)
+      const modes = {
+        [world.driver]: 0o755,
+        [world.driverDir]: 0o755,
+        [join(world.root, 'var/lib/modekeep')]: 0o700,
+        [join(world.root, 'var/lib/modekeep/volumes')]: 0o755,
+        [join(world.root, 'var/log/modekeep')]: 0o750,
+        [join(world.root, 'etc/modekeep')]: 0o755,
+        [join(world.root, 'etc/modekeep/config.example.json')]: 0o644,
+      }
+      for (const [path, mode] of Object.entries(modes)) expect([path, permissions(path)]).toEqual([path, mode])
+      expect(lstatSync(world.driver)).toMatchObject({ uid: 0, gid: 0 })
+      expect(dotFiles(world)).toEqual([])
+    })
+
+    it('shows the kubelet one new name, once, and never a driver that is not complete', async () => {
+      const world = makeWorld()
+      const binary = standIn(world, 'a')
+      mkdirSync(world.plugins, { recursive: true })
+      const events: string[] = []
+      const watcher = watch(world.plugins, (event, name) => {
+        if (!name?.startsWith('.')) events.push(`${event} ${name}`)
+      })
+      let looks = 0
+      const installing = install(world, binary, { shell }).then((result) => ({ done: true, result }))
+      for (let done = false; !done; looks += 1) {
+        if (existsSync(world.driverDir)) expect(sameBytes(world.driver, binary)).toBe(true)
+        done = await Promise.race([installing.then(() => true), sleep(1, false)])
+      }
+      expect((await installing).result.exitCode).toBe(0)
+      await sleep(50)
+      watcher.close()
+      expect(looks).toBeGreaterThan(3)
+      expect(events).toEqual(['rename modekeep~fs'])
+    })
+
+    it('a second run touches nothing, no time stamp and no inode', async () => {
+      const world = makeWorld()
+      const binary = standIn(world, 'a')
+      await install(world, binary, { shell })
+      const before = listing(world.root)
+      const again = await install(world, binary, { shell })
+      expect(again.exitCode).toBe(0)
+      expect(again.stdout).toMatch(/^unchanged .*has these bytes already$/m)
+      expect(listing(world.root)).toEqual(before)
+    })
+
+    it('a dry run prints its steps and changes nothing', async () => {
+      const world = makeWorld()
+      const before = listing(world.root)
+      const { exitCode, stdout, stderr } = await install(world, standIn(world, 'a'), { shell }, '--dry-run')
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+      expect(stdout).toMatch(/^would {7}rename .*\.modekeep~fs\.XXXXXX to .*\/modekeep~fs$/m)
+      expect(stdout).toMatch(/^would {7}link /m)
+      expect(listing(world.root)).toEqual(before)
+    })
+  },
+)
+
+describe.skipIf(skipFor(missing.root))('a first install', () => {
+  it.skipIf(skipFor(missing.strace))('is one rename of a complete and synced directory', async () => {
+    const world = makeWorld()
+    const trace = join(world.base, 'trace')
+    const calls = 'rename,renameat,renameat2,mkdir,mkdirat,fsync,link,linkat'
+    const prefix = ['strace', '-f', '-e', `trace=${calls}`, '-o', trace]
+    expect((await install(world, standIn(world, 'a'), { prefix })).exitCode).toBe(0)
+    const lines = readFileSync(trace, 'utf8').split('\n')
+    const naming = lines.filter((line) => /\/modekeep~fs"/.test(line))
+    expect(naming).toHaveLength(1)
+    expect(naming[0]).toMatch(/rename.*\/\.modekeep~fs\.\w{6}", .*\/modekeep~fs"/)
+    const syncs = (part: string[]) => part.filter((line) => /fsync\(\d+\) += 0/.test(line)).length
+    const at = lines.indexOf(naming[0] ?? '')
+    expect([syncs(lines.slice(0, at)), syncs(lines.slice(at))]).toEqual([2, 1])
+  })
+
+  it.skipIf(skipFor(missing.busybox))('works with nothing but the tools of busybox', async () => {
+    const world = makeWorld()
+    const tools = join(world.base, 'tools')
+    await execa('busybox', ['--install', '-s', tools], { reject: false })
+    mkdirSync(tools, { recursive: true })
+    const { stdout } = await execa('busybox', ['--list'])
+    const busybox = (await execa('sh', ['-c', 'command -v busybox'])).stdout
+    for (const applet of stdout.split('\n')) symlinkSync(busybox, join(tools, applet))
+    const env = { PATH: tools }
+    const shell = [join(tools, 'sh')]
+    expect(await install(world, standIn(world, 'a'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await install(world, standIn(world, 'b'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(sameBytes(world.driver, standIn(world, 'b'))).toBe(true)
+    expect(dotFiles(world)).toEqual([])
+  })
+
+  it('heals an empty driver directory, which makes the kubelet skip other drivers', async () => {
+    const world = makeWorld()
+    mkdirSync(world.driverDir, { recursive: true })
+    expect(await install(world, standIn(world, 'a'))).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(sameBytes(world.driver, standIn(world, 'a'))).toBe(true)
+  })
+
+  it('refuses a driver directory that is a symbolic link, which the kubelet skips', async () => {
+    const world = makeWorld()
+    mkdirSync(world.plugins, { recursive: true })
+    symlinkSync(world.base, world.driverDir)
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('symbolic link') })
+    expect(existsSync(join(world.base, 'fs'))).toBe(false)
+  })
+
+  it('keeps a foreign file at /usr/local/sbin/modekeep and installs the driver all the same', async () => {
+    const world = makeWorld()
+    put(world, 'usr/local/sbin/modekeep', 'mine')
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    expect(exitCode).toBe(0)
+    expect(stderr).toMatch(/^warning: .*usr\/local\/sbin\/modekeep is not modekeep's: left alone/)
+    expect(readFileSync(world.link, 'utf8')).toBe('mine')
+    expect(existsSync(world.driver)).toBe(true)
+  })
+
+  it('never overwrites config.json and uses the state directory it names', async () => {
+    const world = makeWorld()
+    const text = '{ "logLevel": "debug",\n  "stateDir" : "/srv/modekeep-state", "allowedSources": [] }'
+    put(world, 'etc/modekeep/config.json', text)
+    expect((await install(world, standIn(world, 'a'))).exitCode).toBe(0)
+    expect(readFileSync(join(world.root, 'etc/modekeep/config.json'), 'utf8')).toBe(text)
+    expect(permissions(join(world.root, 'srv/modekeep-state'))).toBe(0o700)
+    expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
+  })
+
+  it('writes the example that lies in driver/: to change it, copy it between the EXAMPLE lines of install.sh', () => {
+    const embedded = /<<'EXAMPLE'\n([\s\S]*?\n)EXAMPLE\n/.exec(readFileSync(script, 'utf8'))?.[1]
+    expect(embedded).toBe(readFileSync(join(checkout, 'driver/config.example.json'), 'utf8'))
+  })
+
+  it('warns when others than root can write to the plugin directory or above it', async () => {
+    const world = makeWorld()
+    mkdirSync(world.plugins, { recursive: true })
+    await execa('chmod', ['0777', join(world.plugins, '..')])
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    expect(exitCode).toBe(0)
+    expect(stderr).toBe(
+      `warning: ${join(world.plugins, '..')} can be written by others than root: they could replace the driver`,
+    )
+  })
+
+  it('installs exactly the bytes of --sha256, and refuses any others', async () => {
+    const world = makeWorld()
+    const binary = standIn(world, 'a')
+    const sum = createHash('sha256').update(readFileSync(binary)).digest('hex')
+    const wrong = await install(
+      world,
+      binary,
+      {},
+      '--sha256',
+      sum.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
+    )
+    expect(wrong).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is not the file you asked for') })
+    expect(existsSync(world.driver)).toBe(false)
+    expect((await install(world, binary, {}, `--sha256=${sum.toUpperCase()}`)).exitCode).toBe(0)
+  })
+
+  it('works alone in a release archive, with the executable beside it', async () => {
+    const world = makeWorld()
+    writeFileSync(join(world.base, 'install.sh'), readFileSync(script))
+    const args = [join(world.base, 'install.sh'), '--root', world.root, '--plugin-dir', pluginDir]
+    const without = await execa('sh', args, { reject: false })
+    expect(without).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--binary FILE') })
+    writeFileSync(join(world.base, 'modekeep'), readFileSync(standIn(world, 'a')))
+    expect((await execa('sh', args)).stdout).toMatch(/^installed/m)
+  })
+
+  it.skipIf(skipFor(missing.dist))(
+    'installs the real executable, whose init answers',
+    { timeout: 60_000 },
+    async () => {
+      const world = makeWorld()
+      const result = await run(['--root', world.root, '--plugin-dir', pluginDir])
+      expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(JSON.parse((await execa(world.driver, ['init'])).stdout)).toMatchObject({ status: 'Success' })
+    },
+  )
+})

@@ -1,0 +1,159 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  dotFiles,
+  install,
+  listing,
+  makeWorld,
+  missing,
+  put,
+  shells,
+  skipFor,
+  standIn,
+  uninstall,
+  type World,
+} from './world.ts'
+
+async function bindMount(target: string) {
+  mkdirSync(target, { recursive: true })
+  await execa('mount', ['--bind', target, target])
+  onTestFinished(async () => {
+    await execa('umount', [target])
+  })
+}
+
+const podVolume = (world: World) => join(world.root, 'var/lib/kubelet/pods/0a1b/volumes/modekeep~fs/data')
+
+describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
+  'an uninstall under $name',
+  ({ shell }) => {
+    it('removes the driver and the link, and keeps state, logs and configuration', async () => {
+      const world = makeWorld()
+      await install(world, standIn(world, 'a'), { shell })
+      put(world, 'var/lib/modekeep/journal', 'x')
+      const { exitCode, stdout, stderr } = await uninstall(world, { shell })
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+      expect(listing(world.plugins).map(({ name }) => name)).toEqual([''])
+      expect(existsSync(world.link)).toBe(false)
+      expect(readFileSync(join(world.root, 'var/lib/modekeep/journal'), 'utf8')).toBe('x')
+      expect(stdout.match(/^kept /gm)).toHaveLength(3)
+      expect(stdout).toContain('--uninstall --purge')
+      expect((await uninstall(world, { shell })).stdout).toMatch(/^unchanged .*no driver in/m)
+    })
+
+    it('a dry run of it changes nothing', async () => {
+      const world = makeWorld()
+      await install(world, standIn(world, 'a'), { shell })
+      const before = listing(world.root)
+      expect((await uninstall(world, { shell }, '--purge', '--dry-run')).exitCode).toBe(0)
+      expect(listing(world.root)).toEqual(before)
+    })
+
+    it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, unless it is forced', async () => {
+      const world = makeWorld()
+      await install(world, standIn(world, 'a'), { shell })
+      await bindMount(podVolume(world))
+      const refused = await uninstall(world, { shell })
+      expect(refused.exitCode).toBe(1)
+      expect(refused.stderr).toContain(podVolume(world))
+      expect(refused.stderr).toContain('the kubelet cannot unmount them')
+      expect(existsSync(world.driver)).toBe(true)
+      expect((await uninstall(world, { shell }, '--force')).exitCode).toBe(0)
+      expect(existsSync(world.driver)).toBe(false)
+    })
+  },
+)
+
+describe.skipIf(skipFor(missing.root))('an uninstall', () => {
+  it('is refused when the mounts cannot be read', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await uninstall(world, {}, '--proc', join(world.base, 'nothing'))
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('cannot read') })
+    expect(existsSync(world.driver)).toBe(true)
+  })
+
+  it('keeps a link that leads elsewhere and files that are not modekeep’s', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    rmSync(world.link)
+    symlinkSync('/elsewhere/modekeep~fs/fs', world.link)
+    writeFileSync(join(world.driverDir, 'notes'), 'mine')
+    const { exitCode, stderr } = await uninstall(world)
+    expect(exitCode).toBe(0)
+    expect(stderr).toMatch(/holds files that are not modekeep's: left in place/)
+    expect(existsSync(world.driverDir)).toBe(false)
+    const [aside = ''] = dotFiles(world)
+    expect(readFileSync(join(world.plugins, aside, 'gone/notes'), 'utf8')).toBe('mine')
+    expect(existsSync(join(world.plugins, aside, 'gone/fs'))).toBe(false)
+  })
+})
+
+describe.skipIf(skipFor(missing.root))('a purge', () => {
+  it('removes state, logs and configuration, but never the data of the volumes', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    put(world, 'var/lib/modekeep/mounts/record', 'x')
+    put(world, 'var/lib/modekeep/volumes/data/file', 'precious')
+    put(world, 'var/log/modekeep/modekeep.log', 'x')
+    put(world, 'etc/modekeep/config.json', '{}')
+    const { exitCode, stdout } = await uninstall(world, {}, '--purge')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^kept .*var\/lib\/modekeep\/volumes: it holds data/m)
+    expect(existsSync(join(world.root, 'var/lib/modekeep/mounts'))).toBe(false)
+    expect(existsSync(join(world.root, 'var/log/modekeep'))).toBe(false)
+    expect(existsSync(join(world.root, 'etc/modekeep'))).toBe(false)
+    expect(readFileSync(join(world.root, 'var/lib/modekeep/volumes/data/file'), 'utf8')).toBe('precious')
+  })
+
+  it('leaves nothing of modekeep when there is no data', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    expect((await uninstall(world, {}, '--purge')).exitCode).toBe(0)
+    expect(listing(world.root).filter(({ name }) => name.includes('modekeep'))).toEqual([])
+  })
+
+  it.each(['/srv/data', '/var/lib/modekeep/..', '/'])(
+    'keeps a state directory that is not plainly its own: %s',
+    async (dir) => {
+      const world = makeWorld()
+      put(world, 'etc/modekeep/config.json', JSON.stringify({ stateDir: dir }))
+      put(world, 'srv/data/file', 'precious')
+      await install(world, standIn(world, 'a'))
+      await uninstall(world, {}, '--purge')
+      expect(readFileSync(join(world.root, 'srv/data/file'), 'utf8')).toBe('precious')
+      expect(existsSync(join(world.root, 'var/lib/kubelet'))).toBe(true)
+    },
+  )
+
+  it('keeps what allowedSources names inside the state directory', async () => {
+    const world = makeWorld()
+    const configuration = { stateDir: '/srv/modekeep', allowedSources: ['/srv/modekeep/data/a'] }
+    put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
+    put(world, 'srv/modekeep/data/a/file', 'precious')
+    await install(world, standIn(world, 'a'))
+    await uninstall(world, {}, '--purge')
+    expect(readFileSync(join(world.root, 'srv/modekeep/data/a/file'), 'utf8')).toBe('precious')
+  })
+
+  it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, even when forced', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    await bindMount(podVolume(world))
+    const before = listing(world.root)
+    expect((await uninstall(world, {}, '--purge', '--force')).exitCode).toBe(1)
+    expect(listing(world.root)).toEqual(before)
+  })
+
+  it.skipIf(skipFor(missing.mounts))('does not enter what is mounted below the state directory', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    put(world, 'var/lib/modekeep/other/file', 'precious')
+    await bindMount(join(world.root, 'var/lib/modekeep/other'))
+    const { stderr } = await uninstall(world, {}, '--purge')
+    expect(stderr).toMatch(/something is mounted below .*: kept/)
+    expect(readFileSync(join(world.root, 'var/lib/modekeep/other/file'), 'utf8')).toBe('precious')
+  })
+})

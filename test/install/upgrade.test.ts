@@ -1,0 +1,137 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { describe, expect, it } from 'vitest'
+import { dotFiles, install, listing, makeWorld, missing, sameBytes, shells, skipFor, standIn } from './world.ts'
+
+describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
+  'an upgrade under $name',
+  ({ shell }) => {
+    it('never leaves the kubelet without a complete driver', { timeout: 120_000 }, async () => {
+      const world = makeWorld()
+      const binaries = [standIn(world, 'a'), standIn(world, 'b')]
+      const whole = binaries.map((file) => readFileSync(file, 'utf8'))
+      await install(world, binaries[0] ?? '', { shell })
+      let upgrading = true
+      const seen = { answers: new Set<string>(), calls: 0, reads: 0 }
+      const callers = [1, 2].map(async () => {
+        while (upgrading) {
+          seen.answers.add((await execa(world.driver, ['init'], { all: true })).all)
+          seen.calls += 1
+        }
+      })
+      const reader = (async () => {
+        while (upgrading) {
+          expect(whole).toContain(readFileSync(world.driver, 'utf8'))
+          seen.reads += 1
+          await sleep(0)
+        }
+      })()
+      for (let round = 1; round <= 20; round += 1) {
+        const result = await install(world, binaries[round % 2] ?? '', { shell })
+        expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+        expect(result.stdout).toMatch(/^upgraded /m)
+      }
+      upgrading = false
+      await Promise.all([...callers, reader])
+      expect([...seen.answers].sort()).toEqual(['a', 'b'].map((v) => `{"status":"Success","version":"${v}"}`))
+      expect(seen.calls).toBeGreaterThan(20)
+      expect(seen.reads).toBeGreaterThan(20)
+    })
+
+    it('is one event on one name for the kubelet', async () => {
+      const world = makeWorld()
+      await install(world, standIn(world, 'a'), { shell })
+      const events: string[] = []
+      const watchers = [world.plugins, world.driverDir].map((directory) =>
+        watch(directory, (event, name) => {
+          if (!name?.startsWith('.')) events.push(`${event} ${name}`)
+        }),
+      )
+      await install(world, standIn(world, 'b'), { shell })
+      await sleep(50)
+      for (const watcher of watchers) watcher.close()
+      expect(events).toEqual(['rename fs'])
+    })
+  },
+)
+
+const broken = {
+  'that fails': '#!/bin/sh\necho \'{"status":"Success"}\'\nexit 3\n',
+  'that says nothing': '#!/bin/sh\n',
+  'that answers Failure': '#!/bin/sh\necho \'{"status":"Failure","message":"no"}\'\n',
+  'that warns on stderr': '#!/bin/sh\necho careful >&2\necho \'{"status":"Success"}\'\n',
+  'that answers twice': '#!/bin/sh\necho \'{"status":"Success"}\'\necho \'{"status":"Success"}\'\n',
+  'whose interpreter is missing': '#!/nonexistent/interpreter\n',
+}
+
+describe.skipIf(skipFor(missing.root))('an upgrade', () => {
+  it.each(Object.entries(broken))('refuses an executable %s, and the old driver stays untouched', async (_, text) => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const file = join(world.base, 'broken')
+    writeFileSync(file, text)
+    const before = listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))
+    const { exitCode, stderr } = await install(world, file)
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^error: .*broken does not work here: init gave /)
+    expect(listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))).toEqual(before)
+    expect(dotFiles(world)).toEqual([])
+  })
+
+  it('never runs the bytes of a file that the kernel would not run', async () => {
+    const world = makeWorld()
+    const file = join(world.base, 'text')
+    const trap = join(world.base, 'trap')
+    writeFileSync(file, `touch ${trap}\necho '{"status":"Success"}'\n`)
+    const text = await install(world, file)
+    expect(text).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is no executable') })
+    expect(existsSync(trap)).toBe(false)
+    const foreign = readFileSync(process.execPath).subarray(0, 4096)
+    foreign.writeUInt16LE(0x1234, 18)
+    writeFileSync(file, foreign)
+    const other = await install(world, file)
+    expect(other).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('built for another processor') })
+    expect(existsSync(world.driver)).toBe(false)
+  })
+
+  it('leaves no trace of a first install that was refused', async () => {
+    const world = makeWorld()
+    const file = join(world.base, 'broken')
+    writeFileSync(file, '#!/bin/sh\nexit 1\n')
+    expect((await install(world, file)).exitCode).toBe(1)
+    expect(listing(world.plugins).map(({ name }) => name)).toEqual([''])
+  })
+
+  it('mends a wrong mode of the same bytes by a rename, not in place', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    chmodSync(world.driver, 0o644)
+    const before = listing(world.driverDir).find(({ name }) => name === 'fs')
+    expect((await install(world, standIn(world, 'a'))).stdout).toMatch(/^upgraded /m)
+    const after = listing(world.driverDir).find(({ name }) => name === 'fs')
+    expect(after?.mode).toBe(0o100755)
+    expect(after?.ino).not.toBe(before?.ino)
+  })
+
+  it('settles in a plugin directory with the set-gid bit, which new directories inherit', async () => {
+    const world = makeWorld()
+    mkdirSync(world.plugins, { recursive: true })
+    chmodSync(world.plugins, 0o2755)
+    await install(world, standIn(world, 'a'))
+    expect((await install(world, standIn(world, 'a'))).stdout).toMatch(/^unchanged /m)
+  })
+
+  it('lets many run at once: all succeed, one driver is complete, nothing is left over', {
+    timeout: 60_000,
+  }, async () => {
+    const world = makeWorld()
+    const binaries = ['a', 'b', 'c'].map((version) => standIn(world, version))
+    const runs = [...binaries, ...binaries].map((file) => install(world, file))
+    for (const { exitCode, stderr } of await Promise.all(runs))
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(binaries.filter((file) => sameBytes(file, world.driver))).toHaveLength(1)
+    expect(dotFiles(world)).toEqual([])
+  })
+})

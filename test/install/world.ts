@@ -1,0 +1,145 @@
+// A system below a directory, a stand-in driver and a stand-in /proc: what install.sh is run against.
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { onTestFinished } from 'vitest'
+
+export const checkout = join(import.meta.dirname, '../..')
+export const script = join(checkout, 'install.sh')
+export const pluginDir = '/var/lib/kubelet/volumeplugins'
+
+export const has = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0
+export const shells: string[][] = has('busybox') ? [['sh'], ['busybox', 'sh']] : [['sh']]
+
+const isRoot = process.getuid?.() === 0
+
+/** Whether a parent of this process lives in another mount namespace. Process 1 itself may not be readable. */
+function inOwnMountNamespace() {
+  const own = readlinkSync('/proc/self/ns/mnt')
+  for (let pid = process.ppid; pid > 0; ) {
+    try {
+      if (readlinkSync(`/proc/${pid}/ns/mnt`) !== own) return true
+      pid = Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+    } catch {
+      return false
+    }
+  }
+  return false
+}
+
+/** Why a test that needs something of this machine cannot run here; empty when it can. */
+export const missing = {
+  root: isRoot ? '' : 'needs root',
+  mounts:
+    isRoot && inOwnMountNamespace()
+      ? ''
+      : 'needs root in a private mount namespace: unshare -m --propagation private npx vitest run test/install',
+  strace: has('strace') ? '' : 'needs strace: apt-get install strace',
+  shellcheck: has('shellcheck') ? '' : 'needs shellcheck: apt-get install shellcheck',
+  setpriv: has('setpriv') && isRoot ? '' : 'needs root and setpriv (package util-linux)',
+  dist: existsSync(join(checkout, 'dist/modekeep')) ? '' : 'needs dist/modekeep: npm run build',
+  busybox: has('busybox') && isRoot ? '' : 'needs root and busybox: apt-get install busybox',
+}
+
+export const skipFor = (...reasons: string[]) => {
+  const reason = reasons.filter(Boolean).join('; ')
+  if (reason) console.warn(`skipped in ${import.meta.filename}: ${reason}`)
+  return reason !== ''
+}
+
+export type World = ReturnType<typeof makeWorld>
+
+export function makeWorld() {
+  const base = mkdtempSync(join(tmpdir(), 'modekeep-install-'))
+  chmodSync(base, 0o755)
+  onTestFinished(() => rmSync(base, { recursive: true, force: true }))
+  const root = join(base, 'root')
+  const plugins = join(root, pluginDir)
+  mkdirSync(root)
+  return {
+    base,
+    root,
+    plugins,
+    driverDir: join(plugins, 'modekeep~fs'),
+    driver: join(plugins, 'modekeep~fs/fs'),
+    link: join(root, 'usr/local/sbin/modekeep'),
+    proc: join(base, 'proc'),
+  }
+}
+
+/** A driver whose answer stands at the very end: one that is cut short gives none. */
+export function standIn(world: World, version: string, init = `{"status":"Success","version":"${version}"}`) {
+  const file = join(world.base, `driver-${version}`)
+  writeFileSync(file, `#!/bin/sh\n${`# ${'x'.repeat(1000)}\n`.repeat(100)}printf '%s\\n' '${init}'\n`, { mode: 0o755 })
+  return file
+}
+
+export interface Run {
+  shell?: string[]
+  env?: Record<string, string>
+  prefix?: string[]
+}
+
+/** Runs install.sh as it is, and returns its exit code and both outputs. */
+export async function run(args: string[], { shell = ['sh'], env = {}, prefix = [] }: Run = {}) {
+  const [file = '', ...rest] = [...prefix, ...shell, script, ...args]
+  const { exitCode, stdout, stderr } = await execa(file, rest, { reject: false, env })
+  return { exitCode, stdout, stderr }
+}
+
+export const install = (world: World, binary: string, options: Run = {}, ...more: string[]) =>
+  run(['--root', world.root, '--plugin-dir', pluginDir, '--binary', binary, ...more], options)
+
+export const uninstall = (world: World, options: Run = {}, ...more: string[]) =>
+  run(['--root', world.root, '--plugin-dir', pluginDir, '--uninstall', ...more], options)
+
+/** A proc directory with one process for each list of arguments, the first as process 101. */
+export function fakeProc(world: World, ...processes: string[][]) {
+  mkdirSync(join(world.proc, 'self'), { recursive: true })
+  processes.forEach((argv, index) => {
+    const directory = join(world.proc, String(101 + index))
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'cmdline'), argv.map((word) => `${word}\0`).join(''))
+  })
+}
+
+export function put(world: World, path: string, text: string) {
+  const file = join(world.root, path)
+  mkdirSync(join(file, '..'), { recursive: true })
+  writeFileSync(file, text)
+}
+
+/** Everything about every entry below a directory that a change would show in. */
+export const listing = (directory: string) =>
+  ['', ...readdirSync(directory, { recursive: true, encoding: 'utf8' })].sort().map((name) => {
+    const { ino, mode, uid, gid, size, mtimeMs, ctimeMs } = lstatSync(join(directory, name))
+    return { name, ino, mode, uid, gid, size, mtimeMs, ctimeMs }
+  })
+
+export const dotFiles = (world: World) =>
+  [
+    world.plugins,
+    world.driverDir,
+    join(world.root, 'var/lib/modekeep'),
+    join(world.link, '..'),
+    join(world.root, 'etc/modekeep'),
+  ]
+    .filter((directory) => existsSync(directory))
+    .flatMap((directory) => readdirSync(directory))
+    .filter((name) => name.startsWith('.'))
+
+export const sameBytes = (a: string, b: string) => readFileSync(a).equals(readFileSync(b))
+export const permissions = (path: string) => lstatSync(path).mode & 0o7777

@@ -24,7 +24,7 @@ export function trustedFiles(fs: Fs): TrustedFiles {
     },
 
     replace(path, text) {
-      const temporary = `${path}.new`
+      const temporary = temporaryOf(path)
       const fd = fs.openSync(temporary, 'w', 0o600)
       try {
         fs.writeFileSync(fd, text)
@@ -38,6 +38,7 @@ export function trustedFiles(fs: Fs): TrustedFiles {
 
     remove(path) {
       fs.rmSync(path, { force: true })
+      fs.rmSync(temporaryOf(path), { force: true })
     },
 
     makeDirectory(path) {
@@ -59,6 +60,11 @@ export function trustedFiles(fs: Fs): TrustedFiles {
       return unlessMissing(() => fs.readdirSync(path)) ?? []
     },
   }
+}
+
+/** Left behind where a process died between writing and renaming. */
+function temporaryOf(path: string): string {
+  return `${path}.new`
 }
 
 function unlessMissing<T>(read: () => T): T | undefined {

@@ -91,6 +91,7 @@ describe('a call that dies at any of its effects', () => {
         await stage.unmount('a')
         expect(stage.layers('a')).toEqual([])
         if (!recorded) return
+        expect(stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)).toEqual([])
         // Whatever was changed before the death was recorded, and a later life of the volume puts it back.
         await stage.mount('a', asked)
         await restored(stage, source)

@@ -1,10 +1,13 @@
 import { openNodeDirectory } from '../filesystem/bind.ts'
+import type { Host } from '../host/host.ts'
+import { isKubeletVolume } from '../plan/mount.ts'
 import type { Step } from '../plan/step.ts'
 import { planUnmount } from '../plan/unmount.ts'
-import { readMountRecord, removeMountRecord } from '../state/mount-record.ts'
+import { Refusal, show } from '../protocol/refusal.ts'
+import { type MountRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { holdersOf } from './holders.ts'
 import { lockMount, releaseForGood } from './locks.ts'
-import { detachAll, type MountPoint, openMountPoint } from './mount-point.ts'
+import { detachAll, type MountPoint, openMountPoint, statPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 import { restoreVolume } from './volume.ts'
 
@@ -22,6 +25,7 @@ export async function unmount(session: Session, directory: string): Promise<void
       const record = readMountRecord(host, config.stateDir, path)
       const last = record === undefined || holdersOf(session, record.volume, path).length === 0
       const steps = planUnmount(record, last)
+      refuseForeign(host, point, record)
       session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
       for (const step of steps) await apply(session, step, point, path)
     } finally {
@@ -30,6 +34,15 @@ export async function unmount(session: Session, directory: string): Promise<void
   } finally {
     if (point) host.inodes.close(point.parent)
   }
+}
+
+function refuseForeign(host: Host, point: MountPoint | undefined, record: MountRecord | undefined): void {
+  if (record !== undefined || point === undefined || isKubeletVolume(point.path)) return
+  const there = statPoint(host, point)
+  if (there !== 'broken' && !there?.mountRoot) return
+  throw new Refusal(
+    `what is mounted at ${show(point.path)} is not modekeep's, and it is no volume directory of kubelet's: use umount(8)`,
+  )
 }
 
 async function apply(session: Session, step: Step, point: MountPoint | undefined, path: string): Promise<void> {

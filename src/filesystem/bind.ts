@@ -24,7 +24,11 @@ export const bind: VolumeKind = {
 function sourceFaults(source: string, config: NodeConfig): string[] {
   if (source === '') return ['option "source" is missing: name the directory of the node to mount']
   const parts = source.split('/').slice(1)
-  if (!source.startsWith('/') || parts.some((part) => part === '' || part === '.' || part === '..')) {
+  if (
+    !source.startsWith('/') ||
+    source.includes('\0') ||
+    parts.some((part) => part === '' || part === '.' || part === '..')
+  ) {
     return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
   }
   if (config.allowedSources.some((prefix) => isBelow(source, prefix))) return []

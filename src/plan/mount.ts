@@ -30,12 +30,21 @@ export function planMount(request: MountRequest, view: View, persistent: boolean
     }
     return { decision: 'replace', reason: change, steps: prepare(request, view).concat({ do: 'replace' }) }
   }
+  if (mounted !== undefined && !isKubeletVolume(request.directory)) {
+    const reason = `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`
+    return { decision: 'refuse', reason, steps: [] }
+  }
   if (mounted !== undefined) {
     const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
     return { decision: 'replace', reason, steps: prepare(request, view).concat({ do: 'replace' }) }
   }
   const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
   return { decision: 'fresh', reason, steps: prepare(request, view).concat({ do: 'attach', undo: 'detach' }) }
+}
+
+/** Only what kubelet made for a FlexVolume is modekeep's to clear of mounts it has no record of. */
+export function isKubeletVolume(directory: string): boolean {
+  return /\/volumes\/[^/]+~[^/]+\/[^/]+$/.test(directory)
 }
 
 /** The topmost mount is the one the record speaks of. */

@@ -56,6 +56,8 @@ export function put(place: Place, bytes: Uint8Array | string): bigint {
 // A failed call has changed nothing, so it is repeated until two equal values follow each other.
 const MOST_REPEATS = 8
 
+const TOO_OLD = "this node's kernel does not have it; modekeep needs Linux 5.12 or newer"
+
 /**
  * Runs a call that returns a negative number on failure.
  * @param prepare fills the arena and calls; run again after a failure, so it must put its arguments each time
@@ -73,7 +75,8 @@ export function run(
     const code = errno[0] ?? 0
     if (result >= 0) return result
     if (code !== 0 && code === previous) {
-      throw new SystemError(syscall, getSystemErrorName(-code), describe(target), detail?.())
+      const name = getSystemErrorName(-code)
+      throw new SystemError(syscall, name, describe(target), name === 'ENOSYS' ? TOO_OLD : detail?.())
     }
     previous = code
   }

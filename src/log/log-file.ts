@@ -3,11 +3,13 @@ import { dirname } from 'node:path'
 
 type Fs = Pick<
   typeof NodeFs,
-  'closeSync' | 'fstatSync' | 'mkdirSync' | 'openSync' | 'renameSync' | 'statSync' | 'writeSync'
+  'closeSync' | 'fstatSync' | 'mkdirSync' | 'openSync' | 'renameSync' | 'rmdirSync' | 'statSync' | 'writeSync'
 >
 
 const LARGEST = 10 * 1024 * 1024
 const KEPT = 3
+// A rotation is a few renames: whoever needs so many milliseconds has died.
+const LONGEST_ROTATION = 60_000
 
 /**
  * Appends one line. Never throws: a full disk or an unwritable log must not fail a mount.
@@ -37,9 +39,32 @@ function openLog(fs: Fs, file: string): number {
   }
 }
 
-/** Two calls may come here at once: only the one whose file still has the name moves it. */
+/**
+ * Several calls may come here at once: one at a time moves files, and only if the one it wrote to still has the name.
+ * A check alone would not do: what is renamed by name may have become the next file since.
+ */
 function rotate(fs: Fs, file: string, fd: number): void {
-  if (fs.statSync(file).ino !== fs.fstatSync(fd).ino) return
+  const claim = `${file}.rotating`
+  if (!take(fs, claim)) return
+  try {
+    if (fs.statSync(file).ino === fs.fstatSync(fd).ino) shift(fs, file)
+  } finally {
+    fs.rmdirSync(claim)
+  }
+}
+
+/** False while another call rotates. What one that died has left is removed: the next call may. */
+function take(fs: Fs, claim: string): boolean {
+  try {
+    fs.mkdirSync(claim)
+    return true
+  } catch {
+    if (Date.now() - fs.statSync(claim).mtimeMs > LONGEST_ROTATION) fs.rmdirSync(claim)
+    return false
+  }
+}
+
+function shift(fs: Fs, file: string): void {
   for (let n = KEPT; n > 0; n--) {
     try {
       fs.renameSync(n === 1 ? file : `${file}.${n - 1}`, `${file}.${n}`)

@@ -31,7 +31,7 @@ export function firstRecord(inodes: Inodes, handle: Handle, stat: Stat, path: Ui
     capability: isRegular(stat) ? (inodes.getAttribute(handle, CAPABILITY) ?? null) : null,
     after: now,
     prior: now,
-    state: 'applying',
+    settled: false,
   }
 }
 

@@ -1,22 +1,23 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { errorCode, type Host } from '../host/host.ts'
 import { Refusal } from '../protocol/refusal.ts'
-import type { InodeRecord, RecordState } from './record.ts'
+import type { InodeRecord } from './record.ts'
 
 const FORMAT = 1
-const STATES: readonly RecordState[] = ['applying', 'applied', 'restoring']
 
+// A batch's changes are known to be made when the next one is recorded: `settled` is the last such batch.
 const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS journal (
+    format INTEGER NOT NULL, volume TEXT NOT NULL, last INTEGER NOT NULL, settled INTEGER NOT NULL
+  );
   CREATE TABLE IF NOT EXISTS inodes (
     inode INTEGER NOT NULL, born INTEGER NOT NULL, path BLOB NOT NULL,
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, mode INTEGER NOT NULL, capability BLOB,
     after_gid INTEGER NOT NULL, after_mode INTEGER NOT NULL,
     prior_gid INTEGER NOT NULL, prior_mode INTEGER NOT NULL,
-    state INTEGER NOT NULL,
+    batch INTEGER NOT NULL,
     PRIMARY KEY (inode, born)
   ) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS unfinished ON inodes (state) WHERE state <> 1;
 `
 
 /**
@@ -26,6 +27,8 @@ const SCHEMA = `
 export class Journal {
   readonly #database: DatabaseSync
   readonly #where: string
+  #last = 0
+  #settled = 0
 
   /** @throws {Refusal} when the file is damaged, foreign or another volume's: ownership must stop then */
   constructor(host: Host, path: string, volume: string) {
@@ -44,10 +47,15 @@ export class Journal {
   }
 
   #claim(volume: string): void {
-    const row = this.#database.prepare('SELECT format, volume FROM journal').get()
-    if (row === undefined) this.#database.prepare('INSERT INTO journal VALUES (?, ?)').run(FORMAT, volume)
-    else if (row.format !== FORMAT) throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
-    else if (row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
+    const row = this.#database.prepare('SELECT * FROM journal').get()
+    if (row === undefined) {
+      this.#database.prepare('INSERT INTO journal VALUES (?, ?, 0, 0)').run(FORMAT, volume)
+      return
+    }
+    if (row.format !== FORMAT) throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
+    if (row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
+    this.#last = Number(row.last)
+    this.#settled = Number(row.settled)
   }
 
   find(inode: bigint, born: bigint): InodeRecord | undefined {
@@ -55,16 +63,17 @@ export class Journal {
       const statement = this.#statement('SELECT * FROM inodes WHERE inode = ? AND born = ?')
       statement.setReadBigInts(true)
       const row = statement.get(signed(inode), born)
-      return row && toRecord(row)
+      return row && this.#toRecord(row)
     })
   }
 
-  /** Records of changes that may not have been finished: at most a batch, unless a batch could not be confirmed. */
+  /** Records of changes that may not have been finished: those of the last batch, if a process died with it. */
   unfinished(): InodeRecord[] {
+    if (this.#last === this.#settled) return []
     return this.#guard(() => {
-      const statement = this.#statement('SELECT * FROM inodes WHERE state <> 1')
+      const statement = this.#statement('SELECT * FROM inodes WHERE batch > ?')
       statement.setReadBigInts(true)
-      return statement.all().map(toRecord)
+      return statement.all(this.#settled).map((row) => this.#toRecord(row))
     })
   }
 
@@ -75,34 +84,25 @@ export class Journal {
   /** Makes records durable. Call it before the change, and again only after the earlier batch's changes are made. */
   record(records: readonly InodeRecord[]): void {
     this.#transaction(() => {
-      this.#confirmApplied()
-      const insert = this.#statement(`INSERT OR REPLACE INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?)`)
+      this.#mark(this.#last + 1, this.#last)
+      const insert = this.#statement('INSERT OR REPLACE INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?)')
       for (const r of records) {
-        insert.run(
-          signed(r.inode),
-          r.born,
-          r.path,
-          r.uid,
-          r.before.gid,
-          r.before.mode,
-          r.capability,
-          r.after.gid,
-          r.after.mode,
-          r.prior.gid,
-          r.prior.mode,
-          STATES.indexOf(r.state),
-        )
+        const { before, after, prior } = r
+        const found = [signed(r.inode), r.born, r.path, r.uid, before.gid, before.mode, r.capability] as const
+        insert.run(...found, after.gid, after.mode, prior.gid, prior.mode, this.#last)
       }
     })
   }
 
   /** All changes recorded so far have been made. */
   confirm(): void {
-    this.#transaction(() => this.#confirmApplied())
+    this.#transaction(() => this.#mark(this.#last, this.#last))
   }
 
-  #confirmApplied(): void {
-    this.#statement('UPDATE inodes SET state = 1 WHERE state = 0').run()
+  #mark(last: number, settled: number): void {
+    this.#statement('UPDATE journal SET last = ?, settled = ?').run(last, settled)
+    this.#last = last
+    this.#settled = settled
   }
 
   /** Restored, or gone from the volume: nothing is left to put back. */
@@ -116,7 +116,7 @@ export class Journal {
   *all(): Generator<InodeRecord> {
     const statement = this.#database.prepare('SELECT * FROM inodes')
     statement.setReadBigInts(true)
-    for (const row of statement.iterate()) yield toRecord(row)
+    for (const row of statement.iterate()) yield this.#toRecord(row)
   }
 
   close(): void {
@@ -156,6 +156,21 @@ export class Journal {
     }
   }
 
+  #toRecord(row: Record<string, unknown>): InodeRecord {
+    const ownership = (gid: string, mode: string) => ({ gid: Number(row[gid]), mode: Number(row[mode]) })
+    return {
+      inode: BigInt.asUintN(64, row.inode as bigint),
+      born: row.born as bigint,
+      path: row.path as Uint8Array,
+      uid: Number(row.uid),
+      before: ownership('gid', 'mode'),
+      capability: row.capability as Uint8Array | null,
+      after: ownership('after_gid', 'after_mode'),
+      prior: ownership('prior_gid', 'prior_mode'),
+      settled: Number(row.batch) <= this.#settled,
+    }
+  }
+
   #damaged(reason: string, cause?: unknown): Refusal {
     return new Refusal(
       `the ownership journal ${this.#where} cannot be used (${reason}): nothing was changed without a record; repair the disk or move the file aside, knowing that what it holds can then not be restored`,
@@ -167,19 +182,4 @@ export class Journal {
 // SQLite's integers are signed; inode numbers use all 64 bits on some file systems.
 function signed(inode: bigint): bigint {
   return BigInt.asIntN(64, inode)
-}
-
-function toRecord(row: Record<string, unknown>): InodeRecord {
-  const ownership = (gid: string, mode: string) => ({ gid: Number(row[gid]), mode: Number(row[mode]) })
-  return {
-    inode: BigInt.asUintN(64, row.inode as bigint),
-    born: row.born as bigint,
-    path: row.path as Uint8Array,
-    uid: Number(row.uid),
-    before: ownership('gid', 'mode'),
-    capability: row.capability as Uint8Array | null,
-    after: ownership('after_gid', 'after_mode'),
-    prior: ownership('prior_gid', 'prior_mode'),
-    state: STATES[Number(row.state)] ?? 'applying',
-  }
 }

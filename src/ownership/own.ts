@@ -84,12 +84,12 @@ class OwnWalk implements Visitor {
     }
     const record = known ?? firstRecord(this.#inodes, handle, stat, path)
     const want = this.#want(record, stat)
-    this.#batch.add(handle, { ...record, prior: ownershipOf(stat), after: want, state: 'applying' }, want)
+    this.#batch.add(handle, { ...record, prior: ownershipOf(stat), after: want, settled: false }, want)
   }
 
   /** Recorded and confirmed for this group, yet different now: that is somebody's wish, and is not undone. */
   #isSettledByOthers(record: InodeRecord, stat: Stat): boolean {
-    if (record.state === 'applied' && record.after.gid === this.#group) return true
+    if (record.settled && record.after.gid === this.#group) return true
     return !isAsLeft(record, ownershipOf(stat))
   }
 
@@ -98,7 +98,7 @@ class OwnWalk implements Visitor {
     const want = 'want' in decided ? decided.want : ownershipOf(stat)
     const lost = record.before.mode & SET_IDS
     // A call that died after its chown left the file without the set-id bits that its record still has.
-    const died = record.state !== 'applied' && isRegular(stat) && want.mode === (record.before.mode & ~SET_IDS)
+    const died = !record.settled && isRegular(stat) && want.mode === (record.before.mode & ~SET_IDS)
     return died ? { ...want, mode: want.mode | lost } : want
   }
 }

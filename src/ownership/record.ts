@@ -1,11 +1,5 @@
 import { type Ownership, PERMISSIONS, SET_IDS, same } from './policy.ts'
 
-/**
- * Where an inode stands. `applying` and `restoring`: its change was recorded but may be undone, half done or done,
- * since the process can have died right after the record.
- */
-export type RecordState = 'applying' | 'applied' | 'restoring'
-
 /** One inode of a volume as modekeep found it and as it leaves it. (inode, born) names it: numbers are reused. */
 export interface InodeRecord {
   inode: bigint
@@ -19,7 +13,8 @@ export interface InodeRecord {
   after: Ownership
   /** What modekeep left before `after`, for the moment between record and change. */
   prior: Ownership
-  state: RecordState
+  /** False while its change may be undone, half done or done: the process can have died right after the record. */
+  settled: boolean
 }
 
 /**
@@ -29,7 +24,7 @@ export interface InodeRecord {
 export function isAsLeft(record: InodeRecord, now: Ownership): boolean {
   const known = [record.before, record.after, record.prior]
   if (known.some((state) => same(state, now))) return true
-  if (record.state === 'applied') return false
+  if (record.settled) return false
   // Died between chown and chmod: the group of one state, the mode of another, perhaps without the set-id bits.
   const modes = known.flatMap(({ mode }) => [mode, mode & ~SET_IDS])
   return known.some(({ gid }) => gid === now.gid) && modes.includes(now.mode & PERMISSIONS)

@@ -45,6 +45,7 @@ class RestoreWalk implements Visitor {
       this.#batch.close()
     }
     this.#forgetVanished()
+    this.#journal.confirm()
     return this.#report
   }
 
@@ -70,7 +71,7 @@ class RestoreWalk implements Visitor {
       return
     }
     this.#queued.add(key)
-    this.#batch.add(held.handle, { ...record, state: 'restoring' }, record.before)
+    this.#batch.add(held.handle, record, record.before)
   }
 
   /** Records of inodes the volume no longer has. Kept when a part could not be looked at. */

@@ -83,6 +83,11 @@ export function run(
   throw new SystemError(syscall, 'EIO', describe(target), 'errno did not settle')
 }
 
+/** Whether the last failed call said `code`; only for values that V8's own calls never leave behind. */
+export function lastErrorIs(code: number): boolean {
+  return errno[0] === code
+}
+
 function describe(target: string | Uint8Array): string {
   return typeof target === 'string' ? target : JSON.stringify(Buffer.from(target).toString())
 }

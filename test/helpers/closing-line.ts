@@ -1,14 +1,25 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Ends the run with one line that a machine can read, and with the reason of every skipped test. */
+/** Ends the run with the reason of every skipped test and one line that a machine can read. */
 export class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const count = { passed: 0, failed: 0, skipped: 0, pending: 0 }
+    const reasons = new Map<string, number>()
     for (const module of modules) {
-      for (const test of module.children.allTests()) count[test.result().state]++
+      for (const test of module.children.allTests()) {
+        const result = test.result()
+        count[result.state]++
+        if (result.state !== 'skipped') continue
+        // Groups that cannot run say why in their title.
+        const reason = result.note ?? test.parent.name ?? test.name
+        reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+      }
       // A file that could not even be loaded has no tests to fail.
       if (module.errors().length > 0) count.failed++
     }
-    process.stdout.write(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`)
+    for (const [reason, times] of reasons) process.stdout.write(`\nskipped ${times}: ${reason}`)
+    process.stdout.write(
+      `\n\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`,
+    )
   }
 }

@@ -1,0 +1,24 @@
+/* arm64: the system call and the numbers. */
+#define ELF_MACHINE 183
+#define INTERPRETER "/lib/ld-linux-aarch64.so.1"
+
+enum {
+  SYS_fcntl = 25, SYS_faccessat = 48, SYS_openat = 56, SYS_close = 57, SYS_write = 64,
+  SYS_pread64 = 67, SYS_exit_group = 94, SYS_munmap = 215, SYS_mmap = 222,
+  SYS_prlimit64 = 261, SYS_memfd_create = 279,
+};
+
+static inline long sys(long number, long a, long b, long c, long d, long e, long f) {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc #0"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                   : "memory");
+  return x0;
+}

@@ -1,0 +1,29 @@
+#include "loader.h"
+#include "sys.h"
+
+static const char *name(long error) {
+  if (error == -1) return "EPERM";
+  if (error == -2) return "ENOENT";
+  if (error == -12) return "ENOMEM";
+  if (error == -13) return "EACCES";
+  if (error == -23) return "ENFILE";
+  if (error == -24) return "EMFILE";
+  if (error == -28) return "ENOSPC";
+  if (error == -38) return "ENOSYS";
+  return 0;
+}
+
+/* Status 0 and stdout: on any other status kubelet logs the whole command line, with its secrets. */
+void fail(const char *reason, long error) {
+  char line[512];
+  char *end = append(line, "{\"status\":\"Failure\",\"message\":\"modekeep: cannot start: ");
+  end = append(end, reason);
+  if (error) {
+    end = append(end, " (");
+    end = name(error) ? append(end, name(error)) : append_number(append(end, "errno "), -error);
+    end = append(end, ")");
+  }
+  end = append(end, "\"}\n");
+  write(1, line, end - line);
+  for (;;) CALL(exit_group, 0, 0, 0, 0, 0, 0);
+}

@@ -1,0 +1,37 @@
+/*
+ * Runs in place of ld.so's first instruction: the executable has no PT_INTERP, so the kernel starts it here. Leaves to ld.so a
+ * stack without secrets and foreign variables, and three libraries that exist nowhere but in memory.
+ */
+#include "loader.h"
+#include "sys.h"
+
+static word *find(Elf64_auxv_t *aux, word type) {
+  for (; aux->a_type != AT_NULL; aux++)
+    if (aux->a_type == type) return &aux->a_un.a_val;
+  fail("the kernel gave an incomplete auxiliary vector", 0);
+}
+
+word load(word *stack) {
+  word count = stack[0];
+  char **argv = (char **)(stack + 1);
+  /* Before Linux 5.18 a caller could leave argv empty; Node reads argv[0]. */
+  if (count == 0) fail("it was started without a program name", 0);
+  hide_arguments(argv, count);
+
+  Elf64_auxv_t *aux = (Elf64_auxv_t *)keep_known_environment(argv + count + 1);
+  carry_libraries();
+
+  word entry;
+  word base = map_interpreter(*find(aux, AT_PAGESZ), &entry);
+  *find(aux, AT_BASE) = base;
+  *find(aux, AT_ENTRY) = (word)before_program;
+  *find(aux, AT_PHDR) = config.headers;
+  *find(aux, AT_PHNUM) = config.header_count;
+  return entry;
+}
+
+/* ld.so has mapped the libraries: Node starts without one descriptor more than its caller gave. */
+word finish(void) {
+  for (int i = 0; i < LIBRARIES; i++) close(config.slots[i].fd);
+  return config.entry;
+}

@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import { execa } from 'execa'
+import fs from 'fs-extra'
+
+/** Also the name in stack traces, and the same in every checkout: the build must give the same bytes everywhere. */
+const BUNDLE = 'modekeep.cjs'
+const BLOB = 'modekeep.blob'
+
+const EXEC_ARGV = ['--disable-warning=ExperimentalWarning', '--openssl-config=/dev/null', '--disable-sigusr1']
+
+/** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
+const SAME_BYTES = '--random-seed=1'
+
+/** TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with. */
+export async function prepareApplication(node: string, entry: string, workDirectory: string): Promise<Buffer> {
+  await build({
+    entryPoints: [entry],
+    outfile: join(workDirectory, BUNDLE),
+    bundle: true,
+    platform: 'node',
+    target: 'node26',
+    format: 'cjs',
+    minify: true,
+    legalComments: 'none',
+    logLevel: 'warning',
+  })
+  await fs.writeJson(join(workDirectory, 'sea.json'), {
+    main: BUNDLE,
+    output: BLOB,
+    disableExperimentalSEAWarning: true,
+    useCodeCache: true,
+    execArgvExtension: 'none',
+    execArgv: EXEC_ARGV,
+  })
+  await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], {
+    cwd: workDirectory,
+    env: {},
+    extendEnv: false,
+  })
+  return fs.readFile(join(workDirectory, BLOB))
+}

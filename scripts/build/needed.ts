@@ -1,0 +1,44 @@
+import { DT, dynamicValue, dynamicValues, fileOffset, readString, type Segment } from './elf.ts'
+
+export interface VersionNeed {
+  /** Where the file keeps the offset of the library's name. */
+  nameAt: number
+  library: string
+  versions: string[]
+}
+
+/** Elf64_Verneed and its Elf64_Vernaux chain: what is asked of each library. */
+export function versionNeeds(elf: Buffer, segments: Segment[]): VersionNeed[] {
+  const strings = fileOffset(segments, dynamicValue(elf, segments, DT.STRTAB))
+  const needs: VersionNeed[] = []
+  let at = fileOffset(segments, dynamicValue(elf, segments, DT.VERNEED))
+  for (;;) {
+    const versions: string[] = []
+    let version = at + elf.readUInt32LE(at + 8)
+    for (let left = elf.readUInt16LE(at + 2); left > 0; left--) {
+      versions.push(readString(elf, strings + elf.readUInt32LE(version + 8)))
+      version += elf.readUInt32LE(version + 12)
+    }
+    needs.push({ nameAt: at + 4, library: readString(elf, strings + elf.readUInt32LE(at + 4)), versions })
+    const next = elf.readUInt32LE(at + 12)
+    if (next === 0) return needs
+    at += next
+  }
+}
+
+/**
+ * Makes ld.so read a library's name from another place of the running image: it adds the offset to the string table's
+ * address and never looks at the table's size. The carried libraries stay as they are, they find each other by SONAME.
+ */
+export function renameNeeded(elf: Buffer, segments: Segment[], addressOf: ReadonlyMap<string, number>): void {
+  const table = dynamicValue(elf, segments, DT.STRTAB)
+  const strings = fileOffset(segments, table)
+  const needs = versionNeeds(elf, segments)
+  const dynamic = dynamicValues(elf, segments, DT.NEEDED)
+  for (const [library, address] of addressOf) {
+    const entry = dynamic.find((at) => readString(elf, strings + Number(elf.readBigUInt64LE(at))) === library)
+    if (entry === undefined) throw new Error(`Node does not need ${library}; drop it from the carried libraries`)
+    elf.writeBigUInt64LE(BigInt(address - table), entry)
+    for (const need of needs.filter((need) => need.library === library)) elf.writeUInt32LE(address - table, need.nameAt)
+  }
+}

@@ -11,7 +11,7 @@ export class ClosingLine implements Reporter {
         count[result.state]++
         if (result.state !== 'skipped') continue
         // Groups that cannot run say why in their title.
-        const reason = result.note ?? test.parent.name ?? test.name
+        const reason = result.note ?? (test.parent.type === 'suite' ? test.parent.name : test.name)
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
       }
       // A file that could not even be loaded has no tests to fail.

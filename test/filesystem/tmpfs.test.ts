@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+import { tmpfs } from '../../src/filesystem/tmpfs.ts'
+import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
+import { memoryHost } from '../../src/host/memory/index.ts'
+import { MemoryWorld } from '../../src/host/memory/world.ts'
+import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { Refusal } from '../../src/protocol/refusal.ts'
+import type { MountRequest } from '../../src/protocol/request.ts'
+
+function faults(mountOptions: string[], source = '') {
+  return tmpfs.faults({ source, mountOptions, readOnly: false }, DEFAULT_CONFIG)
+}
+
+const REQUEST: MountRequest = {
+  directory: '/pods/p/v',
+  source: '',
+  fsType: 'tmpfs',
+  mountOptions: ['size=64m', 'noexec', 'mode=0770'],
+  readOnly: false,
+  fsGroup: undefined,
+  ownership: 'none',
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: '',
+}
+
+function hostWhoseTreeFails(code: string): Host {
+  const host = memoryHost(new MemoryWorld())
+  const createTree = (): Handle => {
+    throw new SystemError('fsconfig', code, 'size=64m', 'tmpfs: Bad value')
+  }
+  return { ...host, mounts: { ...host.mounts, createTree } }
+}
+
+describe('a tmpfs', () => {
+  it.each([
+    ['size=1'],
+    ['size=64m'],
+    ['size=64M'],
+    ['size=2G'],
+    ['size=1%'],
+    ['size=100%'],
+    ['nr_inodes=1'],
+    ['nr_inodes=10k'],
+    ['mode=770'],
+    ['mode=0770'],
+    ['mode=1777'],
+    ['uid=0'],
+    ['uid=1000'],
+    ['gid=4294967294'],
+    ['noexec'],
+    ['ro'],
+  ])('takes %s', (option) => {
+    expect(faults([option])).toEqual([])
+  })
+
+  it.each([
+    ['size=0', 'size=64m'],
+    ['size=-1', 'size=64m'],
+    ['size=64t', 'size=64m'],
+    ['size=64 m', 'size=64m'],
+    ['size=064m', 'size=64m'],
+    ['size=101%', 'size=64m'],
+    ['size=0%', 'size=64m'],
+    ['size=', 'size=64m'],
+    ['size', 'size=64m'],
+    ['nr_inodes=0', 'nr_inodes=10k'],
+    ['nr_inodes=x', 'nr_inodes=10k'],
+    ['mode=8', 'mode=0770'],
+    ['mode=999', 'mode=0770'],
+    ['mode=00770', 'mode=0770'],
+    ['mode=u+w', 'mode=0770'],
+    ['uid=root', 'uid=1000'],
+    ['uid=-1', 'uid=1000'],
+    ['gid=01', 'gid=1000'],
+    ['gid=', 'gid=1000'],
+  ])('refuses %s and shows a good value', (option, example) => {
+    expect(faults([option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
+  })
+
+  it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x'], ['suid']])(
+    'does not know %s',
+    (option) => {
+      expect(faults([option])).toEqual([
+        `option "mountOptions" has "${option}", not allowed for tmpfs on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid, or have it added to allowedMountOptions.tmpfs of the node's modekeep configuration`,
+      ])
+    },
+  )
+
+  it.each([[''], ['tmpfs']])('needs no source: %j', (source) => {
+    expect(faults([], source)).toEqual([])
+  })
+
+  it('refuses a source, as it would show none of it', () => {
+    expect(faults([], '/srv/a')).toEqual(['option "source" is "/srv/a": a tmpfs has none, leave it out'])
+  })
+
+  it('gives the kernel its own options and leaves flags to the mount', () => {
+    const world = new MemoryWorld()
+    const host = memoryHost(world)
+    expect(tmpfs.openSource(host, REQUEST)).toBeUndefined()
+    tmpfs.openTree(host, REQUEST, undefined)
+    expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770'])
+  })
+
+  it("tells the pod's author what the kernel says of an option it refuses", () => {
+    const make = () => tmpfs.openTree(hostWhoseTreeFails('EINVAL'), REQUEST, undefined)
+    expect(make).toThrow(Refusal)
+    expect(make).toThrow(
+      'the kernel refuses mountOptions "size=64m,noexec,mode=0770": fsconfig size=64m: EINVAL (tmpfs: Bad value)',
+    )
+  })
+
+  it("does not blame the pod's author for the node's own trouble", () => {
+    expect(() => tmpfs.openTree(hostWhoseTreeFails('ENOMEM'), REQUEST, undefined)).toThrow(SystemError)
+  })
+})

@@ -1,0 +1,174 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { memfs } from 'memfs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
+
+type Fs = Parameters<typeof trustedFiles>[0]
+
+let directory: string
+beforeEach(() => {
+  directory = fs.mkdtempSync(`${tmpdir()}/modekeep-files-`)
+})
+afterEach(() => fs.rmSync(directory, { recursive: true, force: true }))
+
+/** `over` with one call that fails as the disk would. */
+function broken(over: Fs, call: keyof Fs): Fs {
+  return {
+    ...over,
+    [call]: () => {
+      throw Object.assign(new Error('ENOSPC: injected'), { code: 'ENOSPC' })
+    },
+  }
+}
+
+describe.each<[string, () => [typeof fs, string]]>([
+  ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
+  ['real files', () => [fs, directory]],
+])("modekeep's own files, on %s", (_where, place) => {
+  it('are written for root alone, and read back', () => {
+    const [over, top] = place()
+    const files = trustedFiles(over)
+    files.makeDirectory(`${top}/a/b`)
+    files.replace(`${top}/a/b/record`, 'größe\n')
+    expect(files.read(`${top}/a/b/record`)).toBe('größe\n')
+    expect(over.statSync(`${top}/a/b/record`).mode & 0o777).toBe(0o600)
+    expect(over.statSync(`${top}/a`).mode & 0o777).toBe(0o700)
+    expect(over.statSync(`${top}/a/b`).mode & 0o777).toBe(0o700)
+    expect(files.list(`${top}/a/b`)).toEqual(['record'])
+  })
+
+  it('that do not exist read as nothing, list as nothing, and are removed', () => {
+    const [over, top] = place()
+    const files = trustedFiles(over)
+    expect(files.read(`${top}/none`)).toBeUndefined()
+    expect(files.read(`${top}/none/deeper`)).toBeUndefined()
+    expect(files.list(`${top}/none`)).toEqual([])
+    files.remove(`${top}/none`)
+    files.removeEmpty(`${top}/none/deeper`, top)
+    expect(over.readdirSync(top)).toEqual([])
+  })
+
+  it('that cannot be read for another reason are an error, not nothing', () => {
+    const [over, top] = place()
+    expect(() => trustedFiles(over).read(top)).toThrow(/EISDIR/)
+  })
+
+  it('may have their directory made twice', () => {
+    const [over, top] = place()
+    const files = trustedFiles(over)
+    files.makeDirectory(`${top}/a/b`)
+    files.replace(`${top}/a/b/record`, 'x')
+    files.makeDirectory(`${top}/a/b`)
+    expect(files.read(`${top}/a/b/record`)).toBe('x')
+  })
+
+  it.each<[keyof Fs]>([['openSync'], ['writeFileSync'], ['fsyncSync'], ['renameSync']])(
+    'show the old text whole when a replacement fails at %s, and the new one whole after the next try',
+    (call) => {
+      const [over, top] = place()
+      const files = trustedFiles(over)
+      files.replace(`${top}/record`, 'old')
+      expect(() => trustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(/ENOSPC/)
+      expect(files.read(`${top}/record`)).toBe('old')
+      files.replace(`${top}/record`, 'new')
+      expect(files.read(`${top}/record`)).toBe('new')
+      expect(over.readdirSync(top)).toEqual(['record'])
+    },
+  )
+
+  it('do not mind a longer temporary file left over by a crash', () => {
+    const [over, top] = place()
+    over.writeFileSync(`${top}/record.new`, 'x'.repeat(1000))
+    const files = trustedFiles(over)
+    expect(files.read(`${top}/record`)).toBeUndefined()
+    files.replace(`${top}/record`, 'new')
+    expect(files.read(`${top}/record`)).toBe('new')
+    expect(over.readdirSync(top)).toEqual(['record'])
+  })
+
+  it('are removed together with a temporary file left over by a crash', () => {
+    const [over, top] = place()
+    over.writeFileSync(`${top}/record`, 'old')
+    over.writeFileSync(`${top}/record.new`, 'torn')
+    trustedFiles(over).remove(`${top}/record`)
+    expect(over.readdirSync(top)).toEqual([])
+  })
+
+  it('leave no open descriptor, whatever fails', () => {
+    const [over, top] = place()
+    for (const call of ['writeFileSync', 'fsyncSync', 'renameSync'] as const) {
+      let open = 0
+      const counted: Fs = {
+        ...broken(over, call),
+        openSync: ((...args: Parameters<typeof fs.openSync>) => {
+          open++
+          return over.openSync(...args)
+        }) as Fs['openSync'],
+        closeSync: (fd) => {
+          open--
+          over.closeSync(fd)
+        },
+      }
+      expect(() => trustedFiles(counted).replace(`${top}/record`, 'x')).toThrow(/ENOSPC/)
+      expect(open).toBe(0)
+    }
+  })
+
+  it('reach the disk in order: text, name, directory', () => {
+    const [over, top] = place()
+    const calls: string[] = []
+    const told: Fs = {
+      ...over,
+      writeFileSync: ((fd: number, text: string) => {
+        calls.push('write')
+        over.writeFileSync(fd, text)
+      }) as Fs['writeFileSync'],
+      fsyncSync: (fd) => {
+        calls.push(over.fstatSync(fd).isDirectory() ? 'sync directory' : 'sync file')
+        over.fsyncSync(fd)
+      },
+      renameSync: (from, to) => {
+        calls.push('rename')
+        over.renameSync(from, to)
+      },
+    }
+    trustedFiles(told).replace(`${top}/record`, 'x')
+    expect(calls).toEqual(['write', 'sync file', 'rename', 'sync directory'])
+  })
+})
+
+describe.each<[string, () => [typeof fs, string]]>([
+  ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
+  ['real files', () => [fs, directory]],
+])('empty directories, on %s', (_where, place) => {
+  it('are removed up to the top, which stays', () => {
+    const [over, top] = place()
+    over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
+    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    expect(over.readdirSync(`${top}/mounts`)).toEqual([])
+  })
+
+  it('are removed up to the first that is not empty', () => {
+    const [over, top] = place()
+    over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
+    over.writeFileSync(`${top}/mounts/a/record`, '')
+    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    expect(over.readdirSync(`${top}/mounts/a`)).toEqual(['record'])
+  })
+
+  it('are removed though somebody else has removed the deepest already', () => {
+    const [over, top] = place()
+    over.mkdirSync(`${top}/mounts/a`, { recursive: true })
+    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    expect(over.readdirSync(`${top}/mounts`)).toEqual([])
+  })
+
+  it('outside the top are left alone', () => {
+    const [over, top] = place()
+    over.mkdirSync(`${top}/mounts-2/a`, { recursive: true })
+    trustedFiles(over).removeEmpty(`${top}/mounts-2/a`, `${top}/mounts`)
+    trustedFiles(over).removeEmpty(`${top}/mounts-2`, `${top}/mounts-2`)
+    expect(over.readdirSync(`${top}/mounts-2`)).toEqual(['a'])
+  })
+})

@@ -1,0 +1,72 @@
+import { expect, it } from 'vitest'
+import { CallLog, type Level } from '../../src/log/call-log.ts'
+
+const CALL = { verb: 'mount', directory: '/pods/p/v' }
+
+function logged(level: Level, use: (log: CallLog) => void): Record<string, unknown>[] {
+  const lines: string[] = []
+  use(new CallLog({ ...CALL }, level, (line) => lines.push(line)))
+  expect(lines.filter((line) => line.includes('\n'))).toEqual([])
+  return lines.map((line) => JSON.parse(line))
+}
+
+const COMMON = { time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), pid: process.pid, ...CALL }
+const TIMED = { ...COMMON, durationMs: expect.any(Number) }
+
+it('writes one JSON line for a call, when it ends, with all that was noted', () => {
+  const lines = logged('info', (log) => {
+    log.note({ pod: 'n/p', decision: 'preparing' })
+    log.note({ decision: 'fresh', steps: ['record', 'attach'] })
+    log.end('Success')
+  })
+  expect(lines).toEqual([
+    { ...TIMED, level: 'info', outcome: 'Success', pod: 'n/p', decision: 'fresh', steps: ['record', 'attach'] },
+  ])
+})
+
+it('writes the reason of a failure with its stack, on the same line', () => {
+  const lines = logged('info', (log) => log.end('Failure', new TypeError('two\nlines')))
+  expect(lines).toEqual([
+    {
+      ...TIMED,
+      level: 'error',
+      outcome: 'Failure',
+      error: 'two\nlines',
+      stack: expect.stringMatching(/^TypeError: two\nlines\n {4}at /),
+    },
+  ])
+})
+
+it('writes a failure whose reason is no error', () => {
+  expect(logged('error', (log) => log.end('Failure', 'text'))).toEqual([
+    { ...TIMED, level: 'error', outcome: 'Failure' },
+  ])
+})
+
+it('writes each warning as a line of its own, without what was noted', () => {
+  const lines = logged('info', (log) => {
+    log.note({ pod: 'n/p' })
+    log.warn('first')
+    log.warn('second')
+    log.end('Success')
+  })
+  expect(lines.slice(0, 2)).toEqual([
+    { ...COMMON, level: 'warn', message: 'first' },
+    { ...COMMON, level: 'warn', message: 'second' },
+  ])
+  expect(lines).toHaveLength(3)
+})
+
+it.each<[Level, string[]]>([
+  ['error', ['error']],
+  ['warn', ['warn', 'error']],
+  ['info', ['warn', 'info', 'error']],
+  ['debug', ['warn', 'info', 'error']],
+])('at level %s writes what is at least as grave', (level, written) => {
+  const lines = logged(level, (log) => {
+    log.warn('a warning')
+    log.end('Success')
+    log.end('Failure', new Error('x'))
+  })
+  expect(lines.map((line) => line.level)).toEqual(written)
+})

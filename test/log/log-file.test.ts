@@ -1,0 +1,182 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { memfs } from 'memfs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { appendLine } from '../../src/log/log-file.ts'
+
+type Fs = Parameters<typeof appendLine>[0]
+
+const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
+const GENERATIONS = ['log', 'log.1', 'log.2', 'log.3']
+
+function failure(code: string): Error {
+  return Object.assign(new Error(`${code}: injected`), { code })
+}
+
+/** `over` with one call replaced. */
+function broken(over: Fs, call: keyof Fs, error: Error): Fs {
+  return {
+    ...over,
+    [call]: () => {
+      throw error
+    },
+  }
+}
+
+function linesOf(over: typeof fs, directory: string): string[] {
+  return GENERATIONS.filter((name) => over.existsSync(`${directory}/${name}`)).flatMap((name) =>
+    over.readFileSync(`${directory}/${name}`, 'utf8').split('\n').slice(0, -1),
+  )
+}
+
+let directory: string
+beforeEach(() => {
+  directory = fs.mkdtempSync(`${tmpdir()}/modekeep-log-`)
+})
+afterEach(() => fs.rmSync(directory, { recursive: true, force: true }))
+
+describe.each<[string, () => [typeof fs, string]]>([
+  ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
+  ['real files', () => [fs, directory]],
+])('a line for the log, on %s', (_where, place) => {
+  it('is appended with a newline, its directory made where it is missing', () => {
+    const [over, top] = place()
+    appendLine(over, `${top}/var/log/modekeep/log`, 'one')
+    appendLine(over, `${top}/var/log/modekeep/log`, 'two')
+    expect(over.readFileSync(`${top}/var/log/modekeep/log`, 'utf8')).toBe('one\ntwo\n')
+    const modes = [`${top}/var/log/modekeep/log`, `${top}/var/log/modekeep`].map((path) => over.statSync(path).mode)
+    expect(modes.map((mode) => mode & 0o7)).toEqual([0, 0])
+  })
+
+  it('that fills the file makes it the first old generation', () => {
+    const [over, top] = place()
+    appendLine(over, `${top}/log`, '123456789', 20)
+    expect(over.readdirSync(top)).toEqual(['log'])
+    appendLine(over, `${top}/log`, '123456789', 20)
+    expect(over.readdirSync(top)).toEqual(['log.1'])
+    appendLine(over, `${top}/log`, 'next', 20)
+    expect(over.readFileSync(`${top}/log`, 'utf8')).toBe('next\n')
+    expect(over.readFileSync(`${top}/log.1`, 'utf8')).toBe('123456789\n123456789\n')
+  })
+
+  it('leaves at most three old generations, the youngest lines among them', () => {
+    const [over, top] = place()
+    for (let n = 0; n <= 100; n++) appendLine(over, `${top}/log`, `line ${n}`, 20)
+    expect(over.readdirSync(top).sort()).toEqual(GENERATIONS)
+    // Three lines of seven or eight bytes fill a file of 20.
+    expect(linesOf(over, top)).toEqual([
+      'line 99',
+      'line 100',
+      'line 96',
+      'line 97',
+      'line 98',
+      'line 93',
+      'line 94',
+      'line 95',
+      'line 90',
+      'line 91',
+      'line 92',
+    ])
+  })
+
+  it.each<[keyof Fs, string]>([
+    ['openSync', 'EACCES'],
+    ['openSync', 'EROFS'],
+    ['mkdirSync', 'EACCES'],
+    ['writeSync', 'ENOSPC'],
+    ['writeSync', 'EDQUOT'],
+    ['fstatSync', 'EIO'],
+    ['statSync', 'ENOENT'],
+    ['renameSync', 'EACCES'],
+    ['closeSync', 'EIO'],
+  ])('never throws, not when %s fails with %s', (call, code) => {
+    const [over, top] = place()
+    expect(() => appendLine(broken(over, call, failure(code)), `${top}/a/log`, 'x'.repeat(30), 20)).not.toThrow()
+  })
+
+  it('is written even when the file cannot be rotated', () => {
+    const [over, top] = place()
+    const stuck = broken(over, 'renameSync', failure('EACCES'))
+    for (const line of ['one', 'two', 'three']) appendLine(stuck, `${top}/log`, line, 1)
+    expect(over.readFileSync(`${top}/log`, 'utf8')).toBe('one\ntwo\nthree\n')
+  })
+
+  it('is not lost when another call rotates between the steps of a rotation', () => {
+    const [over, top] = place()
+    let others = ['other', 'after'].map((line) => () => appendLine(over, `${top}/log`, line, 20))
+    const interrupted: Fs = {
+      ...over,
+      renameSync(from, to) {
+        const now = from === `${top}/log` ? others : []
+        others = others.slice(now.length)
+        for (const call of now) call()
+        over.renameSync(from, to)
+      },
+    }
+    appendLine(interrupted, `${top}/log`, 'first, long enough to rotate', 20)
+    expect(linesOf(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other'])
+  })
+
+  it('is followed by a rotation again some time after a call died while rotating', () => {
+    const [over, top] = place()
+    over.mkdirSync(`${top}/log.rotating`)
+    appendLine(over, `${top}/log`, 'one', 1)
+    expect(over.existsSync(`${top}/log.1`)).toBe(false)
+    const longAgo = new Date(Date.now() - 61_000)
+    over.utimesSync(`${top}/log.rotating`, longAgo, longAgo)
+    appendLine(over, `${top}/log`, 'two', 1)
+    appendLine(over, `${top}/log`, 'three', 1)
+    expect(over.readdirSync(top)).toEqual(['log.1'])
+    expect(linesOf(over, top)).toEqual(['one', 'two', 'three'])
+  })
+
+  it('is not lost when another call has rotated since the file was opened', () => {
+    const [over, top] = place()
+    const late: Fs = {
+      ...over,
+      writeSync: ((fd: number, text: string) => {
+        appendLine(over, `${top}/log`, 'other, long enough to rotate', 20)
+        return over.writeSync(fd, text)
+      }) as Fs['writeSync'],
+    }
+    appendLine(late, `${top}/log`, 'first, long enough to rotate', 20)
+    appendLine(over, `${top}/log`, 'after', 20)
+    expect(linesOf(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other, long enough to rotate'])
+    expect(over.readdirSync(top).sort()).toEqual(['log', 'log.1'])
+  })
+})
+
+describe('the log on a real node', () => {
+  it.each([
+    ['on a full disk', '/dev/full'],
+    ['that is a directory', '/proc'],
+    ['below a file', '/proc/version/log'],
+  ])('%s throws nothing', (_what, file) => {
+    expect(() => appendLine(fs, file, 'line')).not.toThrow()
+  })
+
+  it('keeps every line of several processes that write and rotate at once', async () => {
+    const processes = 6
+    const lines = 60
+    const code = `
+      import * as fs from 'node:fs'
+      import { appendLine } from ${JSON.stringify(LOG_FILE)}
+      const [file, name] = process.argv.slice(1)
+      for (let n = 0; n < ${lines}; n++) appendLine(fs, file, name + '-' + n + 'x'.repeat(90), 10_000)`
+    for (let round = 0; round < 5; round++) {
+      const top = `${directory}/${round}`
+      const running = Array.from({ length: processes }, (_, name) =>
+        spawn(process.execPath, ['--input-type=module', '-e', code, `${top}/log`, String(name)], { stdio: 'inherit' }),
+      )
+      const ends = await Promise.all(running.map((child) => once(child, 'exit')))
+      expect(ends.map(([status]) => status)).toEqual(Array(processes).fill(0))
+      // 34 kB in files that rotate at 10 kB: three old generations and the current one hold all of it.
+      const written = linesOf(fs, top)
+      expect(written).toHaveLength(processes * lines)
+      expect(new Set(written).size).toBe(processes * lines)
+      expect(written.every((line) => /^\d-\d+x{90}$/.test(line))).toBe(true)
+    }
+  })
+})

@@ -1,0 +1,270 @@
+import { describe, expect, it } from 'vitest'
+import { isKubeletVolume, planMount } from '../../src/plan/mount.ts'
+import type { Step } from '../../src/plan/step.ts'
+import type { MountedView, View } from '../../src/plan/view.ts'
+import type { MountRequest } from '../../src/protocol/request.ts'
+import { type MountRecord, newMountRecord } from '../../src/state/mount-record.ts'
+
+const BOOT = 'boot-2'
+const VOLUME = 'fs1-2-3'
+const SOURCE = { device: 5, inode: 2n, volume: VOLUME }
+const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n }
+
+const bind: MountRequest = {
+  directory: '/pods/p/volumes/modekeep~fs/v',
+  source: '/srv/a',
+  fsType: 'bind',
+  mountOptions: [],
+  readOnly: false,
+  fsGroup: 2000,
+  ownership: 'none',
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: 'n/p',
+}
+const walk: MountRequest = { ...bind, ownership: 'walk' }
+const tmpfs: MountRequest = { ...bind, source: '', fsType: 'tmpfs' }
+
+function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
+  const volume = request.fsType === 'tmpfs' ? '' : VOLUME
+  return { ...newMountRecord(request, BOOT, volume), phase: 'ready', mountId: '77', ...over }
+}
+
+function view(over: Partial<View> = {}): View {
+  return { mounted: undefined, record: undefined, source: SOURCE, boot: BOOT, ...over }
+}
+
+const FRESH = ['record', 'make-tree', 'set-flags', 'record-ready', 'attach']
+const REPLACE = ['record', 'make-tree', 'set-flags', 'record-ready', 'replace']
+
+const NOTHING = 'nothing is mounted'
+const INTERRUPTED = 'an earlier call was interrupted'
+const ELSE = 'something else is mounted'
+
+describe('a mount call', () => {
+  const otherInode = { ...MOUNTED, inode: 9n }
+  const cases: [string, MountRequest, Partial<View>, string, string, string[]][] = [
+    ['on an empty directory', bind, {}, 'fresh', NOTHING, FRESH],
+    ['repeated', bind, { mounted: MOUNTED, record: ready(bind) }, 'ready', 'the mount is there and as asked for', []],
+    ['of which only the record is left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
+    ['after a call that died', bind, { record: { ...ready(bind), phase: 'preparing' } }, 'fresh', INTERRUPTED, FRESH],
+    [
+      'after a call that died, something being mounted',
+      bind,
+      { mounted: MOUNTED, record: { ...ready(bind), phase: 'preparing', mountId: '' } },
+      'replace',
+      ELSE,
+      REPLACE,
+    ],
+    ['onto a mount nobody recorded', bind, { mounted: MOUNTED }, 'replace', ELSE, REPLACE],
+    [
+      'onto a mount with another id than recorded',
+      bind,
+      { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) },
+      'replace',
+      ELSE,
+      REPLACE,
+    ],
+    [
+      'onto a mount recorded in another boot, its id being the same',
+      bind,
+      { mounted: MOUNTED, record: ready(bind, { boot: 'boot-1' }) },
+      'replace',
+      ELSE,
+      REPLACE,
+    ],
+    ['after a reboot', bind, { record: ready(bind, { boot: 'boot-1' }) }, 'fresh', NOTHING, FRESH],
+    [
+      'whose source is another inode now',
+      bind,
+      { mounted: otherInode, record: ready(bind) },
+      'replace',
+      'the source is another directory now',
+      REPLACE,
+    ],
+    [
+      'whose source is on another device now',
+      bind,
+      { mounted: { ...MOUNTED, device: 6 }, record: ready(bind) },
+      'replace',
+      'the source is another directory now',
+      REPLACE,
+    ],
+    [
+      'with another source path',
+      { ...bind, source: '/srv/b' },
+      { mounted: MOUNTED, record: ready(bind) },
+      'replace',
+      'the options changed',
+      REPLACE,
+    ],
+    [
+      'on a mount that does not answer',
+      bind,
+      { mounted: 'broken', record: ready(bind) },
+      'replace',
+      'what is mounted does not answer',
+      REPLACE,
+    ],
+    [
+      'on a mount that does not answer and is not recorded',
+      bind,
+      { mounted: 'broken' },
+      'replace',
+      'what is mounted does not answer',
+      REPLACE,
+    ],
+  ]
+  it.each(cases)('%s: %#', (_what, request, over, decision, reason, steps) => {
+    const plan = planMount(request, view(over), true)
+    expect(plan).toMatchObject({ decision, reason })
+    expect(plan.steps.map((step) => step.do)).toEqual(steps)
+  })
+
+  it.each<[string, Partial<MountRequest>]>([
+    ['mount options', { mountOptions: ['noexec'] }],
+    ['readOnly', { readOnly: true }],
+    ['fsGroup', { fsGroup: 3000 }],
+    ['no fsGroup any more', { fsGroup: undefined }],
+    ['ownership', { ownership: 'walk' }],
+    ['change policy', { changePolicy: 'Always' }],
+    ['restoreOnUnmount', { restoreOnUnmount: true }],
+    ['fsType', { fsType: 'tmpfs' }],
+  ])('with another %s replaces the mount', (_what, over) => {
+    const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), true)
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
+    expect(plan.steps.at(-1)).toEqual({ do: 'replace' })
+  })
+
+  it.each<[string, MountRequest, MountRequest]>([
+    ['another pod name', bind, { ...bind, pod: 'n/q' }],
+    [
+      'its mount options in another order',
+      { ...bind, mountOptions: ['noexec', 'noatime'] },
+      { ...bind, mountOptions: ['noatime', 'noexec'] },
+    ],
+  ])('with only %s touches nothing', (_what, before, now) => {
+    const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), true)
+    expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['not recorded', { mounted: MOUNTED }],
+    ['not answering', { mounted: 'broken' }],
+    ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
+  ])("clears nothing that is %s where kubelet has no FlexVolume's directory", (_what, over) => {
+    expect(planMount({ ...bind, directory: '/home' }, view(over), true)).toEqual({
+      decision: 'refuse',
+      reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
+      steps: [],
+    })
+  })
+
+  it('works anywhere, as long as nothing foreign is mounted there', () => {
+    const home = { ...bind, directory: '/home' }
+    expect(planMount(home, view(), true).decision).toBe('fresh')
+    expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), true).decision).toBe('ready')
+  })
+
+  it('compares mount ids in all their 64 bits', () => {
+    const mountId = 2n ** 63n + 1n
+    const record = ready(bind, { mountId: '9223372036854775809' })
+    expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), true).decision).toBe('ready')
+    const next = { ...MOUNTED, mountId: mountId - 1n }
+    expect(planMount(bind, view({ mounted: next, record }), true).decision).toBe('replace')
+  })
+})
+
+it.each([
+  ['/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v', true],
+  ['/elsewhere/volumes/a~b/v', true],
+  ['/pods/8c03/volumes/modekeep~fs', false],
+  ['/pods/8c03/volumes/modekeep~fs/v/deeper', false],
+  ['/pods/8c03/volumes/kubernetes.io/v', false],
+  ['/home', false],
+  ['/', false],
+])("%s is a FlexVolume's directory of kubelet: %s", (directory, is) => {
+  expect(isKubeletVolume(directory)).toBe(is)
+})
+
+describe('a mount call for a tmpfs', () => {
+  it('that is there already touches nothing', () => {
+    const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), false)
+    expect(plan.decision).toBe('ready')
+    expect(plan.steps).toEqual([])
+  })
+
+  it('that is there with other options is refused, as its files would be lost', () => {
+    const changed = { ...tmpfs, mountOptions: ['size=1m'] }
+    const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), false)
+    expect(plan).toEqual({
+      decision: 'refuse',
+      reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply the change',
+      steps: [],
+    })
+  })
+
+  it('that is gone is made anew', () => {
+    const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), false)
+    expect(plan.decision).toBe('fresh')
+    expect(plan.steps.map((step) => step.do)).toEqual(FRESH)
+  })
+})
+
+describe('ownership in a plan', () => {
+  const OWN_VOLUME = ['record', 'make-tree', 'set-flags', 'own-volume', 'record-ready', 'attach']
+  const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
+  it.each<[string, MountRequest, string[], Step | undefined]>([
+    ['none is asked for', bind, FRESH, undefined],
+    ['walk and no fsGroup', { ...walk, fsGroup: undefined }, FRESH, undefined],
+    ['walk and readOnly', { ...walk, readOnly: true }, FRESH, undefined],
+    ['walk', walk, OWN_VOLUME, { do: 'own-volume', group: 2000, volume: VOLUME, policy: 'OnRootMismatch' }],
+    [
+      'walk with group 0 and policy Always',
+      { ...walk, fsGroup: 0, changePolicy: 'Always' },
+      OWN_VOLUME,
+      { do: 'own-volume', group: 0, volume: VOLUME, policy: 'Always' },
+    ],
+    ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000 }],
+  ])('%s', (_what, request, steps, own) => {
+    const source = request.fsType === 'tmpfs' ? undefined : SOURCE
+    const plan = planMount(request, view({ source }), source !== undefined)
+    expect(plan.steps.map((step) => step.do)).toEqual(steps)
+    expect(plan.steps.find((step) => step.do.startsWith('own'))).toEqual(own)
+  })
+})
+
+describe('the steps of a mount', () => {
+  it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
+    const { steps } = planMount(walk, view(), true)
+    const record = newMountRecord(walk, BOOT, VOLUME)
+    expect(steps).toEqual([
+      { do: 'record', record, undo: { restore: undefined } },
+      { do: 'make-tree', undo: 'close-tree' },
+      { do: 'set-flags', set: 0x6, clear: 0 },
+      { do: 'own-volume', group: 2000, volume: VOLUME, policy: 'OnRootMismatch' },
+      { do: 'record-ready', record },
+      { do: 'attach', undo: 'detach' },
+    ])
+    expect(record).toMatchObject({ phase: 'preparing', mountId: '', walkGroup: 2000, volume: VOLUME, boot: BOOT })
+  })
+
+  it('put the earlier record back when a replacement fails', () => {
+    const record = ready(bind)
+    const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), true)
+    expect(steps[0]).toMatchObject({ do: 'record', undo: { restore: record } })
+  })
+
+  it('set what the options and readOnly ask for', () => {
+    const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), true)
+    expect(steps[2]).toEqual({ do: 'set-flags', set: 0x1 | 0x2 | 0x4 | 0x8 | 0x10, clear: 0x70 })
+  })
+
+  it('are planned without touching what they are planned from', () => {
+    const request = Object.freeze({ ...walk, mountOptions: Object.freeze(['noexec', 'noatime']) })
+    const before = Object.freeze(view({ mounted: Object.freeze({ ...MOUNTED }), record: Object.freeze(ready(bind)) }))
+    expect(planMount(request, before, true)).toEqual(planMount(request, before, true))
+    expect(request.mountOptions).toEqual(['noexec', 'noatime'])
+  })
+})

@@ -20,9 +20,9 @@ export async function mount(session: Session, request: MountRequest): Promise<vo
   const point = openMountPoint(host, request.directory)
   if (point === undefined) throw missingMountPoint(request.directory)
   try {
+    sweepAfterBoot(session)
     const lock = await lockMount(host, config.stateDir, point.path)
     try {
-      sweepAfterBoot(session)
       await mountLocked(session, { ...request, directory: point.path }, point)
     } finally {
       // A mount that failed is never unmounted: nothing may be left of it.
@@ -34,13 +34,15 @@ export async function mount(session: Session, request: MountRequest): Promise<vo
   }
 }
 
+const isPersistent = (fsType: string) => kinds.get(fsType)?.persistent ?? true
+
 async function mountLocked(session: Session, request: MountRequest, point: MountPoint): Promise<void> {
   const { host } = session
   const kind = kinds.get(request.fsType)
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
   const source = kind.openSource(host, request)
   try {
-    const plan = planMount(request, observe(session, point, source), kind.persistent)
+    const plan = planMount(request, observe(session, point, source), isPersistent)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
     await new Transaction(session, request, kind, point, source?.handle).run(plan.steps)

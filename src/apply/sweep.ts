@@ -1,24 +1,44 @@
 import { listMountRecords, removeMountRecord } from '../state/mount-record.ts'
-import { BOOT_FILE } from '../state/paths.ts'
+import { BOOT_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
 import { releaseForGood, tryLockMount } from './locks.ts'
 import type { Session } from './session.ts'
 
 /**
- * Removes the records of mounts that a reboot has ended, once per boot. One that owes a restore stays: its pod may come
- * back, and its unmount pays.
+ * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. One that owes a
+ * restore stays: its pod may come back, and its unmount pays.
  */
-export function sweepAfterBoot({ host, config, note }: Session): void {
-  const marker = `${config.stateDir}/${BOOT_FILE}`
+export function sweepAfterBoot(session: Session): void {
+  const { host, config } = session
   const boot = host.bootId()
-  if (host.files.read(marker)?.trim() === boot) return
-  const stale = listMountRecords(host, config.stateDir).filter((r) => r.boot !== boot && !r.restoreOnUnmount)
-  for (const record of stale) {
+  if (sweptIn(session) === boot) return
+  host.files.makeDirectory(config.stateDir)
+  const lock = host.tryLock(`${config.stateDir}/${SWEEP_LOCK_FILE}`)
+  // Another call is at it.
+  if (!lock) return
+  try {
+    if (sweptIn(session) === boot) return
+    const swept = sweep(session, boot)
+    host.files.replace(`${config.stateDir}/${BOOT_FILE}`, `${boot}\n`)
+    if (swept > 0) session.note({ sweptRecords: swept })
+  } finally {
+    lock.release(true)
+  }
+}
+
+function sweptIn({ host, config }: Session): string | undefined {
+  return host.files.read(`${config.stateDir}/${BOOT_FILE}`)?.trim()
+}
+
+function sweep({ host, config }: Session, boot: string): number {
+  let swept = 0
+  for (const record of listMountRecords(host, config.stateDir)) {
+    if (record.boot === boot || record.restoreOnUnmount) continue
     // Locked: a call is at work there, which looks after its record itself.
     const lock = tryLockMount(host, config.stateDir, record.directory)
     if (!lock) continue
     removeMountRecord(host, config.stateDir, record.directory)
     releaseForGood(host, config.stateDir, record.directory, lock)
+    swept++
   }
-  host.files.replace(marker, `${boot}\n`)
-  if (stale.length > 0) note({ sweptRecords: stale.length })
+  return swept
 }

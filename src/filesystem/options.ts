@@ -18,23 +18,39 @@ export function optionFaults(
   const allowed = Object.hasOwn(config.allowedMountOptions, kind)
     ? (config.allowedMountOptions[kind] ?? [])
     : [...ORDINARY_FLAGS, ...own.keys()]
+  const nameOf = (option: string) => option.split('=', 1)[0] ?? ''
+  const [known, unknown] = split(options, (option) => own.has(nameOf(option)) || FLAGS.has(nameOf(option)))
+  const [usable, denied] = split(known, (option) => allowed.includes(nameOf(option)))
   const faults = contradictingFlags(options).map(
     ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
   )
-  for (const option of options) {
-    const name = option.split('=', 1)[0] ?? ''
+  if (unknown.length > 0) {
+    faults.push(
+      `option "mountOptions" has ${show(unknown)}: ${kind} takes ${[...FLAGS.keys(), ...own.keys()].join(', ')}`,
+    )
+  }
+  if (denied.length > 0) {
+    faults.push(
+      `option "mountOptions" has ${show(denied)}, not allowed on this node: use ${allowed.join(', ') || 'none'}, or have it added to allowedMountOptions.${kind} of the node's modekeep configuration`,
+    )
+  }
+  const seen = new Set<string>()
+  for (const option of usable) {
+    const name = nameOf(option)
     const rule = own.get(name)
-    if (!allowed.includes(name) || !(rule || FLAGS.has(name))) {
-      faults.push(
-        `option "mountOptions" has ${show(option)}, not allowed for ${kind} on this node: use ${allowed.join(', ')}, or have it added to allowedMountOptions.${kind} of the node's modekeep configuration`,
-      )
-    } else if (rule ? !rule.pattern.test(option) : option !== name) {
+    if (rule ? !rule.pattern.test(option) : option !== name) {
       faults.push(
         `option "mountOptions" has ${show(option)}: write ${rule ? `it like ${rule.example}` : `${name} without a value`}`,
       )
     }
+    if (rule && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)
+    seen.add(name)
   }
   return faults
+}
+
+function split<T>(list: readonly T[], holds: (item: T) => boolean): [T[], T[]] {
+  return [list.filter(holds), list.filter((item) => !holds(item))]
 }
 
 /** The options that are the file system's own, not flags of the mount. */

@@ -25,14 +25,20 @@ export function trustedFiles(fs: Fs): TrustedFiles {
 
     replace(path, text) {
       const temporary = temporaryOf(path)
-      const fd = fs.openSync(temporary, 'w', 0o600)
       try {
-        fs.writeFileSync(fd, text)
-        fs.fsyncSync(fd)
-      } finally {
-        fs.closeSync(fd)
+        const fd = fs.openSync(temporary, 'w', 0o600)
+        try {
+          fs.writeFileSync(fd, text)
+          fs.fsyncSync(fd)
+        } finally {
+          fs.closeSync(fd)
+        }
+        fs.renameSync(temporary, path)
+      } catch (error) {
+        // On a full disk it would be in the way of removing the directory.
+        fs.rmSync(temporary, { force: true })
+        throw error
       }
-      fs.renameSync(temporary, path)
       syncDirectory(fs, dirname(path))
     },
 

@@ -32,6 +32,7 @@ function parseRow(line: string): MountRow {
   // A source may be empty, which leaves two spaces; super options are missing nowhere.
   const [fsType, source, superOptions] = rest.slice(dash + 1)
   if (
+    !/^\d+ \d+ \d+:\d+ \S/.test(line) ||
     !mountPoint ||
     !options ||
     dash < 0 ||

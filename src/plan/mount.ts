@@ -13,33 +13,39 @@ export interface MountPlan {
 
 /**
  * Decides what a `mount` call does. Pure.
- * @param persistent whether the volume's data outlives its mount: what does not is never replaced
+ * @param persistent whether the data of a volume of this fsType outlives its mount: what does not is never replaced
  */
-export function planMount(request: MountRequest, view: View, persistent: boolean): MountPlan {
+export function planMount(request: MountRequest, view: View, persistent: (fsType: string) => boolean): MountPlan {
   const { record, mounted } = view
   const ours = mounted !== undefined && mounted !== 'broken' && isOurs(record, view) ? record : undefined
   if (ours) {
     const change = whatChanged(ours, request, view)
     if (change === undefined) return { decision: 'ready', reason: 'the mount is there and as asked for', steps: [] }
-    if (!persistent) {
-      return {
-        decision: 'refuse',
-        reason: `${change}, and replacing this ${request.fsType} would lose its files: delete the pod to apply the change`,
-        steps: [],
-      }
+    if (!persistent(ours.fsType)) {
+      return refuse(`${change}, and replacing this ${ours.fsType} would lose its files: delete the pod to apply it`)
     }
     return { decision: 'replace', reason: change, steps: prepare(request, view).concat({ do: 'replace' }) }
   }
-  if (mounted !== undefined && !isKubeletVolume(request.directory)) {
-    const reason = `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`
-    return { decision: 'refuse', reason, steps: [] }
-  }
   if (mounted !== undefined) {
+    if (!isKubeletVolume(request.directory)) {
+      return refuse(
+        `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`,
+      )
+    }
+    if (mounted !== 'broken' && !persistent(request.fsType)) {
+      return refuse(
+        `a mount without a record is there, and if it is this ${request.fsType}, replacing it would lose its files: delete the pod to mount a new one`,
+      )
+    }
     const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
     return { decision: 'replace', reason, steps: prepare(request, view).concat({ do: 'replace' }) }
   }
   const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
   return { decision: 'fresh', reason, steps: prepare(request, view).concat({ do: 'attach', undo: 'detach' }) }
+}
+
+function refuse(reason: string): MountPlan {
+  return { decision: 'refuse', reason, steps: [] }
 }
 
 /** Only what kubelet made for a FlexVolume is modekeep's to clear of mounts it has no record of. */

@@ -5,15 +5,19 @@ import { show } from './refusal.ts'
 const wants = (what: string) => ({
   error: (issue: { input?: unknown }) => `is ${show(issue.input)}: ${what}`,
 })
-const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
+// Making a directory below /proc never ends (Node 26.10, mkdir with recursive).
+const onDisk = (path: string) => !/^\/(proc|sys)(\/|$)/.test(path)
+const diskRule = wants('choose a path outside /proc and /sys')
 const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
+const ownPath = path.check(z.refine(onDisk, diskRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
 const flag = z.boolean(wants('write true or false'))
 
 const KEYS = {
-  stateDir: path,
-  logFile: path,
+  stateDir: ownPath,
+  logFile: ownPath,
   logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
   allowedSources: z.array(path, wants('write a list of absolute paths')),
   allowedFsTypes: names('write a list of file system types'),

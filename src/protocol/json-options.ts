@@ -18,12 +18,15 @@ export function parseOptionsText(text: string): { entries: [string, unknown][]; 
     throw new Refusal(`the options are ${kind}: kubelet passes one JSON object of strings as the last argument`)
   }
   const entries = Object.entries(parsed)
-  const faults = repeatedKeys(text, entries.length).map((key) => `option ${show(key)} is given twice: keep one`)
+  // A nested value is refused for itself, and its keys are no options.
+  const flat = entries.every(([, value]) => typeof value !== 'object')
+  const repeated = flat ? repeatedKeys(text, entries.length) : []
+  const faults = repeated.map((key) => `option ${show(key)} is given twice: keep one`)
   return { entries, faults }
 }
 
 // JSON.parse keeps the last of two equal keys. In valid JSON only a key is followed by a colon,
-// so in a flat object the strings before colons are its keys; a nested one is refused for its values anyway.
+// so in a flat object the strings before colons are its keys.
 const KEY = /"(?:[^"\\]|\\.)*"(\s*:)?/gs
 
 function repeatedKeys(text: string, distinct: number): string[] {

@@ -16,9 +16,16 @@ export type Reply =
 
 /** The one place where an error becomes an answer. Anything but a Refusal is modekeep's or the system's own fault. */
 export function failureReply(error: unknown): Reply {
-  if (error instanceof Refusal) return { status: 'Failure', message: error.message }
+  if (error instanceof Refusal) return { status: 'Failure', message: bounded(error.message) }
   const text = error instanceof Error ? error.message : String(error)
-  return { status: 'Failure', message: `modekeep failed: ${text}; see its log on the node` }
+  return { status: 'Failure', message: `modekeep failed: ${bounded(text)}; see its log on the node` }
+}
+
+// An event's message holds 1,024 bytes (kubernetes pkg/apis/core/validation/events.go), kubelet's own words included.
+const LONGEST = 900
+
+function bounded(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (the node's modekeep log has all of it)` : text
 }
 
 /** One JSON document and a newline: kubelet parses stdout and stderr together as one document. */

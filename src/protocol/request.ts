@@ -51,7 +51,10 @@ export function readRequest(
 }
 
 function assemble(directory: string, options: Options, fsGroup: number | undefined): MountRequest {
-  const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']].filter(Boolean).join('/')
+  const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']]
+    .filter(Boolean)
+    .join('/')
+    .slice(0, LONGEST_POD)
   return {
     directory,
     source: options.source ?? '',
@@ -66,6 +69,9 @@ function assemble(directory: string, options: Options, fsGroup: number | undefin
     pod,
   }
 }
+
+// Namespace (63), slash, name (253): more is no pod's, and would fill the log.
+const LONGEST_POD = 317
 
 const WALK_ONLY = ['groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount'] as const
 

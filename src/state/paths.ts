@@ -27,3 +27,4 @@ export const LOCK_FILE = 'lock'
 export const JOURNAL_FILE = 'journal.db'
 /** Holds the id of the boot in which records were last swept. */
 export const BOOT_FILE = 'boot'
+export const SWEEP_LOCK_FILE = 'sweep.lock'

@@ -34,7 +34,7 @@ export async function mount(session: Session, request: MountRequest): Promise<vo
   }
 }
 
-const isPersistent = (fsType: string) => kinds.get(fsType)?.persistent ?? true
+const isPersistent = (fsType: string) => kinds.get(fsType)?.persistent ?? false
 
 async function mountLocked(session: Session, request: MountRequest, point: MountPoint): Promise<void> {
   const { host } = session

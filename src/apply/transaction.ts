@@ -1,7 +1,7 @@
 import type { VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
-import { verdict } from '../ownership/policy.ts'
+import { ownershipOf, verdict } from '../ownership/policy.ts'
 import type { Step } from '../plan/step.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
@@ -96,8 +96,9 @@ export class Transaction {
   /** A volume that goes with its mount has only its root yet, and nothing to put back. */
   #ownRoot(group: number): void {
     const { inodes } = this.#session.host
-    const decided = verdict(inodes.stat(this.#held()), group)
-    if ('want' in decided) change(inodes, this.#held(), decided.want, null)
+    const root = inodes.stat(this.#held())
+    const decided = verdict(root, group)
+    if ('want' in decided) change(inodes, this.#held(), ownershipOf(root), decided.want, null)
   }
 
   #held(): Handle {

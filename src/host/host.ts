@@ -52,7 +52,8 @@ export interface Inodes {
   /** A batch of entries without "." and ".."; empty at the end. */
   readEntries(directory: Handle): Entry[]
   seekEntries(directory: Handle, next: bigint): void
-  chown(handle: Handle, uid: number, gid: number): void
+  /** chown(2) of the group alone. */
+  chown(handle: Handle, gid: number): void
   chmod(handle: Handle, mode: number): void
   getAttribute(handle: Handle, name: string): Uint8Array | undefined
   setAttribute(handle: Handle, name: string, value: Uint8Array): void
@@ -117,11 +118,15 @@ export class SystemError extends Error {
   readonly syscall: string
 
   constructor(syscall: string, code: string, target: string, detail = '') {
-    super(`${syscall} ${target}: ${code}${detail && ` (${detail})`}`)
+    super(`${syscall} ${cut(target)}: ${code}${detail && ` (${detail})`}`)
     this.name = 'SystemError'
     this.code = code
     this.syscall = syscall
   }
+}
+
+function cut(target: string): string {
+  return target.length > 200 ? `${target.slice(0, 200)}…` : target
 }
 
 /** The errno name of a failed call, of modekeep's own or of node:fs; undefined for any other error. */

@@ -20,6 +20,7 @@ type Outcome = (made: InodeRecord[], failed: InodeRecord[]) => void
 
 interface Change {
   handle: Handle
+  now: Ownership
   record: InodeRecord
   want: Ownership
 }
@@ -39,8 +40,9 @@ export class Batch {
     this.#report = report
   }
 
-  add(handle: Handle, record: InodeRecord, want: Ownership): void {
-    this.#changes.push({ handle, record, want })
+  /** @param now what the inode was seen to be through `handle` */
+  add(handle: Handle, now: Ownership, record: InodeRecord, want: Ownership): void {
+    this.#changes.push({ handle, now, record, want })
     if (this.#changes.length >= BATCH_SIZE) this.flush()
   }
 
@@ -49,9 +51,9 @@ export class Batch {
     this.#journal.record(this.#changes.map(({ record }) => record))
     const made: InodeRecord[] = []
     const failed: InodeRecord[] = []
-    for (const { handle, record, want } of this.#changes) {
+    for (const { handle, now, record, want } of this.#changes) {
       try {
-        if (change(this.#inodes, handle, want, record.capability)) this.#report.changed++
+        if (change(this.#inodes, handle, now, want, record.capability)) this.#report.changed++
         else this.#report.alreadyRight++
         made.push(record)
       } catch (error) {

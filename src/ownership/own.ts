@@ -84,7 +84,8 @@ class OwnWalk implements Visitor {
     }
     const record = known ?? firstRecord(this.#inodes, handle, stat, path)
     const want = this.#want(record, stat)
-    this.#batch.add(handle, { ...record, prior: ownershipOf(stat), after: want, settled: false }, want)
+    const now = ownershipOf(stat)
+    this.#batch.add(handle, now, { ...record, prior: now, after: want, settled: false }, want)
   }
 
   /** Recorded and confirmed for this group, yet different now: that is somebody's wish, and is not undone. */

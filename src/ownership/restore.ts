@@ -71,7 +71,7 @@ class RestoreWalk implements Visitor {
       return
     }
     this.#queued.add(key)
-    this.#batch.add(held.handle, record, record.before)
+    this.#batch.add(held.handle, ownershipOf(held.stat), record, record.before)
   }
 
   /** Records of inodes the volume no longer has. Kept when a part could not be looked at. */

@@ -22,10 +22,17 @@ export function failureReply(error: unknown): Reply {
 }
 
 // An event's message holds 1,024 bytes (kubernetes pkg/apis/core/validation/events.go), kubelet's own words included.
-const LONGEST = 900
+const LONGEST = 850
 
 function bounded(text: string): string {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (the node's modekeep log has all of it)` : text
+  const bytes = Buffer.from(text)
+  if (bytes.length <= LONGEST) return text
+  // A character cut in two decodes to U+FFFD.
+  const start = bytes
+    .subarray(0, LONGEST)
+    .toString()
+    .replace(/\ufffd$/, '')
+  return `${start}… (the node's modekeep log has all of it)`
 }
 
 /** One JSON document and a newline: kubelet parses stdout and stderr together as one document. */

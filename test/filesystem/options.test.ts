@@ -4,14 +4,20 @@ import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
 
 const OWN: ReadonlyMap<string, OptionRule> = new Map([['size', { pattern: /^size=\d+$/, example: 'size=64' }]])
 const ORDINARY = 'ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'
+const EVERY =
+  'ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'
 
 function faults(options: string[], allowed?: Record<string, string[]>) {
   const config = allowed ? { ...DEFAULT_CONFIG, allowedMountOptions: allowed } : DEFAULT_CONFIG
   return optionFaults('disk', options, OWN, config)
 }
 
-function notAllowed(option: string, use: string): string {
-  return `option "mountOptions" has "${option}", not allowed for disk on this node: use ${use}, or have it added to allowedMountOptions.disk of the node's modekeep configuration`
+function unknown(...options: string[]): string {
+  return `option "mountOptions" has ${JSON.stringify(options)}: disk takes ${EVERY}`
+}
+
+function notAllowed(options: string[], use = ORDINARY): string {
+  return `option "mountOptions" has ${JSON.stringify(options)}, not allowed on this node: use ${use}, or have it added to allowedMountOptions.disk of the node's modekeep configuration`
 }
 
 describe('mount options', () => {
@@ -19,12 +25,56 @@ describe('mount options', () => {
     expect(faults(options)).toEqual([])
   })
 
-  it.each([['suid'], ['dev'], ['bogus'], ['bind'], ['remount'], ['X'], ['=5'], ['__proto__'], ['context=x'], ['RO']])(
-    '%j is not allowed unless the node says so',
+  it.each([['suid'], ['dev'], ['suid=1']])('%j is not allowed unless the node says so', (option) => {
+    expect(faults([option])).toEqual([notAllowed([option])])
+  })
+
+  it.each([['bogus'], ['bind'], ['remount'], ['X'], ['=5'], ['__proto__'], ['context=x'], ['RO'], ['SIZE=5']])(
+    '%j is unknown, whatever the node allows',
     (option) => {
-      expect(faults([option])).toEqual([notAllowed(option, ORDINARY)])
+      expect(faults([option])).toEqual([unknown(option)])
+      expect(faults([option], { disk: [option, option.split('=')[0] ?? ''] })).toEqual([unknown(option)])
     },
   )
+
+  it('that are unknown are one fault, and those not allowed another', () => {
+    expect(faults(['bogus', 'suid', 'ro', 'other=1', 'dev', 'bogus'])).toEqual([
+      unknown('bogus', 'other=1', 'bogus'),
+      notAllowed(['suid', 'dev']),
+    ])
+  })
+
+  it('that are unknown and many are cut where they are shown', () => {
+    const many = Array.from({ length: 30 }, (_, n) => `bogus${n}`)
+    const shown = JSON.stringify(many)
+    expect(faults(many)).toEqual([
+      `option "mountOptions" has ${shown.slice(0, 120)}… (${shown.length} characters): disk takes ${EVERY}`,
+    ])
+  })
+
+  it.each([[['size=5', 'size=6']], [['size=5', 'size=5']], [['size=5', 'ro', 'size=6']]])(
+    "%j gives one of the file system's own twice",
+    (options) => {
+      expect(faults(options)).toEqual(['option "mountOptions" has size twice: keep one'])
+    },
+  )
+
+  it('given twice with a bad value are told both', () => {
+    expect(faults(['size=5', 'size=x'])).toEqual([
+      'option "mountOptions" has "size=x": write it like size=64',
+      'option "mountOptions" has size twice: keep one',
+    ])
+  })
+
+  it('that are flags may be repeated', () => {
+    expect(faults(['ro', 'noatime', 'ro', 'noatime'])).toEqual([])
+  })
+
+  it('that are not allowed are not judged any further', () => {
+    expect(faults(['size=x', 'size=y', 'ro=1'], { disk: ['noatime'] })).toEqual([
+      notAllowed(['size=x', 'size=y', 'ro=1'], 'noatime'),
+    ])
+  })
 
   it.each([
     ['size', 'option "mountOptions" has "size": write it like size=64'],
@@ -37,21 +87,22 @@ describe('mount options', () => {
   })
 
   it('that contradict each other are told in pairs, besides every other fault', () => {
-    expect(faults(['ro', 'rw', 'bogus', 'size=x'])).toEqual([
+    expect(faults(['size=x', 'suid', 'ro', 'rw', 'bogus'])).toEqual([
       'option "mountOptions" has both ro and rw: keep one',
-      notAllowed('bogus', ORDINARY),
+      unknown('bogus'),
+      notAllowed(['suid']),
       'option "mountOptions" has "size=x": write it like size=64',
     ])
   })
 
   it('are only those the node names for the kind, once it names any', () => {
     expect(faults(['suid', 'size=5'], { disk: ['suid', 'size'] })).toEqual([])
-    expect(faults(['noatime'], { disk: ['suid', 'size'] })).toEqual([notAllowed('noatime', 'suid, size')])
-    expect(faults(['ro'], { disk: [] })).toHaveLength(1)
+    expect(faults(['noatime'], { disk: ['suid', 'size'] })).toEqual([notAllowed(['noatime'], 'suid, size')])
+    expect(faults(['ro'], { disk: [] })).toEqual([notAllowed(['ro'], 'none')])
   })
 
   it('of another kind say nothing about this one', () => {
-    expect(faults(['suid'], { other: ['suid'] })).toEqual([notAllowed('suid', ORDINARY)])
+    expect(faults(['suid'], { other: ['suid'] })).toEqual([notAllowed(['suid'])])
   })
 
   it("that are flags are not the file system's own", () => {

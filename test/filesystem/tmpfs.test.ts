@@ -79,14 +79,21 @@ describe('a tmpfs', () => {
     expect(faults([option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
   })
 
-  it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x'], ['suid']])(
-    'does not know %s',
-    (option) => {
-      expect(faults([option])).toEqual([
-        `option "mountOptions" has "${option}", not allowed for tmpfs on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid, or have it added to allowedMountOptions.tmpfs of the node's modekeep configuration`,
-      ])
-    },
-  )
+  it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x']])('does not know %s', (option) => {
+    expect(faults([option])).toEqual([
+      `option "mountOptions" has ["${option}"]: tmpfs takes ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid`,
+    ])
+  })
+
+  it('does not allow suid unless the node says so', () => {
+    expect(faults(['suid'])).toEqual([
+      `option "mountOptions" has ["suid"], not allowed on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid, or have it added to allowedMountOptions.tmpfs of the node's modekeep configuration`,
+    ])
+  })
+
+  it('refuses two sizes, of which the kernel would take the last', () => {
+    expect(faults(['size=64m', 'mode=0770', 'size=1g'])).toEqual(['option "mountOptions" has size twice: keep one'])
+  })
 
   it.each([[''], ['tmpfs']])('needs no source: %j', (source) => {
     expect(faults([], source)).toEqual([])

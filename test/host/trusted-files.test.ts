@@ -71,11 +71,35 @@ describe.each<[string, () => [typeof fs, string]]>([
       files.replace(`${top}/record`, 'old')
       expect(() => trustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(/ENOSPC/)
       expect(files.read(`${top}/record`)).toBe('old')
+      expect(over.readdirSync(top)).toEqual(['record'])
       files.replace(`${top}/record`, 'new')
       expect(files.read(`${top}/record`)).toBe('new')
       expect(over.readdirSync(top)).toEqual(['record'])
     },
   )
+
+  it('are not left behind half written on a full disk, so that their directory can go', () => {
+    const [over, top] = place()
+    const full: Fs = {
+      ...over,
+      writeFileSync: ((fd: number, text: string) => {
+        over.writeFileSync(fd, text.slice(0, 3))
+        throw Object.assign(new Error('ENOSPC: injected'), { code: 'ENOSPC' })
+      }) as Fs['writeFileSync'],
+    }
+    const files = trustedFiles(full)
+    files.makeDirectory(`${top}/mounts/a`)
+    expect(() => files.replace(`${top}/mounts/a/record`, 'a text')).toThrow(/ENOSPC/)
+    expect(over.readdirSync(`${top}/mounts/a`)).toEqual([])
+    files.removeEmpty(`${top}/mounts/a`, `${top}/mounts`)
+    expect(over.readdirSync(`${top}/mounts`)).toEqual([])
+  })
+
+  it('fail to be written with the first error where their directory is missing, and make none', () => {
+    const [over, top] = place()
+    expect(() => trustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
+    expect(over.readdirSync(top)).toEqual([])
+  })
 
   it('do not mind a longer temporary file left over by a crash', () => {
     const [over, top] = place()
@@ -93,6 +117,15 @@ describe.each<[string, () => [typeof fs, string]]>([
     over.writeFileSync(`${top}/record.new`, 'torn')
     trustedFiles(over).remove(`${top}/record`)
     expect(over.readdirSync(top)).toEqual([])
+  })
+
+  it('are removed though the temporary file is all that a crash left, and no other file is', () => {
+    const [over, top] = place()
+    over.writeFileSync(`${top}/record.new`, 'torn')
+    over.writeFileSync(`${top}/record.newer`, 'kept')
+    over.writeFileSync(`${top}/other.new`, 'kept')
+    trustedFiles(over).remove(`${top}/record`)
+    expect(over.readdirSync(top).sort()).toEqual(['other.new', 'record.newer'])
   })
 
   it('leave no open descriptor, whatever fails', () => {

@@ -148,6 +148,18 @@ describe('a line of mountinfo', () => {
     ['nothing behind the separator', '25 30 0:23 / /sys rw -'],
     ['too few fields', '25 30 0:23 /'],
     ['a separator too early', '25 30 0:23 / /sys -'],
+    ['letters for its id', 'x 30 0:23 / /sys rw - sysfs sysfs rw'],
+    ['letters behind its id', '25x 30 0:23 / /sys rw - sysfs sysfs rw'],
+    ['an id below zero', '-25 30 0:23 / /sys rw - sysfs sysfs rw'],
+    ['an id with a fraction', '2.5 30 0:23 / /sys rw - sysfs sysfs rw'],
+    ['no id', ' 30 0:23 / /sys rw - sysfs sysfs rw'],
+    ['letters for its parent', '25 y 0:23 / /sys rw - sysfs sysfs rw'],
+    ['no parent', '25  0:23 / /sys rw - sysfs sysfs rw'],
+    ['no minor', '25 30 0: / /sys rw - sysfs sysfs rw'],
+    ['no colon in its device', '25 30 23 / /sys rw - sysfs sysfs rw'],
+    ['letters for its device', '25 30 a:b / /sys rw - sysfs sysfs rw'],
+    ['no root', '25 30 0:23  /sys rw - sysfs sysfs rw'],
+    ['a space before it', ' 25 30 0:23 / /sys rw - sysfs sysfs rw'],
   ])('that is broken (%s) is quoted in the error, and the other lines do not hide it', (_what, line) => {
     expect(() => parseMountinfo(`${DEBIAN}\n${line}\n${ALPINE}\n`)).toThrow(
       `mountinfo line not understood: ${JSON.stringify(line)}`,

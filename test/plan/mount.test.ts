@@ -35,6 +35,9 @@ function view(over: Partial<View> = {}): View {
   return { mounted: undefined, record: undefined, source: SOURCE, boot: BOOT, ...over }
 }
 
+/** As the kinds of src/filesystem say. */
+const persistent = (fsType: string) => fsType !== 'tmpfs'
+
 const FRESH = ['record', 'make-tree', 'set-flags', 'record-ready', 'attach']
 const REPLACE = ['record', 'make-tree', 'set-flags', 'record-ready', 'replace']
 
@@ -117,7 +120,7 @@ describe('a mount call', () => {
     ],
   ]
   it.each(cases)('%s: %#', (_what, request, over, decision, reason, steps) => {
-    const plan = planMount(request, view(over), true)
+    const plan = planMount(request, view(over), persistent)
     expect(plan).toMatchObject({ decision, reason })
     expect(plan.steps.map((step) => step.do)).toEqual(steps)
   })
@@ -132,7 +135,7 @@ describe('a mount call', () => {
     ['restoreOnUnmount', { restoreOnUnmount: true }],
     ['fsType', { fsType: 'tmpfs' }],
   ])('with another %s replaces the mount', (_what, over) => {
-    const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), true)
+    const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), persistent)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
     expect(plan.steps.at(-1)).toEqual({ do: 'replace' })
   })
@@ -145,7 +148,7 @@ describe('a mount call', () => {
       { ...bind, mountOptions: ['noatime', 'noexec'] },
     ],
   ])('with only %s touches nothing', (_what, before, now) => {
-    const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), true)
+    const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), persistent)
     expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
   })
 
@@ -154,7 +157,7 @@ describe('a mount call', () => {
     ['not answering', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
   ])("clears nothing that is %s where kubelet has no FlexVolume's directory", (_what, over) => {
-    expect(planMount({ ...bind, directory: '/home' }, view(over), true)).toEqual({
+    expect(planMount({ ...bind, directory: '/home' }, view(over), persistent)).toEqual({
       decision: 'refuse',
       reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
       steps: [],
@@ -163,16 +166,16 @@ describe('a mount call', () => {
 
   it('works anywhere, as long as nothing foreign is mounted there', () => {
     const home = { ...bind, directory: '/home' }
-    expect(planMount(home, view(), true).decision).toBe('fresh')
-    expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), true).decision).toBe('ready')
+    expect(planMount(home, view(), persistent).decision).toBe('fresh')
+    expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), persistent).decision).toBe('ready')
   })
 
   it('compares mount ids in all their 64 bits', () => {
     const mountId = 2n ** 63n + 1n
     const record = ready(bind, { mountId: '9223372036854775809' })
-    expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), true).decision).toBe('ready')
+    expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), persistent).decision).toBe('ready')
     const next = { ...MOUNTED, mountId: mountId - 1n }
-    expect(planMount(bind, view({ mounted: next, record }), true).decision).toBe('replace')
+    expect(planMount(bind, view({ mounted: next, record }), persistent).decision).toBe('replace')
   })
 })
 
@@ -190,23 +193,79 @@ it.each([
 
 describe('a mount call for a tmpfs', () => {
   it('that is there already touches nothing', () => {
-    const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), false)
+    const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), persistent)
     expect(plan.decision).toBe('ready')
     expect(plan.steps).toEqual([])
   })
 
   it('that is there with other options is refused, as its files would be lost', () => {
     const changed = { ...tmpfs, mountOptions: ['size=1m'] }
-    const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), false)
+    const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), persistent)
     expect(plan).toEqual({
       decision: 'refuse',
-      reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply the change',
+      reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
+      steps: [],
+    })
+  })
+
+  it.each<[string, Partial<MountRequest>]>([
+    ['a bind', { fsType: 'bind', source: '/srv/a' }],
+    ['a read-only one', { readOnly: true }],
+    ['one for another group', { ownership: 'walk', fsGroup: 3000 }],
+  ])('that is there is not given up for %s', (_what, over) => {
+    const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), persistent)
+    expect(plan).toEqual({
+      decision: 'refuse',
+      reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
+      steps: [],
+    })
+  })
+
+  it('takes the place of a bind, which keeps its files', () => {
+    const seen = view({ mounted: MOUNTED, record: ready(bind), source: undefined })
+    const plan = planMount(tmpfs, seen, persistent)
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
+    expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['no record', {}],
+    ['the record of a call that died', { record: ready(tmpfs, { phase: 'preparing', mountId: '' }) }],
+    ['the record of another mount', { record: ready(tmpfs, { mountId: '78' }) }],
+    ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
+    ['the record of another bind', { record: ready(bind, { mountId: '78' }) }],
+  ])('is refused where a mount is there with %s, as it might be this tmpfs', (_what, over) => {
+    expect(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), persistent)).toEqual({
+      decision: 'refuse',
+      reason:
+        'a mount without a record is there, and if it is this tmpfs, replacing it would lose its files: delete the pod to mount a new one',
+      steps: [],
+    })
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['no record', {}],
+    ['its record', { record: ready(tmpfs) }],
+  ])('replaces a mount that does not answer, with %s, as nothing of it can be read', (_what, over) => {
+    const plan = planMount(tmpfs, view({ mounted: 'broken', source: undefined, ...over }), persistent)
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'what is mounted does not answer' })
+    expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['not recorded', { mounted: MOUNTED }],
+    ['not answering', { mounted: 'broken' }],
+  ])("is told of the directory first where what is %s lies in no FlexVolume's", (_what, over) => {
+    const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), persistent)
+    expect(plan).toEqual({
+      decision: 'refuse',
+      reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
       steps: [],
     })
   })
 
   it('that is gone is made anew', () => {
-    const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), false)
+    const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), persistent)
     expect(plan.decision).toBe('fresh')
     expect(plan.steps.map((step) => step.do)).toEqual(FRESH)
   })
@@ -229,7 +288,7 @@ describe('ownership in a plan', () => {
     ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000 }],
   ])('%s', (_what, request, steps, own) => {
     const source = request.fsType === 'tmpfs' ? undefined : SOURCE
-    const plan = planMount(request, view({ source }), source !== undefined)
+    const plan = planMount(request, view({ source }), persistent)
     expect(plan.steps.map((step) => step.do)).toEqual(steps)
     expect(plan.steps.find((step) => step.do.startsWith('own'))).toEqual(own)
   })
@@ -237,7 +296,7 @@ describe('ownership in a plan', () => {
 
 describe('the steps of a mount', () => {
   it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
-    const { steps } = planMount(walk, view(), true)
+    const { steps } = planMount(walk, view(), persistent)
     const record = newMountRecord(walk, BOOT, VOLUME)
     expect(steps).toEqual([
       { do: 'record', record, undo: { restore: undefined } },
@@ -252,19 +311,19 @@ describe('the steps of a mount', () => {
 
   it('put the earlier record back when a replacement fails', () => {
     const record = ready(bind)
-    const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), true)
+    const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), persistent)
     expect(steps[0]).toMatchObject({ do: 'record', undo: { restore: record } })
   })
 
   it('set what the options and readOnly ask for', () => {
-    const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), true)
+    const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), persistent)
     expect(steps[2]).toEqual({ do: 'set-flags', set: 0x1 | 0x2 | 0x4 | 0x8 | 0x10, clear: 0x70 })
   })
 
   it('are planned without touching what they are planned from', () => {
     const request = Object.freeze({ ...walk, mountOptions: Object.freeze(['noexec', 'noatime']) })
     const before = Object.freeze(view({ mounted: Object.freeze({ ...MOUNTED }), record: Object.freeze(ready(bind)) }))
-    expect(planMount(request, before, true)).toEqual(planMount(request, before, true))
+    expect(planMount(request, before, persistent)).toEqual(planMount(request, before, persistent))
     expect(request.mountOptions).toEqual(['noexec', 'noatime'])
   })
 })

@@ -6,6 +6,7 @@ const FILE = '/etc/modekeep/config.json'
 const KEYS =
   'stateDir, logFile, logLevel, allowedSources, allowedFsTypes, allowedMountOptions, helperTimeoutSeconds, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
+const DISK = 'choose a path outside /proc and /sys'
 
 function parse(config: unknown) {
   return parseConfig(JSON.stringify(config), FILE)
@@ -30,7 +31,11 @@ describe("the node's configuration", () => {
     ['stateDir', '/srv/state'],
     ['stateDir', '/'],
     ['stateDir', '/..a/b c'],
+    ['stateDir', '/process/state'],
+    ['stateDir', '/srv/proc'],
     ['logFile', '/srv/log'],
+    ['logFile', '/system/sys/log'],
+    ['allowedSources', ['/proc', '/sys/fs']],
     ['logLevel', 'error'],
     ['logLevel', 'warn'],
     ['logLevel', 'info'],
@@ -63,12 +68,21 @@ describe("the node's configuration", () => {
     ['stateDir', '/a/', `key "stateDir" is "/a/": ${PATH}`],
     ['stateDir', '/a//b', `key "stateDir" is "/a//b": ${PATH}`],
     ['stateDir', '/a/./b', `key "stateDir" is "/a/./b": ${PATH}`],
+    ['stateDir', '/a\0b', `key "stateDir" is "/a\\u0000b": ${PATH}`],
+    ['stateDir', '/proc', `key "stateDir" is "/proc": ${DISK}`],
+    ['stateDir', '/proc/self/modekeep', `key "stateDir" is "/proc/self/modekeep": ${DISK}`],
+    ['stateDir', '/sys', `key "stateDir" is "/sys": ${DISK}`],
+    ['stateDir', '/sys/modekeep', `key "stateDir" is "/sys/modekeep": ${DISK}`],
+    ['logFile', '/a\0', `key "logFile" is "/a\\u0000": ${PATH}`],
+    ['logFile', '/proc/modekeep.log', `key "logFile" is "/proc/modekeep.log": ${DISK}`],
+    ['logFile', '/sys/modekeep.log', `key "logFile" is "/sys/modekeep.log": ${DISK}`],
     ['logFile', null, `key "logFile" is null: ${PATH}`],
     ['logFile', 'log', `key "logFile" is "log": ${PATH}`],
     ['logLevel', 'INFO', 'key "logLevel" is "INFO": use one of error, warn, info, debug'],
     ['logLevel', 3, 'key "logLevel" is 3: use one of error, warn, info, debug'],
     ['allowedSources', '/srv', 'key "allowedSources" is "/srv": write a list of absolute paths'],
     ['allowedSources', ['/srv', 'x'], `key "allowedSources.1" is "x": ${PATH}`],
+    ['allowedSources', ['/srv\0'], `key "allowedSources.0" is "/srv\\u0000": ${PATH}`],
     ['allowedSources', [5], `key "allowedSources.0" is 5: ${PATH}`],
     ['allowedFsTypes', 'bind', 'key "allowedFsTypes" is "bind": write a list of file system types'],
     ['allowedFsTypes', [1], 'key "allowedFsTypes.0" is 1: write a string'],

@@ -75,6 +75,7 @@ describe('a key given twice', () => {
     ['in an escaped spelling', '{"a":"1","\\u0061":"2"}', ['option "a" is given twice: keep one']],
     ['both in escaped spellings', '{"\\u0041":"1","\\u0041":"2"}', ['option "A" is given twice: keep one']],
     ['with a quote in it', '{"a\\"b":"1","a\\"b":"2"}', ['option "a\\"b" is given twice: keep one']],
+    ['beside values that are no strings', '{"a":1,"b":true,"a":2}', ['option "a" is given twice: keep one']],
     ['empty', '{"":"1","":"2"}', ['option "" is given twice: keep one']],
     ['__proto__', '{"__proto__":"1","__proto__":"2"}', ['option "__proto__" is given twice: keep one']],
     [
@@ -93,6 +94,10 @@ describe('a key given twice', () => {
     ['keys that differ in case', '{"a":"1","A":"1"}'],
     ['keys that are numbers', '{"2":"1","1":"2"}'],
     ['an array of strings', '{"a":["a","a"],"b":"a"}'],
+    ['an object below, which is refused for itself', '{"a":{"b":"1"},"b":"2"}'],
+    ['an object below that has a key twice', '{"a":{"b":"1","b":"2"}}'],
+    ['an array of objects', '{"a":[{"b":"1"},{"b":"2"}],"b":"3"}'],
+    ['keys beside an object, told once that is mended', '{"a":{},"b":"1","b":"2"}'],
     ['an escaped newline before a quote', '{"a":"\\n\\":","b":"\\n\\":"}'],
   ])('is not seen in %s', (_what, text) => {
     expect(parseOptionsText(text).faults).toEqual([])

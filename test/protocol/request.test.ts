@@ -91,6 +91,19 @@ describe('a request', () => {
   ])('of %j is named after its pod: %j', (options, pod) => {
     expect(read({ source: '/srv/volumes/data', ...options }).pod).toBe(pod)
   })
+
+  it('is named after its pod up to the longest name there is', () => {
+    const podOf = (namespace: number, name: number) =>
+      read({
+        source: '/srv/volumes/data',
+        'kubernetes.io/pod.namespace': 'n'.repeat(namespace),
+        'kubernetes.io/pod.name': 'p'.repeat(name),
+      }).pod
+    expect(podOf(63, 253)).toBe(`${'n'.repeat(63)}/${'p'.repeat(253)}`)
+    expect(podOf(63, 254)).toBe(podOf(63, 253))
+    expect(podOf(0, 100_000)).toBe('p'.repeat(317))
+    expect(podOf(100_000, 1)).toBe('n'.repeat(317))
+  })
 })
 
 describe('a refused request', () => {
@@ -118,7 +131,7 @@ describe('a refused request', () => {
         "set the pod's securityContext.fsGroup to one, or leave it out",
       `option "source" is "/etc": this node allows sources below /srv/volumes; its administrator can add a prefix to allowedSources in the node's modekeep configuration`,
       'option "mountOptions" has both noatime and relatime: keep one',
-      `option "mountOptions" has "suid", not allowed for bind on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, or have it added to allowedMountOptions.bind of the node's modekeep configuration`,
+      `option "mountOptions" has ["suid"], not allowed on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, or have it added to allowedMountOptions.bind of the node's modekeep configuration`,
     ])
   })
 
@@ -165,10 +178,14 @@ describe('a refused request', () => {
 
   it('never shows a secret, whatever else is wrong', () => {
     const secret = 'aHVudGVyMg'
-    const faults = faultsOf(
-      `{"kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/b":["${secret}"],"x":"${secret}","ownership":"x"}`,
-    )
-    expect(faults).toHaveLength(4)
-    expect(faults.join()).not.toContain(secret)
+    const twice = `"kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/a":"${secret}"`
+    const others = `"x":"${secret}","ownership":"x"`
+    const flat = faultsOf(`{${twice},"kubernetes.io/secret/b":7,${others}}`)
+    const nested = faultsOf(`{${twice},"kubernetes.io/secret/b":["${secret}"],${others}}`)
+    const nestedDeeper = faultsOf(`{${twice},"kubernetes.io/secret/b":{"${secret}":"","${secret}":""},${others}}`)
+    expect(flat).toHaveLength(4)
+    expect(nested).toEqual(flat.slice(1))
+    expect(nestedDeeper).toEqual(flat.slice(1))
+    expect([...flat, ...nested, ...nestedDeeper].join()).not.toContain(secret)
   })
 })

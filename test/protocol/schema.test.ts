@@ -46,14 +46,17 @@ describe('the options', () => {
     expect({}).not.toHaveProperty('x')
   })
 
-  it('from a newer kubelet are passed over, whatever their value is', () => {
+  it('from a newer kubelet are passed over, as long as they are strings', () => {
     expect(
       checkOptions([
         ['kubernetes.io/new', 'x'],
         ['kubernetes.io/newer', 7],
         ['kubernetes.io/', null],
       ]),
-    ).toEqual({ options: {}, faults: [] })
+    ).toEqual({
+      options: {},
+      faults: ['option "kubernetes.io/newer" must be a JSON string', 'option "kubernetes.io/" must be a JSON string'],
+    })
   })
 
   it.each([

@@ -22,6 +22,8 @@ import { fileSystemId } from './file-system-id.ts'
 import { address, lastErrorIs, libc, put, run, view } from './libc.ts'
 import { callStatx, readStat } from './statx.ts'
 
+// (uid_t)-1
+const KEEP_OWNER = 0xffffffff
 const ENODATA = 61
 const EOPNOTSUPP = 95
 const NO_ATTRIBUTE = Number.MAX_SAFE_INTEGER
@@ -85,8 +87,8 @@ export const linuxInodes: Inodes = {
     run('lseek', 'a directory', () => libc.lseek(directory, next, 0))
   },
 
-  chown(handle, uid, gid) {
-    run('fchownat', 'an open handle', () => libc.fchownat(handle, put('name', EMPTY), uid, gid, AT_EMPTY_PATH))
+  chown(handle, gid) {
+    run('fchownat', 'an open handle', () => libc.fchownat(handle, put('name', EMPTY), KEEP_OWNER, gid, AT_EMPTY_PATH))
   },
 
   chmod(handle, mode) {

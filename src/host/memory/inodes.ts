@@ -65,13 +65,13 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       world.at(directory).position = Number(next)
     },
 
-    chown(handle, uid, gid) {
+    chown(handle, gid) {
       const place = world.at(handle)
       writable(place, 'fchownat')
       const before = stat(place)
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
-      fs.lchownSync(place.path || '/', uid, gid)
+      fs.lchownSync(place.path || '/', before.uid, gid)
       if (!isType(before, REGULAR)) return
       if (before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
       attributesOf(place).delete(CAPABILITY)

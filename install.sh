@@ -427,10 +427,20 @@ warn_about_writers() {
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
-stage='' probing=''
+stage='' probing='' locked=''
 clean_up() {
   if [ "$stage" ]; then discard "$stage"; fi
+  # A signal can come between the making of a staged file and the noting of its name; under the lock all are ours.
+  if [ "$locked" ]; then
+    staged_files | while read -r leftover; do discard "$leftover"; done
+  fi
   if [ "$probing" ]; then rm -f "$probe_config"; fi
+}
+
+staged_files() {
+  for leftover in "$plugins"/.modekeep~fs.?????? "$driver_dir"/.fs.??????; do
+    if [ -e "$leftover" ] && [ ! -L "$leftover" ]; then printf '%s\n' "$leftover"; fi
+  done
 }
 
 take_lock() {
@@ -445,6 +455,7 @@ take_lock() {
     waited=$((waited + 1))
     sleep 1
   done
+  locked=yes
 }
 
 fsync() { sync "$1" 2>/dev/null || sync; }
@@ -474,8 +485,7 @@ discard() {
 
 sweep() {
   if [ -e "$probe_config" ]; then act "remove $probe_config" rm -f "$probe_config"; fi
-  for leftover in "$plugins"/.modekeep~fs.?????? "$driver_dir"/.fs.??????; do
-    if [ ! -e "$leftover" ] || [ -L "$leftover" ]; then continue; fi
+  staged_files | while read -r leftover; do
     act "remove $leftover, left by an interrupted install" discard "$leftover"
     [ "$dry" ] || say swept "$leftover"
   done

@@ -1,11 +1,11 @@
-import { listMountRecords, removeMountRecord } from '../state/mount-record.ts'
+import { listMountRecords, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { BOOT_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
 import { releaseForGood, tryLockMount } from './locks.ts'
 import type { Session } from './session.ts'
 
 /**
- * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. One that owes a
- * restore stays: its pod may come back, and its unmount pays.
+ * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. A restore
+ * that is owed is the volume's, not the mount's, and stays owed.
  */
 export function sweepAfterBoot(session: Session): void {
   const { host, config } = session
@@ -32,10 +32,15 @@ function sweptIn({ host, config }: Session): string | undefined {
 function sweep({ host, config }: Session, boot: string): number {
   let swept = 0
   for (const record of listMountRecords(host, config.stateDir)) {
-    if (record.boot === boot || record.restoreOnUnmount) continue
+    if (record.boot === boot) continue
     // Locked: a call is at work there, which looks after its record itself.
     const lock = tryLockMount(host, config.stateDir, record.directory)
     if (!lock) continue
+    // It may have been at work, and done, since the record was listed.
+    if (readMountRecord(host, config.stateDir, record.directory)?.boot === boot) {
+      lock.release()
+      continue
+    }
     removeMountRecord(host, config.stateDir, record.directory)
     releaseForGood(host, config.stateDir, record.directory, lock)
     swept++

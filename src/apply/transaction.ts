@@ -1,13 +1,13 @@
 import type { VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
-import { ownershipOf, verdict } from '../ownership/policy.ts'
+import { verdict } from '../ownership/policy.ts'
 import type { Step } from '../plan/step.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
 import { attachAt, detachAll, type MountPoint, replaceAt } from './mount-point.ts'
+import { ownVolume } from './own-volume.ts'
 import type { Session } from './session.ts'
-import { ownVolume } from './volume.ts'
 
 /** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
 export class Transaction {
@@ -62,8 +62,9 @@ export class Transaction {
       case 'own-root':
         return this.#ownRoot(step.group)
       case 'own-volume': {
-        const { source, directory } = this.#request
-        this.#locks.push(await ownVolume(this.#session, this.#held(), { ...step, source, directory }))
+        const { source, directory, restoreOnUnmount } = this.#request
+        const order = { ...step, source, directory, restoreOnUnmount }
+        this.#locks.push(await ownVolume(this.#session, this.#held(), order))
         return
       }
       case 'record-ready': {
@@ -98,7 +99,7 @@ export class Transaction {
     const { inodes } = this.#session.host
     const root = inodes.stat(this.#held())
     const decided = verdict(root, group)
-    if ('want' in decided) change(inodes, this.#held(), ownershipOf(root), decided.want, null)
+    if ('want' in decided) change(inodes, this.#held(), root, decided.want, null)
   }
 
   #held(): Handle {

@@ -1,15 +1,13 @@
-import { openNodeDirectory } from '../filesystem/bind.ts'
 import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../plan/mount.ts'
 import type { Step } from '../plan/step.ts'
 import { planUnmount } from '../plan/unmount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import { type MountRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
-import { holdersOf } from './holders.ts'
 import { lockMount, releaseForGood } from './locks.ts'
 import { detachAll, type MountPoint, openMountPoint, statPoint } from './mount-point.ts'
+import { isRestoreOwed, restoreVolume } from './restore-volume.ts'
 import type { Session } from './session.ts'
-import { restoreVolume } from './volume.ts'
 
 /**
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
@@ -23,8 +21,7 @@ export async function unmount(session: Session, directory: string): Promise<void
     const lock = await lockMount(host, config.stateDir, path)
     try {
       const record = readMountRecord(host, config.stateDir, path)
-      const last = record === undefined || holdersOf(session, record.volume, path).length === 0
-      const steps = planUnmount(record, last)
+      const steps = planUnmount(record, record !== undefined && isRestoreOwed(session, record.volume))
       refuseForeign(host, point, record)
       session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
       for (const step of steps) await apply(session, step, point, path)
@@ -51,7 +48,7 @@ async function apply(session: Session, step: Step, point: MountPoint | undefined
       if (point) detachAll(session.host, point)
       return
     case 'restore-volume':
-      return restoreQuietly(session, step.volume, step.source)
+      return restoreQuietly(session, step.volume, step.source, path)
     case 'forget':
       return removeMountRecord(session.host, session.config.stateDir, path)
     default:
@@ -59,18 +56,10 @@ async function apply(session: Session, step: Step, point: MountPoint | undefined
   }
 }
 
-async function restoreQuietly(session: Session, volume: string, source: string): Promise<void> {
-  const { host } = session
+async function restoreQuietly(session: Session, volume: string, source: string, path: string): Promise<void> {
   try {
-    const opened = openNodeDirectory(host, source)
-    const tree = host.mounts.cloneTree(opened.handle)
-    host.inodes.close(opened.handle)
-    try {
-      await restoreVolume(session, tree, volume)
-    } finally {
-      host.inodes.close(tree)
-    }
+    await restoreVolume(session, volume, source, path)
   } catch (error) {
-    session.warn(`volume not restored: ${(error as Error).message}`)
+    session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`)
   }
 }

@@ -1,5 +1,5 @@
 import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Stat } from '../host/host.ts'
-import type { NodeConfig } from '../protocol/defaults.ts'
+import { type NodeConfig, PRIVATE } from '../protocol/defaults.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { VolumeKind } from './kind.ts'
 import { optionFaults } from './options.ts'
@@ -30,6 +30,12 @@ function sourceFaults(source: string, config: NodeConfig): string[] {
     parts.some((part) => part === '' || part === '.' || part === '..')
   ) {
     return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+  }
+  const ownPlaces = Object.values(PRIVATE).map((name) => `${config.stateDir}/${name}`)
+  if (ownPlaces.some((place) => isBelow(source, place) || isBelow(place, source))) {
+    return [
+      `option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+    ]
   }
   if (config.allowedSources.some((prefix) => isBelow(source, prefix))) return []
   return [

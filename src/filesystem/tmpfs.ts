@@ -1,4 +1,4 @@
-import { errorCode } from '../host/host.ts'
+import { SystemError } from '../host/host.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { VolumeKind } from './kind.ts'
 import { type OptionRule, optionFaults, ownOptions } from './options.ts'
@@ -33,7 +33,8 @@ export const tmpfs: VolumeKind = {
     try {
       return host.mounts.createTree('tmpfs', ownOptions(mountOptions))
     } catch (error) {
-      if (errorCode(error) !== 'EINVAL') throw error
+      // A context that refused once answers EBUSY from then on: the kernel's own words say what it was.
+      if (!(error instanceof SystemError && error.syscall === 'fsconfig')) throw error
       throw new Refusal(
         `the kernel refuses mountOptions ${show(mountOptions.join(','))}: ${(error as Error).message}`,
         { cause: error },

@@ -21,6 +21,8 @@ export interface Stat {
   inode: bigint
   born: bigint
   changed: bigint
+  modified: bigint
+  size: bigint
   mode: number
   uid: number
   gid: number
@@ -57,6 +59,7 @@ export interface Inodes {
   chmod(handle: Handle, mode: number): void
   getAttribute(handle: Handle, name: string): Uint8Array | undefined
   setAttribute(handle: Handle, name: string, value: Uint8Array): void
+  removeAttribute(handle: Handle, name: string): void
   /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
   fileSystemId(handle: Handle): string
 }

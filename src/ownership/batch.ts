@@ -1,7 +1,7 @@
-import { errorCode, type Handle, type Inodes } from '../host/host.ts'
+import { errorCode, type Handle, type Inodes, type Stat } from '../host/host.ts'
 import { change } from './change.ts'
 import type { Journal } from './journal.ts'
-import type { Ownership } from './policy.ts'
+import { type Ownership, ownershipOf, same } from './policy.ts'
 import type { InodeRecord } from './record.ts'
 import { type LeftReason, leave, type WalkReport } from './report.ts'
 
@@ -20,7 +20,7 @@ type Outcome = (made: InodeRecord[], failed: InodeRecord[]) => void
 
 interface Change {
   handle: Handle
-  now: Ownership
+  seen: Stat
   record: InodeRecord
   want: Ownership
 }
@@ -34,15 +34,16 @@ export class Batch {
   #changes: Change[] = []
 
   constructor(inodes: Inodes, journal: Journal, report: WalkReport, outcome: Outcome) {
-    this.#outcome = outcome
     this.#inodes = inodes
     this.#journal = journal
     this.#report = report
+    this.#outcome = outcome
   }
 
-  /** @param now what the inode was seen to be through `handle` */
-  add(handle: Handle, now: Ownership, record: InodeRecord, want: Ownership): void {
-    this.#changes.push({ handle, now, record, want })
+  /** @param seen what the inode was seen to be through `handle` */
+  add(handle: Handle, seen: Stat, record: InodeRecord, want: Ownership): void {
+    const { modified, size } = seen
+    this.#changes.push({ handle, seen, record: { ...record, modified, size, settled: false }, want })
     if (this.#changes.length >= BATCH_SIZE) this.flush()
   }
 
@@ -51,20 +52,28 @@ export class Batch {
     this.#journal.record(this.#changes.map(({ record }) => record))
     const made: InodeRecord[] = []
     const failed: InodeRecord[] = []
-    for (const { handle, now, record, want } of this.#changes) {
-      try {
-        if (change(this.#inodes, handle, now, want, record.capability)) this.#report.changed++
-        else this.#report.alreadyRight++
-        made.push(record)
-      } catch (error) {
-        const reason = TOLERATED[errorCode(error) ?? '']
-        if (reason === undefined) throw error
-        leave(this.#report, reason, record.path)
-        failed.push(record)
-      }
+    for (const item of this.#changes) {
+      const reason = this.#make(item)
+      if (reason) leave(this.#report, reason, item.record.path)
+      ;(reason ? failed : made).push(item.record)
     }
     this.close()
     this.#outcome(made, failed)
+  }
+
+  /** Why the inode was left, if it was. */
+  #make({ handle, seen, record, want }: Change): LeftReason | undefined {
+    try {
+      const outcome = change(this.#inodes, handle, seen, want, record.capability)
+      if (outcome === 'overtaken') return 'changed during the walk'
+      this.#report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
+      return undefined
+    } catch (error) {
+      const reason = TOLERATED[errorCode(error) ?? '']
+      // Half a change is not to be passed over: the next call must finish it.
+      if (reason && same(ownershipOf(this.#inodes.stat(handle)), ownershipOf(seen))) return reason
+      throw error
+    }
   }
 
   /** Lets go of what was not changed, on the way out after an error too. */

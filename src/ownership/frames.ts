@@ -2,6 +2,9 @@ import type { Entry, Handle, Inodes, Name, Stat } from '../host/host.ts'
 
 const PARENT = Uint8Array.from([0x2e, 0x2e])
 const SLASH = Uint8Array.of(0x2f)
+// A record and a report of every inode of a deep tree must not hold its whole path each.
+const LONGEST_PATH = 1024
+const CUT = Buffer.from('…')
 // The handles a walk keeps open at once, however deep the tree is.
 const MOST_OPEN = 32
 
@@ -97,9 +100,9 @@ export class Frames {
       if (!frame || !parent || frame.open !== undefined) continue
       const handle = this.#tryOpen(parent.handle, frame.name)
       if (handle === undefined || !this.#resume(frame, handle)) {
-        const paths = this.#stack.slice(depth).map((_, index) => this.#pathTo(depth + index + 1))
+        const path = this.#pathTo(depth + 1)
         for (const dropped of this.#stack.splice(depth)) dropped.park()
-        return paths
+        return [path]
       }
     }
     return []
@@ -119,16 +122,24 @@ export class Frames {
     return false
   }
 
-  /** The path from the root to the top directory, or to an entry of it, as bytes. */
+  /** The path from the root to the top directory, or to an entry of it, as bytes: its end, where it is long. */
   path(entry?: Name): Uint8Array {
-    const directory = this.#pathTo(this.#stack.length)
-    if (entry === undefined) return directory
-    return directory.length === 0 ? entry : Buffer.concat([directory, SLASH, entry])
+    return this.#pathTo(this.#stack.length, entry)
   }
 
-  #pathTo(depth: number): Uint8Array {
-    const parts = this.#stack.slice(1, depth).flatMap((frame) => [SLASH, frame.name])
-    return Buffer.concat(parts.slice(1))
+  #pathTo(depth: number, entry?: Name): Uint8Array {
+    const parts: Uint8Array[] = entry ? [entry] : []
+    let length = 0
+    for (let index = depth - 1; index > 0; index--) {
+      const name = this.#stack[index]?.name ?? new Uint8Array()
+      length += name.length + 1
+      if (length > LONGEST_PATH) {
+        parts.unshift(CUT)
+        break
+      }
+      parts.unshift(name)
+    }
+    return Buffer.concat(parts.flatMap((part, index) => (index === 0 ? [part] : [SLASH, part])))
   }
 
   close(): void {

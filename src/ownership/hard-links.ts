@@ -2,17 +2,18 @@ import type { Stat } from '../host/host.ts'
 
 /**
  * An inode with more links than were seen in the volume may be a file of somebody else's too. It may be changed at the
- * last of its names, when all have been seen inside.
+ * last of its names, when all have been seen inside. A rename moves ctime: what was counted before may be the same name
+ * again, so the count starts anew.
  */
 export class HardLinks {
-  readonly #seen = new Map<bigint, { names: number; path: Uint8Array }>()
+  readonly #seen = new Map<bigint, { names: number; changed: bigint; path: Uint8Array }>()
 
   /** Whether this name completes the inode's links. */
   completes(stat: Stat, path: Uint8Array): boolean {
-    const entry = this.#seen.get(stat.inode) ?? { names: 0, path }
-    entry.names++
-    this.#seen.set(stat.inode, entry)
-    if (entry.names < stat.links) return false
+    const known = this.#seen.get(stat.inode)
+    const names = known?.changed === stat.changed ? known.names + 1 : 1
+    this.#seen.set(stat.inode, { names, changed: stat.changed, path })
+    if (names < stat.links) return false
     this.#seen.delete(stat.inode)
     return true
   }

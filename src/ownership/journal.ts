@@ -1,24 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { errorCode, type Host } from '../host/host.ts'
 import { Refusal } from '../protocol/refusal.ts'
+import { FORMAT, isCorrupt, PRUNE, RECORD, SCHEMA, signed, toRecord } from './journal-schema.ts'
 import type { InodeRecord } from './record.ts'
-
-const FORMAT = 1
-
-// A batch's changes are known to be made when the next one is recorded: `settled` is the last such batch.
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS journal (
-    format INTEGER NOT NULL, volume TEXT NOT NULL, last INTEGER NOT NULL, settled INTEGER NOT NULL
-  );
-  CREATE TABLE IF NOT EXISTS inodes (
-    inode INTEGER NOT NULL, born INTEGER NOT NULL, path BLOB NOT NULL,
-    uid INTEGER NOT NULL, gid INTEGER NOT NULL, mode INTEGER NOT NULL, capability BLOB,
-    after_gid INTEGER NOT NULL, after_mode INTEGER NOT NULL,
-    prior_gid INTEGER NOT NULL, prior_mode INTEGER NOT NULL,
-    batch INTEGER NOT NULL,
-    PRIMARY KEY (inode, born)
-  ) WITHOUT ROWID;
-`
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
@@ -27,8 +11,9 @@ const SCHEMA = `
 export class Journal {
   readonly #database: DatabaseSync
   readonly #where: string
-  #last = 0
-  #settled = 0
+  /** The batch at work in this process. */
+  #batch: bigint | undefined
+  #unsettled = new Set<bigint>()
 
   /** @throws {Refusal} when the file is damaged, foreign or another volume's: ownership must stop then */
   constructor(host: Host, path: string, volume: string) {
@@ -49,13 +34,14 @@ export class Journal {
   #claim(volume: string): void {
     const row = this.#database.prepare('SELECT * FROM journal').get()
     if (row === undefined) {
-      this.#database.prepare('INSERT INTO journal VALUES (?, ?, 0, 0)').run(FORMAT, volume)
+      this.#database.prepare('INSERT INTO journal VALUES (?, ?)').run(FORMAT, volume)
       return
     }
     if (row.format !== FORMAT) throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
     if (row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
-    this.#last = Number(row.last)
-    this.#settled = Number(row.settled)
+    const statement = this.#database.prepare('SELECT batch FROM unsettled')
+    statement.setReadBigInts(true)
+    this.#unsettled = new Set(statement.all().map(({ batch }) => batch as bigint))
   }
 
   find(inode: bigint, born: bigint): InodeRecord | undefined {
@@ -63,17 +49,17 @@ export class Journal {
       const statement = this.#statement('SELECT * FROM inodes WHERE inode = ? AND born = ?')
       statement.setReadBigInts(true)
       const row = statement.get(signed(inode), born)
-      return row && this.#toRecord(row)
+      return row && toRecord(row, this.#unsettled)
     })
   }
 
-  /** Records of changes that may not have been finished: those of the last batch, if a process died with it. */
+  /** Records of changes that a process began and may not have finished: those of its last batch. */
   unfinished(): InodeRecord[] {
-    if (this.#last === this.#settled) return []
+    if (this.#unsettled.size === 0) return []
     return this.#guard(() => {
-      const statement = this.#statement('SELECT * FROM inodes WHERE batch > ?')
+      const statement = this.#statement('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
       statement.setReadBigInts(true)
-      return statement.all(this.#settled).map((row) => this.#toRecord(row))
+      return statement.all().map((row) => toRecord(row, this.#unsettled))
     })
   }
 
@@ -84,39 +70,43 @@ export class Journal {
   /** Makes records durable. Call it before the change, and again only after the earlier batch's changes are made. */
   record(records: readonly InodeRecord[]): void {
     this.#transaction(() => {
-      this.#mark(this.#last + 1, this.#last)
-      const insert = this.#statement('INSERT OR REPLACE INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?)')
+      this.#settle()
+      const begin = this.#statement('INSERT INTO unsettled DEFAULT VALUES')
+      begin.setReadBigInts(true)
+      const batch = begin.run().lastInsertRowid as bigint
+      this.#batch = batch
+      this.#unsettled.add(batch)
+      const insert = this.#statement(RECORD)
       for (const r of records) {
         const { before, after, prior } = r
         const found = [signed(r.inode), r.born, r.path, r.uid, before.gid, before.mode, r.capability] as const
-        insert.run(...found, after.gid, after.mode, prior.gid, prior.mode, this.#last)
+        insert.run(...found, r.modified, r.size, after.gid, after.mode, prior.gid, prior.mode, batch)
       }
     })
   }
 
-  /** All changes recorded so far have been made. */
+  /** All changes recorded by this process have been made. */
   confirm(): void {
-    this.#transaction(() => this.#mark(this.#last, this.#last))
+    this.#transaction(() => {
+      this.#settle()
+      // A batch of a process that died is settled when each of its inodes has been recorded or forgotten since.
+      if (this.#unsettled.size > 0) this.#database.exec(PRUNE)
+    })
   }
 
-  #mark(last: number, settled: number): void {
-    this.#statement('UPDATE journal SET last = ?, settled = ?').run(last, settled)
-    this.#last = last
-    this.#settled = settled
+  #settle(): void {
+    if (this.#batch === undefined) return
+    this.#statement('DELETE FROM unsettled WHERE batch = ?').run(this.#batch)
+    this.#unsettled.delete(this.#batch)
+    this.#batch = undefined
   }
 
-  /** Restored, or gone from the volume: nothing is left to put back. */
+  /** Restored: nothing is left to put back. */
   forget(keys: readonly Pick<InodeRecord, 'inode' | 'born'>[]): void {
     this.#transaction(() => {
       const remove = this.#statement('DELETE FROM inodes WHERE inode = ? AND born = ?')
       for (const { inode, born } of keys) remove.run(signed(inode), born)
     })
-  }
-
-  *all(): Generator<InodeRecord> {
-    const statement = this.#database.prepare('SELECT * FROM inodes')
-    statement.setReadBigInts(true)
-    for (const row of statement.iterate()) yield this.#toRecord(row)
   }
 
   close(): void {
@@ -156,30 +146,13 @@ export class Journal {
     }
   }
 
-  #toRecord(row: Record<string, unknown>): InodeRecord {
-    const ownership = (gid: string, mode: string) => ({ gid: Number(row[gid]), mode: Number(row[mode]) })
-    return {
-      inode: BigInt.asUintN(64, row.inode as bigint),
-      born: row.born as bigint,
-      path: row.path as Uint8Array,
-      uid: Number(row.uid),
-      before: ownership('gid', 'mode'),
-      capability: row.capability as Uint8Array | null,
-      after: ownership('after_gid', 'after_mode'),
-      prior: ownership('prior_gid', 'prior_mode'),
-      settled: Number(row.batch) <= this.#settled,
-    }
-  }
-
   #damaged(reason: string, cause?: unknown): Refusal {
+    const wayOut = isCorrupt(cause)
+      ? 'repair the disk; what the file still holds is needed to restore, so keep a copy before you move it aside'
+      : 'mend that, and the call is repeated'
     return new Refusal(
-      `the ownership journal ${this.#where} cannot be used (${reason}): nothing was changed without a record; repair the disk or move the file aside, knowing that what it holds can then not be restored`,
+      `the ownership journal ${this.#where} cannot be used (${reason}), so nothing was changed: ${wayOut}`,
       { cause },
     )
   }
-}
-
-// SQLite's integers are signed; inode numbers use all 64 bits on some file systems.
-function signed(inode: bigint): bigint {
-  return BigInt.asIntN(64, inode)
 }

@@ -1,7 +1,7 @@
 import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, type Name, type Stat } from '../host/host.ts'
 import { Batch } from './batch.ts'
 import { HardLinks } from './hard-links.ts'
-import { firstRecord, hold, keyOf } from './held.ts'
+import { firstRecord, type Held, hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
 import { isRegular, type Ownership, ownershipOf, SET_IDS, same, verdict } from './policy.ts'
 import { type InodeRecord, isAsLeft } from './record.ts'
@@ -15,9 +15,11 @@ import { traverse, type Visitor } from './traverse.ts'
  * @throws {Refusal} when the journal cannot be used, {SystemError} when an inode fails in a way that is not its own
  */
 export function own(inodes: Inodes, root: Handle, group: number, journal: Journal): WalkReport {
-  const walk = new OwnWalk(inodes, group, journal)
-  return walk.run(root)
+  return new OwnWalk(inodes, group, journal).run(root)
 }
+
+// ctime comes from a clock that ticks every few milliseconds.
+const CLOCK_SLACK = 1_000_000_000n
 
 class OwnWalk implements Visitor {
   readonly #inodes: Inodes
@@ -28,6 +30,7 @@ class OwnWalk implements Visitor {
   readonly #batch: Batch
   readonly #unfinished: Map<string, InodeRecord>
   readonly #firstTime: boolean
+  readonly #started = BigInt(Date.now()) * 1_000_000n - CLOCK_SLACK
 
   constructor(inodes: Inodes, group: number, journal: Journal) {
     this.#inodes = inodes
@@ -71,35 +74,39 @@ class OwnWalk implements Visitor {
     const isDirectory = (stat.mode & FILE_TYPE) === DIRECTORY
     if (!isDirectory && stat.links > 1 && !this.#links.completes(stat, path())) return
     const held = hold(this.#inodes, parent, name, stat)
-    if (held) this.#settle(held.handle, held.stat, path())
+    if (held) this.#settle(held, path())
     else leave(this.#report, 'gone or replaced during the walk', path())
   }
 
-  #settle(handle: Handle, stat: Stat, path: Uint8Array): void {
-    const known = this.#firstTime ? undefined : this.#journal.find(stat.inode, stat.born)
-    if (known && this.#isSettledByOthers(known, stat)) {
-      this.#inodes.close(handle)
+  #settle(held: Held, path: Uint8Array): void {
+    const known = this.#find(held.stat)
+    if (known && this.#isSettledByOthers(known, held)) {
+      this.#inodes.close(held.handle)
       leave(this.#report, 'changed since by its user', path)
       return
     }
-    const record = known ?? firstRecord(this.#inodes, handle, stat, path)
-    const want = this.#want(record, stat)
-    const now = ownershipOf(stat)
-    this.#batch.add(handle, now, { ...record, prior: now, after: want, settled: false }, want)
+    const record = known ?? firstRecord(held, path)
+    const want = this.#want(record, held.stat)
+    this.#batch.add(held.handle, held.stat, { ...record, prior: ownershipOf(held.stat), after: want }, want)
+  }
+
+  /** A volume's first walk has no records to find, but for what it changed itself and then meets under another name. */
+  #find(stat: Stat): InodeRecord | undefined {
+    if (this.#firstTime && stat.changed < this.#started) return undefined
+    return this.#journal.find(stat.inode, stat.born)
   }
 
   /** Recorded and confirmed for this group, yet different now: that is somebody's wish, and is not undone. */
-  #isSettledByOthers(record: InodeRecord, stat: Stat): boolean {
-    if (record.settled && record.after.gid === this.#group) return true
-    return !isAsLeft(record, ownershipOf(stat))
+  #isSettledByOthers(record: InodeRecord, held: Held): boolean {
+    if (record.settled && record.after.gid === this.#group && !same(record.after, record.prior)) return true
+    return !isAsLeft(record, held)
   }
 
   #want(record: InodeRecord, stat: Stat): Ownership {
     const decided = verdict(stat, this.#group)
     const want = 'want' in decided ? decided.want : ownershipOf(stat)
-    const lost = record.before.mode & SET_IDS
     // A call that died after its chown left the file without the set-id bits that its record still has.
     const died = !record.settled && isRegular(stat) && want.mode === (record.before.mode & ~SET_IDS)
-    return died ? { ...want, mode: want.mode | lost } : want
+    return died ? { ...want, mode: record.before.mode } : want
   }
 }

@@ -6,6 +6,7 @@ export type LeftReason =
   | 'linked outside the volume'
   | 'changed since by its user'
   | 'gone or replaced during the walk'
+  | 'changed during the walk'
   | 'moved during the walk'
   | 'immutable or append-only'
   | 'read-only'

@@ -29,7 +29,7 @@ export function traverse(inodes: Inodes, root: Handle, visitor: Visitor): void {
       }
       const stat = gone(() => inodes.statEntry(frame.handle, entry))
       if (stat === undefined) visitor.left('gone or replaced during the walk', frames.path(entry))
-      else if (stat.mountId !== rootStat.mountId) visitor.left('sub-mount', frames.path(entry))
+      else if (isElsewhere(stat, rootStat)) visitor.left('sub-mount', frames.path(entry))
       else if ((stat.mode & FILE_TYPE) !== DIRECTORY) visitor.inode(frame.handle, entry, stat, () => frames.path(entry))
       else if (!enter(inodes, frames, frame.handle, entry, rootStat))
         visitor.left('gone or replaced during the walk', frames.path(entry))
@@ -44,12 +44,17 @@ function enter(inodes: Inodes, frames: Frames, parent: Handle, name: Name, root:
   const handle = gone(() => inodes.openDirectory(parent, name))
   if (handle === undefined) return false
   const stat = inodes.stat(handle)
-  if (stat.mountId !== root.mountId) {
+  if (isElsewhere(stat, root)) {
     inodes.close(handle)
     return false
   }
   frames.push(handle, stat, name)
   return true
+}
+
+/** Another mount, or another device within the same one: a btrfs subvolume has inode numbers of its own. */
+function isElsewhere(stat: Stat, root: Stat): boolean {
+  return stat.mountId !== root.mountId || stat.device !== root.device
 }
 
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])

@@ -69,7 +69,7 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
 }
 
 function prepare(request: MountRequest, view: View): Step[] {
-  const record = newMountRecord(request, view.boot, view.source?.volume ?? '')
+  const record = newMountRecord(request, view.boot, view.source)
   return [
     { do: 'record', record, undo: { restore: view.record } },
     { do: 'make-tree', undo: 'close-tree' },

@@ -3,11 +3,11 @@ import type { Step } from './step.ts'
 
 /**
  * Decides what an `unmount` call does: always the same, whatever is there, as every step may find its work done. Pure.
- * @param lastOfVolume no other mount of the record's volume is left
+ * @param restoreOwed a pod has asked for its volume to be put back once its last mount goes
  */
-export function planUnmount(record: MountRecord | undefined, lastOfVolume: boolean): Step[] {
+export function planUnmount(record: MountRecord | undefined, restoreOwed: boolean): Step[] {
   const steps: Step[] = [{ do: 'detach-all' }]
-  if (record?.restoreOnUnmount && record.volume !== '' && lastOfVolume) {
+  if (record && record.volume !== '' && restoreOwed) {
     steps.push({ do: 'restore-volume', volume: record.volume, source: record.source })
   }
   return steps.concat({ do: 'forget' })

@@ -25,3 +25,9 @@ export const DEFAULT_CONFIG: NodeConfig = {
   helperTimeoutSeconds: 60,
   capabilities: { selinuxRelabel: false, supportsMetrics: true },
 }
+
+/**
+ * The directories of stateDir that no pod may mount: records of mounts, and of what walks changed. By default pods' own
+ * sources lie beside them, in `volumes`.
+ */
+export const PRIVATE = { mounts: 'mounts', ownership: 'ownership' } as const

@@ -17,11 +17,11 @@ const schema = z.object({
   request: z.string(),
   source: z.string(),
   fsType: z.string(),
-  /** The volume's identity, empty where the volume goes with its mount. */
+  /** The volume's identity, empty where the volume goes with its mount, and its device number, -1 then. */
   volume: z.string(),
+  device: z.number(),
   /** The group a walk gives, -1 where there is none. */
   walkGroup: z.number(),
-  restoreOnUnmount: z.boolean(),
   /** Decimal, as it has 64 bits; empty while preparing. */
   mountId: z.string(),
 })
@@ -29,7 +29,11 @@ const schema = z.object({
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
 export type MountRecord = z.infer<typeof schema>
 
-export function newMountRecord(request: MountRequest, boot: string, volume: string): MountRecord {
+export function newMountRecord(
+  request: MountRequest,
+  boot: string,
+  source: { volume: string; device: number } | undefined,
+): MountRecord {
   return {
     format: FORMAT,
     phase: 'preparing',
@@ -39,9 +43,9 @@ export function newMountRecord(request: MountRequest, boot: string, volume: stri
     request: requestKey(request),
     source: request.source,
     fsType: request.fsType,
-    volume,
+    volume: source?.volume ?? '',
+    device: source?.device ?? -1,
     walkGroup: request.ownership === 'walk' && !request.readOnly ? (request.fsGroup ?? -1) : -1,
-    restoreOnUnmount: request.restoreOnUnmount,
     mountId: '',
   }
 }
@@ -63,7 +67,7 @@ export function requestKey(request: MountRequest): string {
   })
 }
 
-/** Undefined when there is none or it cannot be understood: the mount is then made anew, which is always safe. */
+/** Undefined when there is none or it cannot be understood: what is mounted is then nobody's. */
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
   return parse(host.files.read(`${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`))
 }

@@ -1,3 +1,5 @@
+import { PRIVATE } from '../protocol/defaults.ts'
+
 // Long enough for a file name (255) after a one-byte mark, short enough to stay readable.
 const LONGEST_PIECE = 200
 
@@ -15,11 +17,11 @@ export function mountStateDirectory(stateDir: string, directory: string): string
 }
 
 export function mountsDirectory(stateDir: string): string {
-  return `${stateDir}/mounts`
+  return `${stateDir}/${PRIVATE.mounts}`
 }
 
 export function volumeStateDirectory(stateDir: string, volume: string): string {
-  return `${stateDir}/volumes/${volume}`
+  return `${stateDir}/${PRIVATE.ownership}/${volume}`
 }
 
 export const RECORD_FILE = 'record.json'

@@ -10,8 +10,10 @@ const schema = z.object({
   source: z.string(),
   group: z.number(),
   groupAccess: z.enum(['keep']),
-  /** False from before the first change until the last: a walk that died is done again. */
+  /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
   complete: z.boolean(),
+  /** A pod asked for restoreOnUnmount: the last unmount pays, whichever pod's it is. */
+  restoreOwed: z.boolean(),
 })
 
 /** What a walk has made of a volume. */

@@ -88,7 +88,7 @@ onEveryStage('the mount transaction', (open) => {
     await expect(stage.mount('a', options)).rejects.toThrow(/would lose its files: delete the pod/)
     expect(stage.layers('a')).toHaveLength(1)
     await stage.unmount('a')
-    expect(stage.fs.existsSync(`${stage.config.stateDir}/volumes`)).toBe(false)
+    expect(stage.fs.existsSync(`${stage.config.stateDir}/ownership`)).toBe(false)
   })
 
   it.each([

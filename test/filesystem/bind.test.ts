@@ -7,8 +7,13 @@ import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-function faults(source: string, allowedSources: string[], mountOptions: string[] = []) {
-  return bind.faults({ source, mountOptions, readOnly: false }, { ...DEFAULT_CONFIG, allowedSources })
+function faults(
+  source: string,
+  allowedSources: string[],
+  mountOptions: string[] = [],
+  stateDir = DEFAULT_CONFIG.stateDir,
+) {
+  return bind.faults({ source, mountOptions, readOnly: false }, { ...DEFAULT_CONFIG, stateDir, allowedSources })
 }
 
 describe('the source of a bind mount', () => {
@@ -57,6 +62,54 @@ describe('the source of a bind mount', () => {
   ])('%j is refused for its form, wherever sources may lie', (source) => {
     expect(faults(source, ['/', '/a'])).toEqual([
       `option "source" is ${JSON.stringify(source)}: write an absolute path without "..", ".", "//" or a trailing slash`,
+    ])
+  })
+
+  it.each([
+    ['/state', '/state'],
+    ['/state/mounts', '/state'],
+    ['/state/mounts/x', '/state'],
+    ['/state/ownership', '/state'],
+    ['/state/ownership/fs-2-3/deeper', '/state'],
+    ['/var', '/var/lib/modekeep'],
+    ['/var/lib', '/var/lib/modekeep'],
+    ['/var/lib/modekeep', '/var/lib/modekeep'],
+    ['/var/lib/modekeep/mounts', '/var/lib/modekeep'],
+    ['/var/lib/modekeep/ownership', '/var/lib/modekeep'],
+  ])('%j is refused beside the records of %j, though every source is allowed', (source, stateDir) => {
+    for (const allowed of ['/', source]) {
+      expect(faults(source, [allowed], [], stateDir)).toEqual([
+        `option "source" is ${JSON.stringify(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+      ])
+    }
+  })
+
+  it.each([
+    ['/state/volumes', '/state'],
+    ['/state/volumes/x', '/state'],
+    ['/state/volumes/ownership', '/state'],
+    ['/state/mounts2', '/state'],
+    ['/state/mount', '/state'],
+    ['/state/ownership.old/x', '/state'],
+    ['/state2', '/state'],
+    ['/state2/mounts', '/state'],
+    ['/stat', '/state'],
+    ['/mounts', '/state'],
+    ['/var/lib2', '/var/lib/modekeep'],
+    ['/var/lib/modekeep/volumes/x', '/var/lib/modekeep'],
+  ])('%j is allowed beside the records of %j', (source, stateDir) => {
+    expect(faults(source, ['/'], [], stateDir)).toEqual([])
+  })
+
+  it('of a pod lies beside the records by default', () => {
+    const check = (source: string) => bind.faults({ source, mountOptions: [], readOnly: false }, DEFAULT_CONFIG)
+    expect(check('/var/lib/modekeep/volumes/x')).toEqual([])
+    expect(check('/var/lib/modekeep/ownership/x')).toHaveLength(1)
+  })
+
+  it('is never the root, which holds everything', () => {
+    expect(faults('/', ['/'])).toEqual([
+      'option "source" is "/": write an absolute path without "..", ".", "//" or a trailing slash',
     ])
   })
 

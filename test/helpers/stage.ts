@@ -110,6 +110,8 @@ export function memoryStage(): Stage {
 export function kernelStage(fsType: 'tmpfs' | 'ext4'): Stage {
   const base = fs.mkdtempSync(`${tmpdir()}/modekeep-stage-`)
   const top = `${base}/node`
+  // The users of a volume reach it through here.
+  fs.chmodSync(base, 0o755)
   fs.mkdirSync(top)
   if (fsType === 'tmpfs') execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'stage', top])
   else {

@@ -27,8 +27,8 @@ const walk: MountRequest = { ...bind, ownership: 'walk' }
 const tmpfs: MountRequest = { ...bind, source: '', fsType: 'tmpfs' }
 
 function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
-  const volume = request.fsType === 'tmpfs' ? '' : VOLUME
-  return { ...newMountRecord(request, BOOT, volume), phase: 'ready', mountId: '77', ...over }
+  const source = request.fsType === 'tmpfs' ? undefined : SOURCE
+  return { ...newMountRecord(request, BOOT, source), phase: 'ready', mountId: '77', ...over }
 }
 
 function view(over: Partial<View> = {}): View {
@@ -297,7 +297,7 @@ describe('ownership in a plan', () => {
 describe('the steps of a mount', () => {
   it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
     const { steps } = planMount(walk, view(), persistent)
-    const record = newMountRecord(walk, BOOT, VOLUME)
+    const record = newMountRecord(walk, BOOT, SOURCE)
     expect(steps).toEqual([
       { do: 'record', record, undo: { restore: undefined } },
       { do: 'make-tree', undo: 'close-tree' },
@@ -306,7 +306,14 @@ describe('the steps of a mount', () => {
       { do: 'record-ready', record },
       { do: 'attach', undo: 'detach' },
     ])
-    expect(record).toMatchObject({ phase: 'preparing', mountId: '', walkGroup: 2000, volume: VOLUME, boot: BOOT })
+    expect(record).toMatchObject({
+      phase: 'preparing',
+      mountId: '',
+      walkGroup: 2000,
+      volume: VOLUME,
+      device: 5,
+      boot: BOOT,
+    })
   })
 
   it('put the earlier record back when a replacement fails', () => {

@@ -12,24 +12,29 @@ const RECORD: MountRecord = {
   source: '/srv/a',
   fsType: 'bind',
   volume: 'fs1-2-3',
+  device: 5,
   walkGroup: 2000,
-  restoreOnUnmount: false,
   mountId: '77',
 }
-const RESTORING: MountRecord = { ...RECORD, restoreOnUnmount: true }
 const PLAIN = [{ do: 'detach-all' }, { do: 'forget' }]
 const RESTORE = [{ do: 'detach-all' }, { do: 'restore-volume', volume: 'fs1-2-3', source: '/srv/a' }, { do: 'forget' }]
 
+const DIED: MountRecord = { ...RECORD, phase: 'preparing', mountId: '' }
+const EARLIER: MountRecord = { ...RECORD, boot: 'boot-0' }
+const GONE: MountRecord = { ...RECORD, volume: '', device: -1 }
+
 it.each<[string, MountRecord | undefined, boolean, object[]]>([
-  ['nothing recorded', undefined, true, PLAIN],
-  ['a record', RECORD, true, PLAIN],
-  ['a record of a call that died', { ...RECORD, phase: 'preparing', mountId: '' }, true, PLAIN],
-  ['a record of another boot', { ...RECORD, boot: 'boot-0' }, true, PLAIN],
-  ['restoreOnUnmount and the last mount', RESTORING, true, RESTORE],
-  ['restoreOnUnmount, last, a call that died', { ...RESTORING, phase: 'preparing', mountId: '' }, true, RESTORE],
-  ['restoreOnUnmount, last, of another boot', { ...RESTORING, boot: 'boot-0' }, true, RESTORE],
-  ['restoreOnUnmount while another mount is left', RESTORING, false, PLAIN],
-  ['restoreOnUnmount of a volume that went with its mount', { ...RESTORING, volume: '' }, true, PLAIN],
-])('an unmount call with %s detaches first and forgets last', (_what, record, last, steps) => {
-  expect(planUnmount(record, last)).toEqual(steps)
+  ['nothing recorded and nothing owed', undefined, false, PLAIN],
+  ['nothing recorded, whatever is owed', undefined, true, PLAIN],
+  ['a record', RECORD, false, PLAIN],
+  ['a record of a call that died', DIED, false, PLAIN],
+  ['a record of another boot', EARLIER, false, PLAIN],
+  ['a volume that went with its mount', GONE, false, PLAIN],
+  ['a restore owed', RECORD, true, RESTORE],
+  ['a restore owed, a call that died', DIED, true, RESTORE],
+  ['a restore owed, a record of another boot', EARLIER, true, RESTORE],
+  ['a restore owed though its own pod gave no group', { ...RECORD, walkGroup: -1 }, true, RESTORE],
+  ['a restore owed for a volume that went with its mount', GONE, true, PLAIN],
+])('an unmount call with %s detaches first and forgets last', (_what, record, owed, steps) => {
+  expect(planUnmount(record, owed)).toEqual(steps)
 })

@@ -30,7 +30,7 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: true,
   pod: 'n/p',
 }
-const RECORD = newMountRecord(REQUEST, 'boot-1', 'fs-2-3')
+const RECORD = newMountRecord(REQUEST, 'boot-1', { volume: 'fs-2-3', device: 5 })
 
 let top: string
 let real: Host
@@ -58,10 +58,15 @@ describe('a mount record', () => {
       source: '/srv/a',
       fsType: 'bind',
       volume: 'fs-2-3',
+      device: 5,
       walkGroup: 2000,
-      restoreOnUnmount: true,
       mountId: '',
     })
+  })
+
+  it('of a volume that goes with its mount has none, and no device', () => {
+    const record = newMountRecord({ ...REQUEST, source: '', fsType: 'tmpfs' }, 'boot-1', undefined)
+    expect(record).toMatchObject({ volume: '', device: -1, source: '', fsType: 'tmpfs' })
   })
 
   it.each<[string, Partial<MountRequest>, number]>([
@@ -71,7 +76,7 @@ describe('a mount record', () => {
     ['no ownership', { ownership: 'none' }, -1],
     ['readOnly', { readOnly: true }, -1],
   ])('for %s says which group is given', (_what, over, group) => {
-    expect(newMountRecord({ ...REQUEST, ...over }, 'boot-1', 'v').walkGroup).toBe(group)
+    expect(newMountRecord({ ...REQUEST, ...over }, 'boot-1', { volume: 'v', device: 5 }).walkGroup).toBe(group)
   })
 
   it.each([['/pods/p/v'], [`/${'x'.repeat(250)}/${'é'.repeat(120)}`], ['/with space\nand newline']])(
@@ -122,6 +127,8 @@ describe('a mount record', () => {
     ['with a number for its mount id', JSON.stringify({ ...RECORD, mountId: 77 })],
     ['without its directory', JSON.stringify({ ...RECORD, directory: undefined })],
     ['without its volume', JSON.stringify({ ...RECORD, volume: undefined })],
+    ['without its device', JSON.stringify({ ...RECORD, device: undefined })],
+    ['with text for its device', JSON.stringify({ ...RECORD, device: '5' })],
     ["somebody else's", '{"name":"x","version":1}'],
   ])('that is %s reads as none, and does not hide others', (_what, text) => {
     put(text)

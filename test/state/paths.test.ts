@@ -58,6 +58,6 @@ describe('the place of a mount record', () => {
   })
 })
 
-it('a volume has a directory of its own, apart from mounts', () => {
-  expect(volumeStateDirectory(STATE, 'fs-2-3')).toBe('/var/lib/modekeep/volumes/fs-2-3')
+it('a volume has a directory of its own, apart from mounts and from sources of pods', () => {
+  expect(volumeStateDirectory(STATE, 'fs-2-3')).toBe('/var/lib/modekeep/ownership/fs-2-3')
 })

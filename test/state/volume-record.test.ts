@@ -10,15 +10,22 @@ import {
 } from '../../src/state/volume-record.ts'
 
 const STATE = '/state'
-const RECORD = { volume: 'fs-2-3', source: '/srv/a', group: 2000, groupAccess: 'keep' as const, complete: false }
+const RECORD = {
+  volume: 'fs-2-3',
+  source: '/srv/a',
+  group: 2000,
+  groupAccess: 'keep' as const,
+  complete: false,
+  restoreOwed: false,
+}
 
 it('a volume record is written, read and removed', () => {
   const host = memoryHost(new MemoryWorld())
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
   writeVolumeRecord(host, STATE, RECORD)
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD })
-  writeVolumeRecord(host, STATE, { ...RECORD, complete: true })
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD, complete: true })
+  writeVolumeRecord(host, STATE, { ...RECORD, complete: true, restoreOwed: true })
+  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD, complete: true, restoreOwed: true })
   removeVolumeRecord(host, STATE, 'fs-2-3')
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
 })
@@ -29,11 +36,19 @@ it.each([
   ['of an unknown group access', JSON.stringify({ format: 1, ...RECORD, groupAccess: 'grant' })],
   ['with text for a group', JSON.stringify({ format: 1, ...RECORD, group: '2000' })],
   ['without its end', JSON.stringify({ format: 1, ...RECORD, complete: undefined })],
+  ['without what is owed', JSON.stringify({ format: 1, ...RECORD, restoreOwed: undefined })],
 ])('a volume record that is %s reads as none', (_what, text) => {
   const world = new MemoryWorld()
-  world.fs.mkdirSync('/state/volumes/fs-2-3', { recursive: true })
-  world.fs.writeFileSync('/state/volumes/fs-2-3/record.json', text)
+  world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
+  world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', text)
   expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toBeUndefined()
+})
+
+it('a volume record is looked for where those cases put theirs', () => {
+  const world = new MemoryWorld()
+  world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
+  world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', JSON.stringify({ format: 1, ...RECORD }))
+  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD })
 })
 
 it('a volume is named by file system, root inode and birth, in all their bits', () => {

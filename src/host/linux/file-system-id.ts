@@ -15,9 +15,9 @@ function uuidOf(handle: Handle): string | undefined {
   try {
     run('FS_IOC_GETFSUUID', 'a volume', () => libc.ioctl(readable, FS_IOC_GETFSUUID, address('struct')))
     const length = view('struct').readUInt8(0)
-    return view('struct')
-      .subarray(1, 1 + length)
-      .toString('hex')
+    const uuid = view('struct').subarray(1, 1 + length)
+    // An image made without one has all zeroes, like every other such image.
+    return uuid.some((byte) => byte !== 0) ? uuid.toString('hex') : undefined
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOTTY' || code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return undefined

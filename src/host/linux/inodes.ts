@@ -125,6 +125,10 @@ export const linuxInodes: Inodes = {
     })
   },
 
+  removeAttribute(handle, name) {
+    run('removexattr', name, () => libc.removexattr(put('name', magicLink(handle)), put('second', name)))
+  },
+
   fileSystemId,
 }
 

@@ -16,6 +16,7 @@ const { functions } = dlopen(null, {
   ioctl: { arguments: ['i32', 'u64', 'function'], return: 'i32' },
   getxattr: { arguments: ['function', 'function', 'function', 'u64'], return: 'i64' },
   setxattr: { arguments: ['function', 'function', 'function', 'u64', 'i32'], return: 'i32' },
+  removexattr: { arguments: ['function', 'function'], return: 'i32' },
   flock: { arguments: ['i32', 'i32'], return: 'i32' },
   umount2: { arguments: ['function', 'i32'], return: 'i32' },
   syscall: { arguments: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], return: 'i64' },

@@ -26,6 +26,8 @@ export function readStat(): Stat {
     inode: data.getBigUint64(0x20, true),
     born: mask & STATX_BTIME ? nanoseconds(0x50) : 0n,
     changed: nanoseconds(0x60),
+    modified: nanoseconds(0x70),
+    size: data.getBigUint64(0x28, true),
     mode: data.getUint16(0x1c, true),
     uid: data.getUint32(0x14, true),
     gid: data.getUint32(0x18, true),

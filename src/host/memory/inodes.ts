@@ -72,16 +72,20 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
       fs.lchownSync(place.path || '/', before.uid, gid)
-      if (!isType(before, REGULAR)) return
-      if (before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
-      attributesOf(place).delete(CAPABILITY)
+      if (isType(before, REGULAR)) {
+        if (before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
+        attributesOf(place).delete(CAPABILITY)
+      }
+      keepModified(place, before)
     },
 
     chmod(handle, mode) {
       const place = world.at(handle)
       writable(place, 'fchmodat2')
       world.act(`chmod ${world.pathOf(place)} ${mode.toString(8)}`)
+      const before = stat(place)
       place.mount.fileSystem.fs.chmodSync(place.path || '/', mode)
+      keepModified(place, before)
     },
 
     getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),
@@ -91,6 +95,13 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       writable(place, 'setxattr')
       world.act(`setxattr ${world.pathOf(place)} ${name}`)
       attributesOf(place).set(name, value)
+    },
+
+    removeAttribute(handle, name) {
+      const place = world.at(handle)
+      writable(place, 'removexattr')
+      world.act(`removexattr ${world.pathOf(place)} ${name}`)
+      attributesOf(place).delete(name)
     },
 
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
@@ -122,6 +133,12 @@ function followed(world: MemoryWorld, path: string, links = 0): Place {
   return here
 }
 
+/** memfs moves mtime with chown and chmod; Linux moves ctime alone. */
+function keepModified({ mount, path }: Place, { modified }: Stat): void {
+  const time = new Date(Number(modified / 1_000_000n))
+  mount.fileSystem.fs.utimesSync(path || '/', time, time)
+}
+
 function attributesOf(place: Place): Map<string, Uint8Array> {
   const { attributes } = place.mount.fileSystem
   const key = String(statOf(place).inode)
@@ -137,6 +154,8 @@ function statOf({ mount, path }: Place): Stat {
     inode: s.ino,
     born: s.birthtimeNs,
     changed: s.ctimeNs,
+    modified: s.mtimeNs,
+    size: s.size,
     mode: Number(s.mode),
     uid: Number(s.uid),
     gid: Number(s.gid),

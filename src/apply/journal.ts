@@ -1,0 +1,13 @@
+import { Journal } from '../ownership/journal.ts'
+import type { WalkReport } from '../ownership/report.ts'
+import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
+import type { Session } from './session.ts'
+
+/** The journal of a volume, made if there is none. Call it under the volume's lock. */
+export function openJournal({ host, config }: Session, volume: string): Journal {
+  return new Journal(host, `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`, volume)
+}
+
+export function noteWalk(session: Session, { visited, changed, alreadyRight, left }: WalkReport): void {
+  session.note({ inodes: { visited, changed, alreadyRight, left } })
+}

@@ -1,0 +1,81 @@
+import type { Handle, Lock } from '../host/host.ts'
+import { own } from '../ownership/own.ts'
+import { rootMatches } from '../ownership/policy.ts'
+import { Refusal } from '../protocol/refusal.ts'
+import type { MountRecord } from '../state/mount-record.ts'
+import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
+import { liveMounts } from './holders.ts'
+import { noteWalk, openJournal } from './journal.ts'
+import { lockVolume } from './locks.ts'
+import type { Session } from './session.ts'
+
+export interface OwnOrder {
+  volume: string
+  group: number
+  policy: 'OnRootMismatch' | 'Always'
+  source: string
+  directory: string
+  restoreOnUnmount: boolean
+}
+
+/**
+ * Gives a volume to a group by walking it, unless that is done already. The lock that is returned must be held until
+ * the mount is attached: only then do others see that the volume has a holder.
+ * @throws {Refusal} when another group's mount holds the volume or a part of it
+ */
+export async function ownVolume(session: Session, tree: Handle, order: OwnOrder): Promise<Lock> {
+  const { host, config } = session
+  const lock = await lockVolume(host, config.stateDir, order.volume)
+  try {
+    refuseOthers(session, order, host.inodes.stat(tree).device)
+    const record = readVolumeRecord(host, config.stateDir, order.volume)
+    const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
+    const finished = record === undefined || (record.complete && record.group === order.group)
+    if (order.policy === 'OnRootMismatch' && finished && rootMatches(host.inodes.stat(tree), order.group)) {
+      session.note({ ownership: 'the root has the group already: not walked' })
+      if (record && record.restoreOwed !== restoreOwed) {
+        writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
+      }
+    } else {
+      const { volume, source, group } = order
+      walk(session, tree, { volume, source, group, groupAccess: 'keep', restoreOwed })
+    }
+    return lock
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+function walk(session: Session, tree: Handle, record: Omit<VolumeRecord, 'format' | 'complete'>): void {
+  const { host, config } = session
+  writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
+  const journal = openJournal(session, record.volume)
+  try {
+    noteWalk(session, own(host.inodes, tree, record.group, journal))
+  } finally {
+    journal.close()
+  }
+  writeVolumeRecord(host, config.stateDir, { ...record, complete: true })
+}
+
+function refuseOthers(session: Session, order: OwnOrder, device: number): void {
+  for (const other of liveMounts(session, order.directory)) {
+    if (other.volume === order.volume && other.device !== device) {
+      throw new Refusal(
+        `${order.source} and ${other.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
+      )
+    }
+    const shared = other.volume === order.volume || isNested(other, order)
+    if (!shared || other.walkGroup < 0 || other.walkGroup === order.group) continue
+    throw new Refusal(
+      `the volume belongs to group ${other.walkGroup} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${order.group} cannot have it: ` +
+        'give both pods the same fsGroup, or wait until that pod is gone',
+    )
+  }
+}
+
+/** One of two sources lies in the other, so a walk of the outer one would regroup the inner one. */
+function isNested(a: Pick<MountRecord, 'source'>, b: Pick<MountRecord, 'source'>): boolean {
+  return `${a.source}/`.startsWith(`${b.source}/`) || `${b.source}/`.startsWith(`${a.source}/`)
+}

@@ -1,0 +1,73 @@
+import { openNodeDirectory } from '../filesystem/bind.ts'
+import type { Handle } from '../host/host.ts'
+import type { WalkReport } from '../ownership/report.ts'
+import { restore } from '../ownership/restore.ts'
+import { Refusal, show } from '../protocol/refusal.ts'
+import {
+  readVolumeRecord,
+  removeVolumeRecord,
+  type VolumeRecord,
+  volumeIdentity,
+  writeVolumeRecord,
+} from '../state/volume-record.ts'
+import { liveMounts } from './holders.ts'
+import { noteWalk, openJournal } from './journal.ts'
+import { lockVolume } from './locks.ts'
+import type { Session } from './session.ts'
+
+export function isRestoreOwed({ host, config }: Session, volume: string): boolean {
+  return readVolumeRecord(host, config.stateDir, volume)?.restoreOwed ?? false
+}
+
+/**
+ * Puts back what walks have changed of a volume, if that is owed and no mount of it is left. What cannot be done now
+ * stays owed, and is done at the next unmount of the volume.
+ * @param except the mount directory that is being unmounted
+ * @throws {Refusal} when the source is not there or is another volume now
+ */
+export async function restoreVolume(session: Session, volume: string, source: string, except: string): Promise<void> {
+  const { host, config } = session
+  const lock = await lockVolume(host, config.stateDir, volume)
+  try {
+    const record = readVolumeRecord(host, config.stateDir, volume)
+    if (!record?.restoreOwed || liveMounts(session, except).some((other) => other.volume === volume)) return
+    const tree = openTree(session, volume, source)
+    try {
+      restoreTree(session, tree, record)
+    } finally {
+      host.inodes.close(tree)
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+/** A disk that is not mounted yet, or a directory moved away, leaves another one under the source's name. */
+function openTree({ host }: Session, volume: string, source: string): Handle {
+  const { handle, stat } = openNodeDirectory(host, source)
+  try {
+    if (volumeIdentity(host, handle, stat) === volume) return host.mounts.cloneTree(handle)
+  } finally {
+    host.inodes.close(handle)
+  }
+  throw new Refusal(`source ${show(source)} is another directory than the one that was mounted: put that one back`)
+}
+
+function restoreTree(session: Session, tree: Handle, record: VolumeRecord): void {
+  const { host, config } = session
+  // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
+  writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
+  const journal = openJournal(session, record.volume)
+  try {
+    const report = restore(host.inodes, tree, journal)
+    noteWalk(session, report)
+    if (isThrough(report)) removeVolumeRecord(host, config.stateDir, record.volume)
+  } finally {
+    journal.close()
+  }
+}
+
+/** Everything was met, and nothing but its users' own changes kept it from being put back. */
+function isThrough({ left }: WalkReport): boolean {
+  return Object.keys(left).every((reason) => reason === 'changed since by its user')
+}

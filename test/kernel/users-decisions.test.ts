@@ -1,0 +1,212 @@
+import { execFileSync } from 'node:child_process'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Inodes } from '../../src/host/host.ts'
+import { onKernelStages, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+
+const CAPABILITY = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
+
+onKernelStages('what happens around a walk', (open) => {
+  let stage: Stage
+  let source: string
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+  })
+  afterEach(() => stage.close())
+
+  const asked = (more: Record<string, string> = {}) => ({
+    source,
+    ownership: 'walk',
+    'kubernetes.io/fsGroup': '2000',
+    restoreOnUnmount: 'true',
+    ...more,
+  })
+  const now = () => listTree(stage.fs, source)
+  const left = () => (stage.noted.inodes as { left: Record<string, { count: number }> }).left
+  const capabilityOf = (name: string) => {
+    try {
+      return execFileSync('getfattr', ['--only-values', '-n', 'security.capability', `${source}/${name}`], {
+        stdio: 'pipe',
+      }).toString('base64')
+    } catch {
+      return 'none'
+    }
+  }
+  const giveCapability = (name: string) =>
+    execFileSync('setfattr', ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/${name}`])
+
+  /** Lets `then` happen in the middle of a batch: right before the first inode of the walk is changed. */
+  function beforeFirstChange(then: (inodes: Inodes) => void): void {
+    const { inodes } = stage.host
+    let first = true
+    stage.host.inodes = {
+      ...inodes,
+      chown(handle, gid) {
+        if (first) then(inodes)
+        first = false
+        inodes.chown(handle, gid)
+      },
+    }
+  }
+
+  /** The process dies in place of its n-th chmod: nothing after it happens. */
+  function dieAt(call: 'chmod' | 'chown', n: number): () => void {
+    const { inodes } = stage.host
+    let left = n
+    stage.host.inodes = {
+      ...inodes,
+      [call]: (...args: never[]) => {
+        if (--left < 0) throw new Error('died')
+        ;(inodes[call] as (...args: never[]) => void)(...args)
+      },
+    }
+    return () => {
+      stage.host.inodes = inodes
+    }
+  }
+
+  it('a capability is not given to content that was written since', async () => {
+    makeTree(stage.fs, source, ['file tool 0775', 'file kept 0775'])
+    giveCapability('tool')
+    giveCapability('kept')
+    await stage.mount('a', asked())
+    // The group may write; the kernel takes the capability away.
+    execFileSync('setpriv', [
+      '--reuid',
+      '12345',
+      '--regid',
+      '2000',
+      '--clear-groups',
+      'sh',
+      '-c',
+      `echo evil > ${source}/tool`,
+    ])
+    expect(capabilityOf('tool')).toBe('none')
+    await stage.unmount('a')
+    expect(capabilityOf('tool')).toBe('none')
+    expect(capabilityOf('kept')).toBe(CAPABILITY)
+    expect(groups(now())).toMatchObject({ tool: 2000, kept: 0 })
+    expect(left()['changed since by its user']).toMatchObject({ count: 1 })
+  })
+
+  it('what is tightened between its record and its change stays tight', async () => {
+    makeTree(stage.fs, source, ['file a 0644', 'file suid 4755', 'file written 4775', 'dir d 0755', 'dir e 0755'])
+    giveCapability('written')
+    beforeFirstChange(() => {
+      stage.fs.chmodSync(`${source}/suid`, 0o600)
+      stage.fs.chmodSync(`${source}/d`, 0o700)
+      stage.fs.chmodSync(`${source}/a`, 0o600)
+      execFileSync('setpriv', [
+        '--reuid',
+        '1',
+        '--regid',
+        '0',
+        '--clear-groups',
+        'sh',
+        '-c',
+        `echo evil > ${source}/written`,
+      ])
+    })
+    await stage.mount('a', asked())
+    const after = modes(now())
+    expect(after).toMatchObject({ written: '0775', e: '2755' })
+    for (const name of ['suid', 'a']) expect(after[name]).toBe('0600')
+    expect(after.d).toMatch(/^[02]700$/)
+    expect(capabilityOf('written')).toBe('none')
+  })
+
+  it('a death between chown and chmod, batches later and batches before, loses no set-uid bit', async () => {
+    const suid = Array.from({ length: 1300 }, (_, n) => `file s${n} 4755 5`)
+    makeTree(stage.fs, source, suid)
+    const before = now()
+    for (const call of ['chmod', 'chown'] as const) {
+      const revive = dieAt(call, 700)
+      await expect(stage.mount('a', asked())).rejects.toThrow('died')
+      revive()
+      expect(stage.layers('a')).toEqual([])
+      // The other group: its batches come before the dead one's inodes are met again.
+      await stage.mount('a', asked({ 'kubernetes.io/fsGroup': '3000' }))
+      expect(new Set(Object.values(groups(now())))).toEqual(new Set([3000]))
+      expect(modes(now())).toEqual({ ...modes(before), '.': '2755' })
+      await stage.unmount('a')
+      expect(groups(now())).toEqual(groups(before))
+      expect(modes(now())).toEqual(modes(before))
+    }
+  })
+
+  it('a restore that died is finished or walked over: no pod sees half of it', async () => {
+    makeTree(
+      stage.fs,
+      source,
+      Array.from({ length: 1300 }, (_, n) => `file f${n} ${n % 2 ? '0640' : '4750'} 5`),
+    )
+    const before = now()
+    await stage.mount('a', asked())
+    const revive = dieAt('chown', 700)
+    await stage.unmount('a')
+    revive()
+    expect(stage.warnings).toEqual([expect.stringMatching(/volume not restored, tried again.*died/)])
+    await stage.mount('b', asked({ restoreOnUnmount: 'false' }))
+    expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
+    expect(modes(now())).toEqual({ ...modes(before), '.': '2755' })
+    // The first pod's wish is still owed, and the last unmount pays.
+    await stage.unmount('b')
+    expect(groups(now())).toEqual(groups(before))
+    expect(modes(now())).toEqual(modes(before))
+  })
+
+  it('a restore is owed by the volume: the last pod pays, a read-only one owes nothing', async () => {
+    makeTree(stage.fs, source, ['file a 0640 5'])
+    await stage.mount('a', asked())
+    await stage.mount('b', asked({ restoreOnUnmount: 'false' }))
+    await stage.unmount('a')
+    expect(groups(now()).a).toBe(2000)
+    await stage.unmount('b')
+    expect(groups(now()).a).toBe(5)
+    await stage.mount('c', asked({ restoreOnUnmount: 'false' }))
+    await stage.unmount('c')
+    await stage.mount('d', asked({ 'kubernetes.io/readwrite': 'ro' }))
+    await stage.unmount('d')
+    expect(groups(now()).a).toBe(2000)
+  })
+
+  it('a restore does not take another directory for the volume, and forgets nothing for it', async () => {
+    makeTree(stage.fs, source, ['file a 0640 5'])
+    const before = now()
+    await stage.mount('a', asked())
+    stage.fs.renameSync(source, `${source}.moved`)
+    makeTree(stage.fs, source, ['file a 0640 2000'])
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([expect.stringMatching(/another directory than the one that was mounted/)])
+    expect(groups(now()).a).toBe(2000)
+    stage.fs.rmSync(source, { recursive: true })
+    stage.fs.renameSync(`${source}.moved`, source)
+    await stage.mount('a', asked())
+    await stage.unmount('a')
+    expect(groups(now())).toEqual(groups(before))
+    expect(modes(now())).toEqual(modes(before))
+  })
+
+  it('what a restore did not meet is put back another time', async () => {
+    makeTree(stage.fs, source, ['file a 0640 5', 'file b 0640 5'])
+    await stage.mount('a', asked())
+    stage.fs.renameSync(`${source}/b`, `${stage.top}/hidden`)
+    await stage.unmount('a')
+    stage.fs.renameSync(`${stage.top}/hidden`, `${source}/b`)
+    expect(groups(now())).toMatchObject({ a: 5, b: 2000 })
+    await stage.mount('a', asked())
+    await stage.unmount('a')
+    expect(groups(now())).toMatchObject({ a: 5, b: 5 })
+  })
+
+  it("a source inside another pod's source, or around it, cannot have another group", async () => {
+    makeTree(stage.fs, source, ['file sub/inner 0640'])
+    await stage.mount('a', asked({ source: `${source}/sub` }))
+    await expect(stage.mount('b', asked({ 'kubernetes.io/fsGroup': '3000' }))).rejects.toThrow(/belongs to group 2000/)
+    await stage.unmount('a')
+    await stage.mount('b', asked({ 'kubernetes.io/fsGroup': '3000' }))
+    await expect(stage.mount('a', asked({ source: `${source}/sub` }))).rejects.toThrow(/belongs to group 3000/)
+    expect(groups(now())['sub/inner']).toBe(3000)
+  })
+})

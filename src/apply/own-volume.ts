@@ -3,6 +3,7 @@ import { own } from '../ownership/own.ts'
 import { rootMatches } from '../ownership/policy.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { MountRecord } from '../state/mount-record.ts'
+import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
 import { liveMounts } from './holders.ts'
 import { noteWalk, openJournal } from './journal.ts'
@@ -38,7 +39,8 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
       }
     } else {
       const { volume, source, group } = order
-      walk(session, tree, { volume, source, group, groupAccess: 'keep', restoreOwed })
+      const next = { volume, source, group, groupAccess: 'keep' as const, restoreOwed }
+      walk(session, tree, next, record?.complete ?? false)
     }
     return lock
   } catch (error) {
@@ -47,11 +49,12 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
   }
 }
 
-function walk(session: Session, tree: Handle, record: Omit<VolumeRecord, 'format' | 'complete'>): void {
+function walk(session: Session, tree: Handle, record: Omit<VolumeRecord, 'format' | 'complete'>, known: boolean): void {
   const { host, config } = session
-  writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-  const journal = openJournal(session, record.volume)
+  host.files.makeDirectory(volumeStateDirectory(config.stateDir, record.volume))
+  const journal = openJournal(session, record.volume, known)
   try {
+    writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     noteWalk(session, own(host.inodes, tree, record.group, journal))
   } finally {
     journal.close()

@@ -55,10 +55,10 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
 
 function restoreTree(session: Session, tree: Handle, record: VolumeRecord): void {
   const { host, config } = session
-  // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
-  writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-  const journal = openJournal(session, record.volume)
+  const journal = openJournal(session, record.volume, record.complete)
   try {
+    // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
+    writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const report = restore(host.inodes, tree, journal)
     noteWalk(session, report)
     if (isThrough(report)) removeVolumeRecord(host, config.stateDir, record.volume)

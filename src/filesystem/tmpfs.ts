@@ -34,7 +34,9 @@ export const tmpfs: VolumeKind = {
       return host.mounts.createTree('tmpfs', ownOptions(mountOptions))
     } catch (error) {
       // A context that refused once answers EBUSY from then on: the kernel's own words say what it was.
-      if (!(error instanceof SystemError && error.syscall === 'fsconfig')) throw error
+      const refused =
+        error instanceof SystemError && error.syscall === 'fsconfig' && /^(EINVAL|EBUSY)$/.test(error.code)
+      if (!refused) throw error
       throw new Refusal(
         `the kernel refuses mountOptions ${show(mountOptions.join(','))}: ${(error as Error).message}`,
         { cause: error },

@@ -1,5 +1,5 @@
 import type { Handle, Inodes, Stat } from '../host/host.ts'
-import { isRegular, type Ownership, ownershipOf, SET_IDS, same } from './policy.ts'
+import { isRegular, isStripped, type Ownership, ownershipOf, SET_IDS, same } from './policy.ts'
 import { sameBytes } from './record.ts'
 
 export const CAPABILITY = 'security.capability'
@@ -48,7 +48,7 @@ function privileges(
   const { mode } = ownershipOf(now)
   const before = ownershipOf(seen).mode
   // Only what the chown itself took may be missing.
-  if (!isSameContent(now, seen) || (mode !== before && mode !== (before & ~SET_IDS))) return false
+  if (!isSameContent(now, seen) || (mode !== before && !isStripped(mode, before))) return false
   const remode = mode !== want.mode
   if (remode) inodes.chmod(handle, want.mode)
   const recap = capability !== null && !sameBytes(inodes.getAttribute(handle, CAPABILITY) ?? null, capability)

@@ -33,7 +33,9 @@ const SQLITE_NOTADB = 26
 /** Without a cause it is the journal's own content that does not fit. */
 export function isCorrupt(cause: unknown): boolean {
   const code = (cause as { errcode?: number } | undefined)?.errcode
-  return code === undefined || code === SQLITE_CORRUPT || code === SQLITE_NOTADB
+  // The low byte is the error, the rest its variety.
+  const primary = (code ?? SQLITE_CORRUPT) & 0xff
+  return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
 }
 
 // SQLite's integers are signed; inode numbers use all 64 bits on some file systems.

@@ -15,30 +15,31 @@ export class Journal {
   #batch: bigint | undefined
   #unsettled = new Set<bigint>()
 
-  /** @throws {Refusal} when the file is damaged, foreign or another volume's: ownership must stop then */
-  constructor(host: Host, path: string, volume: string) {
+  /**
+   * @param known the volume was walked before, so that its journal cannot be missing or empty
+   * @throws {Refusal} when the file is damaged, foreign or another volume's: ownership must stop then
+   */
+  constructor(host: Host, path: string, volume: string, known = false) {
     this.#where = path
     this.#database = this.#guard(() => host.openDatabase(path))
     try {
-      this.#guard(() => {
-        this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
-        this.#database.exec(SCHEMA)
-        this.#claim(volume)
-      })
+      this.#guard(() => this.#claim(volume, known))
     } catch (error) {
       this.#database.close()
       throw error
     }
   }
 
-  #claim(volume: string): void {
-    const row = this.#database.prepare('SELECT * FROM journal').get()
-    if (row === undefined) {
-      this.#database.prepare('INSERT INTO journal VALUES (?, ?)').run(FORMAT, volume)
-      return
-    }
-    if (row.format !== FORMAT) throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
-    if (row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
+  /** Nothing is written before the file is known to be this volume's. */
+  #claim(volume: string, known: boolean): void {
+    const exists = this.#database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'journal'").get() !== undefined
+    const row = exists ? this.#database.prepare('SELECT * FROM journal').get() : undefined
+    if (row === undefined && known) throw this.#damaged('it is empty, although the volume was walked before')
+    if (row && row.format !== FORMAT) throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
+    if (row && row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
+    this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
+    this.#database.exec(SCHEMA)
+    if (!row) this.#database.prepare('INSERT INTO journal VALUES (?, ?)').run(FORMAT, volume)
     const statement = this.#database.prepare('SELECT batch FROM unsettled')
     statement.setReadBigInts(true)
     this.#unsettled = new Set(statement.all().map(({ batch }) => batch as bigint))

@@ -3,7 +3,7 @@ import { Batch } from './batch.ts'
 import { HardLinks } from './hard-links.ts'
 import { firstRecord, type Held, hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
-import { isRegular, type Ownership, ownershipOf, SET_IDS, same, verdict } from './policy.ts'
+import { isRegular, isStripped, type Ownership, ownershipOf, same, verdict } from './policy.ts'
 import { type InodeRecord, isAsLeft } from './record.ts'
 import { leave, newReport, type WalkReport } from './report.ts'
 import { traverse, type Visitor } from './traverse.ts'
@@ -86,8 +86,17 @@ class OwnWalk implements Visitor {
       return
     }
     const record = known ?? firstRecord(held, path)
-    const want = this.#want(record, held.stat)
-    this.#batch.add(held.handle, held.stat, { ...record, prior: ownershipOf(held.stat), after: want }, want)
+    const now = this.#intended(record, held.stat)
+    const decided = verdict({ ...held.stat, mode: now.mode | (held.stat.mode & FILE_TYPE) }, this.#group)
+    const want = 'want' in decided ? decided.want : now
+    this.#batch.add(held.handle, held.stat, { ...record, prior: now, after: want }, want)
+  }
+
+  /** What the inode would be now, had not a call died after a chown that took set-id bits which its record still has. */
+  #intended(record: InodeRecord, stat: Stat): Ownership {
+    const now = ownershipOf(stat)
+    const died = !record.settled && isRegular(stat) && isStripped(now.mode, record.before.mode)
+    return died ? { ...now, mode: record.before.mode } : now
   }
 
   /** A volume's first walk has no records to find, but for what it changed itself and then meets under another name. */
@@ -100,13 +109,5 @@ class OwnWalk implements Visitor {
   #isSettledByOthers(record: InodeRecord, held: Held): boolean {
     if (record.settled && record.after.gid === this.#group && !same(record.after, record.prior)) return true
     return !isAsLeft(record, held)
-  }
-
-  #want(record: InodeRecord, stat: Stat): Ownership {
-    const decided = verdict(stat, this.#group)
-    const want = 'want' in decided ? decided.want : ownershipOf(stat)
-    // A call that died after its chown left the file without the set-id bits that its record still has.
-    const died = !record.settled && isRegular(stat) && want.mode === (record.before.mode & ~SET_IDS)
-    return died ? { ...want, mode: record.before.mode } : want
   }
 }

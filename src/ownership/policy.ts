@@ -9,6 +9,7 @@ export interface Ownership {
 
 export const PERMISSIONS = 0o7777
 export const SET_IDS = 0o6000
+const SET_UID = 0o4000
 const SET_GID = 0o2000
 
 export type Verdict = { leave: 'symlink' | 'device' } | { want: Ownership }
@@ -43,6 +44,11 @@ export function same(a: Ownership, b: Ownership): boolean {
 export function rootMatches(root: Stat, group: number): boolean {
   const decided = verdict(root, group)
   return 'want' in decided && same(decided.want, ownershipOf(root))
+}
+
+/** Whether `now` is `mode` after a chown: set-gid stays where the group may not execute (Linux, setattr_should_drop_sgid). */
+export function isStripped(now: number, mode: number): boolean {
+  return now !== mode && (now === (mode & ~SET_IDS) || now === (mode & ~SET_UID))
 }
 
 /** Only regular files lose set-uid, set-gid and capabilities to a chown (chown(2)). */

@@ -1,5 +1,5 @@
 import type { Stat } from '../host/host.ts'
-import { type Ownership, ownershipOf, SET_IDS, same } from './policy.ts'
+import { isStripped, type Ownership, ownershipOf, same } from './policy.ts'
 
 /** One inode of a volume as modekeep found it and as it leaves it. (inode, born) names it: numbers are reused. */
 export interface InodeRecord {
@@ -33,15 +33,16 @@ export interface Found {
  */
 export function isAsLeft(record: InodeRecord, now: Found): boolean {
   const owned = ownershipOf(now.stat)
-  const known = [record.before, record.after, record.prior]
+  const { before, after, prior, settled } = record
+  const known = settled ? [before, after] : [before, after, prior]
   const whole = sameBytes(record.capability, now.capability)
   if (whole && known.some((state) => same(state, owned))) return true
-  if (record.settled || !known.some(({ gid }) => gid === owned.gid)) return false
+  // A chown can have taken the capability; another one is somebody's.
+  if (settled || !(whole || now.capability === null) || !known.some(({ gid }) => gid === owned.gid)) return false
   // Died between chown and chmod: the group of one state, the mode of another.
-  const modes = known.map(({ mode }) => mode)
-  if (whole && modes.includes(owned.mode)) return true
-  const stripped = modes.some((mode) => owned.mode === mode || owned.mode === (mode & ~SET_IDS))
-  return stripped && isUntouched(record, now.stat)
+  if (whole && known.some(({ mode }) => mode === owned.mode)) return true
+  const fits = known.some(({ mode }) => owned.mode === mode || isStripped(owned.mode, mode))
+  return fits && isUntouched(record, now.stat)
 }
 
 /**

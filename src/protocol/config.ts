@@ -8,8 +8,8 @@ const wants = (what: string) => ({
 const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
 // Making a directory below /proc never ends (Node 26.10, mkdir with recursive).
-const onDisk = (path: string) => !/^\/(proc|sys)(\/|$)/.test(path)
-const diskRule = wants('choose a path outside /proc and /sys')
+const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
+const diskRule = wants('choose a path of its own, outside /proc and /sys')
 const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
 const ownPath = path.check(z.refine(onDisk, diskRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))

@@ -25,10 +25,10 @@ const REQUEST: MountRequest = {
   pod: '',
 }
 
-function hostWhoseTreeFails(code: string): Host {
+function hostWhoseTreeFails(syscall: string, code: string): Host {
   const host = memoryHost(new MemoryWorld())
   const createTree = (): Handle => {
-    throw new SystemError('fsconfig', code, 'size=64m', 'tmpfs: Bad value')
+    throw new SystemError(syscall, code, 'size=64m', 'tmpfs: Bad value')
   }
   return { ...host, mounts: { ...host.mounts, createTree } }
 }
@@ -111,15 +111,34 @@ describe('a tmpfs', () => {
     expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770'])
   })
 
-  it("tells the pod's author what the kernel says of an option it refuses", () => {
-    const make = () => tmpfs.openTree(hostWhoseTreeFails('EINVAL'), REQUEST, undefined)
-    expect(make).toThrow(Refusal)
-    expect(make).toThrow(
-      'the kernel refuses mountOptions "size=64m,noexec,mode=0770": fsconfig size=64m: EINVAL (tmpfs: Bad value)',
-    )
+  it.each([['EINVAL'], ['EBUSY']])(
+    "tells the pod's author what the kernel says of an option it refuses, if it says so at first or again: %s",
+    (code) => {
+      const make = () => tmpfs.openTree(hostWhoseTreeFails('fsconfig', code), REQUEST, undefined)
+      expect(make).toThrow(Refusal)
+      expect(make).toThrow(
+        `the kernel refuses mountOptions "size=64m,noexec,mode=0770": fsconfig size=64m: ${code} (tmpfs: Bad value)`,
+      )
+    },
+  )
+
+  it.each([
+    ['fsopen', 'ENODEV'],
+    ['fsopen', 'EINVAL'],
+    ['fsmount', 'ENOMEM'],
+    ['fsmount', 'EINVAL'],
+  ])("does not blame the pod's author for the node's own trouble: %s %s", (syscall, code) => {
+    const make = () => tmpfs.openTree(hostWhoseTreeFails(syscall, code), REQUEST, undefined)
+    expect(make).toThrow(SystemError)
+    expect(make).toThrow(`${syscall} size=64m: ${code} (tmpfs: Bad value)`)
   })
 
-  it("does not blame the pod's author for the node's own trouble", () => {
-    expect(() => tmpfs.openTree(hostWhoseTreeFails('ENOMEM'), REQUEST, undefined)).toThrow(SystemError)
+  it('passes on what is no system error at all', () => {
+    const host = memoryHost(new MemoryWorld())
+    const createTree = (): Handle => {
+      throw new TypeError('fsconfig')
+    }
+    const broken = { ...host, mounts: { ...host.mounts, createTree } }
+    expect(() => tmpfs.openTree(broken, REQUEST, undefined)).toThrow(TypeError)
   })
 })

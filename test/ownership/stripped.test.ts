@@ -1,0 +1,50 @@
+import type * as NodeFs from 'node:fs'
+import { expect, it } from 'vitest'
+import type { Inodes } from '../../src/host/host.ts'
+import { memoryHost } from '../../src/host/memory/index.ts'
+import { MemoryWorld } from '../../src/host/memory/world.ts'
+import { Journal } from '../../src/ownership/journal.ts'
+import { own } from '../../src/ownership/own.ts'
+import { restore } from '../../src/ownership/restore.ts'
+import { makeTree } from '../helpers/tree.ts'
+
+// A call dies between chown and chmod, the next one finishes. Then either nothing, or a write by a user, for which the
+// kernel takes set-uid away.
+it.each<[string, boolean, string, number]>([
+  ['is restored with it', false, '104775', 5],
+  ['that was written since is left without it', true, '100775', 2000],
+])('a set-uid file whose chown was cut off %s', (_what, writes, mode, gid) => {
+  const world = new MemoryWorld()
+  makeTree(world.fs as unknown as typeof NodeFs, '/vol', ['file suid 4775 5'])
+  const host = memoryHost(world)
+  const walk = (work: (inodes: Inodes, journal: Journal) => void, inodes = host.inodes) => {
+    const journal = new Journal(host, '/journal.db', 'v')
+    try {
+      work(inodes, journal)
+    } finally {
+      journal.close()
+    }
+  }
+  const root = host.inodes.openLinkFree('/vol')
+  const look = () => {
+    const stat = world.fs.statSync('/vol/suid')
+    return [Number(stat.mode).toString(8), Number(stat.gid)]
+  }
+  const dying: Inodes = {
+    ...host.inodes,
+    chmod() {
+      throw new Error('died')
+    },
+  }
+  expect(() => walk((inodes, journal) => own(inodes, root, 2000, journal), dying)).toThrow('died')
+  expect(look()).toEqual(['100775', 2000])
+  walk((inodes, journal) => own(inodes, root, 2000, journal))
+  expect(look()).toEqual(['104775', 2000])
+  if (writes) {
+    world.fs.writeFileSync('/vol/suid', 'other content')
+    world.fs.chmodSync('/vol/suid', 0o775)
+    world.fs.utimesSync('/vol/suid', 2_000_000_000, 2_000_000_000)
+  }
+  walk((inodes, journal) => restore(inodes, root, journal))
+  expect(look()).toEqual([mode, gid])
+})

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
+import { onTestFinished } from 'vitest'
 import { layersAt, type MountRow, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 
 export const BINARY = resolve(import.meta.dirname, '../../dist/modekeep')
@@ -21,6 +22,14 @@ export class BinaryNode {
     fs.mkdirSync(this.volumes)
     const config = { stateDir: this.state, logFile: this.log, allowedSources: [this.volumes] }
     fs.writeFileSync(`${this.top}/config.json`, JSON.stringify(config))
+    onTestFinished(() => this.#close())
+  }
+
+  #close(): void {
+    for (const { mountPoint } of parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))) {
+      if (mountPoint.startsWith(`${this.top}/`)) execFileSync('umount', ['--lazy', mountPoint])
+    }
+    fs.rmSync(this.top, { recursive: true, force: true })
   }
 
   podDirectory(pod: string): string {

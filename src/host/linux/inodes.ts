@@ -1,5 +1,6 @@
 import { chmodSync, readlinkSync } from 'node:fs'
 import { errorCode, type Handle, type Inodes, type Name } from '../host.ts'
+import { getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import {
   AT_EMPTY_PATH,
   AT_FDCWD,
@@ -19,16 +20,11 @@ import {
 } from './constants.ts'
 import { readEntries } from './entries.ts'
 import { fileSystemId } from './file-system-id.ts'
-import { address, lastErrorIs, libc, put, run, view } from './libc.ts'
+import { address, EMPTY_PATH, libc, put, run, view } from './libc.ts'
 import { callStatx, readStat } from './statx.ts'
 
 // (uid_t)-1
 const KEEP_OWNER = 0xffffffff
-const ENODATA = 61
-const EOPNOTSUPP = 95
-const NO_ATTRIBUTE = Number.MAX_SAFE_INTEGER
-
-const EMPTY = new Uint8Array()
 const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
 
@@ -72,7 +68,7 @@ export const linuxInodes: Inodes = {
   },
 
   stat(handle) {
-    run('statx', 'an open handle', () => callStatx(handle, put('name', EMPTY), AT_EMPTY_PATH | AT_NO_AUTOMOUNT))
+    run('statx', 'an open handle', () => callStatx(handle, EMPTY_PATH, AT_EMPTY_PATH | AT_NO_AUTOMOUNT))
     return readStat()
   },
 
@@ -88,13 +84,13 @@ export const linuxInodes: Inodes = {
   },
 
   chown(handle, gid) {
-    run('fchownat', 'an open handle', () => libc.fchownat(handle, put('name', EMPTY), KEEP_OWNER, gid, AT_EMPTY_PATH))
+    run('fchownat', 'an open handle', () => libc.fchownat(handle, EMPTY_PATH, KEEP_OWNER, gid, AT_EMPTY_PATH))
   },
 
   chmod(handle, mode) {
     try {
       run('fchmodat2', 'an open handle', () =>
-        libc.syscall(SYS_FCHMODAT2, BigInt(handle), put('name', EMPTY), BigInt(mode), BigInt(AT_EMPTY_PATH), 0n, 0n),
+        libc.syscall(SYS_FCHMODAT2, BigInt(handle), EMPTY_PATH, BigInt(mode), BigInt(AT_EMPTY_PATH), 0n, 0n),
       )
     } catch (error) {
       if (errorCode(error) !== 'ENOSYS') throw error
@@ -103,40 +99,13 @@ export const linuxInodes: Inodes = {
     }
   },
 
-  getAttribute(handle, name) {
-    // Most inodes have none: the plain answer must not cost an exception.
-    const size = run('getxattr', name, () => {
-      const result = libc.getxattr(put('name', magicLink(handle)), put('second', name), address('value'), 65536n)
-      return result < 0n && (lastErrorIs(ENODATA) || lastErrorIs(EOPNOTSUPP)) ? NO_ATTRIBUTE : result
-    })
-    return size === NO_ATTRIBUTE ? undefined : Uint8Array.from(view('value').subarray(0, size))
-  },
+  getAttribute,
 
-  setAttribute(handle, name, value) {
-    run('setxattr', name, () => {
-      view('value').set(value)
-      return libc.setxattr(
-        put('name', magicLink(handle)),
-        put('second', name),
-        address('value'),
-        BigInt(value.length),
-        0,
-      )
-    })
-  },
-
-  removeAttribute(handle, name) {
-    run('removexattr', name, () => libc.removexattr(put('name', magicLink(handle)), put('second', name)))
-  },
-
+  setAttribute,
+  removeAttribute,
   fileSystemId,
 }
 
 function openAt(parent: number, name: Name | string, flags: number): Handle {
   return run('openat', name, () => libc.openat(parent, put('name', name), flags, 0)) as Handle
-}
-
-// The *xattr calls refuse O_PATH descriptors (EBADF); the magic link of one names the same inode, a symlink included.
-function magicLink(handle: Handle): string {
-  return `/proc/self/fd/${handle}`
 }

@@ -31,8 +31,8 @@ const base = getRawPointer(arena)
 const errno = new Int32Array(toArrayBuffer(functions.__errno_location(), 4, false))
 
 /** Fixed places in the arena, far enough apart for the largest thing put there. */
-const PLACES = { name: 0, second: 8192, struct: 16384, value: 20480, entries: 1 << 17 } as const
-const SIZES = { name: 8192, second: 8192, struct: 4096, value: 65536 + 4096, entries: 1 << 17 } as const
+const PLACES = { name: 0, second: 8192, struct: 16384, value: 20480, empty: 98304, entries: 1 << 17 } as const
+const SIZES = { name: 8192, second: 8192, struct: 4096, value: 65536 + 4096, empty: 1, entries: 1 << 17 } as const
 export type Place = keyof typeof PLACES
 
 /** The arena's bytes at a place: a view that stays valid, whose content the next call may change. */
@@ -43,6 +43,9 @@ export function view(place: Place): Buffer {
 export function address(place: Place): bigint {
   return base + BigInt(PLACES[place])
 }
+
+/** The path "", for calls on a handle itself (AT_EMPTY_PATH): a byte of the arena that stays zero. */
+export const EMPTY_PATH = address('empty')
 
 /** Puts NUL-terminated bytes at a place and returns their address. A NUL inside would silently cut a name: refused. */
 export function put(place: Place, bytes: Uint8Array | string): bigint {

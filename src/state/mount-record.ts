@@ -1,6 +1,7 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
+import { readRecord } from './json-record.ts'
 import { mountStateDirectory, mountsDirectory, RECORD_FILE } from './paths.ts'
 
 const FORMAT = 1
@@ -69,7 +70,7 @@ export function requestKey(request: MountRequest): string {
 
 /** Undefined when there is none or it cannot be understood: what is mounted is then nobody's. */
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
-  return parse(host.files.read(`${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`))
+  return readRecord(host, `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`, schema)
 }
 
 export function writeMountRecord(host: Host, stateDir: string, record: MountRecord): void {
@@ -89,17 +90,7 @@ export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
 
 function below(host: Host, place: string): MountRecord[] {
   return host.files.list(place).flatMap((name) => {
-    if (name === RECORD_FILE) return parse(host.files.read(`${place}/${name}`)) ?? []
+    if (name === RECORD_FILE) return readRecord(host, `${place}/${name}`, schema) ?? []
     return name.startsWith('%') || name.startsWith('+') ? below(host, `${place}/${name}`) : []
   })
-}
-
-function parse(text: string | undefined): MountRecord | undefined {
-  if (text === undefined) return undefined
-  try {
-    const result = z.safeParse(schema, JSON.parse(text))
-    return result.success ? result.data : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
+import { readRecord } from './json-record.ts'
 import { RECORD_FILE, volumeStateDirectory } from './paths.ts'
 
 const FORMAT = 1
@@ -25,14 +26,7 @@ export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
 }
 
 export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {
-  const text = host.files.read(`${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`)
-  if (text === undefined) return undefined
-  try {
-    const result = z.safeParse(schema, JSON.parse(text))
-    return result.success ? result.data : undefined
-  } catch {
-    return undefined
-  }
+  return readRecord(host, `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`, schema)
 }
 
 export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<VolumeRecord, 'format'>): void {

@@ -4,6 +4,12 @@ import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
 import { lookAt, openMountPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
+/** Whether a mount shows a volume or a part of it, or the volume is a part of what it shows. */
+export function shows(mount: MountRecord, volume: { volume: string; source: string }): boolean {
+  const [one, other] = [`${mount.source}/`, `${volume.source}/`]
+  return mount.volume === volume.volume || one.startsWith(other) || other.startsWith(one)
+}
+
 /** The mounts that are really there, the one at `except` left out. What cannot be looked at counts as there. */
 export function liveMounts({ host, config }: Session, except: string): MountRecord[] {
   const boot = host.bootId()

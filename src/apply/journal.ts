@@ -5,10 +5,15 @@ import type { Session } from './session.ts'
 
 /**
  * The journal of a volume. Call it under the volume's lock.
- * @param known a finished walk is recorded, so that there must be one; otherwise it is made if there is none
+ * @param known a walk is recorded, so that there must be one; otherwise it is made if there is none
  */
 export function openJournal({ host, config }: Session, volume: string, known: boolean): Journal {
   return new Journal(host, `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`, volume, known)
+}
+
+/** Without a record that can be read, it tells that the volume was walked. */
+export function hasJournal({ host, config }: Session, volume: string): boolean {
+  return host.files.list(volumeStateDirectory(config.stateDir, volume)).includes(JOURNAL_FILE)
 }
 
 export function noteWalk(session: Session, { visited, changed, alreadyRight, left }: WalkReport): void {

@@ -2,11 +2,10 @@ import type { Handle, Lock } from '../host/host.ts'
 import { own } from '../ownership/own.ts'
 import { rootMatches } from '../ownership/policy.ts'
 import { Refusal } from '../protocol/refusal.ts'
-import type { MountRecord } from '../state/mount-record.ts'
 import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
-import { liveMounts } from './holders.ts'
-import { noteWalk, openJournal } from './journal.ts'
+import { liveMounts, shows } from './holders.ts'
+import { hasJournal, noteWalk, openJournal } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
@@ -31,7 +30,7 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
     refuseOthers(session, order, host.inodes.stat(tree).device)
     const record = readVolumeRecord(host, config.stateDir, order.volume)
     const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
-    const finished = record === undefined || (record.complete && record.group === order.group)
+    const finished = record ? record.complete && record.group === order.group : !hasJournal(session, order.volume)
     if (order.policy === 'OnRootMismatch' && finished && rootMatches(host.inodes.stat(tree), order.group)) {
       session.note({ ownership: 'the root has the group already: not walked' })
       if (record && record.restoreOwed !== restoreOwed) {
@@ -40,7 +39,7 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
     } else {
       const { volume, source, group } = order
       const next = { volume, source, group, groupAccess: 'keep' as const, restoreOwed }
-      walk(session, tree, next, record?.complete ?? false)
+      walk(session, tree, next, record !== undefined)
     }
     return lock
   } catch (error) {
@@ -69,16 +68,10 @@ function refuseOthers(session: Session, order: OwnOrder, device: number): void {
         `${order.source} and ${other.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
       )
     }
-    const shared = other.volume === order.volume || isNested(other, order)
-    if (!shared || other.walkGroup < 0 || other.walkGroup === order.group) continue
+    if (!shows(other, order) || other.walkGroup < 0 || other.walkGroup === order.group) continue
     throw new Refusal(
       `the volume belongs to group ${other.walkGroup} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${order.group} cannot have it: ` +
         'give both pods the same fsGroup, or wait until that pod is gone',
     )
   }
-}
-
-/** One of two sources lies in the other, so a walk of the outer one would regroup the inner one. */
-function isNested(a: Pick<MountRecord, 'source'>, b: Pick<MountRecord, 'source'>): boolean {
-  return `${a.source}/`.startsWith(`${b.source}/`) || `${b.source}/`.startsWith(`${a.source}/`)
 }

@@ -10,7 +10,7 @@ import {
   volumeIdentity,
   writeVolumeRecord,
 } from '../state/volume-record.ts'
-import { liveMounts } from './holders.ts'
+import { liveMounts, shows } from './holders.ts'
 import { noteWalk, openJournal } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
@@ -30,7 +30,12 @@ export async function restoreVolume(session: Session, volume: string, source: st
   const lock = await lockVolume(host, config.stateDir, volume)
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
-    if (!record?.restoreOwed || liveMounts(session, except).some((other) => other.volume === volume)) return
+    if (!record?.restoreOwed) return
+    const holder = liveMounts(session, except).find((other) => shows(other, { volume, source }))
+    if (holder) {
+      session.note({ restore: `owed until ${holder.directory} is unmounted and the volume is unmounted again` })
+      return
+    }
     const tree = openTree(session, volume, source)
     try {
       restoreTree(session, tree, record)
@@ -55,13 +60,20 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
 
 function restoreTree(session: Session, tree: Handle, record: VolumeRecord): void {
   const { host, config } = session
-  const journal = openJournal(session, record.volume, record.complete)
+  const journal = openJournal(session, record.volume, true)
   try {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const report = restore(host.inodes, tree, journal)
     noteWalk(session, report)
-    if (isThrough(report)) removeVolumeRecord(host, config.stateDir, record.volume)
+    if (!isThrough(report)) return
+    const root = host.inodes.stat(tree)
+    // A root that its users changed may look walked for ever: the record then says that the tree below is not.
+    if (journal.find(root.inode, root.born)) {
+      writeVolumeRecord(host, config.stateDir, { ...record, complete: false, restoreOwed: false })
+    } else {
+      removeVolumeRecord(host, config.stateDir, record.volume)
+    }
   } finally {
     journal.close()
   }

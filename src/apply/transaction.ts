@@ -1,6 +1,7 @@
 import type { VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
+import { firstRecord } from '../ownership/held.ts'
 import { verdict } from '../ownership/policy.ts'
 import type { Step } from '../plan/step.ts'
 import type { MountRequest } from '../protocol/request.ts'
@@ -97,9 +98,9 @@ export class Transaction {
   /** A volume that goes with its mount has only its root yet, and nothing to put back. */
   #ownRoot(group: number): void {
     const { inodes } = this.#session.host
-    const root = inodes.stat(this.#held())
-    const decided = verdict(root, group)
-    if ('want' in decided) change(inodes, this.#held(), root, decided.want, null)
+    const held = { handle: this.#held(), stat: inodes.stat(this.#held()), capability: null }
+    const decided = verdict(held.stat, group)
+    if ('want' in decided) change(inodes, held, { ...firstRecord(held, new Uint8Array()), after: decided.want })
   }
 
   #held(): Handle {

@@ -1,8 +1,9 @@
-import { errorCode, type Handle, type Inodes, type Stat } from '../host/host.ts'
-import { change } from './change.ts'
+import { errorCode, type Inodes } from '../host/host.ts'
+import { CAPABILITY, change } from './change.ts'
+import type { Held } from './held.ts'
 import type { Journal } from './journal.ts'
 import { type Ownership, ownershipOf, same } from './policy.ts'
-import type { InodeRecord } from './record.ts'
+import { type InodeRecord, sameBytes } from './record.ts'
 import { type LeftReason, leave, type WalkReport } from './report.ts'
 
 // One commit to disk for so many changes; as many handles are held meanwhile.
@@ -19,10 +20,8 @@ const TOLERATED: Readonly<Record<string, LeftReason>> = {
 type Outcome = (made: InodeRecord[], failed: InodeRecord[]) => void
 
 interface Change {
-  handle: Handle
-  seen: Stat
+  held: Held
   record: InodeRecord
-  want: Ownership
 }
 
 /** Changes on their way: first all recorded durably, then made, each on the inode that was looked at. */
@@ -40,10 +39,16 @@ export class Batch {
     this.#outcome = outcome
   }
 
-  /** @param seen what the inode was seen to be through `handle` */
-  add(handle: Handle, seen: Stat, record: InodeRecord, want: Ownership): void {
-    const { modified, size } = seen
-    this.#changes.push({ handle, seen, record: { ...record, modified, size, settled: false }, want })
+  /**
+   * @param held the inode, as it was seen
+   * @param meant what it would be if no call had died on it
+   * @param after what to make of it
+   */
+  add(held: Held, record: InodeRecord, meant: Ownership, after: Ownership): void {
+    const { modified, size } = held.stat
+    const seenWhole = sameBytes(record.capability, held.capability)
+    const seen = ownershipOf(held.stat)
+    this.#changes.push({ held, record: { ...record, modified, size, seen, seenWhole, meant, after, settled: false } })
     if (this.#changes.length >= BATCH_SIZE) this.flush()
   }
 
@@ -61,24 +66,37 @@ export class Batch {
     this.#outcome(made, failed)
   }
 
-  /** Why the inode was left, if it was. */
-  #make({ handle, seen, record, want }: Change): LeftReason | undefined {
+  /** Why the inode was left, if it was. Half a change is not to be passed over: the next call must finish it. */
+  #make({ held, record }: Change): LeftReason | undefined {
     try {
-      const outcome = change(this.#inodes, handle, seen, want, record.capability)
-      if (outcome === 'overtaken') return 'changed during the walk'
+      const outcome = change(this.#inodes, held, record)
+      if (outcome === 'overtaken') {
+        if (isWhole(record)) return 'changed during the walk'
+        throw new Error('a file was changed while a call that died on it was being finished; the next call goes on')
+      }
       this.#report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
       return undefined
     } catch (error) {
       const reason = TOLERATED[errorCode(error) ?? '']
-      // Half a change is not to be passed over: the next call must finish it.
-      if (reason && same(ownershipOf(this.#inodes.stat(handle)), ownershipOf(seen))) return reason
+      if (reason && isWhole(record) && this.#isAsSeen(held, record)) return reason
       throw error
     }
   }
 
+  #isAsSeen({ handle, capability }: Held, record: InodeRecord): boolean {
+    const now = this.#inodes.stat(handle)
+    if (!same(ownershipOf(now), record.seen)) return false
+    return capability === null || sameBytes(this.#inodes.getAttribute(handle, CAPABILITY) ?? null, capability)
+  }
+
   /** Lets go of what was not changed, on the way out after an error too. */
   close(): void {
-    for (const { handle } of this.#changes) this.#inodes.close(handle)
+    for (const { held } of this.#changes) this.#inodes.close(held.handle)
     this.#changes = []
   }
+}
+
+/** No call had died on the inode when it was recorded. */
+function isWhole({ seen, meant, seenWhole }: InodeRecord): boolean {
+  return seenWhole && same(seen, meant)
 }

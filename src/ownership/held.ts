@@ -27,8 +27,9 @@ export function hold(inodes: Inodes, parent: Handle, name: Name, seen: Stat): He
 /** The first record of an inode: what it is now is what restore will put back. */
 export function firstRecord({ stat, capability }: Found, path: Uint8Array): InodeRecord {
   const { inode, born, uid, modified, size } = stat
-  const now = ownershipOf(stat)
-  return { inode, born, path, uid, before: now, capability, modified, size, after: now, prior: now, settled: false }
+  const before = ownershipOf(stat)
+  const now = { before, seen: before, meant: before, after: before, seenWhole: true }
+  return { inode, born, path, uid, capability, modified, size, settled: false, ...now }
 }
 
 export function keyOf(inode: Pick<InodeRecord, 'inode' | 'born'>): string {

@@ -8,8 +8,9 @@ export const SCHEMA = `
     inode INTEGER NOT NULL, born INTEGER NOT NULL, path BLOB NOT NULL,
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, mode INTEGER NOT NULL, capability BLOB,
     modified INTEGER NOT NULL, size INTEGER NOT NULL,
+    seen_gid INTEGER NOT NULL, seen_mode INTEGER NOT NULL, seen_whole INTEGER NOT NULL,
+    meant_gid INTEGER NOT NULL, meant_mode INTEGER NOT NULL,
     after_gid INTEGER NOT NULL, after_mode INTEGER NOT NULL,
-    prior_gid INTEGER NOT NULL, prior_mode INTEGER NOT NULL,
     batch INTEGER NOT NULL,
     PRIMARY KEY (inode, born)
   ) WITHOUT ROWID;
@@ -19,10 +20,12 @@ export const SCHEMA = `
 
 // What an inode was when it was first recorded is never recorded again.
 export const RECORD = `
-  INSERT INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+  INSERT INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
   ON CONFLICT DO UPDATE SET
-    modified = excluded.modified, size = excluded.size, after_gid = excluded.after_gid, after_mode = excluded.after_mode,
-    prior_gid = excluded.prior_gid, prior_mode = excluded.prior_mode, batch = excluded.batch
+    modified = excluded.modified, size = excluded.size, batch = excluded.batch,
+    seen_gid = excluded.seen_gid, seen_mode = excluded.seen_mode, seen_whole = excluded.seen_whole,
+    meant_gid = excluded.meant_gid, meant_mode = excluded.meant_mode,
+    after_gid = excluded.after_gid, after_mode = excluded.after_mode
 `
 
 export const PRUNE = 'DELETE FROM unsettled WHERE batch NOT IN (SELECT batch FROM inodes)'
@@ -55,8 +58,10 @@ export function toRecord(row: Record<string, unknown>, unsettled: ReadonlySet<bi
     capability: row.capability as Uint8Array | null,
     modified: row.modified as bigint,
     size: row.size as bigint,
+    seen: ownership('seen_gid', 'seen_mode'),
+    seenWhole: Number(row.seen_whole) === 1,
+    meant: ownership('meant_gid', 'meant_mode'),
     after: ownership('after_gid', 'after_mode'),
-    prior: ownership('prior_gid', 'prior_mode'),
     settled: !unsettled.has(row.batch as bigint),
   }
 }

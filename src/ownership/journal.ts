@@ -79,9 +79,10 @@ export class Journal {
       this.#unsettled.add(batch)
       const insert = this.#statement(RECORD)
       for (const r of records) {
-        const { before, after, prior } = r
+        const { before, seen, meant, after } = r
         const found = [signed(r.inode), r.born, r.path, r.uid, before.gid, before.mode, r.capability] as const
-        insert.run(...found, r.modified, r.size, after.gid, after.mode, prior.gid, prior.mode, batch)
+        const now = [r.modified, r.size, seen.gid, seen.mode, Number(r.seenWhole), meant.gid, meant.mode] as const
+        insert.run(...found, ...now, after.gid, after.mode, batch)
       }
     })
   }
@@ -149,7 +150,7 @@ export class Journal {
 
   #damaged(reason: string, cause?: unknown): Refusal {
     const wayOut = isCorrupt(cause)
-      ? 'repair the disk; what the file still holds is needed to restore, so keep a copy before you move it aside'
+      ? `repair the disk, or give up what could be restored by moving its directory away`
       : 'mend that, and the call is repeated'
     return new Refusal(
       `the ownership journal ${this.#where} cannot be used (${reason}), so nothing was changed: ${wayOut}`,

@@ -3,8 +3,8 @@ import { Batch } from './batch.ts'
 import { HardLinks } from './hard-links.ts'
 import { firstRecord, type Held, hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
-import { isRegular, isStripped, type Ownership, ownershipOf, same, verdict } from './policy.ts'
-import { type InodeRecord, isAsLeft } from './record.ts'
+import { type Ownership, ownershipOf, same, verdict } from './policy.ts'
+import { type InodeRecord, meantState } from './record.ts'
 import { leave, newReport, type WalkReport } from './report.ts'
 import { traverse, type Visitor } from './traverse.ts'
 
@@ -38,7 +38,7 @@ class OwnWalk implements Visitor {
     this.#journal = journal
     this.#batch = new Batch(inodes, journal, this.#report, (_made, failed) => {
       // Recorded as what they still are, so that the next walk tries them again.
-      if (failed.length > 0) journal.record(failed.map((record) => ({ ...record, after: record.prior })))
+      if (failed.length > 0) journal.record(failed.map((record) => ({ ...record, after: record.seen })))
     })
     this.#firstTime = journal.isEmpty()
     this.#unfinished = new Map(journal.unfinished().map((record) => [keyOf(record), record]))
@@ -80,23 +80,16 @@ class OwnWalk implements Visitor {
 
   #settle(held: Held, path: Uint8Array): void {
     const known = this.#find(held.stat)
-    if (known && this.#isSettledByOthers(known, held)) {
+    const meant = known ? this.#meantState(known, held) : ownershipOf(held.stat)
+    if (meant === undefined) {
       this.#inodes.close(held.handle)
+      // Whatever a dead call had in mind for it, it is its user's now.
+      if (known && !known.settled) this.#journal.record([known])
       leave(this.#report, 'changed since by its user', path)
       return
     }
-    const record = known ?? firstRecord(held, path)
-    const now = this.#intended(record, held.stat)
-    const decided = verdict({ ...held.stat, mode: now.mode | (held.stat.mode & FILE_TYPE) }, this.#group)
-    const want = 'want' in decided ? decided.want : now
-    this.#batch.add(held.handle, held.stat, { ...record, prior: now, after: want }, want)
-  }
-
-  /** What the inode would be now, had not a call died after a chown that took set-id bits which its record still has. */
-  #intended(record: InodeRecord, stat: Stat): Ownership {
-    const now = ownershipOf(stat)
-    const died = !record.settled && isRegular(stat) && isStripped(now.mode, record.before.mode)
-    return died ? { ...now, mode: record.before.mode } : now
+    const decided = verdict({ ...held.stat, mode: meant.mode | (held.stat.mode & FILE_TYPE) }, this.#group)
+    this.#batch.add(held, known ?? firstRecord(held, path), meant, 'want' in decided ? decided.want : meant)
   }
 
   /** A volume's first walk has no records to find, but for what it changed itself and then meets under another name. */
@@ -105,9 +98,9 @@ class OwnWalk implements Visitor {
     return this.#journal.find(stat.inode, stat.born)
   }
 
-  /** Recorded and confirmed for this group, yet different now: that is somebody's wish, and is not undone. */
-  #isSettledByOthers(record: InodeRecord, held: Held): boolean {
-    if (record.settled && record.after.gid === this.#group && !same(record.after, record.prior)) return true
-    return !isAsLeft(record, held)
+  /** Recorded and confirmed for this group, yet different now: that is somebody's wish too, and is not undone. */
+  #meantState(record: InodeRecord, held: Held): Ownership | undefined {
+    if (record.settled && record.after.gid === this.#group && !same(record.after, record.seen)) return undefined
+    return meantState(record, held)
   }
 }

@@ -11,12 +11,16 @@ export interface InodeRecord {
   before: Ownership
   /** The `security.capability` attribute, which a chown drops. */
   capability: Uint8Array | null
-  /** mtime (nanoseconds) and size when last recorded: whether the content is the one that had the capability. */
+  /** mtime (nanoseconds) and size when last recorded: whether the content is the one that had the privileges. */
   modified: bigint
   size: bigint
+  /** What it was when last recorded, and whether it had its capability then. */
+  seen: Ownership
+  seenWhole: boolean
+  /** The same, had no earlier call died on it: with the set-id bits that its chown took. */
+  meant: Ownership
+  /** What the last recorded change makes of it. */
   after: Ownership
-  /** What modekeep left before `after`, for the moment between record and change. */
-  prior: Ownership
   /** False while its change may be undone, half done or done: the process can have died right after the record. */
   settled: boolean
 }
@@ -28,29 +32,37 @@ export interface Found {
 }
 
 /**
- * Whether the inode still is as modekeep found or left it, so that modekeep may change it again. Anything else is
- * somebody's decision since, and stays: also a capability or a set-id bit that a write has taken away.
+ * What the inode is, or would be if no call had died on it. Undefined where somebody changed it since: that is a
+ * decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
  */
-export function isAsLeft(record: InodeRecord, now: Found): boolean {
+export function meantState(record: InodeRecord, now: Found): Ownership | undefined {
+  const { before, after, seen, meant } = record
   const owned = ownershipOf(now.stat)
-  const { before, after, prior, settled } = record
-  const known = settled ? [before, after] : [before, after, prior]
   const whole = sameBytes(record.capability, now.capability)
-  if (whole && known.some((state) => same(state, owned))) return true
-  // A chown can have taken the capability; another one is somebody's.
-  if (settled || !(whole || now.capability === null) || !known.some(({ gid }) => gid === owned.gid)) return false
-  // Died between chown and chmod: the group of one state, the mode of another.
-  if (whole && known.some(({ mode }) => mode === owned.mode)) return true
-  const fits = known.some(({ mode }) => owned.mode === mode || isStripped(owned.mode, mode))
-  return fits && isUntouched(record, now.stat)
+  if (whole && (same(before, owned) || same(after, owned))) return owned
+  // A chown takes a capability away; another one is somebody's.
+  if (record.settled || !(whole || now.capability === null)) return undefined
+  if (same(seen, owned) && whole === record.seenWhole) {
+    const half = !whole || !same(seen, meant)
+    return !half || isUntouched(record, now.stat) ? meant : undefined
+  }
+  if (owned.gid !== after.gid) return undefined
+  // The group is the target's: the chown was made, and what follows it perhaps not.
+  const chowned = seen.gid !== after.gid && (owned.mode === seen.mode || isStripped(owned.mode, meant.mode))
+  const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.seenWhole)
+  if (whole && chowned && !isStripped(owned.mode, meant.mode)) return owned
+  return (chowned || chmodded) && isUntouched(record, now.stat) ? { gid: owned.gid, mode: meant.mode } : undefined
 }
 
+const SET_GID = 0o2000
+
 /**
- * Whether the content is the recorded one, so that privileges a chown took may be given back. Only its owner can set a
- * file's mtime back: where that is not root, it is no witness for a capability.
+ * Whether the content is the recorded one, so that privileges a chown took may be given back. An owner can write and set
+ * mtime back: where that is not root, it is a witness only for set-uid, which is the owner's own to give.
  */
 export function isUntouched(record: InodeRecord, now: Stat): boolean {
-  const witness = now.uid === 0 || record.capability === null
+  const ownersOnly = record.capability === null && (record.meant.mode & SET_GID) === 0
+  const witness = now.uid === 0 || (ownersOnly && now.uid === record.uid)
   return witness && record.modified === now.modified && record.size === now.size
 }
 

@@ -2,7 +2,7 @@ import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import { Batch } from './batch.ts'
 import { hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
-import { isAsLeft } from './record.ts'
+import { meantState } from './record.ts'
 import { leave, newReport, type WalkReport } from './report.ts'
 import { traverse, type Visitor } from './traverse.ts'
 
@@ -27,8 +27,10 @@ class RestoreWalk implements Visitor {
   constructor(inodes: Inodes, journal: Journal) {
     this.#inodes = inodes
     this.#journal = journal
-    this.#batch = new Batch(inodes, journal, this.#report, (made) => {
+    this.#batch = new Batch(inodes, journal, this.#report, (made, failed) => {
       journal.forget(made)
+      // Recorded as what they still are, so that the next restore tries them again.
+      if (failed.length > 0) journal.record(failed.map((record) => ({ ...record, after: record.seen })))
       for (const record of made) this.#met.delete(keyOf(record))
     })
   }
@@ -59,11 +61,14 @@ class RestoreWalk implements Visitor {
       return
     }
     this.#met.add(key)
-    if (isAsLeft(record, held)) {
-      this.#batch.add(held.handle, held.stat, record, record.before)
+    const meant = meantState(record, held)
+    if (meant) {
+      this.#batch.add(held, record, meant, record.before)
       return
     }
     this.#inodes.close(held.handle)
+    // Whatever a dead call had in mind for it, it is its user's now.
+    if (!record.settled) this.#journal.record([record])
     leave(this.#report, 'changed since by its user', path())
   }
 }

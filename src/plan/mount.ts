@@ -68,14 +68,20 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
     : 'the source is another directory now'
 }
 
+/**
+ * Up to the point where the new mount is whole. A mount that is there keeps its record until then: others must see it as
+ * a holder of its volume.
+ */
 function prepare(request: MountRequest, view: View): Step[] {
   const record = newMountRecord(request, view.boot, view.source)
+  const undo = { restore: view.record }
+  const preparing: Step[] = view.mounted === undefined ? [{ do: 'record', record, undo }] : []
   return [
-    { do: 'record', record, undo: { restore: view.record } },
+    ...preparing,
     { do: 'make-tree', undo: 'close-tree' },
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...ownership(request, record),
-    { do: 'record-ready', record },
+    { do: 'record-ready', record, undo },
   ]
 }
 

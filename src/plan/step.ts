@@ -8,7 +8,7 @@ export type Step =
   | { do: 'own-root'; group: number }
   | { do: 'own-volume'; group: number; volume: string; policy: 'OnRootMismatch' | 'Always' }
   /** The record says ready before anything is attached: a ready record without its mount is harmless, the reverse is not. */
-  | { do: 'record-ready'; record: MountRecord }
+  | { do: 'record-ready'; record: MountRecord; undo: { restore: MountRecord | undefined } }
   | { do: 'attach'; undo: 'detach' }
   /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
   | { do: 'replace' }

@@ -209,4 +209,88 @@ onKernelStages('what happens around a walk', (open) => {
     await expect(stage.mount('a', asked({ source: `${source}/sub` }))).rejects.toThrow(/belongs to group 3000/)
     expect(groups(now())['sub/inner']).toBe(3000)
   })
+
+  it('set-uid and a capability that a user took before a dead call got to them stay taken', async () => {
+    makeTree(stage.fs, source, ['file suid 4755 5', 'file tool 0755 5'])
+    giveCapability('tool')
+    const revive = dieAt('chown', 0)
+    await expect(stage.mount('a', asked())).rejects.toThrow('died')
+    revive()
+    stage.fs.chmodSync(`${source}/suid`, 0o755)
+    execFileSync('setfattr', ['-x', 'security.capability', `${source}/tool`])
+    await stage.mount('a', asked({ fsGroupChangePolicy: 'Always' }))
+    expect(modes(now()).suid).toBe('0755')
+    expect(capabilityOf('tool')).toBe('none')
+    await stage.unmount('a')
+    expect(modes(now()).suid).toBe('0755')
+    expect(capabilityOf('tool')).toBe('none')
+  })
+
+  it('half a change is not passed over: not for an immutable file, not for a renamed one', async ({ skip }) => {
+    makeTree(stage.fs, source, ['file suid 4755 5'])
+    const before = now()
+    const revive = dieAt('chmod', 0)
+    await expect(stage.mount('a', asked())).rejects.toThrow('died')
+    revive()
+    expect(modes(now()).suid).toBe('0755')
+    try {
+      execFileSync('chattr', ['+i', `${source}/suid`])
+    } catch {
+      skip('this file system has no immutable attribute before Linux 6.6')
+    }
+    await expect(stage.mount('a', asked())).rejects.toThrow(/EPERM/)
+    execFileSync('chattr', ['-i', `${source}/suid`])
+    stage.fs.renameSync(`${source}/suid`, `${source}/other`)
+    stage.fs.renameSync(`${source}/other`, `${source}/suid`)
+    await stage.mount('a', asked())
+    expect(modes(now()).suid).toBe('4755')
+    await stage.unmount('a')
+    expect(groups(now())).toEqual(groups(before))
+    expect(modes(now())).toEqual(modes(before))
+  })
+
+  it('set-gid is not given back to an owner outside the group who wrote and set mtime back', async () => {
+    makeTree(stage.fs, source, ['file tool 0755 5'])
+    stage.fs.chownSync(`${source}/tool`, 12345, 5)
+    stage.fs.chmodSync(`${source}/tool`, 0o2775)
+    const revive = dieAt('chmod', 0)
+    await expect(stage.mount('a', asked())).rejects.toThrow('died')
+    revive()
+    await stage.mount('a', asked({ fsGroupChangePolicy: 'Always' }))
+    expect(modes(now()).tool).toBe('0775')
+  })
+
+  it('a root that its users opened does not make a restored tree look walked', async () => {
+    makeTree(stage.fs, source, ['file a 0640 5'])
+    await stage.mount('a', asked())
+    stage.fs.chmodSync(source, 0o2770)
+    await stage.unmount('a')
+    expect(groups(now())).toEqual({ '.': 2000, a: 5 })
+    await stage.mount('a', asked())
+    expect(groups(now()).a).toBe(2000)
+  })
+
+  it('a restore waits for pods that use a part of the volume', async () => {
+    makeTree(stage.fs, source, ['file sub/inner 0640 5'])
+    await stage.mount('a', asked())
+    await stage.mount('b', asked({ source: `${source}/sub`, restoreOnUnmount: 'false' }))
+    await stage.unmount('a')
+    expect(groups(now())['sub/inner']).toBe(2000)
+    await stage.unmount('b')
+    await stage.mount('a', asked())
+    await stage.unmount('a')
+    expect(groups(now())['sub/inner']).toBe(5)
+  })
+
+  it('a volume record that cannot be read makes the next mount walk', async () => {
+    makeTree(stage.fs, source, ['file a 0640 5'])
+    await stage.mount('a', asked())
+    const place = `${stage.config.stateDir}/ownership`
+    stage.fs.writeFileSync(`${place}/${stage.fs.readdirSync(place)[0]}/record.json`, '{')
+    await stage.unmount('a')
+    stage.fs.writeFileSync(`${source}/new`, '')
+    stage.fs.chownSync(`${source}/new`, 0, 0)
+    await stage.mount('a', asked())
+    expect(groups(now())).toEqual({ '.': 2000, a: 2000, new: 2000 })
+  })
 })

@@ -23,7 +23,9 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
     modified: 1_700_000_000_123_456_789n,
     size: 3n,
     after: { gid: 2000, mode: 0o4755 },
-    prior: { gid: 5, mode: 0o4755 },
+    seen: { gid: 5, mode: 0o4755 },
+    meant: { gid: 5, mode: 0o4755 },
+    seenWhole: true,
     settled: false,
     ...over,
   }
@@ -115,7 +117,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('gives back what was recorded, to the next process as well', () => {
     const plain = record(1n)
     const capable = record(2n, { capability: CAP, before: { gid: 4294967294, mode: 0o7777 }, uid: 4294967294 })
-    const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, prior: { gid: 0, mode: 0 } })
+    const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, seen: { gid: 0, mode: 0 }, seenWhole: false })
     const journal = next()
     journal.record([plain, capable, old])
     for (const r of [plain, capable, old]) expect(journal.find(r.inode, 7n)).toEqual(r)
@@ -133,11 +135,13 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       capability: null,
       modified: 8n,
       size: 9n,
-      prior: { gid: 2000, mode: 0o755 },
+      seen: { gid: 2000, mode: 0o755 },
+      meant: { gid: 2000, mode: 0o4755 },
+      seenWhole: false,
       after: { gid: 3000, mode: 0o750 },
     })
-    const { modified, size, prior, after } = second
-    const both = { ...first, modified, size, prior, after }
+    const { modified, size, seen, meant, seenWhole, after } = second
+    const both = { ...first, modified, size, seen, meant, seenWhole, after }
     const journal = next()
     journal.record([first])
     journal.record([second])
@@ -312,7 +316,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     dying([record(1n)])
     const { message } = refusalOf(() => next('fs-2-4'))
     expect(message).toBe(
-      `the ownership journal ${place.path} cannot be used (it belongs to volume fs-2-3), so nothing was changed: repair the disk; what the file still holds is needed to restore, so keep a copy before you move it aside`,
+      `the ownership journal ${place.path} cannot be used (it belongs to volume fs-2-3), so nothing was changed: repair the disk, or give up what could be restored by moving its directory away`,
     )
     expect(next().find(1n, 7n)).toEqual(record(1n))
   })
@@ -344,7 +348,8 @@ describe('a file that is no journal', () => {
     const host = { ...memoryHost(new MemoryWorld()), openDatabase: (name: string) => new DatabaseSync(name) }
     return refusalOf(() => new Journal(host, path, 'fs-2-3'))
   }
-  const REPAIR = /, so nothing was changed: repair the disk; what the file still holds is needed to restore/
+  const REPAIR =
+    /, so nothing was changed: repair the disk, or give up what could be restored by moving its directory away$/
 
   it('is refused and left as it is when it is text', () => {
     const text = 'this is no database, and a long enough text to be read as one'.repeat(20)

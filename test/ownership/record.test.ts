@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat } from '../../src/host/host.ts'
-import { type Found, type InodeRecord, isAsLeft, isUntouched, sameBytes } from '../../src/ownership/record.ts'
+import { type Found, type InodeRecord, isUntouched, meantState, sameBytes } from '../../src/ownership/record.ts'
 
 const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
 const OTHER_CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x04, 0, 0)
@@ -18,7 +18,9 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
     modified: 10n,
     size: 3n,
     after: { gid: 2000, mode: after },
-    prior: first,
+    seen: first,
+    meant: first,
+    seenWhole: true,
     settled: false,
     ...over,
   }
@@ -34,7 +36,13 @@ const SUID = record(0o4755, 0o4755)
 const BOTH = record(0o6711, 0o6711)
 const CAPABLE = record(0o755, 0o755, { capability: CAP })
 /** A third group: 5, then 2000, and 3000 on the way. */
-const AGAIN = record(0o640, 0o640, { prior: { gid: 2000, mode: 0o600 }, after: { gid: 3000, mode: 0o660 } })
+const AGAIN = record(0o640, 0o640, {
+  seen: { gid: 2000, mode: 0o600 },
+  meant: { gid: 2000, mode: 0o600 },
+  after: { gid: 3000, mode: 0o660 },
+})
+
+const isAsLeft = (known: InodeRecord, now: Found) => meantState(known, now) !== undefined
 
 const file = (gid: number, mode: number, ...rest: [(Uint8Array | null)?, Partial<Stat>?]) =>
   found(gid, REGULAR | mode, ...rest)
@@ -62,7 +70,7 @@ describe('an inode is as it was left', () => {
     ['the first state', AGAIN, file(5, 0o640), true, true],
     ['the last state', AGAIN, file(3000, 0o660), true, true],
     ['the group of one state with the mode of another', AGAIN, file(3000, 0o600), false, true],
-    ['the group of the first with the mode of the last', AGAIN, file(5, 0o660), false, true],
+    ['the group of the first with the mode of the last', AGAIN, file(5, 0o660), false, false],
     ['the group of one state, and no mode of any', AGAIN, file(3000, 0o604), false, false],
     ['no group of any, and a mode of one', AGAIN, file(4000, 0o600), false, false],
 
@@ -70,7 +78,7 @@ describe('an inode is as it was left', () => {
     ['a directory as made', DIR, dir(2000, 0o2750), true, true],
     ['a directory after chown, before chmod', DIR, dir(2000, 0o750), false, true],
     ['a directory after chown, before chmod, and used', DIR, dir(2000, 0o750, { ...written, ...grown }), false, true],
-    ['a directory with the mode made and the group found', DIR, dir(5, 0o2750), false, true],
+    ['a directory with the mode made and the group found', DIR, dir(5, 0o2750), false, false],
     ['a directory that was closed', DIR, dir(2000, 0o2700), false, false],
     ['a directory opened further', DIR, dir(2000, 0o2770), false, false],
 
@@ -79,8 +87,23 @@ describe('an inode is as it was left', () => {
     ['a set-uid file after chown, before chmod', SUID, file(2000, 0o755), false, true],
     ['the same, its mtime moved', SUID, file(2000, 0o755, null, written), false, false],
     ['the same, its size changed', SUID, file(2000, 0o755, null, grown), false, false],
-    ["the same, a user's: without a capability mtime will do", SUID, file(2000, 0o755, null, users), false, true],
-    ['a set-uid file that a restore had regrouped', SUID, file(5, 0o755), false, true],
+    [
+      "the same, a user's own: set-uid is his to give",
+      { ...SUID, uid: 1000 },
+      file(2000, 0o755, null, users),
+      false,
+      true,
+    ],
+    ["the same, a user's by now", SUID, file(2000, 0o755, null, users), false, false],
+    [
+      "a user's own with set-gid: that is not his to give",
+      { ...BOTH, uid: 1000 },
+      file(2000, 0o711, null, users),
+      false,
+      false,
+    ],
+    ['a set-uid file before the chown, taken by its user', SUID, file(5, 0o755), false, false],
+    ['a set-uid file that a restore had regrouped', SUID, file(5, 0o755), false, false],
     ['a set-uid file that a write stripped', SUID, file(5, 0o755, null, written), false, false],
     ['a set-uid file with other bits gone too', SUID, file(2000, 0o744), false, false],
     ['a set-uid file with set-gid instead', SUID, file(2000, 0o2755), false, false],
@@ -91,7 +114,7 @@ describe('an inode is as it was left', () => {
     ['a capability kept, as made', CAPABLE, file(2000, 0o755, Uint8Array.from(CAP)), true, true],
     ["a capability kept, on a user's file that was written", CAPABLE, file(2000, 0o755, CAP, written), true, true],
     ['a capability lost to chown', CAPABLE, file(2000, 0o755), false, true],
-    ['a capability lost to the chown of a restore', CAPABLE, file(5, 0o755), false, true],
+    ['a capability lost to the chown of a restore', CAPABLE, file(5, 0o755), false, false],
     ['a capability lost, mtime moved', CAPABLE, file(2000, 0o755, null, written), false, false],
     ['a capability lost, size changed', CAPABLE, file(2000, 0o755, null, grown), false, false],
     ['a capability lost, the owner not root', CAPABLE, file(2000, 0o755, null, users), false, false],
@@ -119,7 +142,7 @@ describe('an inode is as it was left', () => {
 
   // A call died after its chown; the next one records the state that was meant, not the stripped one.
   it('but not where a write took set-uid a second time, after a call that died', () => {
-    const known = { ...SUID, prior: { gid: 2000, mode: 0o4755 } }
+    const known = { ...SUID, seen: { gid: 2000, mode: 0o755 }, meant: { gid: 2000, mode: 0o4755 } }
     expect(isAsLeft({ ...known, settled: true }, file(2000, 0o755, null, written))).toBe(false)
     expect(isAsLeft(known, file(2000, 0o755, null, written))).toBe(false)
     expect(isAsLeft(known, file(2000, 0o755))).toBe(true)
@@ -137,7 +160,8 @@ describe('an inode is as it was left', () => {
 describe('content is the recorded one', () => {
   it.each<[string, InodeRecord, Partial<Stat>, boolean]>([
     ['same mtime and size', FILE, {}, true],
-    ['same mtime and size, whoever owns it', FILE, { uid: 1000 }, true],
+    ["same mtime and size, a user's own", { ...FILE, uid: 1000 }, { uid: 1000 }, true],
+    ['same mtime and size, of another owner by now', FILE, { uid: 1000 }, false],
     ['mtime later', FILE, { modified: 11n }, false],
     ['mtime earlier', FILE, { modified: 9n }, false],
     ['longer', FILE, { size: 4n }, false],
@@ -148,8 +172,6 @@ describe('content is the recorded one', () => {
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
   ])('%s: %#', (_what, known, over, is) => {
     expect(isUntouched(known, file(2000, 0o755, null, over).stat)).toBe(is)
-    // The record's owner is who had it then: it says nothing of now.
-    expect(isUntouched({ ...known, uid: 1000 }, file(2000, 0o755, null, over).stat)).toBe(is)
   })
 })
 

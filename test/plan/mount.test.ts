@@ -39,7 +39,7 @@ function view(over: Partial<View> = {}): View {
 const persistent = (fsType: string) => fsType !== 'tmpfs'
 
 const FRESH = ['record', 'make-tree', 'set-flags', 'record-ready', 'attach']
-const REPLACE = ['record', 'make-tree', 'set-flags', 'record-ready', 'replace']
+const REPLACE = ['make-tree', 'set-flags', 'record-ready', 'replace']
 
 const NOTHING = 'nothing is mounted'
 const INTERRUPTED = 'an earlier call was interrupted'
@@ -303,7 +303,7 @@ describe('the steps of a mount', () => {
       { do: 'make-tree', undo: 'close-tree' },
       { do: 'set-flags', set: 0x6, clear: 0 },
       { do: 'own-volume', group: 2000, volume: VOLUME, policy: 'OnRootMismatch' },
-      { do: 'record-ready', record },
+      { do: 'record-ready', record, undo: { restore: undefined } },
       { do: 'attach', undo: 'detach' },
     ])
     expect(record).toMatchObject({
@@ -316,10 +316,12 @@ describe('the steps of a mount', () => {
     })
   })
 
-  it('put the earlier record back when a replacement fails', () => {
+  it('leave the earlier record until the new mount is whole, and put it back when the replacement fails', () => {
     const record = ready(bind)
     const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), persistent)
-    expect(steps[0]).toMatchObject({ do: 'record', undo: { restore: record } })
+    expect(steps.filter((step) => step.do.startsWith('record'))).toMatchObject([
+      { do: 'record-ready', undo: { restore: record } },
+    ])
   })
 
   it('set what the options and readOnly ask for', () => {

@@ -18,7 +18,7 @@ export function liveMounts({ host, config }: Session, except: string): MountReco
     const point = openMountPoint(host, record.directory)
     if (point === undefined) return false
     try {
-      return isOurs(record, { mounted: lookAt(host, point), record, source: undefined, boot })
+      return isOurs(record, { mounted: lookAt(host, point), record, source: undefined, boot, walked: undefined })
     } catch (error) {
       // There is no directory (any more) that could be mounted on.
       return !(error instanceof Refusal)

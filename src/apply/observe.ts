@@ -1,7 +1,7 @@
 import type { Handle, Stat } from '../host/host.ts'
 import type { View } from '../plan/view.ts'
 import { readMountRecord } from '../state/mount-record.ts'
-import { volumeIdentity } from '../state/volume-record.ts'
+import { readVolumeRecord, volumeIdentity } from '../state/volume-record.ts'
 import { lookAt, type MountPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
@@ -11,9 +11,11 @@ export function observe(
   point: MountPoint,
   source: { handle: Handle; stat: Stat } | undefined,
 ): View {
+  const record = readMountRecord(host, config.stateDir, point.path)
   return {
     mounted: lookAt(host, point),
-    record: readMountRecord(host, config.stateDir, point.path),
+    record,
+    walked: record && record.walkGroup >= 0 ? readVolumeRecord(host, config.stateDir, record.volume) : undefined,
     source: source && {
       device: source.stat.device,
       inode: source.stat.inode,

@@ -79,7 +79,9 @@ function restoreTree(session: Session, tree: Handle, record: VolumeRecord): void
   }
 }
 
+const DONE_WITH = new Set(['changed since by its user', 'privileges not given back', 'symlink', 'device'])
+
 /** Everything was met, and nothing but its users' own changes kept it from being put back. */
 function isThrough({ left }: WalkReport): boolean {
-  return Object.keys(left).every((reason) => reason === 'changed since by its user')
+  return Object.keys(left).every((reason) => DONE_WITH.has(reason))
 }

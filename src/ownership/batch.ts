@@ -3,7 +3,7 @@ import { CAPABILITY, change } from './change.ts'
 import type { Held } from './held.ts'
 import type { Journal } from './journal.ts'
 import { type Ownership, ownershipOf, same } from './policy.ts'
-import { type InodeRecord, sameBytes } from './record.ts'
+import { type InodeRecord, type Meant, sameBytes } from './record.ts'
 import { type LeftReason, leave, type WalkReport } from './report.ts'
 
 // One commit to disk for so many changes; as many handles are held meanwhile.
@@ -41,14 +41,17 @@ export class Batch {
 
   /**
    * @param held the inode, as it was seen
-   * @param meant what it would be if no call had died on it
+   * @param state what it would be if no call had died on it
    * @param after what to make of it
    */
-  add(held: Held, record: InodeRecord, meant: Ownership, after: Ownership): void {
+  add(held: Held, record: InodeRecord, state: Meant, after: Ownership): void {
     const { modified, size } = held.stat
-    const seenWhole = sameBytes(record.capability, held.capability)
+    const forfeited = record.forfeited || state.forfeit === true
     const seen = ownershipOf(held.stat)
-    this.#changes.push({ held, record: { ...record, modified, size, seen, seenWhole, meant, after, settled: false } })
+    const seenWhole = sameBytes(forfeited ? null : record.capability, held.capability)
+    const now = { modified, size, seen, seenWhole, meant: { gid: state.gid, mode: state.mode }, forfeited }
+    this.#changes.push({ held, record: { ...record, ...now, after, settled: false } })
+    if (state.forfeit) leave(this.#report, 'privileges not given back', record.path)
     if (this.#changes.length >= BATCH_SIZE) this.flush()
   }
 

@@ -13,8 +13,10 @@ export type Outcome = 'changed' | 'right' | 'overtaken'
  * chmod puts the bits back, the attribute comes last. Nothing is called that would change nothing: even a chown to the
  * same group drops them and moves ctime.
  */
-export function change(inodes: Inodes, held: Held, { seen, after, capability }: InodeRecord): Outcome {
+export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome {
   const { handle, stat } = held
+  const { seen, after } = record
+  const capability = record.forfeited ? null : record.capability
   const privileged = isRegular(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
   const now = ownershipOf(inodes.stat(handle))
   if (!same(now, seen) || (privileged && !isSameFile(inodes, held))) return 'overtaken'

@@ -28,7 +28,7 @@ export function hold(inodes: Inodes, parent: Handle, name: Name, seen: Stat): He
 export function firstRecord({ stat, capability }: Found, path: Uint8Array): InodeRecord {
   const { inode, born, uid, modified, size } = stat
   const before = ownershipOf(stat)
-  const now = { before, seen: before, meant: before, after: before, seenWhole: true }
+  const now = { before, seen: before, meant: before, after: before, seenWhole: true, forfeited: false }
   return { inode, born, path, uid, capability, modified, size, settled: false, ...now }
 }
 

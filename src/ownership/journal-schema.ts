@@ -11,6 +11,7 @@ export const SCHEMA = `
     seen_gid INTEGER NOT NULL, seen_mode INTEGER NOT NULL, seen_whole INTEGER NOT NULL,
     meant_gid INTEGER NOT NULL, meant_mode INTEGER NOT NULL,
     after_gid INTEGER NOT NULL, after_mode INTEGER NOT NULL,
+    forfeited INTEGER NOT NULL,
     batch INTEGER NOT NULL,
     PRIMARY KEY (inode, born)
   ) WITHOUT ROWID;
@@ -20,12 +21,12 @@ export const SCHEMA = `
 
 // What an inode was when it was first recorded is never recorded again.
 export const RECORD = `
-  INSERT INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+  INSERT INTO inodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
   ON CONFLICT DO UPDATE SET
     modified = excluded.modified, size = excluded.size, batch = excluded.batch,
     seen_gid = excluded.seen_gid, seen_mode = excluded.seen_mode, seen_whole = excluded.seen_whole,
     meant_gid = excluded.meant_gid, meant_mode = excluded.meant_mode,
-    after_gid = excluded.after_gid, after_mode = excluded.after_mode
+    after_gid = excluded.after_gid, after_mode = excluded.after_mode, forfeited = excluded.forfeited
 `
 
 export const PRUNE = 'DELETE FROM unsettled WHERE batch NOT IN (SELECT batch FROM inodes)'
@@ -62,6 +63,7 @@ export function toRecord(row: Record<string, unknown>, unsettled: ReadonlySet<bi
     seenWhole: Number(row.seen_whole) === 1,
     meant: ownership('meant_gid', 'meant_mode'),
     after: ownership('after_gid', 'after_mode'),
+    forfeited: Number(row.forfeited) === 1,
     settled: !unsettled.has(row.batch as bigint),
   }
 }

@@ -82,7 +82,7 @@ export class Journal {
         const { before, seen, meant, after } = r
         const found = [signed(r.inode), r.born, r.path, r.uid, before.gid, before.mode, r.capability] as const
         const now = [r.modified, r.size, seen.gid, seen.mode, Number(r.seenWhole), meant.gid, meant.mode] as const
-        insert.run(...found, ...now, after.gid, after.mode, batch)
+        insert.run(...found, ...now, after.gid, after.mode, Number(r.forfeited), batch)
       }
     })
   }

@@ -3,8 +3,8 @@ import { Batch } from './batch.ts'
 import { HardLinks } from './hard-links.ts'
 import { firstRecord, type Held, hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
-import { type Ownership, ownershipOf, same, verdict } from './policy.ts'
-import { type InodeRecord, meantState } from './record.ts'
+import { ownershipOf, same, verdict } from './policy.ts'
+import { type InodeRecord, type Meant, meantState } from './record.ts'
 import { leave, newReport, type WalkReport } from './report.ts'
 import { traverse, type Visitor } from './traverse.ts'
 
@@ -80,7 +80,7 @@ class OwnWalk implements Visitor {
 
   #settle(held: Held, path: Uint8Array): void {
     const known = this.#find(held.stat)
-    const meant = known ? this.#meantState(known, held) : ownershipOf(held.stat)
+    const meant: Meant | undefined = known ? this.#meantState(known, held) : ownershipOf(held.stat)
     if (meant === undefined) {
       this.#inodes.close(held.handle)
       // Whatever a dead call had in mind for it, it is its user's now.
@@ -99,7 +99,7 @@ class OwnWalk implements Visitor {
   }
 
   /** Recorded and confirmed for this group, yet different now: that is somebody's wish too, and is not undone. */
-  #meantState(record: InodeRecord, held: Held): Ownership | undefined {
+  #meantState(record: InodeRecord, held: Held): Meant | undefined {
     if (record.settled && record.after.gid === this.#group && !same(record.after, record.seen)) return undefined
     return meantState(record, held)
   }

@@ -19,6 +19,8 @@ export interface InodeRecord {
   seenWhole: boolean
   /** The same, had no earlier call died on it: with the set-id bits that its chown took. */
   meant: Ownership
+  /** Its set-id bits and capability are gone for good: a call died on it, and its content may be another since. */
+  forfeited: boolean
   /** What the last recorded change makes of it. */
   after: Ownership
   /** False while its change may be undone, half done or done: the process can have died right after the record. */
@@ -31,27 +33,33 @@ export interface Found {
   capability: Uint8Array | null
 }
 
+/** `forfeit`: it gets its group, but not the privileges that a call which died on it has taken. */
+export interface Meant extends Ownership {
+  forfeit?: boolean
+}
+
 /**
  * What the inode is, or would be if no call had died on it. Undefined where somebody changed it since: that is a
  * decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
  */
-export function meantState(record: InodeRecord, now: Found): Ownership | undefined {
+export function meantState(record: InodeRecord, now: Found): Meant | undefined {
   const { before, after, seen, meant } = record
   const owned = ownershipOf(now.stat)
-  const whole = sameBytes(record.capability, now.capability)
+  const whole = sameBytes(record.forfeited ? null : record.capability, now.capability)
   if (whole && (same(before, owned) || same(after, owned))) return owned
   // A chown takes a capability away; another one is somebody's.
   if (record.settled || !(whole || now.capability === null)) return undefined
   if (same(seen, owned) && whole === record.seenWhole) {
     const half = !whole || !same(seen, meant)
-    return !half || isUntouched(record, now.stat) ? meant : undefined
+    return !half || isUntouched(record, now.stat) ? meant : { ...owned, forfeit: true }
   }
   if (owned.gid !== after.gid) return undefined
   // The group is the target's: the chown was made, and what follows it perhaps not.
   const chowned = seen.gid !== after.gid && (owned.mode === seen.mode || isStripped(owned.mode, meant.mode))
   const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.seenWhole)
   if (whole && chowned && !isStripped(owned.mode, meant.mode)) return owned
-  return (chowned || chmodded) && isUntouched(record, now.stat) ? { gid: owned.gid, mode: meant.mode } : undefined
+  if (!chowned && !chmodded) return undefined
+  return isUntouched(record, now.stat) ? { gid: owned.gid, mode: meant.mode } : { ...owned, forfeit: true }
 }
 
 const SET_GID = 0o2000

@@ -7,6 +7,7 @@ export type LeftReason =
   | 'changed since by its user'
   | 'gone or replaced during the walk'
   | 'changed during the walk'
+  | 'privileges not given back'
   | 'moved during the walk'
   | 'immutable or append-only'
   | 'read-only'

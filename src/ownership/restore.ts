@@ -2,6 +2,7 @@ import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import { Batch } from './batch.ts'
 import { hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
+import { SET_IDS } from './policy.ts'
 import { meantState } from './record.ts'
 import { leave, newReport, type WalkReport } from './report.ts'
 import { traverse, type Visitor } from './traverse.ts'
@@ -63,7 +64,9 @@ class RestoreWalk implements Visitor {
     this.#met.add(key)
     const meant = meantState(record, held)
     if (meant) {
-      this.#batch.add(held, record, meant, record.before)
+      const { gid, mode } = record.before
+      const bare = record.forfeited || meant.forfeit
+      this.#batch.add(held, record, meant, bare ? { gid, mode: mode & ~SET_IDS } : record.before)
       return
     }
     this.#inodes.close(held.handle)

@@ -61,6 +61,10 @@ export function isOurs(record: MountRecord | undefined, view: View): record is M
 
 function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {
   if (record.request !== requestKey(request)) return 'the options changed'
+  const { walked } = view
+  if (record.walkGroup >= 0 && walked && (!walked.complete || walked.group !== record.walkGroup)) {
+    return 'an interrupted call has regrouped the volume'
+  }
   if (view.source === undefined || view.mounted === undefined || view.mounted === 'broken') return undefined
   const { device, inode } = view.mounted
   return device === view.source.device && inode === view.source.inode

@@ -15,4 +15,6 @@ export interface View {
   /** What the request's source is now; undefined for kinds that have none. */
   source: { device: number; inode: bigint; volume: string } | undefined
   boot: string
+  /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known of. */
+  walked: { group: number; complete: boolean } | undefined
 }

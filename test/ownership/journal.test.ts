@@ -26,6 +26,7 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
     seen: { gid: 5, mode: 0o4755 },
     meant: { gid: 5, mode: 0o4755 },
     seenWhole: true,
+    forfeited: false,
     settled: false,
     ...over,
   }

@@ -21,6 +21,7 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
     seen: first,
     meant: first,
     seenWhole: true,
+    forfeited: false,
     settled: false,
     ...over,
   }
@@ -42,7 +43,11 @@ const AGAIN = record(0o640, 0o640, {
   after: { gid: 3000, mode: 0o660 },
 })
 
-const isAsLeft = (known: InodeRecord, now: Found) => meantState(known, now) !== undefined
+/** With its privileges: an inode that gets its group without them is another case. */
+const isAsLeft = (known: InodeRecord, now: Found) => {
+  const state = meantState(known, now)
+  return state !== undefined && !state.forfeit
+}
 
 const file = (gid: number, mode: number, ...rest: [(Uint8Array | null)?, Partial<Stat>?]) =>
   found(gid, REGULAR | mode, ...rest)

@@ -32,7 +32,7 @@ function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRec
 }
 
 function view(over: Partial<View> = {}): View {
-  return { mounted: undefined, record: undefined, source: SOURCE, boot: BOOT, ...over }
+  return { mounted: undefined, record: undefined, source: SOURCE, boot: BOOT, walked: undefined, ...over }
 }
 
 /** As the kinds of src/filesystem say. */
@@ -334,5 +334,17 @@ describe('the steps of a mount', () => {
     const before = Object.freeze(view({ mounted: Object.freeze({ ...MOUNTED }), record: Object.freeze(ready(bind)) }))
     expect(planMount(request, before, persistent)).toEqual(planMount(request, before, persistent))
     expect(request.mountOptions).toEqual(['noexec', 'noatime'])
+  })
+})
+
+describe('a mount whose volume an interrupted call has regrouped', () => {
+  it.each([
+    [{ group: 2000, complete: true }, 'ready'],
+    [{ group: 2000, complete: false }, 'replace'],
+    [{ group: 3000, complete: true }, 'replace'],
+    [undefined, 'ready'],
+  ] as const)('is not taken for ready: %j', (walked, decision) => {
+    const plan = planMount(walk, view({ mounted: MOUNTED, record: ready(walk), walked }), persistent)
+    expect(plan.decision).toBe(decision)
   })
 })

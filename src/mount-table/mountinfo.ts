@@ -61,7 +61,7 @@ function unescapeField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }
 
-/** How many mounts lie on one directory. */
+/** The mounts that lie on one directory, the lowest first. */
 export function layersAt(rows: readonly MountRow[], directory: string): MountRow[] {
   return rows.filter((row) => row.mountPoint === directory)
 }

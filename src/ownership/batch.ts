@@ -1,5 +1,6 @@
 import { errorCode, type Inodes } from '../host/host.ts'
-import { CAPABILITY, change } from './change.ts'
+import { capabilityOf } from './capability.ts'
+import { change } from './change.ts'
 import type { Held } from './held.ts'
 import type { Journal } from './journal.ts'
 import { type Ownership, ownershipOf, same } from './policy.ts'
@@ -16,9 +17,6 @@ const TOLERATED: Readonly<Record<string, LeftReason>> = {
   EDQUOT: 'over quota',
 }
 
-/** Told after each flush which inodes now are as wanted, and which refused and are as they were. */
-type Outcome = (made: InodeRecord[], failed: InodeRecord[]) => void
-
 interface Change {
   held: Held
   record: InodeRecord
@@ -29,14 +27,15 @@ export class Batch {
   readonly #inodes: Inodes
   readonly #journal: Journal
   readonly #report: WalkReport
-  readonly #outcome: Outcome
+  readonly #made: (records: InodeRecord[]) => void
   #changes: Change[] = []
 
-  constructor(inodes: Inodes, journal: Journal, report: WalkReport, outcome: Outcome) {
+  /** @param made is told after each flush which inodes now are as wanted */
+  constructor(inodes: Inodes, journal: Journal, report: WalkReport, made: (records: InodeRecord[]) => void = () => {}) {
     this.#inodes = inodes
     this.#journal = journal
     this.#report = report
-    this.#outcome = outcome
+    this.#made = made
   }
 
   /**
@@ -66,7 +65,9 @@ export class Batch {
       ;(reason ? failed : made).push(item.record)
     }
     this.close()
-    this.#outcome(made, failed)
+    this.#made(made)
+    // Recorded as what they still are, so that the next walk or restore tries them again.
+    if (failed.length > 0) this.#journal.record(failed.map((record) => ({ ...record, after: record.seen })))
   }
 
   /** Why the inode was left, if it was. Half a change is not to be passed over: the next call must finish it. */
@@ -89,7 +90,7 @@ export class Batch {
   #isAsSeen({ handle, capability }: Held, record: InodeRecord): boolean {
     const now = this.#inodes.stat(handle)
     if (!same(ownershipOf(now), record.seen)) return false
-    return capability === null || sameBytes(this.#inodes.getAttribute(handle, CAPABILITY) ?? null, capability)
+    return capability === null || sameBytes(capabilityOf(this.#inodes, handle), capability)
   }
 
   /** Lets go of what was not changed, on the way out after an error too. */

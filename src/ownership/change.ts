@@ -1,9 +1,8 @@
 import type { Inodes, Stat } from '../host/host.ts'
+import { CAPABILITY, capabilityOf } from './capability.ts'
 import type { Held } from './held.ts'
 import { isRegular, isStripped, type Ownership, ownershipOf, SET_IDS, same } from './policy.ts'
 import { type InodeRecord, sameBytes } from './record.ts'
-
-export const CAPABILITY = 'security.capability'
 
 /** `overtaken`: somebody changed the inode after it was seen, and it was left. */
 export type Outcome = 'changed' | 'right' | 'overtaken'
@@ -30,8 +29,7 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
 }
 
 function isSameFile(inodes: Inodes, { handle, stat, capability }: Held): boolean {
-  const now = inodes.getAttribute(handle, CAPABILITY) ?? null
-  return sameBytes(now, capability) && isSameContent(inodes.stat(handle), stat)
+  return sameBytes(capabilityOf(inodes, handle), capability) && isSameContent(inodes.stat(handle), stat)
 }
 
 /**
@@ -47,11 +45,11 @@ function privileges(inodes: Inodes, held: Held, after: Ownership, capability: Ui
   if (!isSameContent(now, seen) || (mode !== before && !isStripped(mode, before))) return false
   const remode = mode !== after.mode
   if (remode) inodes.chmod(handle, after.mode)
-  const recap = capability !== null && !sameBytes(inodes.getAttribute(handle, CAPABILITY) ?? null, capability)
+  const recap = capability !== null && !sameBytes(capabilityOf(inodes, handle), capability)
   if (recap) inodes.setAttribute(handle, CAPABILITY, capability)
   if ((remode || recap) && !isSameContent(inodes.stat(handle), seen)) {
     inodes.chmod(handle, after.mode & ~SET_IDS)
-    if (inodes.getAttribute(handle, CAPABILITY)) inodes.removeAttribute(handle, CAPABILITY)
+    if (capabilityOf(inodes, handle)) inodes.removeAttribute(handle, CAPABILITY)
   }
   return remode || recap
 }

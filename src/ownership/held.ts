@@ -1,5 +1,5 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
-import { CAPABILITY } from './change.ts'
+import { capabilityOf } from './capability.ts'
 import { isRegular, ownershipOf } from './policy.ts'
 import type { Found, InodeRecord } from './record.ts'
 import { gone } from './traverse.ts'
@@ -17,7 +17,7 @@ export function hold(inodes: Inodes, parent: Handle, name: Name, seen: Stat): He
   if (handle === undefined) return undefined
   const stat = inodes.stat(handle)
   if (stat.inode === seen.inode && stat.born === seen.born && stat.mountId === seen.mountId) {
-    const capability = isRegular(stat) ? (inodes.getAttribute(handle, CAPABILITY) ?? null) : null
+    const capability = isRegular(stat) ? capabilityOf(inodes, handle) : null
     return { handle, stat, capability }
   }
   inodes.close(handle)

@@ -36,10 +36,7 @@ class OwnWalk implements Visitor {
     this.#inodes = inodes
     this.#group = group
     this.#journal = journal
-    this.#batch = new Batch(inodes, journal, this.#report, (_made, failed) => {
-      // Recorded as what they still are, so that the next walk tries them again.
-      if (failed.length > 0) journal.record(failed.map((record) => ({ ...record, after: record.seen })))
-    })
+    this.#batch = new Batch(inodes, journal, this.#report)
     this.#firstTime = journal.isEmpty()
     this.#unfinished = new Map(journal.unfinished().map((record) => [keyOf(record), record]))
   }

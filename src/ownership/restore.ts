@@ -28,10 +28,8 @@ class RestoreWalk implements Visitor {
   constructor(inodes: Inodes, journal: Journal) {
     this.#inodes = inodes
     this.#journal = journal
-    this.#batch = new Batch(inodes, journal, this.#report, (made, failed) => {
+    this.#batch = new Batch(inodes, journal, this.#report, (made) => {
       journal.forget(made)
-      // Recorded as what they still are, so that the next restore tries them again.
-      if (failed.length > 0) journal.record(failed.map((record) => ({ ...record, after: record.seen })))
       for (const record of made) this.#met.delete(keyOf(record))
     })
   }

@@ -11,6 +11,7 @@ import { Refusal } from '../src/protocol/refusal.ts'
 import { failureReply, type Reply } from '../src/protocol/reply.ts'
 import { readRequest } from '../src/protocol/request.ts'
 import { readConfig } from './config.ts'
+import { crew } from './crew.ts'
 
 type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
 
@@ -20,9 +21,12 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
   const { verb, directory } = call
   const log = new CallLog({ verb, directory }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
   for (const fault of faults) log.warn(fault)
+  const threads = crew()
   const session: Session = {
     host: linuxHost,
     config,
+    ...(threads && { crew: threads }),
+    progress: (counts) => log.progress(counts),
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
   }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
+import { MEMBER_ASSET } from '../../driver/crew.ts'
 
 /** Also the name in stack traces, and the same in every checkout: the build must give the same bytes everywhere. */
 const BUNDLE = 'modekeep.cjs'
@@ -12,11 +13,10 @@ const EXEC_ARGV = ['--disable-warning=ExperimentalWarning', '--openssl-config=/d
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
 const SAME_BYTES = '--random-seed=1'
 
-/** TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with. */
-export async function prepareApplication(node: string, entry: string, workDirectory: string): Promise<Buffer> {
+async function bundle(entry: string, outfile: string): Promise<void> {
   await build({
     entryPoints: [entry],
-    outfile: join(workDirectory, BUNDLE),
+    outfile,
     bundle: true,
     platform: 'node',
     target: 'node26',
@@ -24,7 +24,15 @@ export async function prepareApplication(node: string, entry: string, workDirect
     minify: true,
     legalComments: 'none',
     logLevel: 'warning',
+    // Only a run from the sources needs it.
+    define: { 'import.meta.url': '""' },
   })
+}
+
+/** TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with. */
+export async function prepareApplication(node: string, entry: string, workDirectory: string): Promise<Buffer> {
+  await bundle(entry, join(workDirectory, BUNDLE))
+  await bundle(join(import.meta.dirname, '../../driver/walk-member.ts'), join(workDirectory, MEMBER_ASSET))
   await fs.writeJson(join(workDirectory, 'sea.json'), {
     main: BUNDLE,
     output: BLOB,
@@ -32,6 +40,7 @@ export async function prepareApplication(node: string, entry: string, workDirect
     useCodeCache: true,
     execArgvExtension: 'none',
     execArgv: EXEC_ARGV,
+    assets: { [MEMBER_ASSET]: MEMBER_ASSET },
   })
   await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], {
     cwd: workDirectory,

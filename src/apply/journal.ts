@@ -1,5 +1,6 @@
 import { Journal } from '../ownership/journal.ts'
 import type { WalkReport } from '../ownership/report.ts'
+import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
 import type { Session } from './session.ts'
 
@@ -18,4 +19,8 @@ export function hasJournal({ host, config }: Session, volume: string): boolean {
 
 export function noteWalk(session: Session, { visited, changed, alreadyRight, left }: WalkReport): void {
   session.note({ inodes: { visited, changed, alreadyRight, left } })
+}
+
+export function walkOptions({ crew, progress }: Session): WalkOptions {
+  return { ...(crew && { crew }), ...(progress && { progress }) }
 }

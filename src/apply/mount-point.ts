@@ -40,7 +40,7 @@ export function lookAt(host: Host, point: MountPoint): MountedView | 'broken' | 
   const stat = statPoint(host, point)
   if (stat === 'broken') return 'broken'
   if (stat === undefined) throw missingMountPoint(point.path)
-  if (stat.mountRoot) return { mountId: stat.mountId, device: stat.device, inode: stat.inode }
+  if (stat.mountRoot) return { mountId: BigInt(stat.mountId), device: stat.device, inode: stat.inode }
   if ((stat.mode & FILE_TYPE) === DIRECTORY) return undefined
   throw new Refusal(`mount directory ${show(point.path)} is a link or a file: remove it, kubelet makes a new directory`)
 }

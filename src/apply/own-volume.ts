@@ -1,17 +1,18 @@
 import type { Handle, Lock } from '../host/host.ts'
 import { own } from '../ownership/own.ts'
-import { rootMatches } from '../ownership/policy.ts'
+import { type OwnOrder as OwnTarget, rootMatches } from '../ownership/policy.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
 import { liveMounts, shows } from './holders.ts'
-import { hasJournal, noteWalk, openJournal } from './journal.ts'
+import { hasJournal, noteWalk, openJournal, walkOptions } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
 export interface OwnOrder {
   volume: string
   group: number
+  access: OwnTarget['access']
   policy: 'OnRootMismatch' | 'Always'
   source: string
   directory: string
@@ -30,16 +31,16 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
     refuseOthers(session, order, host.inodes.stat(tree).device)
     const record = readVolumeRecord(host, config.stateDir, order.volume)
     const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
-    const finished = record ? record.complete && record.group === order.group : !hasJournal(session, order.volume)
-    if (order.policy === 'OnRootMismatch' && finished && rootMatches(host.inodes.stat(tree), order.group)) {
+    const finished = record ? isFinished(record, order) : !hasJournal(session, order.volume)
+    if (order.policy === 'OnRootMismatch' && finished && rootMatches(host.inodes.stat(tree), order)) {
       session.note({ ownership: 'the root has the group already: not walked' })
       if (record && record.restoreOwed !== restoreOwed) {
         writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
       }
     } else {
-      const { volume, source, group } = order
-      const next = { volume, source, group, groupAccess: 'keep' as const, restoreOwed }
-      walk(session, tree, next, record !== undefined)
+      const { volume, source, group, access } = order
+      const next = { volume, source, group, groupAccess: access, restoreOwed }
+      await walk(session, tree, next, record !== undefined)
     }
     return lock
   } catch (error) {
@@ -48,13 +49,21 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
   }
 }
 
-function walk(session: Session, tree: Handle, record: Omit<VolumeRecord, 'format' | 'complete'>, known: boolean): void {
+/** What grants has kept too. */
+function isFinished({ complete, group, groupAccess }: VolumeRecord, order: OwnOrder): boolean {
+  return complete && group === order.group && (groupAccess === order.access || groupAccess === 'grant')
+}
+
+type Unfinished = Omit<VolumeRecord, 'format' | 'complete'>
+
+async function walk(session: Session, tree: Handle, record: Unfinished, known: boolean): Promise<void> {
   const { host, config } = session
   host.files.makeDirectory(volumeStateDirectory(config.stateDir, record.volume))
   const journal = openJournal(session, record.volume, known)
   try {
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-    noteWalk(session, own(host.inodes, tree, record.group, journal))
+    const target = { group: record.group, access: record.groupAccess }
+    noteWalk(session, await own(host.inodes, tree, target, journal, walkOptions(session)))
   } finally {
     journal.close()
   }

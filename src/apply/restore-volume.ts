@@ -11,7 +11,7 @@ import {
   writeVolumeRecord,
 } from '../state/volume-record.ts'
 import { liveMounts, shows } from './holders.ts'
-import { noteWalk, openJournal } from './journal.ts'
+import { noteWalk, openJournal, walkOptions } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
@@ -38,7 +38,7 @@ export async function restoreVolume(session: Session, volume: string, source: st
     }
     const tree = openTree(session, volume, source)
     try {
-      restoreTree(session, tree, record)
+      await restoreTree(session, tree, record)
     } finally {
       host.inodes.close(tree)
     }
@@ -58,13 +58,13 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
   throw new Refusal(`source ${show(source)} is another directory than the one that was mounted: put that one back`)
 }
 
-function restoreTree(session: Session, tree: Handle, record: VolumeRecord): void {
+async function restoreTree(session: Session, tree: Handle, record: VolumeRecord): Promise<void> {
   const { host, config } = session
   const journal = openJournal(session, record.volume, true)
   try {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-    const report = restore(host.inodes, tree, journal)
+    const report = await restore(host.inodes, tree, journal, walkOptions(session))
     noteWalk(session, report)
     if (!isThrough(report)) return
     const root = host.inodes.stat(tree)

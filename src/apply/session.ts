@@ -1,4 +1,6 @@
 import type { Host } from '../host/host.ts'
+import type { Counts } from '../ownership/progress.ts'
+import type { WalkOptions } from '../ownership/walk-tree.ts'
 import type { NodeConfig } from '../protocol/defaults.ts'
 
 /** What an effect works with: the node, its configuration, and the call's line in the log. */
@@ -7,6 +9,10 @@ export interface Session {
   config: NodeConfig
   /** Adds facts to the call's log line; a fact named again replaces the earlier one. */
   note(facts: Record<string, unknown>): void
+  /** How far a walk is, about once a second. */
+  progress?(counts: Counts): void
+  /** Threads for walks of large trees; without them one thread walks. */
+  crew?: WalkOptions['crew']
   /** A person should look at this, though the call goes on. */
   warn(message: string): void
 }

@@ -2,7 +2,7 @@ import type { VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
 import { firstRecord } from '../ownership/held.ts'
-import { verdict } from '../ownership/policy.ts'
+import { type OwnOrder, verdict } from '../ownership/policy.ts'
 import type { Step } from '../plan/step.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
@@ -61,7 +61,7 @@ export class Transaction {
       case 'set-flags':
         return host.mounts.setFlags(this.#held(), step)
       case 'own-root':
-        return this.#ownRoot(step.group)
+        return this.#ownRoot(step)
       case 'own-volume': {
         const { source, directory, restoreOnUnmount } = this.#request
         const order = { ...step, source, directory, restoreOnUnmount }
@@ -96,10 +96,10 @@ export class Transaction {
   }
 
   /** A volume that goes with its mount has only its root yet, and nothing to put back. */
-  #ownRoot(group: number): void {
+  #ownRoot(order: OwnOrder): void {
     const { inodes } = this.#session.host
-    const held = { handle: this.#held(), stat: inodes.stat(this.#held()), capability: null }
-    const decided = verdict(held.stat, group)
+    const held = { handle: this.#held(), stat: inodes.stat(this.#held()), capability: null, acl: null }
+    const decided = verdict(held.stat, order)
     if ('want' in decided) change(inodes, held, { ...firstRecord(held, new Uint8Array()), after: decided.want })
   }
 

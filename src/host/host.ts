@@ -27,15 +27,9 @@ export interface Stat {
   uid: number
   gid: number
   links: number
-  /** Never reused within a boot since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
-  mountId: bigint
+  /** Counted up from the boot on, and never reused within it since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
+  mountId: number
   mountRoot: boolean
-}
-
-export interface Entry {
-  name: Name
-  /** Where to go on after this entry (d_off), on this or another handle of the same directory. */
-  next: bigint
 }
 
 /** Everything that is done to inodes. All of it is relative to handles; none of it follows a link. */
@@ -51,13 +45,21 @@ export interface Inodes {
   pathOf(handle: Handle): string
   stat(handle: Handle): Stat
   statEntry(parent: Handle, name: Name): Stat
-  /** A batch of entries without "." and ".."; empty at the end. */
-  readEntries(directory: Handle): Entry[]
+  /** A block of entries as getdents64(2) gives them, to be read with dirents.ts; empty at the end. */
+  readEntries(directory: Handle): Uint8Array
   seekEntries(directory: Handle, next: bigint): void
   /** chown(2) of the group alone. */
   chown(handle: Handle, gid: number): void
   chmod(handle: Handle, mode: number): void
+  /** The same inode held a second time, for another thread. */
+  duplicate(handle: Handle): Handle
   getAttribute(handle: Handle, name: string): Uint8Array | undefined
+  /**
+   * NUL-separated names of the extended attributes of the inode a handle holds, '' where it has none, as most.
+   * It was found as `name` in `parent`, which is quicker to ask; whoever exchanges the name meanwhile can hide an
+   * attribute of an inode he could as well remove. Values are only ever read through the handle.
+   */
+  attributeNames(handle: Handle, parent: Handle, name: Name): string
   setAttribute(handle: Handle, name: string, value: Uint8Array): void
   removeAttribute(handle: Handle, name: string): void
   /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */

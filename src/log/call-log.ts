@@ -24,6 +24,11 @@ export class CallLog {
     this.#write('warn', { verb: this.#facts.verb, directory: this.#facts.directory, message })
   }
 
+  /** What a call that takes long has done so far. */
+  progress(facts: Record<string, unknown>): void {
+    this.#write('info', { verb: this.#facts.verb, directory: this.#facts.directory, ...facts })
+  }
+
   /** @param error the reason of a failure; its stack goes here and nowhere else */
   end(outcome: string, error?: unknown): void {
     const durationMs = Math.round((performance.now() - this.#started) * 10) / 10

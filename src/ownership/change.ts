@@ -1,30 +1,37 @@
 import type { Inodes, Stat } from '../host/host.ts'
+import { ACCESS_ACL, aclOf } from './acl.ts'
 import { CAPABILITY, capabilityOf } from './capability.ts'
 import type { Held } from './held.ts'
-import { isRegular, isStripped, type Ownership, ownershipOf, SET_IDS, same } from './policy.ts'
+import { isRegular, isStripped, ownershipOf, SET_IDS, same } from './policy.ts'
 import { type InodeRecord, sameBytes } from './record.ts'
 
 /** `overtaken`: somebody changed the inode after it was seen, and it was left. */
 export type Outcome = 'changed' | 'right' | 'overtaken'
 
+const PERMISSION_BITS = 0o777
+
 /**
  * Makes a recorded change of a held inode. The order is the kernel's: chown drops set-id bits and capabilities of files,
- * chmod puts the bits back, the attribute comes last. Nothing is called that would change nothing: even a chown to the
- * same group drops them and moves ctime.
+ * an ACL sets the permission bits, chmod (which on an ACL would set its mask) what is missing, the capability comes last.
+ * Nothing is called that would change nothing: even a chown to the same group drops privileges and moves ctime.
  */
 export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome {
   const { handle, stat } = held
-  const { seen, after } = record
+  const { seen, after, acl } = record
   const capability = record.forfeited ? null : record.capability
   const privileged = isRegular(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
+  const reacl = !sameBytes(acl.seen, acl.after)
   const now = ownershipOf(inodes.stat(handle))
   if (!same(now, seen) || (privileged && !isSameFile(inodes, held))) return 'overtaken'
+  if (reacl && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
-  if (privileged) return privileges(inodes, held, after, capability) || regroup ? 'changed' : 'right'
-  if (now.mode === after.mode) return regroup ? 'changed' : 'right'
-  // A directory. chmod(2) sets all bits, so what its users did until this moment would be undone.
-  if (ownershipOf(inodes.stat(handle)).mode === now.mode) inodes.chmod(handle, after.mode)
+  if (reacl && acl.after) inodes.setAttribute(handle, ACCESS_ACL, acl.after)
+  const mode = reacl ? (now.mode & ~PERMISSION_BITS) | (after.mode & PERMISSION_BITS) : now.mode
+  const changed = regroup || reacl
+  if (privileged) return privileges(inodes, held, mode, record) || changed ? 'changed' : 'right'
+  if (mode === after.mode) return changed ? 'changed' : 'right'
+  inodes.chmod(handle, after.mode)
   return 'changed'
 }
 
@@ -35,12 +42,14 @@ function isSameFile(inodes: Inodes, { handle, stat, capability }: Held): boolean
 /**
  * Gives set-id bits and the capability back to a file, for the content they belonged to: a write takes them away, and a
  * write that came in between must not get them.
+ * @param before the mode the file would have, had nothing taken a bit from it
  */
-function privileges(inodes: Inodes, held: Held, after: Ownership, capability: Uint8Array | null): boolean {
+function privileges(inodes: Inodes, held: Held, before: number, record: InodeRecord): boolean {
   const { handle, stat: seen } = held
+  const { after } = record
+  const capability = record.forfeited ? null : record.capability
   const now = inodes.stat(handle)
   const { mode } = ownershipOf(now)
-  const before = ownershipOf(seen).mode
   // Only what the chown itself took may be missing.
   if (!isSameContent(now, seen) || (mode !== before && !isStripped(mode, before))) return false
   const remode = mode !== after.mode

@@ -9,7 +9,7 @@ export class HardLinks {
   readonly #seen = new Map<bigint, { names: number; changed: bigint; path: Uint8Array }>()
 
   /** Whether this name completes the inode's links. */
-  completes(stat: Stat, path: Uint8Array): boolean {
+  completes(stat: Pick<Stat, 'inode' | 'links' | 'changed'>, path: Uint8Array): boolean {
     const known = this.#seen.get(stat.inode)
     const names = known?.changed === stat.changed ? known.names + 1 : 1
     this.#seen.set(stat.inode, { names, changed: stat.changed, path })

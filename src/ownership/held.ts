@@ -1,37 +1,50 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
-import { capabilityOf } from './capability.ts'
+import { ACCESS_ACL, aclOf } from './acl.ts'
+import { CAPABILITY, capabilityOf } from './capability.ts'
 import { isRegular, ownershipOf } from './policy.ts'
-import type { Found, InodeRecord } from './record.ts'
-import { gone } from './traverse.ts'
+import { type Found, type InodeRecord, NO_ACL } from './record.ts'
 
+/** An inode held so that no rename can put another in its place. */
 export interface Held extends Found {
   handle: Handle
 }
 
-/**
- * The inode a walk saw under a name, held so that no rename can put another in its place. Undefined: the name is gone
- * or means another inode by now. More links than were seen do no harm: a link into the volume can only be made inside it.
- */
-export function hold(inodes: Inodes, parent: Handle, name: Name, seen: Stat): Held | undefined {
-  const handle = gone(() => inodes.openEntry(parent, name))
-  if (handle === undefined) return undefined
-  const stat = inodes.stat(handle)
-  if (stat.inode === seen.inode && stat.born === seen.born && stat.mountId === seen.mountId) {
-    const capability = isRegular(stat) ? capabilityOf(inodes, handle) : null
-    return { handle, stat, capability }
+/** @param parent and `name`: where the inode was found, see attributeNames */
+export function hold(inodes: Inodes, handle: Handle, stat: Stat, parent: Handle, name: Name): Held {
+  const names = inodes.attributeNames(handle, parent, name)
+  if (names === '') return { handle, stat, capability: null, acl: null }
+  const capable = isRegular(stat) && names.includes(CAPABILITY)
+  return {
+    handle,
+    stat,
+    capability: capable ? capabilityOf(inodes, handle) : null,
+    acl: names.includes(ACCESS_ACL) ? aclOf(inodes, handle) : null,
   }
-  inodes.close(handle)
-  return undefined
 }
 
 /** The first record of an inode: what it is now is what restore will put back. */
-export function firstRecord({ stat, capability }: Found, path: Uint8Array): InodeRecord {
-  const { inode, born, uid, modified, size } = stat
+export function firstRecord({ stat, capability, acl }: Found, path: Uint8Array): InodeRecord {
   const before = ownershipOf(stat)
-  const now = { before, seen: before, meant: before, after: before, seenWhole: true, forfeited: false }
-  return { inode, born, path, uid, capability, modified, size, settled: false, ...now }
+  return {
+    inode: stat.inode,
+    born: stat.born,
+    path,
+    uid: stat.uid,
+    before,
+    capability,
+    acl: acl === null ? NO_ACL : { before: acl, seen: acl, after: acl },
+    modified: stat.modified,
+    size: stat.size,
+    seen: before,
+    seenWhole: true,
+    meant: before,
+    forfeited: false,
+    after: before,
+    settled: false,
+  }
 }
 
-export function keyOf(inode: Pick<InodeRecord, 'inode' | 'born'>): string {
-  return `${inode.inode}.${inode.born}`
+/** Names an inode of a volume: inode numbers are reused. */
+export function keyOf({ inode, born }: { inode: bigint; born: bigint }): string {
+  return `${inode}-${born}`
 }

@@ -1,19 +1,21 @@
-import type { DatabaseSync } from 'node:sqlite'
 import { errorCode, type Host } from '../host/host.ts'
 import { Refusal } from '../protocol/refusal.ts'
-import { FORMAT, isCorrupt, PRUNE, RECORD, SCHEMA, signed, toRecord } from './journal-schema.ts'
+import { decode, type Encoded, encode, split } from './codec.ts'
+import { Database } from './database.ts'
+import { FOLD, FORMAT, isCorrupt, PRUNE, SCHEMA, signed } from './journal-schema.ts'
 import type { InodeRecord } from './record.ts'
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
- * volume (a pod could forge it inside). What `record` has returned from is on disk before anything is changed.
+ * volume (a pod could forge it inside). What `append` has returned from is on disk before anything is changed.
  */
 export class Journal {
-  readonly #database: DatabaseSync
+  readonly #database: Database
   readonly #where: string
-  /** The batch at work in this process. */
-  #batch: bigint | undefined
   #unsettled = new Set<bigint>()
+  /** Settled, but not on disk yet: that can wait for the next transaction. */
+  #settled: bigint[] = []
+  #isFolded = false
 
   /**
    * @param known the volume was walked before, so that its journal cannot be missing or empty
@@ -21,7 +23,7 @@ export class Journal {
    */
   constructor(host: Host, path: string, volume: string, known = false) {
     this.#where = path
-    this.#database = this.#guard(() => host.openDatabase(path))
+    this.#database = this.#guard(() => new Database(host.openDatabase(path)))
     try {
       this.#guard(() => this.#claim(volume, known))
     } catch (error) {
@@ -32,82 +34,92 @@ export class Journal {
 
   /** Nothing is written before the file is known to be this volume's. */
   #claim(volume: string, known: boolean): void {
-    const exists = this.#database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'journal'").get() !== undefined
-    const row = exists ? this.#database.prepare('SELECT * FROM journal').get() : undefined
+    const exists = this.#database.get("SELECT 1 FROM sqlite_master WHERE name = 'journal'") !== undefined
+    const row = exists ? this.#database.get('SELECT * FROM journal') : undefined
     if (row === undefined && known) throw this.#damaged('it is empty, although the volume was walked before')
-    if (row && row.format !== FORMAT) throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
+    if (row && row.format !== BigInt(FORMAT))
+      throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
     if (row && row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
     this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
     this.#database.exec(SCHEMA)
-    if (!row) this.#database.prepare('INSERT INTO journal VALUES (?, ?)').run(FORMAT, volume)
-    const statement = this.#database.prepare('SELECT batch FROM unsettled')
-    statement.setReadBigInts(true)
-    this.#unsettled = new Set(statement.all().map(({ batch }) => batch as bigint))
+    if (!row) this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
+    this.#unsettled = new Set(this.#database.all('SELECT batch FROM unsettled').map(({ batch }) => batch as bigint))
   }
 
   find(inode: bigint, born: bigint): InodeRecord | undefined {
+    this.#fold()
     return this.#guard(() => {
-      const statement = this.#statement('SELECT * FROM inodes WHERE inode = ? AND born = ?')
-      statement.setReadBigInts(true)
-      const row = statement.get(signed(inode), born)
-      return row && toRecord(row, this.#unsettled)
+      const row = this.#database.get('SELECT * FROM inodes WHERE inode = ? AND born = ?', signed(inode), born)
+      return row && this.#toRecord(row)
     })
   }
 
-  /** Records of changes that a process began and may not have finished: those of its last batch. */
+  /** Records of changes that a process began and may not have finished: those of its last batches. */
   unfinished(): InodeRecord[] {
     if (this.#unsettled.size === 0) return []
-    return this.#guard(() => {
-      const statement = this.#statement('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
-      statement.setReadBigInts(true)
-      return statement.all().map((row) => toRecord(row, this.#unsettled))
-    })
+    this.#fold()
+    return this.#guard(() =>
+      this.#database
+        .all('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
+        .map((row) => this.#toRecord(row)),
+    )
+  }
+
+  #toRecord(row: Record<string, unknown>): InodeRecord {
+    return decode(row as unknown as Encoded, !this.#unsettled.has(row.batch as bigint))
   }
 
   isEmpty(): boolean {
-    return this.#guard(() => this.#statement('SELECT 1 FROM inodes LIMIT 1').get() === undefined)
-  }
-
-  /** Makes records durable. Call it before the change, and again only after the earlier batch's changes are made. */
-  record(records: readonly InodeRecord[]): void {
-    this.#transaction(() => {
-      this.#settle()
-      const begin = this.#statement('INSERT INTO unsettled DEFAULT VALUES')
-      begin.setReadBigInts(true)
-      const batch = begin.run().lastInsertRowid as bigint
-      this.#batch = batch
-      this.#unsettled.add(batch)
-      const insert = this.#statement(RECORD)
-      for (const r of records) {
-        const { before, seen, meant, after } = r
-        const found = [signed(r.inode), r.born, r.path, r.uid, before.gid, before.mode, r.capability] as const
-        const now = [r.modified, r.size, seen.gid, seen.mode, Number(r.seenWhole), meant.gid, meant.mode] as const
-        insert.run(...found, ...now, after.gid, after.mode, Number(r.forfeited), batch)
-      }
+    return this.#guard(() => {
+      const any = 'SELECT 1 FROM log UNION ALL SELECT 1 FROM inodes LIMIT 1'
+      return this.#database.get(any) === undefined
     })
   }
 
-  /** All changes recorded by this process have been made. */
-  confirm(): void {
+  /**
+   * Makes a batch of records durable. Call it before the changes.
+   * @returns the batch's number, for `settle`
+   */
+  append(records: readonly InodeRecord[]): bigint {
+    return this.appendAll([encode(records)])[0] ?? 0n
+  }
+
+  /** The same for several batches of encoded records, with one commit. */
+  appendAll(chunks: readonly Uint8Array[]): bigint[] {
+    const batches: bigint[] = []
     this.#transaction(() => {
-      this.#settle()
-      // A batch of a process that died is settled when each of its inodes has been recorded or forgotten since.
+      for (const chunk of chunks) {
+        const batch = this.#database.run('INSERT INTO unsettled DEFAULT VALUES')
+        this.#unsettled.add(batch)
+        batches.push(batch)
+        if (chunk.length > 0) this.#database.run('INSERT INTO log VALUES (?, ?)', batch, chunk)
+      }
+    })
+    this.#isFolded = false
+    return batches
+  }
+
+  /** All changes of the batch have been made. On disk with the next transaction: until then it counts as unsettled. */
+  settle(batch: bigint): void {
+    this.#settled.push(batch)
+    this.#unsettled.delete(batch)
+  }
+
+  /** Nothing that was appended by this process is still to be made. */
+  confirm(): void {
+    // A batch of a process that died is settled when each of its inodes has been recorded or forgotten since.
+    if (this.#unsettled.size > 0) this.#fold()
+    this.#transaction(() => {
       if (this.#unsettled.size > 0) this.#database.exec(PRUNE)
     })
   }
 
-  #settle(): void {
-    if (this.#batch === undefined) return
-    this.#statement('DELETE FROM unsettled WHERE batch = ?').run(this.#batch)
-    this.#unsettled.delete(this.#batch)
-    this.#batch = undefined
-  }
-
   /** Restored: nothing is left to put back. */
   forget(keys: readonly Pick<InodeRecord, 'inode' | 'born'>[]): void {
+    this.#fold()
     this.#transaction(() => {
-      const remove = this.#statement('DELETE FROM inodes WHERE inode = ? AND born = ?')
-      for (const { inode, born } of keys) remove.run(signed(inode), born)
+      const remove = 'DELETE FROM inodes WHERE inode = ? AND born = ?'
+      for (const { inode, born } of keys) this.#database.run(remove, signed(inode), born)
     })
   }
 
@@ -115,34 +127,39 @@ export class Journal {
     this.#database.close()
   }
 
-  #statements = new Map<string, ReturnType<DatabaseSync['prepare']>>()
-
-  #statement(sql: string) {
-    let statement = this.#statements.get(sql)
-    if (!statement) {
-      statement = this.#database.prepare(sql)
-      this.#statements.set(sql, statement)
-    }
-    return statement
+  /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
+  #fold(): void {
+    if (this.#isFolded) return
+    this.#guard(() => {
+      for (;;) {
+        const row = this.#database.get('SELECT batch, records FROM log ORDER BY batch LIMIT 1')
+        if (row === undefined) break
+        this.#database.relaxed(() => {
+          for (const { inode, born, first, last } of split(row.records as Uint8Array)) {
+            this.#database.run(FOLD, inode, born, first, last, row.batch as bigint)
+          }
+          this.#database.run('DELETE FROM log WHERE batch = ?', row.batch as bigint)
+        })
+      }
+    })
+    this.#isFolded = true
   }
 
   #transaction(work: () => void): void {
-    this.#guard(() => {
-      this.#database.exec('BEGIN IMMEDIATE')
-      try {
+    this.#guard(() =>
+      this.#database.transaction(() => {
+        for (const batch of this.#settled) this.#database.run('DELETE FROM unsettled WHERE batch = ?', batch)
         work()
-        this.#database.exec('COMMIT')
-      } catch (error) {
-        if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
-        throw error
-      }
-    })
+        this.#settled = []
+      }),
+    )
   }
 
   #guard<T>(work: () => T): T {
     try {
       return work()
     } catch (error) {
+      if (error instanceof RangeError) throw this.#damaged(error.message, undefined)
       if (errorCode(error) !== 'ERR_SQLITE_ERROR') throw error
       throw this.#damaged((error as Error).message, error)
     }

@@ -1,103 +1,37 @@
-import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, type Name, type Stat } from '../host/host.ts'
-import { Batch } from './batch.ts'
+import type { Handle, Inodes } from '../host/host.ts'
 import { HardLinks } from './hard-links.ts'
-import { firstRecord, type Held, hold, keyOf } from './held.ts'
+import { keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
-import { ownershipOf, same, verdict } from './policy.ts'
-import { type InodeRecord, type Meant, meantState } from './record.ts'
-import { leave, newReport, type WalkReport } from './report.ts'
-import { traverse, type Visitor } from './traverse.ts'
+import { lastName } from './ledger.ts'
+import type { OwnOrder } from './policy.ts'
+import { leave, type WalkReport } from './report.ts'
+import { type WalkOptions, walkTree } from './walk-tree.ts'
+
+// ctime comes from a clock that ticks every few milliseconds.
+const CLOCK_SLACK = 100_000_000n
 
 /**
- * Gives every inode of a tree to a group, groupAccess keep. May be repeated and may be killed: what is right is not
- * touched, what was recorded is finished, what its users changed since is left.
+ * Gives every inode of a tree to a group. May be repeated and may be killed: what is right is not touched, what was
+ * recorded is finished, what its users changed since is left.
  * @param root the tree's root; a detached mount serves, so that no path leads to it before it is done
  * @throws {Refusal} when the journal cannot be used, {SystemError} when an inode fails in a way that is not its own
  */
-export function own(inodes: Inodes, root: Handle, group: number, journal: Journal): WalkReport {
-  return new OwnWalk(inodes, group, journal).run(root)
-}
-
-// ctime comes from a clock that ticks every few milliseconds.
-const CLOCK_SLACK = 1_000_000_000n
-
-class OwnWalk implements Visitor {
-  readonly #inodes: Inodes
-  readonly #group: number
-  readonly #journal: Journal
-  readonly #report = newReport()
-  readonly #links = new HardLinks()
-  readonly #batch: Batch
-  readonly #unfinished: Map<string, InodeRecord>
-  readonly #firstTime: boolean
-  readonly #started = BigInt(Date.now()) * 1_000_000n - CLOCK_SLACK
-
-  constructor(inodes: Inodes, group: number, journal: Journal) {
-    this.#inodes = inodes
-    this.#group = group
-    this.#journal = journal
-    this.#batch = new Batch(inodes, journal, this.#report)
-    this.#firstTime = journal.isEmpty()
-    this.#unfinished = new Map(journal.unfinished().map((record) => [keyOf(record), record]))
-  }
-
-  run(root: Handle): WalkReport {
-    try {
-      traverse(this.#inodes, root, this)
-      this.#batch.flush()
-      this.#journal.confirm()
-    } finally {
-      this.#batch.close()
-    }
-    for (const path of this.#links.outside()) leave(this.#report, 'linked outside the volume', path)
-    return this.#report
-  }
-
-  left(...reason: Parameters<Visitor['left']>): void {
-    leave(this.#report, ...reason)
-  }
-
-  inode(parent: Handle, name: Name, stat: Stat, path: () => Uint8Array): void {
-    this.#report.visited++
-    const decided = verdict(stat, this.#group)
-    if ('leave' in decided) {
-      leave(this.#report, decided.leave, path())
-      return
-    }
-    if (same(decided.want, ownershipOf(stat)) && !this.#unfinished.has(keyOf(stat))) {
-      this.#report.alreadyRight++
-      return
-    }
-    const isDirectory = (stat.mode & FILE_TYPE) === DIRECTORY
-    if (!isDirectory && stat.links > 1 && !this.#links.completes(stat, path())) return
-    const held = hold(this.#inodes, parent, name, stat)
-    if (held) this.#settle(held, path())
-    else leave(this.#report, 'gone or replaced during the walk', path())
-  }
-
-  #settle(held: Held, path: Uint8Array): void {
-    const known = this.#find(held.stat)
-    const meant: Meant | undefined = known ? this.#meantState(known, held) : ownershipOf(held.stat)
-    if (meant === undefined) {
-      this.#inodes.close(held.handle)
-      // Whatever a dead call had in mind for it, it is its user's now.
-      if (known && !known.settled) this.#journal.record([known])
-      leave(this.#report, 'changed since by its user', path)
-      return
-    }
-    const decided = verdict({ ...held.stat, mode: meant.mode | (held.stat.mode & FILE_TYPE) }, this.#group)
-    this.#batch.add(held, known ?? firstRecord(held, path), meant, 'want' in decided ? decided.want : meant)
-  }
-
-  /** A volume's first walk has no records to find, but for what it changed itself and then meets under another name. */
-  #find(stat: Stat): InodeRecord | undefined {
-    if (this.#firstTime && stat.changed < this.#started) return undefined
-    return this.#journal.find(stat.inode, stat.born)
-  }
-
-  /** Recorded and confirmed for this group, yet different now: that is somebody's wish too, and is not undone. */
-  #meantState(record: InodeRecord, held: Held): Meant | undefined {
-    if (record.settled && record.after.gid === this.#group && !same(record.after, record.seen)) return undefined
-    return meantState(record, held)
-  }
+export async function own(
+  inodes: Inodes,
+  root: Handle,
+  order: OwnOrder,
+  journal: Journal,
+  options: WalkOptions = {},
+): Promise<WalkReport> {
+  const links = new HardLinks()
+  const spec = {
+    do: 'own',
+    order,
+    firstTime: journal.isEmpty(),
+    started: BigInt(Date.now()) * 1_000_000n - CLOCK_SLACK,
+    unfinished: new Set(journal.unfinished().map(keyOf)),
+  } as const
+  const report = await walkTree(inodes, root, spec, journal, lastName(links), options)
+  for (const path of links.outside()) leave(report, 'linked outside the volume', path)
+  return report
 }

@@ -12,13 +12,24 @@ export const SET_IDS = 0o6000
 const SET_UID = 0o4000
 const SET_GID = 0o2000
 
+/** groupAccess: `keep` adds no permission bit, `grant` gives the group what kubelet's own rule gives it. */
+export interface OwnOrder {
+  group: number
+  access: 'keep' | 'grant'
+}
+
+/** Kubelet's masks (SetVolumeOwnership, pkg/volume/volume_linux.go): rw for files, rwx and set-gid for directories. */
+const GRANTED_FILE = 0o660
+const GRANTED_DIRECTORY = 0o770
+
 export type Verdict = { leave: 'symlink' | 'device' } | { want: Ownership }
 
 /**
- * groupAccess keep: the group everywhere, set-gid on directories so that new files inherit it, and no permission bit.
+ * The group everywhere, set-gid on directories so that new files inherit it, and with `grant` the group's bits.
  * A link has no access of its own, and a device node's group opens hardware: both are left.
  */
-export function verdict(stat: Stat, group: number): Verdict {
+export function verdict(stat: Pick<Stat, 'mode'>, { group, access }: OwnOrder): Verdict {
+  const granted = access === 'grant'
   switch (stat.mode & FILE_TYPE) {
     case SYMLINK:
       return { leave: 'symlink' }
@@ -26,9 +37,9 @@ export function verdict(stat: Stat, group: number): Verdict {
     case CHARACTER_DEVICE:
       return { leave: 'device' }
     case DIRECTORY:
-      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | SET_GID } }
+      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | SET_GID | (granted ? GRANTED_DIRECTORY : 0) } }
     default:
-      return { want: { gid: group, mode: stat.mode & PERMISSIONS } }
+      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | (granted ? GRANTED_FILE : 0) } }
   }
 }
 
@@ -41,8 +52,8 @@ export function same(a: Ownership, b: Ownership): boolean {
 }
 
 /** Kubernetes' OnRootMismatch: the root shows what a finished walk leaves, since the root is changed last. */
-export function rootMatches(root: Stat, group: number): boolean {
-  const decided = verdict(root, group)
+export function rootMatches(root: Stat, order: OwnOrder): boolean {
+  const decided = verdict(root, order)
   return 'want' in decided && same(decided.want, ownershipOf(root))
 }
 

@@ -11,6 +11,7 @@ export interface InodeRecord {
   before: Ownership
   /** The `security.capability` attribute, which a chown drops. */
   capability: Uint8Array | null
+  acl: AclStates
   /** mtime (nanoseconds) and size when last recorded: whether the content is the one that had the privileges. */
   modified: bigint
   size: bigint
@@ -27,10 +28,20 @@ export interface InodeRecord {
   settled: boolean
 }
 
+/** The access ACL as first found, when last recorded, and as the last recorded change makes it; null: there was none. */
+export interface AclStates {
+  before: Uint8Array | null
+  seen: Uint8Array | null
+  after: Uint8Array | null
+}
+
+export const NO_ACL: AclStates = { before: null, seen: null, after: null }
+
 /** What an inode is now. */
 export interface Found {
   stat: Stat
   capability: Uint8Array | null
+  acl: Uint8Array | null
 }
 
 /** `forfeit`: it gets its group, but not the privileges that a call which died on it has taken. */
@@ -43,12 +54,26 @@ export interface Meant extends Ownership {
  * decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
  */
 export function meantState(record: InodeRecord, now: Found): Meant | undefined {
-  const { before, after, seen, meant } = record
+  const { before, after, acl } = record
   const owned = ownershipOf(now.stat)
   const whole = sameBytes(record.forfeited ? null : record.capability, now.capability)
-  if (whole && (same(before, owned) || same(after, owned))) return owned
+  if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
+  if (whole && same(after, owned) && sameBytes(now.acl, acl.after)) return owned
   // A chown takes a capability away; another one is somebody's.
   if (record.settled || !(whole || now.capability === null)) return undefined
+  if (sameBytes(now.acl, acl.seen)) return interruptedState(record, now, whole)
+  return sameBytes(now.acl, acl.after) ? interruptedState(withAclGiven(record), now, whole) : undefined
+}
+
+/** An ACL brings the permission bits of its mode with it. */
+function withAclGiven(record: InodeRecord): InodeRecord {
+  const bits = (state: Ownership) => ({ ...state, mode: (state.mode & ~0o777) | (record.after.mode & 0o777) })
+  return { ...record, seen: bits(record.seen), meant: bits(record.meant) }
+}
+
+function interruptedState(record: InodeRecord, now: Found, whole: boolean): Meant | undefined {
+  const { after, seen, meant } = record
+  const owned = ownershipOf(now.stat)
   if (same(seen, owned) && whole === record.seenWhole) {
     const half = !whole || !same(seen, meant)
     return !half || isUntouched(record, now.stat) ? meant : { ...owned, forfeit: true }
@@ -76,4 +101,31 @@ export function isUntouched(record: InodeRecord, now: Stat): boolean {
 
 export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
+}
+
+/**
+ * The record of a change about to be made.
+ * @param meant what the inode would be if no call had died on it
+ * @param after and `acl`: what to make of it
+ */
+export function nextRecord(
+  record: InodeRecord,
+  { stat, capability, acl: seenAcl }: Found,
+  meant: Meant,
+  after: Ownership,
+  acl: Uint8Array | null,
+): InodeRecord {
+  const forfeited = record.forfeited || meant.forfeit === true
+  return {
+    ...record,
+    modified: stat.modified,
+    size: stat.size,
+    seen: ownershipOf(stat),
+    seenWhole: sameBytes(forfeited ? null : record.capability, capability),
+    meant: { gid: meant.gid, mode: meant.mode },
+    forfeited,
+    acl: seenAcl === null && acl === null ? record.acl : { before: record.acl.before, seen: seenAcl, after: acl },
+    after,
+    settled: false,
+  }
 }

@@ -28,8 +28,29 @@ export function newReport(): WalkReport {
 }
 
 export function leave(report: WalkReport, reason: LeftReason, path: Uint8Array): void {
-  const entry = report.left[reason] ?? { count: 0, examples: [] }
-  report.left[reason] = entry
+  const entry = entryOf(report, reason)
   entry.count++
   if (entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString())
+}
+
+function entryOf(report: WalkReport, reason: LeftReason) {
+  const entry = report.left[reason] ?? { count: 0, examples: [] }
+  report.left[reason] = entry
+  return entry
+}
+
+/** Of several threads that walked one tree. */
+export function mergeReports(reports: readonly WalkReport[]): WalkReport {
+  const merged = newReport()
+  for (const { visited, changed, alreadyRight, left } of reports) {
+    merged.visited += visited
+    merged.changed += changed
+    merged.alreadyRight += alreadyRight
+    for (const [reason, { count, examples }] of Object.entries(left)) {
+      const entry = entryOf(merged, reason as LeftReason)
+      entry.count += count
+      entry.examples.push(...examples.slice(0, MOST_EXAMPLES - entry.examples.length))
+    }
+  }
+  return merged
 }

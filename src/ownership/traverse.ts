@@ -1,60 +1,90 @@
+import { TYPE_DIRECTORY } from '../host/dirents.ts'
 import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Inodes, type Name, type Stat } from '../host/host.ts'
-import { Frames } from './frames.ts'
+import { Frames, type PackedFrames } from './frames.ts'
 import type { LeftReason } from './report.ts'
 
-const SELF = Uint8Array.of(0x2e)
+export const SELF = Uint8Array.of(0x2e)
 
-/** Called for every inode of a volume below and including the root. */
+/** Another mount, or another device within the same one, is not walked: a btrfs subvolume has inode numbers of its own. */
+export type Boundary = Pick<Stat, 'mountId' | 'device'>
+
+export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
+  return stat.mountId !== inside.mountId || stat.device !== inside.device
+}
+
+/** Called for every inode below the place where a walk began. */
 export interface Visitor {
-  /** `name` in `parent` is the inode; for a directory, after all that is in it, `parent` is itself and `name` is ".". */
-  inode(parent: Handle, name: Name, stat: Stat, path: () => Uint8Array): void
+  /** `name` in `parent` is not known to be a directory. Returns true where it turns out to be one, which is then entered. */
+  entry(parent: Handle, name: Name, path: () => Uint8Array): boolean
+  /** A directory, after all that is in it. */
+  directory(handle: Handle, path: () => Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
+  /** May make room for one more handle; false: there is none to be made. */
+  relieve?(): boolean
+  /** Asked between entries: the rest of the walk is to be handed on. */
+  stops?(): boolean
+  /** Asked between entries: whether another thread is in want of work. */
+  shares?(): boolean
+  share?(part: PackedFrames): void
 }
 
 /**
- * Walks a tree by handles: entries before their directory, the root last. Links are not followed, other mounts not
- * entered, nothing is opened but directories. Memory and open handles do not grow with the tree, only (a little) with depth.
+ * Walks a tree by handles: entries before their directory, the one where it began left to the caller. Links are not
+ * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not grow
+ * with the tree, only (a little) with depth.
+ * @returns the rest, when the visitor stopped it
  */
-export function traverse(inodes: Inodes, root: Handle, visitor: Visitor): void {
-  const top = inodes.openDirectory(root, SELF)
-  const rootStat = inodes.stat(top)
-  const frames = new Frames(inodes, top, rootStat)
+export function traverse(
+  inodes: Inodes,
+  part: PackedFrames,
+  inside: Boundary,
+  visitor: Visitor,
+): PackedFrames | undefined {
+  const frames = new Frames(inodes, part)
   try {
     for (let frame = frames.top(); frame; frame = frames.top()) {
-      const entry = frame.nextEntry()
+      if (visitor.stops?.()) return frames.pack()
+      if (visitor.shares?.()) {
+        const part = frames.split()
+        if (part) visitor.share?.(part)
+      }
+      const entry = frame.next()
       if (entry === undefined) {
-        visitor.inode(frame.handle, SELF, inodes.stat(frame.handle), () => frames.path())
+        if (!frames.atBase()) visitor.directory(frame.handle, () => frames.path())
         for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
         continue
       }
-      const stat = gone(() => inodes.statEntry(frame.handle, entry))
-      if (stat === undefined) visitor.left('gone or replaced during the walk', frames.path(entry))
-      else if (isElsewhere(stat, rootStat)) visitor.left('sub-mount', frames.path(entry))
-      else if ((stat.mode & FILE_TYPE) !== DIRECTORY) visitor.inode(frame.handle, entry, stat, () => frames.path(entry))
-      else if (!enter(inodes, frames, frame.handle, entry, rootStat))
-        visitor.left('gone or replaced during the walk', frames.path(entry))
+      const { name } = entry
+      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame.handle, name, () => frames.path(name))) continue
+      const reason = enter(inodes, frames, frame.handle, name, inside, visitor)
+      if (reason) visitor.left(reason, frames.path(name))
     }
+    return undefined
   } finally {
     frames.close()
   }
 }
 
-/** False when the name is no longer a directory of this mount: replaced between being seen and being opened. */
-function enter(inodes: Inodes, frames: Frames, parent: Handle, name: Name, root: Stat): boolean {
-  const handle = gone(() => inodes.openDirectory(parent, name))
-  if (handle === undefined) return false
+/** Why it was not entered. Looked at before it is opened, which could mount something (autofs). */
+function enter(
+  inodes: Inodes,
+  frames: Frames,
+  parent: Handle,
+  name: Name,
+  inside: Boundary,
+  visitor: Visitor,
+): LeftReason | undefined {
+  const seen = gone(() => inodes.statEntry(parent, name))
+  if (seen && isElsewhere(seen, inside)) return 'sub-mount'
+  const handle = seen && withRoom(visitor, () => gone(() => inodes.openDirectory(parent, name)))
+  if (handle === undefined) return 'gone or replaced during the walk'
   const stat = inodes.stat(handle)
-  if (isElsewhere(stat, root)) {
-    inodes.close(handle)
-    return false
+  if (!isElsewhere(stat, inside)) {
+    frames.push(handle, stat, name)
+    return undefined
   }
-  frames.push(handle, stat, name)
-  return true
-}
-
-/** Another mount, or another device within the same one: a btrfs subvolume has inode numbers of its own. */
-function isElsewhere(stat: Stat, root: Stat): boolean {
-  return stat.mountId !== root.mountId || stat.device !== root.device
+  inodes.close(handle)
+  return 'sub-mount'
 }
 
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
@@ -67,4 +97,19 @@ export function gone<T>(look: () => T): T | undefined {
     if (GONE.has(errorCode(error) ?? '')) return undefined
     throw error
   }
+}
+
+/** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */
+export function withRoom<T>(visitor: Pick<Visitor, 'relieve'>, open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    const code = errorCode(error)
+    if ((code === 'EMFILE' || code === 'ENFILE') && visitor.relieve?.()) return open()
+    throw error
+  }
+}
+
+export function isDirectory(stat: Pick<Stat, 'mode'>): boolean {
+  return (stat.mode & FILE_TYPE) === DIRECTORY
 }

@@ -92,6 +92,7 @@ function prepare(request: MountRequest, view: View): Step[] {
 function ownership(request: MountRequest, record: MountRecord): Step[] {
   if (record.walkGroup < 0) return []
   const group = record.walkGroup
-  if (record.volume === '') return [{ do: 'own-root', group }]
-  return [{ do: 'own-volume', group, volume: record.volume, policy: request.changePolicy }]
+  const access = request.groupAccess
+  if (record.volume === '') return [{ do: 'own-root', group, access }]
+  return [{ do: 'own-volume', group, access, volume: record.volume, policy: request.changePolicy }]
 }

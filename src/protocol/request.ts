@@ -13,7 +13,7 @@ export interface MountRequest {
   readOnly: boolean
   fsGroup: number | undefined
   ownership: 'none' | 'walk'
-  groupAccess: 'keep'
+  groupAccess: 'keep' | 'grant'
   changePolicy: 'OnRootMismatch' | 'Always'
   restoreOnUnmount: boolean
   pod: string

@@ -14,7 +14,7 @@ export const optionsSchema = z.strictObject({
   source: text,
   mountOptions: text,
   ownership: oneOf(['none', 'walk']),
-  groupAccess: oneOf(['keep']),
+  groupAccess: oneOf(['keep', 'grant']),
   fsGroupChangePolicy: oneOf(['OnRootMismatch', 'Always']),
   restoreOnUnmount: oneOf(TRUE_FALSE),
   'kubernetes.io/fsType': text,

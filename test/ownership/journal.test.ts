@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
 import { memoryHost } from '../../src/host/memory/index.ts'
 import { MemoryWorld } from '../../src/host/memory/world.ts'
+import { encode } from '../../src/ownership/codec.ts'
 import { Journal } from '../../src/ownership/journal.ts'
 import { isCorrupt, signed } from '../../src/ownership/journal-schema.ts'
-import type { InodeRecord } from '../../src/ownership/record.ts'
+import { type InodeRecord, NO_ACL } from '../../src/ownership/record.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 
 const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
@@ -20,6 +21,7 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
     uid: 1000,
     before: { gid: 5, mode: 0o4755 },
     capability: null,
+    acl: NO_ACL,
     modified: 1_700_000_000_123_456_789n,
     size: 3n,
     after: { gid: 2000, mode: 0o4755 },
@@ -30,6 +32,23 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
     settled: false,
     ...over,
   }
+}
+
+const current = new WeakMap<Journal, bigint>()
+
+/** As a walk with one batch at a time: what was recorded before has been made. */
+function recordNext(journal: Journal, records: InodeRecord[]): void {
+  const before = current.get(journal)
+  if (before !== undefined) journal.settle(before)
+  current.set(journal, journal.append(records))
+}
+
+/** As a walk at its end. */
+function finish(journal: Journal): void {
+  const before = current.get(journal)
+  if (before !== undefined) journal.settle(before)
+  current.delete(journal)
+  journal.confirm()
 }
 
 function refusalOf(work: () => unknown): Refusal {
@@ -84,7 +103,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   /** A process that records and dies before it can confirm. */
   function dying(...batches: InodeRecord[][]): void {
     const journal = next()
-    for (const batch of batches) journal.record(batch)
+    for (const batch of batches) recordNext(journal, batch)
   }
 
   const unfinished = (journal: Journal) =>
@@ -99,8 +118,8 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(journal.isEmpty()).toBe(true)
     expect(journal.find(1n, 7n)).toBeUndefined()
     expect(journal.unfinished()).toEqual([])
-    journal.confirm()
-    journal.record([record(1n)])
+    finish(journal)
+    recordNext(journal, [record(1n)])
     expect(journal.isEmpty()).toBe(false)
     journal.forget([record(1n)])
     expect(journal.isEmpty()).toBe(true)
@@ -109,9 +128,9 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
 
   it('takes a batch of none', () => {
     const journal = next()
-    journal.record([])
+    recordNext(journal, [])
     journal.forget([])
-    journal.confirm()
+    finish(journal)
     expect(journal.isEmpty()).toBe(true)
   })
 
@@ -120,9 +139,9 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const capable = record(2n, { capability: CAP, before: { gid: 4294967294, mode: 0o7777 }, uid: 4294967294 })
     const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, seen: { gid: 0, mode: 0 }, seenWhole: false })
     const journal = next()
-    journal.record([plain, capable, old])
+    recordNext(journal, [plain, capable, old])
     for (const r of [plain, capable, old]) expect(journal.find(r.inode, 7n)).toEqual(r)
-    journal.confirm()
+    finish(journal)
     const later = next()
     for (const r of [plain, capable, old]) expect(later.find(r.inode, 7n)).toEqual({ ...r, settled: true })
   })
@@ -134,6 +153,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       uid: 0,
       before: { gid: 2000, mode: 0o755 },
       capability: null,
+      acl: NO_ACL,
       modified: 8n,
       size: 9n,
       seen: { gid: 2000, mode: 0o755 },
@@ -144,28 +164,28 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const { modified, size, seen, meant, seenWhole, after } = second
     const both = { ...first, modified, size, seen, meant, seenWhole, after }
     const journal = next()
-    journal.record([first])
-    journal.record([second])
+    recordNext(journal, [first])
+    recordNext(journal, [second])
     expect(journal.find(1n, 7n)).toEqual(both)
-    journal.confirm()
+    finish(journal)
     expect(journal.find(1n, 7n)).toEqual({ ...both, settled: true })
-    next().record([{ ...second, capability: Uint8Array.of(9), before: { gid: 1, mode: 1 } }])
+    recordNext(next(), [{ ...second, capability: Uint8Array.of(9), before: { gid: 1, mode: 1 } }])
     expect(next().find(1n, 7n)).toEqual(both)
   })
 
   it('records no capability for an inode that had none at first', () => {
     const journal = next()
-    journal.record([record(1n)])
-    journal.record([record(1n, { capability: CAP })])
+    recordNext(journal, [record(1n)])
+    recordNext(journal, [record(1n, { capability: CAP })])
     expect(journal.find(1n, 7n)?.capability).toBeNull()
   })
 
   it('records anew what was forgotten', () => {
     const journal = next()
-    journal.record([record(1n, { capability: CAP })])
+    recordNext(journal, [record(1n, { capability: CAP })])
     journal.forget([{ inode: 1n, born: 7n }])
     const anew = record(1n, { before: { gid: 9, mode: 0o600 } })
-    journal.record([anew])
+    recordNext(journal, [anew])
     expect(journal.find(1n, 7n)).toEqual(anew)
   })
 
@@ -173,7 +193,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const births = [0n, 1n, -1n, 1_700_000_000_000_000_000n]
     const records = births.map((born, index) => record(1n, { born, uid: index }))
     const journal = next()
-    journal.record(records)
+    recordNext(journal, records)
     for (const r of records) expect(journal.find(1n, r.born)).toEqual(r)
     journal.forget([{ inode: 1n, born: -1n }])
     expect(births.map((born) => journal.find(1n, born)?.uid)).toEqual([0, 1, undefined, 3])
@@ -211,13 +231,13 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   describe('settles a batch', () => {
     it('when it is confirmed, or the next is recorded, and not before', () => {
       const journal = next()
-      journal.record([record(1n)])
+      recordNext(journal, [record(1n)])
       expect(settled(journal, 1n)).toBe(false)
       expect(unfinished(journal)).toEqual([1n])
-      journal.record([record(2n)])
+      recordNext(journal, [record(2n)])
       expect([settled(journal, 1n), settled(journal, 2n)]).toEqual([true, false])
       expect(unfinished(journal)).toEqual([2n])
-      journal.confirm()
+      finish(journal)
       expect([settled(journal, 1n), settled(journal, 2n)]).toEqual([true, true])
       expect(unfinished(journal)).toEqual([])
       expect(unfinished(next())).toEqual([])
@@ -242,9 +262,9 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       next().confirm()
       expect(unfinished(next())).toEqual([1n, 2n])
       const other = next()
-      other.record([record(3n)])
-      other.record([record(4n)])
-      other.confirm()
+      recordNext(other, [record(3n)])
+      recordNext(other, [record(4n)])
+      finish(other)
       for (const reader of [() => other, next]) {
         const journal = reader()
         expect(unfinished(journal)).toEqual([1n, 2n])
@@ -255,13 +275,13 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it('until its inodes are recorded again, one by one', () => {
       dying([record(1n), record(2n)])
       const second = next()
-      second.record([record(1n)])
-      second.confirm()
+      recordNext(second, [record(1n)])
+      finish(second)
       expect(unfinished(second)).toEqual([2n])
       const third = next()
       expect([settled(third, 1n), settled(third, 2n)]).toEqual([true, false])
-      third.record([record(2n)])
-      third.confirm()
+      recordNext(third, [record(2n)])
+      finish(third)
       expect(unfinished(third)).toEqual([])
       expect(unfinished(next())).toEqual([])
     })
@@ -270,11 +290,11 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       dying([record(1n), record(2n)])
       const second = next()
       second.forget([record(1n)])
-      second.confirm()
+      finish(second)
       expect(unfinished(next())).toEqual([2n])
       const third = next()
       third.forget([record(2n)])
-      third.confirm()
+      finish(third)
       expect(unfinished(next())).toEqual([])
       expect(next().isEmpty()).toBe(true)
     })
@@ -285,16 +305,16 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       dying([record(3n)])
       expect(unfinished(next())).toEqual([1n, 2n, 3n])
       const journal = next()
-      journal.record([record(2n)])
-      journal.confirm()
+      recordNext(journal, [record(2n)])
+      finish(journal)
       expect(unfinished(next())).toEqual([1n, 3n])
     })
 
     it('and takes no later batch for it once it is settled', () => {
       dying([record(1n)])
       const journal = next()
-      journal.record([record(1n)])
-      journal.confirm()
+      recordNext(journal, [record(1n)])
+      finish(journal)
       dying([record(2n)])
       const last = next()
       expect([settled(last, 1n), settled(last, 2n)]).toEqual([true, false])
@@ -303,10 +323,10 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
 
   it('keeps nothing of a batch that could not be recorded whole', () => {
     const journal = next()
-    journal.record([record(1n)])
-    journal.confirm()
-    const spoilt = record(3n, { path: null as unknown as Uint8Array })
-    expect(() => journal.record([record(2n), record(1n, { size: 99n }), spoilt])).toThrow(Refusal)
+    recordNext(journal, [record(1n)])
+    finish(journal)
+    const chunks = [encode([record(2n), record(1n, { size: 99n })]), undefined as unknown as Uint8Array]
+    expect(() => journal.appendAll(chunks)).toThrow()
     const later = next()
     expect(later.find(2n, 7n)).toBeUndefined()
     expect(later.find(1n, 7n)).toEqual(record(1n, { settled: true }))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat } from '../../src/host/host.ts'
-import { type Found, type InodeRecord, isUntouched, meantState, sameBytes } from '../../src/ownership/record.ts'
+import { type Found, type InodeRecord, isUntouched, meantState, NO_ACL, sameBytes } from '../../src/ownership/record.ts'
 
 const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
 const OTHER_CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x04, 0, 0)
@@ -15,6 +15,7 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
     uid: 0,
     before: first,
     capability: null,
+    acl: NO_ACL,
     modified: 10n,
     size: 3n,
     after: { gid: 2000, mode: after },
@@ -28,7 +29,7 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
 }
 
 function found(gid: number, mode: number, capability: Uint8Array | null = null, over: Partial<Stat> = {}): Found {
-  return { stat: { gid, mode, uid: 0, modified: 10n, size: 3n, ...over } as Stat, capability }
+  return { stat: { gid, mode, uid: 0, modified: 10n, size: 3n, ...over } as Stat, capability, acl: null }
 }
 
 const FILE = record(0o640, 0o640)

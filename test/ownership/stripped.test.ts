@@ -13,14 +13,14 @@ import { makeTree } from '../helpers/tree.ts'
 it.each<[string, boolean, string, number]>([
   ['is restored with it', false, '104775', 5],
   ['that was written since is left without it', true, '100775', 2000],
-])('a set-uid file whose chown was cut off %s', (_what, writes, mode, gid) => {
+])('a set-uid file whose chown was cut off %s', async (_what, writes, mode, gid) => {
   const world = new MemoryWorld()
   makeTree(world.fs as unknown as typeof NodeFs, '/vol', ['file suid 4775 5'])
   const host = memoryHost(world)
-  const walk = (work: (inodes: Inodes, journal: Journal) => void, inodes = host.inodes) => {
+  const walk = async (work: (inodes: Inodes, journal: Journal) => Promise<unknown>, inodes = host.inodes) => {
     const journal = new Journal(host, '/journal.db', 'v')
     try {
-      work(inodes, journal)
+      await work(inodes, journal)
     } finally {
       journal.close()
     }
@@ -36,15 +36,17 @@ it.each<[string, boolean, string, number]>([
       throw new Error('died')
     },
   }
-  expect(() => walk((inodes, journal) => own(inodes, root, 2000, journal), dying)).toThrow('died')
+  await expect(
+    walk((inodes, journal) => own(inodes, root, { group: 2000, access: 'keep' }, journal), dying),
+  ).rejects.toThrow('died')
   expect(look()).toEqual(['100775', 2000])
-  walk((inodes, journal) => own(inodes, root, 2000, journal))
+  await walk((inodes, journal) => own(inodes, root, { group: 2000, access: 'keep' }, journal))
   expect(look()).toEqual(['104775', 2000])
   if (writes) {
     world.fs.writeFileSync('/vol/suid', 'other content')
     world.fs.chmodSync('/vol/suid', 0o775)
     world.fs.utimesSync('/vol/suid', 2_000_000_000, 2_000_000_000)
   }
-  walk((inodes, journal) => restore(inodes, root, journal))
+  await walk((inodes, journal) => restore(inodes, root, journal))
   expect(look()).toEqual([mode, gid])
 })

@@ -278,14 +278,19 @@ describe('ownership in a plan', () => {
     ['none is asked for', bind, FRESH, undefined],
     ['walk and no fsGroup', { ...walk, fsGroup: undefined }, FRESH, undefined],
     ['walk and readOnly', { ...walk, readOnly: true }, FRESH, undefined],
-    ['walk', walk, OWN_VOLUME, { do: 'own-volume', group: 2000, volume: VOLUME, policy: 'OnRootMismatch' }],
+    [
+      'walk',
+      walk,
+      OWN_VOLUME,
+      { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
+    ],
     [
       'walk with group 0 and policy Always',
       { ...walk, fsGroup: 0, changePolicy: 'Always' },
       OWN_VOLUME,
-      { do: 'own-volume', group: 0, volume: VOLUME, policy: 'Always' },
+      { do: 'own-volume', group: 0, access: 'keep', volume: VOLUME, policy: 'Always' },
     ],
-    ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000 }],
+    ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000, access: 'keep' }],
   ])('%s', (_what, request, steps, own) => {
     const source = request.fsType === 'tmpfs' ? undefined : SOURCE
     const plan = planMount(request, view({ source }), persistent)
@@ -302,7 +307,7 @@ describe('the steps of a mount', () => {
       { do: 'record', record, undo: { restore: undefined } },
       { do: 'make-tree', undo: 'close-tree' },
       { do: 'set-flags', set: 0x6, clear: 0 },
-      { do: 'own-volume', group: 2000, volume: VOLUME, policy: 'OnRootMismatch' },
+      { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
       { do: 'record-ready', record, undo: { restore: undefined } },
       { do: 'attach', undo: 'detach' },
     ])

@@ -68,7 +68,7 @@ describe('the options', () => {
     ['ownership', 'Walk', 'option "ownership" is "Walk": use one of none, walk'],
     ['ownership', '', 'option "ownership" is "": use one of none, walk'],
     ['ownership', 'idmap', 'option "ownership" is "idmap": use one of none, walk'],
-    ['groupAccess', 'grant', 'option "groupAccess" is "grant": use one of keep'],
+    ['groupAccess', 'rw', 'option "groupAccess" is "rw": use one of keep, grant'],
     ['fsGroupChangePolicy', 'always', 'option "fsGroupChangePolicy" is "always": use one of OnRootMismatch, Always'],
     ['restoreOnUnmount', true, 'option "restoreOnUnmount" is true: use one of true, false'],
     ['restoreOnUnmount', 'yes', 'option "restoreOnUnmount" is "yes": use one of true, false'],

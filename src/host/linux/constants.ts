@@ -33,6 +33,9 @@ export const SYS_FSMOUNT = 432n
 export const SYS_OPENAT2 = 437n
 export const SYS_MOUNT_SETATTR = 442n
 export const SYS_FCHMODAT2 = 452n
+export const SYS_LISTXATTRAT = 465n
+
+export const F_DUPFD_CLOEXEC = 1030
 
 export const OPEN_TREE_CLONE = 1
 export const OPEN_TREE_CLOEXEC = O_CLOEXEC

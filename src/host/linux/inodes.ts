@@ -1,11 +1,12 @@
 import { chmodSync, readlinkSync } from 'node:fs'
 import { errorCode, type Handle, type Inodes, type Name } from '../host.ts'
-import { getAttribute, removeAttribute, setAttribute } from './attributes.ts'
+import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import {
   AT_EMPTY_PATH,
   AT_FDCWD,
   AT_NO_AUTOMOUNT,
   AT_SYMLINK_NOFOLLOW,
+  F_DUPFD_CLOEXEC,
   O_CLOEXEC,
   O_DIRECTORY,
   O_NOATIME,
@@ -26,6 +27,9 @@ import { callStatx, readStat } from './statx.ts'
 // (uid_t)-1
 const KEEP_OWNER = 0xffffffff
 const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+const EMPTY = BigInt(AT_EMPTY_PATH)
+const STAT_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
+const STAT_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
 
 export const linuxInodes: Inodes = {
@@ -67,13 +71,16 @@ export const linuxInodes: Inodes = {
     return readlinkSync(`/proc/self/fd/${handle}`)
   },
 
+  // These, openAt and chown are called for every inode of a volume: a first attempt that succeeds needs no closure.
   stat(handle) {
-    run('statx', 'an open handle', () => callStatx(handle, EMPTY_PATH, AT_EMPTY_PATH | AT_NO_AUTOMOUNT))
+    if (callStatx(handle, EMPTY_PATH, STAT_HANDLE) < 0)
+      run('statx', 'an open handle', () => callStatx(handle, EMPTY_PATH, STAT_HANDLE))
     return readStat()
   },
 
   statEntry(parent, name) {
-    run('statx', name, () => callStatx(parent, put('name', name), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT))
+    if (callStatx(parent, put('name', name), STAT_NAME) < 0)
+      run('statx', name, () => callStatx(parent, put('name', name), STAT_NAME))
     return readStat()
   },
 
@@ -84,13 +91,14 @@ export const linuxInodes: Inodes = {
   },
 
   chown(handle, gid) {
+    if (libc.fchownat(handle, EMPTY_PATH, KEEP_OWNER, gid, AT_EMPTY_PATH) >= 0) return
     run('fchownat', 'an open handle', () => libc.fchownat(handle, EMPTY_PATH, KEEP_OWNER, gid, AT_EMPTY_PATH))
   },
 
   chmod(handle, mode) {
     try {
       run('fchmodat2', 'an open handle', () =>
-        libc.syscall(SYS_FCHMODAT2, BigInt(handle), EMPTY_PATH, BigInt(mode), BigInt(AT_EMPTY_PATH), 0n, 0n),
+        libc.syscall(SYS_FCHMODAT2, BigInt(handle), EMPTY_PATH, BigInt(mode), EMPTY, 0n, 0n),
       )
     } catch (error) {
       if (errorCode(error) !== 'ENOSYS') throw error
@@ -99,13 +107,19 @@ export const linuxInodes: Inodes = {
     }
   },
 
-  getAttribute,
+  duplicate(handle) {
+    return run('fcntl', 'an open handle', () => libc.fcntl(handle, F_DUPFD_CLOEXEC, 0)) as Handle
+  },
 
+  attributeNames,
+  getAttribute,
   setAttribute,
   removeAttribute,
   fileSystemId,
 }
 
 function openAt(parent: number, name: Name | string, flags: number): Handle {
+  const handle = libc.openat(parent, put('name', name), flags, 0)
+  if (handle >= 0) return handle as Handle
   return run('openat', name, () => libc.openat(parent, put('name', name), flags, 0)) as Handle
 }

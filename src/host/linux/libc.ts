@@ -16,7 +16,9 @@ const { functions } = dlopen(null, {
   ioctl: { arguments: ['i32', 'u64', 'function'], return: 'i32' },
   getxattr: { arguments: ['function', 'function', 'function', 'u64'], return: 'i64' },
   setxattr: { arguments: ['function', 'function', 'function', 'u64', 'i32'], return: 'i32' },
+  listxattr: { arguments: ['function', 'function', 'u64'], return: 'i64' },
   removexattr: { arguments: ['function', 'function'], return: 'i32' },
+  fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
   flock: { arguments: ['i32', 'i32'], return: 'i32' },
   umount2: { arguments: ['function', 'i32'], return: 'i32' },
   syscall: { arguments: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], return: 'i64' },
@@ -25,14 +27,14 @@ const { functions } = dlopen(null, {
 
 export const libc = functions
 
-const ARENA_SIZE = 1 << 18
+const ARENA_SIZE = (1 << 17) + (1 << 16)
 const arena = Buffer.alloc(ARENA_SIZE)
 const base = getRawPointer(arena)
 const errno = new Int32Array(toArrayBuffer(functions.__errno_location(), 4, false))
 
 /** Fixed places in the arena, far enough apart for the largest thing put there. */
 const PLACES = { name: 0, second: 8192, struct: 16384, value: 20480, empty: 98304, entries: 1 << 17 } as const
-const SIZES = { name: 8192, second: 8192, struct: 4096, value: 65536 + 4096, empty: 1, entries: 1 << 17 } as const
+const SIZES = { name: 8192, second: 8192, struct: 4096, value: 65536 + 4096, empty: 1, entries: 1 << 16 } as const
 export type Place = keyof typeof PLACES
 
 /** The arena's bytes at a place: a view that stays valid, whose content the next call may change. */
@@ -44,11 +46,26 @@ export function address(place: Place): bigint {
   return base + BigInt(PLACES[place])
 }
 
+const NAME_ADDRESS = address('name')
+
 /** The path "", for calls on a handle itself (AT_EMPTY_PATH): a byte of the arena that stays zero. */
 export const EMPTY_PATH = address('empty')
 
-/** Puts NUL-terminated bytes at a place and returns their address. A NUL inside would silently cut a name: refused. */
+let lastName: Uint8Array | undefined
+
+/**
+ * Puts NUL-terminated bytes at a place and returns their address. A NUL inside would silently cut a name: refused.
+ * Bytes are not put twice when they are those put last: they must not change.
+ */
 export function put(place: Place, bytes: Uint8Array | string): bigint {
+  if (place === 'name') {
+    if (bytes === lastName) return NAME_ADDRESS
+    lastName = typeof bytes === 'string' ? undefined : bytes
+  }
+  return write(place, bytes)
+}
+
+function write(place: Place, bytes: Uint8Array | string): bigint {
   const data = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
   if (data.length >= SIZES[place] || data.includes(0)) throw new SystemError('name', 'EINVAL', describe(bytes))
   arena.set(data, PLACES[place])

@@ -18,25 +18,68 @@ export function callStatx(fd: number, name: bigint, flags: number): number {
   return libc.statx(fd, name, flags, MASK, at)
 }
 
-/** Reads what the last successful callStatx left (struct statx, include/uapi/linux/stat.h). */
-export function readStat(): Stat {
-  const mask = data.getUint32(0, true)
-  return {
-    device: data.getUint32(0x88, true) * 2 ** 20 + data.getUint32(0x8c, true),
-    inode: data.getBigUint64(0x20, true),
-    born: mask & STATX_BTIME ? nanoseconds(0x50) : 0n,
-    changed: nanoseconds(0x60),
-    modified: nanoseconds(0x70),
-    size: data.getBigUint64(0x28, true),
-    mode: data.getUint16(0x1c, true),
-    uid: data.getUint32(0x14, true),
-    gid: data.getUint32(0x18, true),
-    links: data.getUint32(0x10, true),
-    mountId: data.getBigUint64(0x90, true),
-    mountRoot: (data.getUint32(0x08, true) & STATX_ATTR_MOUNT_ROOT) !== 0,
+const word = (offset: number) => data.getUint32(offset, true)
+const TWO_32 = 2 ** 32
+
+/**
+ * struct statx (include/uapi/linux/stat.h), copied when made. Most inodes are only asked for mode and group: numbers of
+ * 64 bits, which are slow to make, are made when they are asked for.
+ */
+class LinuxStat implements Stat {
+  readonly mode = data.getUint16(0x1c, true)
+  readonly uid = word(0x14)
+  readonly gid = word(0x18)
+  readonly links = word(0x10)
+  readonly device = word(0x88) * 2 ** 20 + word(0x8c)
+  /** Counted up from the boot on: far below 2^53. */
+  readonly mountId = word(0x90) + word(0x94) * TWO_32
+  readonly mountRoot = (word(0x08) & STATX_ATTR_MOUNT_ROOT) !== 0
+  private readonly inodeLow = word(0x20)
+  private readonly inodeHigh = word(0x24)
+  private readonly sizeLow = word(0x28)
+  private readonly sizeHigh = word(0x2c)
+  private readonly bornSeconds = word(0) & STATX_BTIME ? seconds(0x50) : 0
+  private readonly bornRest = word(0) & STATX_BTIME ? word(0x58) : 0
+  private readonly changedSeconds = seconds(0x60)
+  private readonly changedRest = word(0x68)
+  private readonly modifiedSeconds = seconds(0x70)
+  private readonly modifiedRest = word(0x78)
+
+  get inode(): bigint {
+    return wide(this.inodeLow, this.inodeHigh)
+  }
+
+  get size(): bigint {
+    return wide(this.sizeLow, this.sizeHigh)
+  }
+
+  get born(): bigint {
+    return nanoseconds(this.bornSeconds, this.bornRest)
+  }
+
+  get changed(): bigint {
+    return nanoseconds(this.changedSeconds, this.changedRest)
+  }
+
+  get modified(): bigint {
+    return nanoseconds(this.modifiedSeconds, this.modifiedRest)
   }
 }
 
-function nanoseconds(offset: number): bigint {
-  return data.getBigInt64(offset, true) * 1_000_000_000n + BigInt(data.getUint32(offset + 8, true))
+/** Reads what the last successful callStatx left. */
+export function readStat(): Stat {
+  return new LinuxStat()
+}
+
+/** File times beyond 2^53 seconds do not exist. */
+function seconds(offset: number): number {
+  return word(offset) + data.getInt32(offset + 4, true) * TWO_32
+}
+
+function wide(low: number, high: number): bigint {
+  return high === 0 ? BigInt(low) : (BigInt(high) << 32n) | BigInt(low)
+}
+
+function nanoseconds(seconds: number, rest: number): bigint {
+  return BigInt(seconds) * 1_000_000_000n + BigInt(rest)
 }

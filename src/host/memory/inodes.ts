@@ -1,3 +1,4 @@
+import { toDirents } from '../dirents.ts'
 import { DIRECTORY, FILE_TYPE, type Inodes, type Name, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
 import type { MemoryFileSystem, MemoryWorld, Place } from './world.ts'
 
@@ -55,8 +56,10 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     readEntries(directory) {
       const place = world.at(directory)
       const names = place.mount.fileSystem.fs.readdirSync(place.path || '/') as string[]
-      const rest = names.slice(place.position)
-      const entries = rest.map((name, index) => ({ name: Buffer.from(name), next: BigInt(place.position + index + 1) }))
+      const entries = toDirents(
+        names.slice(place.position).map((name) => Buffer.from(name)),
+        place.position,
+      )
       place.position = names.length
       return entries
     },
@@ -88,6 +91,8 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       keepModified(place, before)
     },
 
+    duplicate: (handle) => world.open(world.at(handle)),
+    attributeNames: (handle) => [...attributesOf(world.at(handle)).keys()].join('\0'),
     getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),
 
     setAttribute(handle, name, value) {
@@ -160,7 +165,7 @@ function statOf({ mount, path }: Place): Stat {
     uid: Number(s.uid),
     gid: Number(s.gid),
     links: Number(s.nlink),
-    mountId: mount.id,
+    mountId: Number(mount.id),
     mountRoot: path === mount.root,
   }
 }

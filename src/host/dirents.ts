@@ -1,0 +1,113 @@
+import type { Name } from './host.ts'
+
+// struct linux_dirent64 (getdents64(2)): u64 ino, s64 off, u16 length, u8 type, the name and its NUL.
+const OFF = 8
+const LENGTH = 16
+const TYPE = 18
+const NAME = 19
+const DOT = 0x2e
+
+/** d_type of a directory. The type is a hint, 0 where the file system does not say. */
+export const TYPE_DIRECTORY = 4
+
+// To hand entries to another thread costs about as much as to visit some of them. What is in a directory is a guess.
+const WORTH_SHARING = 256
+const DIRECTORY_WEIGHT = 128
+
+/** Reads a block of directory entries, one after the other. */
+export class Dirents {
+  readonly bytes: Uint8Array
+  #end: number
+  #next = 0
+  #entry = 0
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+    this.#end = bytes.length
+  }
+
+  /** Goes to the next entry that is not "." or ".."; false at the block's end. */
+  next(): boolean {
+    while (this.#next < this.#end) {
+      this.#entry = this.#next
+      this.#next += this.#lengthAt(this.#entry)
+      if (!this.#isDots()) return true
+    }
+    return false
+  }
+
+  get type(): number {
+    return this.bytes[this.#entry + TYPE] ?? 0
+  }
+
+  /** A view into the block. */
+  get name(): Name {
+    const start = this.#entry + NAME
+    return this.bytes.subarray(start, this.bytes.indexOf(0, start))
+  }
+
+  /** Where to go on after the present entry, on this or another handle of the directory; undefined before the first. */
+  get after(): bigint | undefined {
+    return this.#next === 0 ? undefined : this.#offAt(this.#entry)
+  }
+
+  /** Where to go on after the block. */
+  get end(): bigint {
+    let last = 0
+    for (let at = 0; at < this.bytes.length; at += this.#lengthAt(at)) last = at
+    return this.#offAt(last)
+  }
+
+  get isSplit(): boolean {
+    return this.#end < this.bytes.length
+  }
+
+  /** Gives away the second half of the entries that are left. Undefined: there are too few. */
+  split(): Uint8Array | undefined {
+    let total = 0
+    for (let at = this.#next; at < this.#end; at += this.#lengthAt(at)) total += this.#weightOf(at)
+    if (total < WORTH_SHARING) return undefined
+    let sum = 0
+    let middle = this.#next
+    while (sum * 2 < total) {
+      sum += this.#weightOf(middle)
+      middle += this.#lengthAt(middle)
+    }
+    const half = this.bytes.slice(middle, this.#end)
+    this.#end = middle
+    return half.length === 0 ? undefined : half
+  }
+
+  #weightOf(entry: number): number {
+    return this.bytes[entry + TYPE] === TYPE_DIRECTORY ? DIRECTORY_WEIGHT : 1
+  }
+
+  #lengthAt(entry: number): number {
+    const length = (this.bytes[entry + LENGTH] ?? 0) | ((this.bytes[entry + LENGTH + 1] ?? 0) << 8)
+    if (length === 0) throw new Error('a block of directory entries is damaged')
+    return length
+  }
+
+  #offAt(entry: number): bigint {
+    return new DataView(this.bytes.buffer, this.bytes.byteOffset + entry).getBigInt64(OFF, true)
+  }
+
+  #isDots(): boolean {
+    const first = this.#entry + NAME
+    if (this.bytes[first] !== DOT) return false
+    return this.bytes[first + 1] === 0 || (this.bytes[first + 1] === DOT && this.bytes[first + 2] === 0)
+  }
+}
+
+/** The block that holds `names`; the entry with index i has `first + i + 1` as the position after it. */
+export function toDirents(names: readonly Name[], first: number): Uint8Array {
+  return Buffer.concat(
+    names.map((name, index) => {
+      const entry = Buffer.alloc((NAME + name.length + 1 + 7) & ~7)
+      entry.writeBigInt64LE(BigInt(first + index + 1), OFF)
+      entry.writeUInt16LE(entry.length, LENGTH)
+      entry.set(name, NAME)
+      return entry
+    }),
+  )
+}

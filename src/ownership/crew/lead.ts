@@ -1,0 +1,164 @@
+import type { Worker } from 'node:worker_threads'
+import type { PackedFrames } from '../frames.ts'
+import type { Journal } from '../journal.ts'
+import type { LocalLedger } from '../ledger.ts'
+import { mergeReports, type WalkReport } from '../report.ts'
+import type { TaskSpec } from '../task-spec.ts'
+import type { Boundary } from '../traverse.ts'
+import { CrewJournal } from './crew-journal.ts'
+import { type MemberData, QUEUED, STOP, sharedSize, signalOf, type ToLead, type ToMember } from './messages.ts'
+import { packAnswers, unpackSightings } from './packing.ts'
+
+export interface CrewOrder {
+  /** Starts a thread that runs `runMember` with what it is given. */
+  recruit(data: MemberData): Worker
+  members: number
+  spec: TaskSpec
+  inside: Boundary
+  first: PackedFrames
+  journal: Journal
+  ledger: LocalLedger
+  /** Lets go of the handles of a part that nobody will walk. */
+  drop(part: PackedFrames): void
+  /** Memory the members count in, for whoever shows progress. */
+  started(shared: Int32Array): void
+}
+
+interface Member {
+  worker: Worker
+  /** Parts it has and is not done with. */
+  parts: number
+  isIdle: boolean
+}
+
+/** Has several threads walk a tree; keeps the journal for them and hands out the parts. */
+export class Crew {
+  readonly #order: CrewOrder
+  readonly #shared: Int32Array
+  readonly #members: Member[] = []
+  readonly #queue: PackedFrames[] = []
+  readonly #journal: CrewJournal
+  readonly #reports: WalkReport[] = []
+  #running = 0
+  #failure: { error: unknown } | undefined
+  #resolve: () => void = () => {}
+
+  constructor(order: CrewOrder) {
+    this.#order = order
+    this.#shared = new Int32Array(new SharedArrayBuffer(sharedSize(order.members) * 4))
+    this.#journal = new CrewJournal(
+      order.journal,
+      (index, batch) => this.#tell(index, { say: 'durable', batch }),
+      (error) => this.#fail(error),
+    )
+  }
+
+  /** @throws what the first thread to fail has thrown, when all have ended */
+  async run(): Promise<WalkReport> {
+    const { recruit, members, spec, inside, first, started } = this.#order
+    this.#enqueue(first)
+    Atomics.add(this.#shared, QUEUED, 1)
+    started(this.#shared)
+    await new Promise<void>((resolve) => {
+      this.#resolve = resolve
+      for (let index = 0; index < members; index++)
+        this.#add(index, recruit({ index, members, spec, inside, shared: this.#shared }))
+    })
+    await Promise.all(this.#members.map(({ worker }) => worker.terminate()))
+    for (const part of this.#queue) this.#order.drop(part)
+    if (this.#failure) throw this.#failure.error
+    return mergeReports(this.#reports)
+  }
+
+  #add(index: number, worker: Worker): void {
+    this.#members.push({ worker, parts: 0, isIdle: false })
+    this.#running++
+    worker.on('message', (message: ToLead) => this.#guard(() => this.#hear(index, message)))
+    worker.on('error', (error) => this.#end(error))
+  }
+
+  #hear(index: number, message: ToLead): void {
+    const member = this.#members[index]
+    if (member === undefined) return
+    switch (message.say) {
+      case 'idle':
+        member.isIdle = true
+        return this.#dispatch()
+      case 'done':
+        member.parts--
+        return this.#dispatch()
+      case 'share':
+        this.#enqueue(message.part)
+        return this.#dispatch()
+      case 'record':
+        return this.#journal.record(index, message)
+      case 'settle':
+        return this.#journal.settle(index, message.batch)
+      case 'forget':
+        return this.#journal.forget(message.keys)
+      case 'ask':
+        return this.#tell(index, {
+          say: 'answers',
+          answers: packAnswers(this.#order.ledger.ask(unpackSightings(message.sightings))),
+        })
+      case 'end':
+        this.#reports.push(message.report)
+        return this.#end()
+      case 'failed':
+        return this.#end(message.error)
+    }
+  }
+
+  #enqueue(part: PackedFrames): void {
+    this.#queue.push(part)
+  }
+
+  /** To those who have least to do first. Nothing left, and nobody who could give of his own: the walk is over. */
+  #dispatch(): void {
+    const idle = [...this.#members.entries()]
+      .filter(([, { isIdle }]) => isIdle)
+      .sort(([, a], [, b]) => a.parts - b.parts)
+    for (const [index, member] of idle) {
+      const part = this.#queue.shift()
+      if (part === undefined) break
+      Atomics.sub(this.#shared, QUEUED, 1)
+      member.isIdle = false
+      member.parts++
+      this.#tell(index, { say: 'part', part })
+    }
+    const isOver = this.#queue.length === 0 && this.#members.every(({ parts }) => parts === 0)
+    if (!isOver || this.#members.length < this.#order.members) return
+    for (const index of this.#members.keys()) this.#tell(index, { say: 'end' })
+  }
+
+  #tell(index: number, message: ToMember): void {
+    this.#members[index]?.worker.postMessage(message)
+    this.#wake(index)
+  }
+
+  #wake(index: number): void {
+    Atomics.add(this.#shared, signalOf(index), 1)
+    Atomics.notify(this.#shared, signalOf(index))
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** All threads end at their next look; the first failure is the one that is told. */
+  #fail(error: unknown): void {
+    this.#failure ??= { error }
+    Atomics.store(this.#shared, STOP, 1)
+    for (const index of this.#members.keys()) this.#wake(index)
+  }
+
+  #end(error?: unknown): void {
+    if (error !== undefined) this.#fail(error)
+    this.#running--
+    if (this.#running === 0) this.#resolve()
+  }
+}

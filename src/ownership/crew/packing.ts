@@ -1,0 +1,56 @@
+import { decode, encode, split } from '../codec.ts'
+import type { Answer, Sighting } from '../ledger.ts'
+import type { PackedAnswers, PackedSightings } from './messages.ts'
+
+const NO_RECORD = 0
+const WAIT = 1
+const SETTLED = 2
+const UNSETTLED = 3
+const PER_KEY = 3
+const NO_PATH = new Uint8Array()
+
+export function packSightings(sightings: readonly Sighting[]): PackedSightings {
+  const keys = new BigInt64Array(sightings.length * PER_KEY)
+  const paths: Uint8Array[] = []
+  for (const [index, { inode, born, changed, links, path }] of sightings.entries()) {
+    keys[index * PER_KEY] = BigInt.asIntN(64, inode)
+    keys[index * PER_KEY + 1] = born
+    keys[index * PER_KEY + 2] = changed
+    if (links > 1) paths.push(path)
+  }
+  return { keys, links: Uint32Array.from(sightings, ({ links }) => links), paths }
+}
+
+export function unpackSightings({ keys, links, paths }: PackedSightings): Sighting[] {
+  const remaining = paths.values()
+  return Array.from(links, (count, index) => ({
+    inode: BigInt.asUintN(64, keys[index * PER_KEY] ?? 0n),
+    born: keys[index * PER_KEY + 1] ?? 0n,
+    changed: keys[index * PER_KEY + 2] ?? 0n,
+    links: count,
+    path: count > 1 ? (remaining.next().value ?? NO_PATH) : NO_PATH,
+  }))
+}
+
+export function packAnswers(answers: readonly Answer[]): PackedAnswers {
+  return {
+    kinds: Uint8Array.from(answers, kindOf),
+    records: encode(answers.filter((answer) => typeof answer === 'object')),
+  }
+}
+
+function kindOf(answer: Answer): number {
+  if (answer === undefined) return NO_RECORD
+  if (answer === 'wait') return WAIT
+  return answer.settled ? SETTLED : UNSETTLED
+}
+
+export function unpackAnswers({ kinds, records }: PackedAnswers): Answer[] {
+  const encoded = split(records)
+  return Array.from(kinds, (kind) => {
+    if (kind === NO_RECORD) return undefined
+    if (kind === WAIT) return 'wait'
+    const next = encoded.next()
+    return next.done ? undefined : decode(next.value, kind === SETTLED)
+  })
+}

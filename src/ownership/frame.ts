@@ -1,0 +1,99 @@
+import { Dirents } from '../host/dirents.ts'
+import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
+
+/** A directory half read. */
+export interface PackedFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'> {
+  /** Undefined: parked. */
+  handle: Handle | undefined
+  /** Its name in the frame above. */
+  name: Name
+  path: Uint8Array
+  /** Entries that are read but not visited. */
+  block?: Uint8Array
+  /** Where to read on after them; undefined: nowhere, the rest is another thread's. */
+  position: bigint | undefined
+}
+
+/** A directory that nothing was read of. */
+export function frameOf(handle: Handle, stat: Stat, name: Name, path: Uint8Array): PackedFrame {
+  const { inode, born, mountId } = stat
+  return { inode, born, mountId, handle, name, path, position: 0n }
+}
+
+/** One directory on the way of a walk. */
+export class Frame {
+  open: Handle | undefined
+  readonly name: Name
+  readonly path: Uint8Array
+  readonly #inodes: Inodes
+  readonly #id: Pick<Stat, 'inode' | 'born' | 'mountId'>
+  #block: Dirents | undefined
+  #position: bigint | undefined
+
+  constructor(inodes: Inodes, { handle, name, path, block, position, ...id }: PackedFrame) {
+    this.#inodes = inodes
+    this.open = handle
+    this.name = name
+    this.path = path
+    this.#id = id
+    this.#block = block && new Dirents(block)
+    this.#position = position
+  }
+
+  get handle(): Handle {
+    if (this.open === undefined) throw new Error('a closed frame was used')
+    return this.open
+  }
+
+  /** The next entry, undefined at the end. */
+  next(): Dirents | undefined {
+    while (!this.#block?.next()) {
+      if (this.#position === undefined) return undefined
+      const bytes = this.#inodes.readEntries(this.handle)
+      if (bytes.length === 0) {
+        this.#position = undefined
+        return undefined
+      }
+      this.#block = new Dirents(bytes)
+      this.#position = this.#block.end
+    }
+    return this.#block
+  }
+
+  /** Lets go of the handle and of what was read ahead. */
+  park(): void {
+    if (this.open !== undefined) this.#inodes.close(this.open)
+    this.open = undefined
+    // What another thread has of a block must not be read again.
+    if (this.#position !== undefined && !this.#block?.isSplit) this.#forgetReadAhead()
+  }
+
+  /** Takes the directory up again where it was left, if `handle` really is that directory. */
+  resume(handle: Handle): boolean {
+    const { inode, born, mountId } = this.#inodes.stat(handle)
+    if (inode !== this.#id.inode || born !== this.#id.born || mountId !== this.#id.mountId) return false
+    if (this.#position) this.#inodes.seekEntries(handle, this.#position)
+    this.open = handle
+    return true
+  }
+
+  /** For another thread, which reads on with the same handle. */
+  pack(): PackedFrame {
+    this.#forgetReadAhead()
+    if (this.open !== undefined && this.#position !== undefined) this.#inodes.seekEntries(this.open, this.#position)
+    return { ...this.#id, handle: this.open, name: this.name, path: this.path, position: this.#position }
+  }
+
+  /** A part of what was read ahead for another thread, where it is worth it. */
+  split(): PackedFrame | undefined {
+    const block = this.open === undefined ? undefined : this.#block?.split()
+    if (block === undefined) return undefined
+    const handle = this.#inodes.duplicate(this.handle)
+    return { ...this.#id, handle, name: this.name, path: this.path, block, position: undefined }
+  }
+
+  #forgetReadAhead(): void {
+    this.#position = this.#block?.after ?? this.#position
+    this.#block = undefined
+  }
+}

@@ -1,0 +1,66 @@
+import { errorCode, type Inodes } from '../host/host.ts'
+import { aclOf } from './acl.ts'
+import { capabilityOf } from './capability.ts'
+import { change } from './change.ts'
+import type { Held } from './held.ts'
+import { ownershipOf, same } from './policy.ts'
+import { type InodeRecord, sameBytes } from './record.ts'
+import { type LeftReason, leave, type WalkReport } from './report.ts'
+
+/** Errors that are about one inode: it is reported and left, the walk goes on. Everything else stops it. */
+const TOLERATED: Readonly<Record<string, LeftReason>> = {
+  EPERM: 'immutable or append-only',
+  EROFS: 'read-only',
+  EDQUOT: 'over quota',
+}
+
+/** A recorded change and the inode it is for. */
+export interface Change {
+  held: Held
+  record: InodeRecord
+}
+
+export interface Made {
+  made: InodeRecord[]
+  /** Left as they are. */
+  failed: InodeRecord[]
+}
+
+/** Makes changes whose records are on disk, each on the inode that was looked at. */
+export function makeChanges(inodes: Inodes, changes: readonly Change[], report: WalkReport): Made {
+  const result: Made = { made: [], failed: [] }
+  for (const item of changes) {
+    const reason = make(inodes, item, report)
+    if (reason) leave(report, reason, item.record.path)
+    ;(reason ? result.failed : result.made).push(item.record)
+  }
+  return result
+}
+
+/** Why the inode was left, if it was. Half a change is not to be passed over: the next call must finish it. */
+function make(inodes: Inodes, { held, record }: Change, report: WalkReport): LeftReason | undefined {
+  try {
+    const outcome = change(inodes, held, record)
+    if (outcome === 'overtaken') {
+      if (isWhole(record)) return 'changed during the walk'
+      throw new Error('a file was changed while a call that died on it was being finished; the next call goes on')
+    }
+    report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
+    return undefined
+  } catch (error) {
+    const reason = TOLERATED[errorCode(error) ?? '']
+    if (reason && isWhole(record) && isAsSeen(inodes, held, record)) return reason
+    throw error
+  }
+}
+
+function isAsSeen(inodes: Inodes, { handle, capability, acl }: Held, record: InodeRecord): boolean {
+  if (!same(ownershipOf(inodes.stat(handle)), record.seen)) return false
+  if (acl !== null && !sameBytes(aclOf(inodes, handle), acl)) return false
+  return capability === null || sameBytes(capabilityOf(inodes, handle), capability)
+}
+
+/** No call had died on the inode when it was recorded. */
+function isWhole({ seen, meant, seenWhole }: InodeRecord): boolean {
+  return seenWhole && same(seen, meant)
+}

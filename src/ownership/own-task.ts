@@ -1,0 +1,61 @@
+import type { Stat } from '../host/host.ts'
+import { grantAcl } from './acl.ts'
+import { firstRecord, keyOf } from './held.ts'
+import { type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
+import { type Found, type InodeRecord, type Meant, meantState, nextRecord, sameBytes } from './record.ts'
+import type { Decision, Task } from './task.ts'
+import { isDirectory } from './traverse.ts'
+
+/** What every thread of a walk must know; it can be sent. */
+export interface OwnSpec {
+  order: OwnOrder
+  /** The journal was empty: there is nothing to find in it but what this walk records. */
+  firstTime: boolean
+  /** ctime (nanoseconds) from which on an inode may have been changed by this walk. */
+  started: bigint
+  /** Keys of inodes that a call died on. */
+  unfinished: ReadonlySet<string>
+}
+
+/** Gives inodes to a group. */
+export class OwnTask implements Task {
+  readonly forgets = false
+  readonly #spec: OwnSpec
+
+  constructor(spec: OwnSpec) {
+    this.#spec = spec
+  }
+
+  glance(stat: Stat): ReturnType<Task['glance']> {
+    const decided = verdict(stat, this.#spec.order)
+    if ('leave' in decided) return decided
+    if (!same(decided.want, ownershipOf(stat))) return 'look'
+    return this.#spec.unfinished.size > 0 && this.#spec.unfinished.has(keyOf(stat)) ? 'look' : 'right'
+  }
+
+  asksFor(stat: Stat): boolean {
+    return !this.#spec.firstTime || stat.changed >= this.#spec.started
+  }
+
+  decide(found: Found, path: Uint8Array, record: InodeRecord | undefined): Decision {
+    if (record === undefined) return { change: this.#changed(firstRecord(found, path), found, ownershipOf(found.stat)) }
+    const meant = this.#isUsers(record, found) ? undefined : meantState(record, found)
+    if (meant) return { change: this.#changed(record, found, meant) }
+    return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
+  }
+
+  #changed(record: InodeRecord, found: Found, meant: Meant): InodeRecord {
+    const { order } = this.#spec
+    const decided = verdict({ mode: meant.mode | (found.stat.mode & ~0o7777) }, order)
+    const after = 'want' in decided ? decided.want : meant
+    const bits = isDirectory(found.stat) ? 0o7 : 0o6
+    const acl = found.acl !== null && order.access === 'grant' ? grantAcl(found.acl, bits) : found.acl
+    return nextRecord(record, found, meant, after, acl)
+  }
+
+  /** Confirmed to be as wanted once, yet different now: that is somebody's wish too, and is not undone. */
+  #isUsers({ settled, after, seen, acl }: InodeRecord, found: Found): boolean {
+    const asLeft = same(after, ownershipOf(found.stat)) && sameBytes(acl.after, found.acl)
+    return settled && after.gid === this.#spec.order.group && !same(after, seen) && !asLeft
+  }
+}

@@ -1,0 +1,67 @@
+import type { Worker } from 'node:worker_threads'
+import type { Handle, Inodes } from '../host/host.ts'
+import type { MemberData } from './crew/messages.ts'
+import { frameOf } from './frame.ts'
+import type { Journal } from './journal.ts'
+import { LocalLedger, type Names } from './ledger.ts'
+import { Progress, type ProgressListener } from './progress.ts'
+import { mergeReports, type WalkReport } from './report.ts'
+import { type TaskSpec, taskOf } from './task-spec.ts'
+import { type Boundary, SELF, traverse } from './traverse.ts'
+import { Walk } from './walk.ts'
+
+/** What a walk may use beside the thread it is called in. */
+export interface WalkOptions {
+  /** Threads for a large tree: how many, and how one is started that runs `runMember`. */
+  crew?: { members: number; recruit(data: MemberData): Worker; from?: number }
+  progress?: ProgressListener
+}
+
+/** Below this many inodes threads take longer to start than they save. */
+const CREW_FROM = 4000
+
+const NONE = new Uint8Array()
+
+/** Walks a tree for a task, its root last. @throws {Refusal} {SystemError} what stopped it; what was made is recorded */
+export async function walkTree(
+  inodes: Inodes,
+  root: Handle,
+  spec: TaskSpec,
+  journal: Journal,
+  names: Names,
+  { crew, progress }: WalkOptions,
+): Promise<WalkReport> {
+  const top = inodes.openDirectory(root, SELF)
+  const stat = inodes.stat(top)
+  const inside: Boundary = { mountId: stat.mountId, device: stat.device }
+  const ledger = new LocalLedger(journal, names)
+  const shown = new Progress(progress)
+  const stopAfter = crew ? (crew.from ?? CREW_FROM) : Number.POSITIVE_INFINITY
+  const walk: Walk = new Walk(inodes, taskOf(spec), ledger, {
+    inside,
+    stopAfter,
+    onBatch: () => shown.tell(walk.report),
+  })
+  const reports = [walk.report]
+  try {
+    const first = frameOf(inodes.duplicate(top), stat, NONE, NONE)
+    const rest = traverse(inodes, [first], inside, walk)
+    if (rest && crew) {
+      walk.flush()
+      const { Crew } = await import('./crew/lead.ts')
+      const drop = (part: typeof rest) => {
+        for (const { handle } of part) if (handle !== undefined) inodes.close(handle)
+      }
+      const started = (shared: Int32Array) => shown.watch(shared, crew.members, walk.report)
+      reports.push(await new Crew({ ...crew, spec, inside, first: rest, journal, ledger, drop, started }).run())
+    }
+    walk.directory(top, () => NONE)
+    walk.flush()
+    journal.confirm()
+  } finally {
+    shown.end()
+    walk.close()
+    inodes.close(top)
+  }
+  return mergeReports(reports)
+}

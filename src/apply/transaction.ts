@@ -2,7 +2,7 @@ import type { VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
 import { firstRecord } from '../ownership/held.ts'
-import { type OwnOrder, verdict } from '../ownership/policy.ts'
+import { type OwnOrder, ownershipOf, verdict } from '../ownership/policy.ts'
 import type { Step } from '../plan/step.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
@@ -100,7 +100,8 @@ export class Transaction {
     const { inodes } = this.#session.host
     const held = { handle: this.#held(), stat: inodes.stat(this.#held()), capability: null, acl: null }
     const decided = verdict(held.stat, order)
-    if ('want' in decided) change(inodes, held, { ...firstRecord(held, new Uint8Array()), after: decided.want })
+    if (!('want' in decided)) return
+    change(inodes, held, firstRecord(held, new Uint8Array(), ownershipOf(held.stat), decided.want, null))
   }
 
   #held(): Handle {

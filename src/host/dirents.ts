@@ -43,7 +43,10 @@ export class Dirents {
   /** A view into the block. */
   get name(): Name {
     const start = this.#entry + NAME
-    return this.bytes.subarray(start, this.bytes.indexOf(0, start))
+    // The length is rounded up to 8: the NUL is among the last 8 bytes, whatever comes after it.
+    let end = Math.max(start, this.#next - 8)
+    while (this.bytes[end] !== 0) end++
+    return this.bytes.subarray(start, end)
   }
 
   /** Where to go on after the present entry, on this or another handle of the directory; undefined before the first. */

@@ -15,12 +15,15 @@ export const SYMLINK = 0o120000
 export const BLOCK_DEVICE = 0o060000
 export const CHARACTER_DEVICE = 0o020000
 
-/** statx(2) of one inode. `mode` has the type bits; times are nanoseconds; `born` is 0 where the file system has none. */
+/**
+ * statx(2) of one inode. `mode` has the type bits; times are nanoseconds, but `changed` milliseconds with their fraction;
+ * `born` is 0 where the file system has none.
+ */
 export interface Stat {
   device: number
   inode: bigint
   born: bigint
-  changed: bigint
+  changed: number
   modified: bigint
   size: bigint
   mode: number
@@ -30,6 +33,8 @@ export interface Stat {
   /** Counted up from the boot on, and never reused within it since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
   mountId: number
   mountRoot: boolean
+  /** Immutable or append-only (chattr(1)), as far as the file system tells. */
+  immutable: boolean
 }
 
 /** Everything that is done to inodes. All of it is relative to handles; none of it follows a link. */
@@ -44,6 +49,8 @@ export interface Inodes {
   /** Where the handle's inode is now, for messages and for keys: never opened again. */
   pathOf(handle: Handle): string
   stat(handle: Handle): Stat
+  /** Of `stat`, what a walk asks once more before it changes an inode. */
+  ownership(handle: Handle): Pick<Stat, 'gid' | 'mode'>
   statEntry(parent: Handle, name: Name): Stat
   /** A block of entries as getdents64(2) gives them, to be read with dirents.ts; empty at the end. */
   readEntries(directory: Handle): Uint8Array

@@ -21,7 +21,7 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   const capability = record.forfeited ? null : record.capability
   const privileged = isRegular(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
   const reacl = !sameBytes(acl.seen, acl.after)
-  const now = ownershipOf(inodes.stat(handle))
+  const now = ownershipOf(inodes.ownership(handle))
   if (!same(now, seen) || (privileged && !isSameFile(inodes, held))) return 'overtaken'
   if (reacl && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid

@@ -18,9 +18,10 @@ export interface Encoded {
 }
 
 export function encode(records: readonly InodeRecord[]): Uint8Array {
-  const bytes = Buffer.allocUnsafe(records.reduce((sum, record) => sum + sizeOf(record), 0))
+  const bytes = new Uint8Array(records.reduce((sum, record) => sum + sizeOf(record), 0))
+  const view = new DataView(bytes.buffer)
   let at = 0
-  for (const record of records) at = write(bytes, at, record)
+  for (const record of records) at = write(bytes, view, at, record)
   return bytes
 }
 
@@ -30,35 +31,35 @@ function sizeOf({ path, capability, acl }: InodeRecord): number {
   return HEADER + FIRST + LAST + first + length(seen) + length(after)
 }
 
-function write(bytes: Buffer, start: number, record: InodeRecord): number {
+function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord): number {
   const { path, before, capability, acl, seen, meant, after } = record
-  bytes.writeBigInt64LE(BigInt.asIntN(64, record.inode), start + 8)
-  bytes.writeBigInt64LE(record.born, start + 16)
+  view.setBigUint64(start + 8, record.inode, true)
+  view.setBigInt64(start + 16, record.born, true)
   let at = start + HEADER
-  bytes.writeUInt32LE(record.uid, at)
-  bytes.writeUInt32LE(before.gid, at + 4)
-  bytes.writeUInt16LE(before.mode, at + 8)
-  bytes.writeUInt16LE(path.length, at + 10)
-  bytes.writeUInt32LE(mark(capability), at + 12)
-  bytes.writeUInt32LE(mark(acl.before), at + 16)
+  view.setUint32(at, record.uid, true)
+  view.setUint32(at + 4, before.gid, true)
+  view.setUint16(at + 8, before.mode, true)
+  view.setUint16(at + 10, path.length, true)
+  view.setUint32(at + 12, mark(capability), true)
+  view.setUint32(at + 16, mark(acl.before), true)
   at = put(bytes, at + FIRST, path)
   at = put(bytes, at, capability)
   const last = put(bytes, at, acl.before)
-  bytes.writeBigInt64LE(record.modified, last)
-  bytes.writeBigInt64LE(BigInt.asIntN(64, record.size), last + 8)
-  bytes.writeUInt32LE(seen.gid, last + 16)
-  bytes.writeUInt32LE(meant.gid, last + 20)
-  bytes.writeUInt32LE(after.gid, last + 24)
-  bytes.writeUInt16LE(seen.mode, last + 28)
-  bytes.writeUInt16LE(meant.mode, last + 30)
-  bytes.writeUInt16LE(after.mode, last + 32)
-  bytes.writeUInt16LE((record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0), last + 34)
-  bytes.writeUInt32LE(mark(acl.seen), last + 36)
-  bytes.writeUInt32LE(mark(acl.after), last + 40)
+  view.setBigInt64(last, record.modified, true)
+  view.setBigUint64(last + 8, record.size, true)
+  view.setUint32(last + 16, seen.gid, true)
+  view.setUint32(last + 20, meant.gid, true)
+  view.setUint32(last + 24, after.gid, true)
+  view.setUint16(last + 28, seen.mode, true)
+  view.setUint16(last + 30, meant.mode, true)
+  view.setUint16(last + 32, after.mode, true)
+  view.setUint16(last + 34, (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0), true)
+  view.setUint32(last + 36, mark(acl.seen), true)
+  view.setUint32(last + 40, mark(acl.after), true)
   at = put(bytes, last + LAST, acl.seen)
   at = put(bytes, at, acl.after)
-  bytes.writeUInt32LE(last - start - HEADER, start)
-  bytes.writeUInt32LE(at - last, start + 4)
+  view.setUint32(start, last - start - HEADER, true)
+  view.setUint32(start + 4, at - last, true)
   return at
 }
 
@@ -136,7 +137,7 @@ function mark(bytes: Uint8Array | null): number {
   return bytes === null ? 0 : bytes.length + 1
 }
 
-function put(bytes: Buffer, at: number, value: Uint8Array | null): number {
+function put(bytes: Uint8Array, at: number, value: Uint8Array | null): number {
   if (value !== null) bytes.set(value, at)
   return at + length(value)
 }

@@ -6,7 +6,7 @@ import type { Stat } from '../host/host.ts'
  * again, so the count starts anew.
  */
 export class HardLinks {
-  readonly #seen = new Map<bigint, { names: number; changed: bigint; path: Uint8Array }>()
+  readonly #seen = new Map<bigint, { names: number; changed: number; path: Uint8Array }>()
 
   /** Whether this name completes the inode's links. */
   completes(stat: Pick<Stat, 'inode' | 'links' | 'changed'>, path: Uint8Array): boolean {

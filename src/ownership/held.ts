@@ -1,7 +1,7 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import { ACCESS_ACL, aclOf } from './acl.ts'
 import { CAPABILITY, capabilityOf } from './capability.ts'
-import { isRegular, ownershipOf } from './policy.ts'
+import { isRegular, type Ownership } from './policy.ts'
 import { type Found, type InodeRecord, NO_ACL } from './record.ts'
 
 /** An inode held so that no rename can put another in its place. */
@@ -22,9 +22,17 @@ export function hold(inodes: Inodes, handle: Handle, stat: Stat, parent: Handle,
   }
 }
 
-/** The first record of an inode: what it is now is what restore will put back. */
-export function firstRecord({ stat, capability, acl }: Found, path: Uint8Array): InodeRecord {
-  const before = ownershipOf(stat)
+/**
+ * The first record of an inode: what it is now is what restore will put back.
+ * @param before what it is; `after` and `aclAfter`: what is to be made of it
+ */
+export function firstRecord(
+  { stat, capability, acl }: Found,
+  path: Uint8Array,
+  before: Ownership,
+  after: Ownership,
+  aclAfter: Uint8Array | null,
+): InodeRecord {
   return {
     inode: stat.inode,
     born: stat.born,
@@ -32,14 +40,14 @@ export function firstRecord({ stat, capability, acl }: Found, path: Uint8Array):
     uid: stat.uid,
     before,
     capability,
-    acl: acl === null ? NO_ACL : { before: acl, seen: acl, after: acl },
+    acl: acl === null ? NO_ACL : { before: acl, seen: acl, after: aclAfter },
     modified: stat.modified,
     size: stat.size,
     seen: before,
     seenWhole: true,
     meant: before,
     forfeited: false,
-    after: before,
+    after,
     settled: false,
   }
 }

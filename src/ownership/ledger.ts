@@ -8,7 +8,7 @@ export interface Sighting {
   inode: bigint
   born: bigint
   links: number
-  changed: bigint
+  changed: number
   path: Uint8Array
 }
 

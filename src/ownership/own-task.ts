@@ -1,7 +1,7 @@
-import type { Stat } from '../host/host.ts'
+import { FILE_TYPE, type Stat } from '../host/host.ts'
 import { grantAcl } from './acl.ts'
 import { firstRecord, keyOf } from './held.ts'
-import { type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
+import { type Ownership, type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
 import { type Found, type InodeRecord, type Meant, meantState, nextRecord, sameBytes } from './record.ts'
 import type { Decision, Task } from './task.ts'
 import { isDirectory } from './traverse.ts'
@@ -11,8 +11,8 @@ export interface OwnSpec {
   order: OwnOrder
   /** The journal was empty: there is nothing to find in it but what this walk records. */
   firstTime: boolean
-  /** ctime (nanoseconds) from which on an inode may have been changed by this walk. */
-  started: bigint
+  /** ctime (milliseconds) from which on an inode may have been changed by this walk. */
+  started: number
   /** Keys of inodes that a call died on. */
   unfinished: ReadonlySet<string>
 }
@@ -38,19 +38,30 @@ export class OwnTask implements Task {
   }
 
   decide(found: Found, path: Uint8Array, record: InodeRecord | undefined): Decision {
-    if (record === undefined) return { change: this.#changed(firstRecord(found, path), found, ownershipOf(found.stat)) }
+    if (record === undefined) return { change: this.#first(found, path) }
     const meant = this.#isUsers(record, found) ? undefined : meantState(record, found)
     if (meant) return { change: this.#changed(record, found, meant) }
     return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
   }
 
+  #first(found: Found, path: Uint8Array): InodeRecord {
+    const seen = ownershipOf(found.stat)
+    const after = this.#wanted(found, seen)
+    return firstRecord(found, path, seen, after, this.#acl(found))
+  }
+
   #changed(record: InodeRecord, found: Found, meant: Meant): InodeRecord {
-    const { order } = this.#spec
-    const decided = verdict({ mode: meant.mode | (found.stat.mode & ~0o7777) }, order)
-    const after = 'want' in decided ? decided.want : meant
-    const bits = isDirectory(found.stat) ? 0o7 : 0o6
-    const acl = found.acl !== null && order.access === 'grant' ? grantAcl(found.acl, bits) : found.acl
-    return nextRecord(record, found, meant, after, acl)
+    return nextRecord(record, found, meant, this.#wanted(found, meant), this.#acl(found))
+  }
+
+  #wanted({ stat }: Found, from: Ownership): Ownership {
+    const decided = verdict({ mode: from.mode | (stat.mode & FILE_TYPE) }, this.#spec.order)
+    return 'want' in decided ? decided.want : from
+  }
+
+  #acl({ stat, acl }: Found): Uint8Array | null {
+    if (acl === null || this.#spec.order.access === 'keep') return acl
+    return grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
   }
 
   /** Confirmed to be as wanted once, yet different now: that is somebody's wish too, and is not undone. */

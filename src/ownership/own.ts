@@ -8,7 +8,7 @@ import { leave, type WalkReport } from './report.ts'
 import { type WalkOptions, walkTree } from './walk-tree.ts'
 
 // ctime comes from a clock that ticks every few milliseconds.
-const CLOCK_SLACK = 100_000_000n
+const CLOCK_SLACK_MS = 100
 
 /**
  * Gives every inode of a tree to a group. May be repeated and may be killed: what is right is not touched, what was
@@ -28,7 +28,7 @@ export async function own(
     do: 'own',
     order,
     firstTime: journal.isEmpty(),
-    started: BigInt(Date.now()) * 1_000_000n - CLOCK_SLACK,
+    started: Date.now() - CLOCK_SLACK_MS,
     unfinished: new Set(journal.unfinished().map(keyOf)),
   } as const
   const report = await walkTree(inodes, root, spec, journal, lastName(links), options)

@@ -43,7 +43,7 @@ export function verdict(stat: Pick<Stat, 'mode'>, { group, access }: OwnOrder): 
   }
 }
 
-export function ownershipOf(stat: Stat): Ownership {
+export function ownershipOf(stat: Pick<Stat, 'gid' | 'mode'>): Ownership {
   return { gid: stat.gid, mode: stat.mode & PERMISSIONS }
 }
 

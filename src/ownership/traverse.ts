@@ -14,10 +14,13 @@ export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
 
 /** Called for every inode below the place where a walk began. */
 export interface Visitor {
-  /** `name` in `parent` is not known to be a directory. Returns true where it turns out to be one, which is then entered. */
-  entry(parent: Handle, name: Name, path: () => Uint8Array): boolean
+  /**
+   * `name` in `parent`, whose path is `above`, is not known to be a directory.
+   * @returns true where it turns out to be one, which is then entered
+   */
+  entry(parent: Handle, name: Name, above: Uint8Array): boolean
   /** A directory, after all that is in it. */
-  directory(handle: Handle, path: () => Uint8Array): void
+  directory(handle: Handle, path: Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
   /** May make room for one more handle; false: there is none to be made. */
   relieve?(): boolean
@@ -50,12 +53,12 @@ export function traverse(
       }
       const entry = frame.next()
       if (entry === undefined) {
-        if (!frames.atBase()) visitor.directory(frame.handle, () => frames.path())
+        if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
         for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
         continue
       }
       const { name } = entry
-      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame.handle, name, () => frames.path(name))) continue
+      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame.handle, name, frame.path)) continue
       const reason = enter(inodes, frames, frame.handle, name, inside, visitor)
       if (reason) visitor.left(reason, frames.path(name))
     }

@@ -55,7 +55,7 @@ export async function walkTree(
       const started = (shared: Int32Array) => shown.watch(shared, crew.members, walk.report)
       reports.push(await new Crew({ ...crew, spec, inside, first: rest, journal, ledger, drop, started }).run())
     }
-    walk.directory(top, () => NONE)
+    walk.directory(top, NONE)
     walk.flush()
     journal.confirm()
   } finally {

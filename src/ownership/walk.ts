@@ -1,8 +1,9 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import type { PackedFrames } from './frames.ts'
 import { type Held, hold } from './held.ts'
-import type { Ledger, Sighting } from './ledger.ts'
+import type { Answer, Ledger, Sighting } from './ledger.ts'
 import { type Change, makeChanges } from './make.ts'
+import { pathBelow } from './path.ts'
 import type { InodeRecord } from './record.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
 import type { Task } from './task.ts'
@@ -10,6 +11,8 @@ import { type Boundary, gone, isDirectory, isElsewhere, SELF, type Visitor, with
 
 /** One commit to disk for so many inodes; twice as many handles may be held, while one batch is on its way to disk. */
 export const BATCH_SIZE = 1000
+
+const NONE = new Uint8Array()
 
 interface Candidate {
   held: Held
@@ -58,32 +61,43 @@ export class Walk implements Visitor {
     this.#settings = settings
   }
 
-  entry(parent: Handle, name: Name, path: () => Uint8Array): boolean {
+  entry(parent: Handle, name: Name, above: Uint8Array): boolean {
     if (!this.#expectsMore) {
       const stat = gone(() => this.#inodes.statEntry(parent, name))
-      if (stat === undefined) this.left('gone or replaced during the walk', path())
-      else if (isDirectory(stat)) return true
-      else if (this.#glance(stat, path)) this.#expectsMore = true
-      if (!this.#expectsMore) return false
+      if (stat === undefined) {
+        this.left('gone or replaced during the walk', pathBelow(above, name))
+        return false
+      }
+      if (isDirectory(stat)) return true
+      if (!this.#glance(stat, above, name)) return false
     }
-    const handle = withRoom(this, () => gone(() => this.#inodes.openEntry(parent, name)))
+    const handle = this.#hold(parent, name)
     if (handle === undefined) {
-      this.left('gone or replaced during the walk', path())
+      this.left('gone or replaced during the walk', pathBelow(above, name))
       return false
     }
     const stat = this.#inodes.stat(handle)
     const enters = isDirectory(stat)
-    this.#expectsMore = !enters && this.#glance(stat, path)
-    if (this.#expectsMore) this.#collect(hold(this.#inodes, handle, stat, parent, name), path())
+    this.#expectsMore = !enters && this.#glance(stat, above, name)
+    if (this.#expectsMore) this.#collect(hold(this.#inodes, handle, stat, parent, name), pathBelow(above, name))
     else this.#inodes.close(handle)
     return enters
   }
 
-  directory(directory: Handle, path: () => Uint8Array): void {
-    if (!this.#glance(this.#inodes.stat(directory), path)) return
-    const handle = withRoom(this, () => this.#inodes.openEntry(directory, SELF))
-    const stat = this.#inodes.stat(handle)
-    this.#collect(hold(this.#inodes, handle, stat, directory, SELF), path())
+  directory(directory: Handle, path: Uint8Array): void {
+    if (!this.#glance(this.#inodes.stat(directory), path, NONE)) return
+    const handle = this.#hold(directory, SELF)
+    // A directory that was removed has no "." any more.
+    if (handle === undefined) return this.left('gone or replaced during the walk', path)
+    this.#collect(hold(this.#inodes, handle, this.#inodes.stat(handle), directory, SELF), path)
+  }
+
+  #hold(parent: Handle, name: Name): Handle | undefined {
+    try {
+      return this.#inodes.openEntry(parent, name)
+    } catch {
+      return withRoom(this, () => gone(() => this.#inodes.openEntry(parent, name)))
+    }
   }
 
   left(reason: LeftReason, path: Uint8Array): void {
@@ -109,16 +123,16 @@ export class Walk implements Visitor {
   }
 
   /** Whether the inode needs a look; counts it if not. */
-  #glance(stat: Stat, path: () => Uint8Array): boolean {
+  #glance(stat: Stat, above: Uint8Array, name: Name): boolean {
     if (isElsewhere(stat, this.#settings.inside)) {
-      this.left('sub-mount', path())
+      this.left('sub-mount', pathBelow(above, name))
       return false
     }
     const seen = this.#task.glance(stat)
     if (seen === 'look') return true
     this.report.visited++
     if (seen === 'right') this.report.alreadyRight++
-    else if (seen !== 'passed') this.left(seen.leave, path())
+    else if (seen !== 'passed') this.left(seen.leave, pathBelow(above, name))
     return false
   }
 
@@ -172,7 +186,9 @@ export class Walk implements Visitor {
     }
     if (asked.length === 0) return undefined
     const answers = this.#ledger.ask(asked)
-    return Object.fromEntries(places.map((place, index) => [place, answers[index]]))
+    const byPlace: Answer[] = []
+    for (const [index, place] of places.entries()) byPlace[place] = answers[index]
+    return byPlace
   }
 
   #make({ batch, changes }: Recorded): void {

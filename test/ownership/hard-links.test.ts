@@ -3,7 +3,7 @@ import type { Stat } from '../../src/host/host.ts'
 import { HardLinks } from '../../src/ownership/hard-links.ts'
 
 /** Inode, its links, its ctime, the name it is seen under. */
-type Sight = [inode: bigint, links: number, changed: bigint, name: string]
+type Sight = [inode: bigint, links: number, changed: number, name: string]
 
 function walk(sights: Sight[]): { completed: string[]; outside: string[] } {
   const links = new HardLinks()
@@ -17,22 +17,22 @@ function walk(sights: Sight[]): { completed: string[]; outside: string[] } {
 describe('the names of an inode', () => {
   it.each<[string, Sight[], string[], string[]]>([
     ['none', [], [], []],
-    ['the only one', [[1n, 1, 7n, 'a']], ['a'], []],
+    ['the only one', [[1n, 1, 7, 'a']], ['a'], []],
     [
       'both',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 2, 7n, 'b'],
+        [1n, 2, 7, 'a'],
+        [1n, 2, 7, 'b'],
       ],
       ['b'],
       [],
     ],
-    ['one of two', [[1n, 2, 7n, 'a']], [], ['a']],
+    ['one of two', [[1n, 2, 7, 'a']], [], ['a']],
     [
       'two of three, told under one',
       [
-        [1n, 3, 7n, 'a'],
-        [1n, 3, 7n, 'b'],
+        [1n, 3, 7, 'a'],
+        [1n, 3, 7, 'b'],
       ],
       [],
       ['b'],
@@ -40,9 +40,9 @@ describe('the names of an inode', () => {
     [
       'all three',
       [
-        [1n, 3, 7n, 'a'],
-        [1n, 3, 7n, 'b'],
-        [1n, 3, 7n, 'c'],
+        [1n, 3, 7, 'a'],
+        [1n, 3, 7, 'b'],
+        [1n, 3, 7, 'c'],
       ],
       ['c'],
       [],
@@ -50,11 +50,11 @@ describe('the names of an inode', () => {
     [
       'those of two inodes, mixed',
       [
-        [1n, 2, 7n, 'a'],
-        [2n, 2, 7n, 'x'],
-        [1n, 2, 7n, 'b'],
-        [3n, 2, 7n, 'alone'],
-        [2n, 2, 7n, 'y'],
+        [1n, 2, 7, 'a'],
+        [2n, 2, 7, 'x'],
+        [1n, 2, 7, 'b'],
+        [3n, 2, 7, 'alone'],
+        [2n, 2, 7, 'y'],
       ],
       ['b', 'y'],
       ['alone'],
@@ -62,8 +62,8 @@ describe('the names of an inode', () => {
     [
       'one, seen again under its new name: a rename moves ctime',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 2, 8n, 'renamed'],
+        [1n, 2, 7, 'a'],
+        [1n, 2, 8, 'renamed'],
       ],
       [],
       ['renamed'],
@@ -71,10 +71,10 @@ describe('the names of an inode', () => {
     [
       'one, renamed at every sight',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 2, 8n, 'b'],
-        [1n, 2, 9n, 'c'],
-        [1n, 2, 10n, 'd'],
+        [1n, 2, 7, 'a'],
+        [1n, 2, 8, 'b'],
+        [1n, 2, 9, 'c'],
+        [1n, 2, 10, 'd'],
       ],
       [],
       ['d'],
@@ -82,9 +82,9 @@ describe('the names of an inode', () => {
     [
       'both, after a count that started anew',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 2, 8n, 'b'],
-        [1n, 2, 8n, 'c'],
+        [1n, 2, 7, 'a'],
+        [1n, 2, 8, 'b'],
+        [1n, 2, 8, 'c'],
       ],
       ['c'],
       [],
@@ -92,8 +92,8 @@ describe('the names of an inode', () => {
     [
       'a ctime set back counts anew as well',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 2, 6n, 'b'],
+        [1n, 2, 7, 'a'],
+        [1n, 2, 6, 'b'],
       ],
       [],
       ['b'],
@@ -101,9 +101,9 @@ describe('the names of an inode', () => {
     [
       'a link made meanwhile, which moves ctime',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 3, 8n, 'b'],
-        [1n, 3, 8n, 'c'],
+        [1n, 2, 7, 'a'],
+        [1n, 3, 8, 'b'],
+        [1n, 3, 8, 'c'],
       ],
       [],
       ['c'],
@@ -111,9 +111,9 @@ describe('the names of an inode', () => {
     [
       'complete, and met again: a new count',
       [
-        [1n, 2, 7n, 'a'],
-        [1n, 2, 7n, 'b'],
-        [1n, 2, 8n, 'c'],
+        [1n, 2, 7, 'a'],
+        [1n, 2, 7, 'b'],
+        [1n, 2, 8, 'c'],
       ],
       ['b'],
       ['c'],
@@ -125,8 +125,8 @@ describe('the names of an inode', () => {
   it('are told apart in all the 64 bits of an inode number', () => {
     expect(
       walk([
-        [2n ** 63n, 2, 7n, 'a'],
-        [2n ** 63n + 1n, 2, 7n, 'b'],
+        [2n ** 63n, 2, 7, 'a'],
+        [2n ** 63n + 1n, 2, 7, 'b'],
       ]),
     ).toEqual({ completed: [], outside: ['a', 'b'] })
   })

@@ -10,7 +10,7 @@ export function fileSystemId(handle: Handle): string {
 function uuidOf(handle: Handle): string | undefined {
   // ioctl(2) refuses an O_PATH descriptor.
   const readable = run('openat', 'a volume', () =>
-    libc.openat(handle, put('name', '.'), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0),
+    libc.openat(handle, put('name', '.'), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
   )
   try {
     run('FS_IOC_GETFSUUID', 'a volume', () => libc.ioctl(readable, FS_IOC_GETFSUUID, address('struct')))

@@ -22,7 +22,7 @@ import {
 import { readEntries } from './entries.ts'
 import { fileSystemId } from './file-system-id.ts'
 import { address, EMPTY_PATH, libc, put, run, view } from './libc.ts'
-import { callStatx, readStat } from './statx.ts'
+import { callStatx, readOwnership, readStat } from './statx.ts'
 
 // (uid_t)-1
 const KEEP_OWNER = 0xffffffff
@@ -78,6 +78,12 @@ export const linuxInodes: Inodes = {
     return readStat()
   },
 
+  ownership(handle) {
+    if (callStatx(handle, EMPTY_PATH, STAT_HANDLE) < 0)
+      run('statx', 'an open handle', () => callStatx(handle, EMPTY_PATH, STAT_HANDLE))
+    return readOwnership()
+  },
+
   statEntry(parent, name) {
     if (callStatx(parent, put('name', name), STAT_NAME) < 0)
       run('statx', name, () => callStatx(parent, put('name', name), STAT_NAME))
@@ -119,7 +125,7 @@ export const linuxInodes: Inodes = {
 }
 
 function openAt(parent: number, name: Name | string, flags: number): Handle {
-  const handle = libc.openat(parent, put('name', name), flags, 0)
+  const handle = libc.openat(parent, put('name', name), flags)
   if (handle >= 0) return handle as Handle
-  return run('openat', name, () => libc.openat(parent, put('name', name), flags, 0)) as Handle
+  return run('openat', name, () => libc.openat(parent, put('name', name), flags)) as Handle
 }

@@ -1,5 +1,7 @@
 import type { Stat } from '../host.ts'
 import {
+  STATX_ATTR_APPEND,
+  STATX_ATTR_IMMUTABLE,
   STATX_ATTR_MOUNT_ROOT,
   STATX_BASIC_STATS,
   STATX_BTIME,
@@ -33,17 +35,24 @@ class LinuxStat implements Stat {
   readonly device = word(0x88) * 2 ** 20 + word(0x8c)
   /** Counted up from the boot on: far below 2^53. */
   readonly mountId = word(0x90) + word(0x94) * TWO_32
-  readonly mountRoot = (word(0x08) & STATX_ATTR_MOUNT_ROOT) !== 0
+  readonly changed = seconds(0x60) * 1000 + word(0x68) / 1_000_000
+  private readonly attributes = word(0x08)
   private readonly inodeLow = word(0x20)
   private readonly inodeHigh = word(0x24)
   private readonly sizeLow = word(0x28)
   private readonly sizeHigh = word(0x2c)
   private readonly bornSeconds = word(0) & STATX_BTIME ? seconds(0x50) : 0
   private readonly bornRest = word(0) & STATX_BTIME ? word(0x58) : 0
-  private readonly changedSeconds = seconds(0x60)
-  private readonly changedRest = word(0x68)
   private readonly modifiedSeconds = seconds(0x70)
   private readonly modifiedRest = word(0x78)
+
+  get mountRoot(): boolean {
+    return (this.attributes & STATX_ATTR_MOUNT_ROOT) !== 0
+  }
+
+  get immutable(): boolean {
+    return (this.attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) !== 0
+  }
 
   get inode(): bigint {
     return wide(this.inodeLow, this.inodeHigh)
@@ -57,10 +66,6 @@ class LinuxStat implements Stat {
     return nanoseconds(this.bornSeconds, this.bornRest)
   }
 
-  get changed(): bigint {
-    return nanoseconds(this.changedSeconds, this.changedRest)
-  }
-
   get modified(): bigint {
     return nanoseconds(this.modifiedSeconds, this.modifiedRest)
   }
@@ -69,6 +74,10 @@ class LinuxStat implements Stat {
 /** Reads what the last successful callStatx left. */
 export function readStat(): Stat {
   return new LinuxStat()
+}
+
+export function readOwnership(): Pick<Stat, 'gid' | 'mode'> {
+  return { gid: word(0x18), mode: data.getUint16(0x1c, true) }
 }
 
 /** File times beyond 2^53 seconds do not exist. */

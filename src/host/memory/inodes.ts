@@ -51,6 +51,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     pathOf: (handle) => world.pathOf(world.at(handle)),
     stat: (handle) => stat(world.at(handle)),
+    ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
 
     readEntries(directory) {
@@ -158,7 +159,7 @@ function statOf({ mount, path }: Place): Stat {
     device: deviceOf(mount.fileSystem),
     inode: s.ino,
     born: s.birthtimeNs,
-    changed: s.ctimeNs,
+    changed: Number(s.ctimeNs) / 1e6,
     modified: s.mtimeNs,
     size: s.size,
     mode: Number(s.mode),
@@ -167,6 +168,7 @@ function statOf({ mount, path }: Place): Stat {
     links: Number(s.nlink),
     mountId: Number(mount.id),
     mountRoot: path === mount.root,
+    immutable: false,
   }
 }
 

@@ -25,9 +25,10 @@ export const visitedOf = (index: number) => FIRST + index * PER_MEMBER + 1
 export const changedOf = (index: number) => FIRST + index * PER_MEMBER + 2
 export const sharedSize = (members: number) => FIRST + members * PER_MEMBER
 
-/** inode, born and ctime of each sighting; paths only of those with several links. */
+/** `keys` has inode and birth time of each sighting in turn; paths only those with several links. */
 export interface PackedSightings {
   keys: BigInt64Array
+  changed: Float64Array
   links: Uint32Array
   paths: Uint8Array[]
 }

@@ -6,27 +6,27 @@ const NO_RECORD = 0
 const WAIT = 1
 const SETTLED = 2
 const UNSETTLED = 3
-const PER_KEY = 3
+const PER_KEY = 2
 const NO_PATH = new Uint8Array()
 
 export function packSightings(sightings: readonly Sighting[]): PackedSightings {
   const keys = new BigInt64Array(sightings.length * PER_KEY)
+  const changed = Float64Array.from(sightings, (sighting) => sighting.changed)
   const paths: Uint8Array[] = []
-  for (const [index, { inode, born, changed, links, path }] of sightings.entries()) {
+  for (const [index, { inode, born, links, path }] of sightings.entries()) {
     keys[index * PER_KEY] = BigInt.asIntN(64, inode)
     keys[index * PER_KEY + 1] = born
-    keys[index * PER_KEY + 2] = changed
     if (links > 1) paths.push(path)
   }
-  return { keys, links: Uint32Array.from(sightings, ({ links }) => links), paths }
+  return { keys, changed, links: Uint32Array.from(sightings, ({ links }) => links), paths }
 }
 
-export function unpackSightings({ keys, links, paths }: PackedSightings): Sighting[] {
+export function unpackSightings({ keys, changed, links, paths }: PackedSightings): Sighting[] {
   const remaining = paths.values()
   return Array.from(links, (count, index) => ({
     inode: BigInt.asUintN(64, keys[index * PER_KEY] ?? 0n),
     born: keys[index * PER_KEY + 1] ?? 0n,
-    changed: keys[index * PER_KEY + 2] ?? 0n,
+    changed: changed[index] ?? 0,
     links: count,
     path: count > 1 ? (remaining.next().value ?? NO_PATH) : NO_PATH,
   }))

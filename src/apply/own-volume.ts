@@ -12,6 +12,7 @@ import type { Session } from './session.ts'
 export interface OwnOrder {
   volume: string
   group: number
+  groupAccess: 'keep' | 'grant'
   policy: 'OnRootMismatch' | 'Always'
   source: string
   directory: string
@@ -30,15 +31,14 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
     refuseOthers(session, order, host.inodes.stat(tree).device)
     const record = readVolumeRecord(host, config.stateDir, order.volume)
     const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
-    const finished = record ? record.complete && record.group === order.group : !hasJournal(session, order.volume)
-    if (order.policy === 'OnRootMismatch' && finished && rootMatches(host.inodes.stat(tree), order.group)) {
+    if (!needsWalk(session, tree, order)) {
       session.note({ ownership: 'the root has the group already: not walked' })
       if (record && record.restoreOwed !== restoreOwed) {
         writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
       }
     } else {
-      const { volume, source, group } = order
-      const next = { volume, source, group, groupAccess: 'keep' as const, restoreOwed }
+      const { volume, source, group, groupAccess } = order
+      const next = { volume, source, group, groupAccess, restoreOwed }
       walk(session, tree, next, record !== undefined)
     }
     return lock
@@ -48,20 +48,32 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
   }
 }
 
+/** False where the policy lets the root speak for the tree: it shows what a walk leaves, and no walk was left half way. */
+export function needsWalk(session: Session, tree: Handle, order: Omit<OwnOrder, 'restoreOnUnmount'>): boolean {
+  if (order.policy === 'Always') return true
+  const { volume, group, groupAccess } = order
+  const record = readVolumeRecord(session.host, session.config.stateDir, volume)
+  const finished = record
+    ? record.complete && record.group === group && record.groupAccess === groupAccess
+    : !hasJournal(session, volume)
+  return !finished || !rootMatches(session.host.inodes.stat(tree), { group, access: groupAccess })
+}
+
 function walk(session: Session, tree: Handle, record: Omit<VolumeRecord, 'format' | 'complete'>, known: boolean): void {
   const { host, config } = session
   host.files.makeDirectory(volumeStateDirectory(config.stateDir, record.volume))
   const journal = openJournal(session, record.volume, known)
   try {
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-    noteWalk(session, own(host.inodes, tree, record.group, journal))
+    noteWalk(session, own(host.inodes, tree, { group: record.group, access: record.groupAccess }, journal))
   } finally {
     journal.close()
   }
   writeVolumeRecord(host, config.stateDir, { ...record, complete: true })
 }
 
-function refuseOthers(session: Session, order: OwnOrder, device: number): void {
+/** @throws {Refusal} naming the mount that stands in the way */
+export function refuseOthers(session: Session, order: Omit<OwnOrder, 'restoreOnUnmount'>, device: number): void {
   for (const other of liveMounts(session, order.directory)) {
     if (other.volume === order.volume && other.device !== device) {
       throw new Refusal(

@@ -63,8 +63,8 @@ export class Transaction {
       case 'own-root':
         return this.#ownRoot(step.group)
       case 'own-volume': {
-        const { source, directory, restoreOnUnmount } = this.#request
-        const order = { ...step, source, directory, restoreOnUnmount }
+        const { groupAccess, source, directory, restoreOnUnmount } = this.#request
+        const order = { ...step, groupAccess, source, directory, restoreOnUnmount }
         this.#locks.push(await ownVolume(this.#session, this.#held(), order))
         return
       }
@@ -99,7 +99,7 @@ export class Transaction {
   #ownRoot(group: number): void {
     const { inodes } = this.#session.host
     const held = { handle: this.#held(), stat: inodes.stat(this.#held()), capability: null }
-    const decided = verdict(held.stat, group)
+    const decided = verdict(held.stat, { group, access: 'keep' })
     if ('want' in decided) change(inodes, held, { ...firstRecord(held, new Uint8Array()), after: decided.want })
   }
 

@@ -30,6 +30,8 @@ export interface Stat {
   /** Never reused within a boot since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
   mountId: bigint
   mountRoot: boolean
+  /** Immutable or append-only (chattr(1)), as far as the file system tells. */
+  immutable: boolean
 }
 
 export interface Entry {

@@ -3,19 +3,19 @@ import { Batch } from './batch.ts'
 import { HardLinks } from './hard-links.ts'
 import { firstRecord, type Held, hold, keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
-import { ownershipOf, same, verdict } from './policy.ts'
+import { ownershipOf, same, type Target, verdict } from './policy.ts'
 import { type InodeRecord, type Meant, meantState } from './record.ts'
 import { leave, newReport, type WalkReport } from './report.ts'
 import { traverse, type Visitor } from './traverse.ts'
 
 /**
- * Gives every inode of a tree to a group, groupAccess keep. May be repeated and may be killed: what is right is not
+ * Gives every inode of a tree to a group. May be repeated and may be killed: what is right is not
  * touched, what was recorded is finished, what its users changed since is left.
  * @param root the tree's root; a detached mount serves, so that no path leads to it before it is done
  * @throws {Refusal} when the journal cannot be used, {SystemError} when an inode fails in a way that is not its own
  */
-export function own(inodes: Inodes, root: Handle, group: number, journal: Journal): WalkReport {
-  return new OwnWalk(inodes, group, journal).run(root)
+export function own(inodes: Inodes, root: Handle, target: Target, journal: Journal): WalkReport {
+  return new OwnWalk(inodes, target, journal).run(root)
 }
 
 // ctime comes from a clock that ticks every few milliseconds.
@@ -23,7 +23,7 @@ const CLOCK_SLACK = 1_000_000_000n
 
 class OwnWalk implements Visitor {
   readonly #inodes: Inodes
-  readonly #group: number
+  readonly #target: Target
   readonly #journal: Journal
   readonly #report = newReport()
   readonly #links = new HardLinks()
@@ -32,9 +32,9 @@ class OwnWalk implements Visitor {
   readonly #firstTime: boolean
   readonly #started = BigInt(Date.now()) * 1_000_000n - CLOCK_SLACK
 
-  constructor(inodes: Inodes, group: number, journal: Journal) {
+  constructor(inodes: Inodes, target: Target, journal: Journal) {
     this.#inodes = inodes
-    this.#group = group
+    this.#target = target
     this.#journal = journal
     this.#batch = new Batch(inodes, journal, this.#report)
     this.#firstTime = journal.isEmpty()
@@ -59,7 +59,7 @@ class OwnWalk implements Visitor {
 
   inode(parent: Handle, name: Name, stat: Stat, path: () => Uint8Array): void {
     this.#report.visited++
-    const decided = verdict(stat, this.#group)
+    const decided = verdict(stat, this.#target)
     if ('leave' in decided) {
       leave(this.#report, decided.leave, path())
       return
@@ -85,7 +85,7 @@ class OwnWalk implements Visitor {
       leave(this.#report, 'changed since by its user', path)
       return
     }
-    const decided = verdict({ ...held.stat, mode: meant.mode | (held.stat.mode & FILE_TYPE) }, this.#group)
+    const decided = verdict({ ...held.stat, mode: meant.mode | (held.stat.mode & FILE_TYPE) }, this.#target)
     this.#batch.add(held, known ?? firstRecord(held, path), meant, 'want' in decided ? decided.want : meant)
   }
 
@@ -97,7 +97,7 @@ class OwnWalk implements Visitor {
 
   /** Recorded and confirmed for this group, yet different now: that is somebody's wish too, and is not undone. */
   #meantState(record: InodeRecord, held: Held): Meant | undefined {
-    if (record.settled && record.after.gid === this.#group && !same(record.after, record.seen)) return undefined
+    if (record.settled && record.after.gid === this.#target.group && !same(record.after, record.seen)) return undefined
     return meantState(record, held)
   }
 }

@@ -8,17 +8,25 @@ export interface Ownership {
 }
 
 export const PERMISSIONS = 0o7777
+const GRANTED = 0o0660
+const GRANTED_DIRECTORY = 0o0770
 export const SET_IDS = 0o6000
 const SET_UID = 0o4000
 const SET_GID = 0o2000
 
+/** The group that is given, and what it may do: `grant` adds kubelet's permission bits, `keep` none. */
+export interface Target {
+  group: number
+  access: 'keep' | 'grant'
+}
+
 export type Verdict = { leave: 'symlink' | 'device' } | { want: Ownership }
 
 /**
- * groupAccess keep: the group everywhere, set-gid on directories so that new files inherit it, and no permission bit.
+ * The group everywhere, and set-gid on directories so that new files inherit it.
  * A link has no access of its own, and a device node's group opens hardware: both are left.
  */
-export function verdict(stat: Stat, group: number): Verdict {
+export function verdict(stat: Stat, { group, access }: Target): Verdict {
   switch (stat.mode & FILE_TYPE) {
     case SYMLINK:
       return { leave: 'symlink' }
@@ -26,9 +34,11 @@ export function verdict(stat: Stat, group: number): Verdict {
     case CHARACTER_DEVICE:
       return { leave: 'device' }
     case DIRECTORY:
-      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | SET_GID } }
+      return {
+        want: { gid: group, mode: (stat.mode & PERMISSIONS) | SET_GID | (access === 'grant' ? GRANTED_DIRECTORY : 0) },
+      }
     default:
-      return { want: { gid: group, mode: stat.mode & PERMISSIONS } }
+      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | (access === 'grant' ? GRANTED : 0) } }
   }
 }
 
@@ -41,8 +51,8 @@ export function same(a: Ownership, b: Ownership): boolean {
 }
 
 /** Kubernetes' OnRootMismatch: the root shows what a finished walk leaves, since the root is changed last. */
-export function rootMatches(root: Stat, group: number): boolean {
-  const decided = verdict(root, group)
+export function rootMatches(root: Stat, target: Target): boolean {
+  const decided = verdict(root, target)
   return 'want' in decided && same(decided.want, ownershipOf(root))
 }
 

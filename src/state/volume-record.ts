@@ -10,7 +10,7 @@ const schema = z.object({
   volume: z.string(),
   source: z.string(),
   group: z.number(),
-  groupAccess: z.enum(['keep']),
+  groupAccess: z.enum(['keep', 'grant']),
   /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
   complete: z.boolean(),
   /** A pod asked for restoreOnUnmount: the last unmount pays, whichever pod's it is. */

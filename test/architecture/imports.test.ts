@@ -19,6 +19,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ownership: ['host', 'protocol', 'node:sqlite'],
   filesystem: ['host', 'protocol', 'mount-table'],
   apply: ['filesystem', 'host', 'mount-table', 'ownership', 'plan', 'protocol', 'state', 'node:path'],
+  operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],
 }
 
 interface Source {

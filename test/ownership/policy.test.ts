@@ -23,11 +23,12 @@ describe('what a walk wants of an inode', () => {
     ['a fifo', FIFO | 0o600, 0o600],
     ['a socket', SOCKET | 0o755, 0o755],
   ])('%s: the group, and set-gid on directories alone', (_what, mode, wanted) => {
-    for (const gid of [5, 2000]) expect(verdict(stat(mode, gid), 2000)).toEqual({ want: { gid: 2000, mode: wanted } })
+    for (const gid of [5, 2000])
+      expect(verdict(stat(mode, gid), { group: 2000, access: 'keep' })).toEqual({ want: { gid: 2000, mode: wanted } })
   })
 
   it('is group 0 where that is asked for', () => {
-    expect(verdict(stat(REGULAR | 0o640), 0)).toEqual({ want: { gid: 0, mode: 0o640 } })
+    expect(verdict(stat(REGULAR | 0o640), { group: 0, access: 'keep' })).toEqual({ want: { gid: 0, mode: 0o640 } })
   })
 
   it.each<[string, number, 'symlink' | 'device']>([
@@ -35,7 +36,7 @@ describe('what a walk wants of an inode', () => {
     ['a block device', BLOCK_DEVICE | 0o660, 'device'],
     ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
   ])('is nothing for %s', (_what, mode, leave) => {
-    expect(verdict(stat(mode), 2000)).toEqual({ leave })
+    expect(verdict(stat(mode), { group: 2000, access: 'keep' })).toEqual({ leave })
   })
 })
 
@@ -48,7 +49,7 @@ it.each<[string, number, number, boolean]>([
   ['a link of the group', SYMLINK | 0o2777, 2000, false],
   ['a device of the group', BLOCK_DEVICE | 0o2660, 2000, false],
 ])('a root with %s: %#', (_what, mode, gid, matches) => {
-  expect(rootMatches(stat(mode, gid), 2000)).toBe(matches)
+  expect(rootMatches(stat(mode, gid), { group: 2000, access: 'keep' })).toBe(matches)
 })
 
 it('ownership is the group and the bits without the type', () => {

@@ -36,9 +36,11 @@ it.each<[string, boolean, string, number]>([
       throw new Error('died')
     },
   }
-  expect(() => walk((inodes, journal) => own(inodes, root, 2000, journal), dying)).toThrow('died')
+  expect(() => walk((inodes, journal) => own(inodes, root, { group: 2000, access: 'keep' }, journal), dying)).toThrow(
+    'died',
+  )
   expect(look()).toEqual(['100775', 2000])
-  walk((inodes, journal) => own(inodes, root, 2000, journal))
+  walk((inodes, journal) => own(inodes, root, { group: 2000, access: 'keep' }, journal))
   expect(look()).toEqual(['104775', 2000])
   if (writes) {
     world.fs.writeFileSync('/vol/suid', 'other content')

@@ -33,7 +33,7 @@ it('a volume record is written, read and removed', () => {
 it.each([
   ['torn', '{"format":1,"volume":"fs-2-3"'],
   ['of a later format', JSON.stringify({ format: 2, ...RECORD })],
-  ['of an unknown group access', JSON.stringify({ format: 1, ...RECORD, groupAccess: 'grant' })],
+  ['of an unknown group access', JSON.stringify({ format: 1, ...RECORD, groupAccess: 'all' })],
   ['with text for a group', JSON.stringify({ format: 1, ...RECORD, group: '2000' })],
   ['without its end', JSON.stringify({ format: 1, ...RECORD, complete: undefined })],
   ['without what is owed', JSON.stringify({ format: 1, ...RECORD, restoreOwed: undefined })],

@@ -22,6 +22,8 @@ export const STATX_BASIC_STATS = 0x7ff
 export const STATX_BTIME = 0x800
 export const STATX_MNT_ID = 0x1000
 export const STATX_MNT_ID_UNIQUE = 0x4000
+export const STATX_ATTR_IMMUTABLE = 0x10
+export const STATX_ATTR_APPEND = 0x20
 export const STATX_ATTR_MOUNT_ROOT = 0x2000
 
 export const SYS_GETDENTS64 = arm64 ? 61n : 217n

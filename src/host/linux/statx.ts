@@ -1,5 +1,7 @@
 import type { Stat } from '../host.ts'
 import {
+  STATX_ATTR_APPEND,
+  STATX_ATTR_IMMUTABLE,
   STATX_ATTR_MOUNT_ROOT,
   STATX_BASIC_STATS,
   STATX_BTIME,
@@ -34,6 +36,7 @@ export function readStat(): Stat {
     links: data.getUint32(0x10, true),
     mountId: data.getBigUint64(0x90, true),
     mountRoot: (data.getUint32(0x08, true) & STATX_ATTR_MOUNT_ROOT) !== 0,
+    immutable: (data.getUint32(0x08, true) & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) !== 0,
   }
 }
 

@@ -162,6 +162,7 @@ function statOf({ mount, path }: Place): Stat {
     links: Number(s.nlink),
     mountId: mount.id,
     mountRoot: path === mount.root,
+    immutable: false,
   }
 }
 

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { DEFAULT_CONFIG, type NodeConfig } from '../src/protocol/defaults.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
@@ -15,5 +16,16 @@ export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: Node
     return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} cannot be read (${code})`] }
   }
   const { parseConfig } = await import('../src/protocol/config.ts')
-  return parseConfig(text, file)
+  const parsed = parseConfig(text, file)
+  // Sources are compared with it, and theirs are real paths.
+  return { ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir) } }
+}
+
+/** What is not there yet has no links. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path === '/' ? path : join(realPath(dirname(path)), basename(path))
+  }
 }

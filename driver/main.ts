@@ -2,15 +2,25 @@ import { parseCall } from '../src/protocol/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/protocol/reply.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
+/** Verbs of people: none of them is, or has ever been, one that kubelet calls. */
+const BY_HAND = new Set(['plan', 'apply', 'restore', 'help', '--help', '-h', 'version', '--version'])
+
 /** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
+  const argv = process.argv.slice(2)
+  if (BY_HAND.has(argv[0] ?? '')) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
   try {
-    answer(await replyTo(process.argv.slice(2)))
+    answer(await replyTo(argv))
   } catch (error) {
     answer(failureReply(error))
   }
+}
+
+/** Imported here alone: kubelet's calls do not pay for it. */
+async function operateByHand(argv: string[]): Promise<never> {
+  process.exit(await (await import('./operator.ts')).operate(argv, process.env))
 }
 
 async function replyTo(argv: string[]): Promise<Reply> {

@@ -15,11 +15,11 @@ export function closeStderr(): void {
 }
 
 /** Writes all of it, whatever stdout is: a pipe may be full for a moment, or gone for good. */
-export function writeAll(text: string): void {
+export function writeAll(text: string, to: 1 | 2 = STDOUT): void {
   let rest = Buffer.from(text)
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(writeSync(STDOUT, rest))
+      rest = rest.subarray(writeSync(to, rest))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)

@@ -11,6 +11,15 @@ export function lockVolume(host: Host, stateDir: string, volume: string): Promis
   return waitFor(() => tryLockIn(host, volumeStateDirectory(stateDir, volume)))
 }
 
+/** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
+export function isVolumeBusy(host: Host, stateDir: string, volume: string): boolean {
+  const place = volumeStateDirectory(stateDir, volume)
+  if (!host.files.list(place).includes(LOCK_FILE)) return false
+  const lock = host.tryLock(`${place}/${LOCK_FILE}`)
+  lock?.release()
+  return lock === undefined
+}
+
 export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {
   return tryLockIn(host, mountStateDirectory(stateDir, path))
 }

@@ -1,6 +1,6 @@
 import type { Handle, Lock } from '../host/host.ts'
 import { own } from '../ownership/own.ts'
-import { type OwnOrder as OwnTarget, rootMatches } from '../ownership/policy.ts'
+import { type OwnOrder, rootMatches } from '../ownership/policy.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
@@ -9,10 +9,8 @@ import { hasJournal, noteWalk, openJournal, walkOptions } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
-export interface OwnOrder {
+export interface VolumeOrder extends OwnOrder {
   volume: string
-  group: number
-  access: OwnTarget['access']
   policy: 'OnRootMismatch' | 'Always'
   source: string
   directory: string
@@ -24,15 +22,14 @@ export interface OwnOrder {
  * the mount is attached: only then do others see that the volume has a holder.
  * @throws {Refusal} when another group's mount holds the volume or a part of it
  */
-export async function ownVolume(session: Session, tree: Handle, order: OwnOrder): Promise<Lock> {
+export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Lock> {
   const { host, config } = session
   const lock = await lockVolume(host, config.stateDir, order.volume)
   try {
     refuseOthers(session, order, host.inodes.stat(tree).device)
     const record = readVolumeRecord(host, config.stateDir, order.volume)
     const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
-    const finished = record ? isFinished(record, order) : !hasJournal(session, order.volume)
-    if (order.policy === 'OnRootMismatch' && finished && rootMatches(host.inodes.stat(tree), order)) {
+    if (!needsWalk(session, tree, order)) {
       session.note({ ownership: 'the root has the group already: not walked' })
       if (record && record.restoreOwed !== restoreOwed) {
         writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
@@ -49,7 +46,17 @@ export async function ownVolume(session: Session, tree: Handle, order: OwnOrder)
   }
 }
 
-/** What grants has kept too. */
+type Asked = Omit<VolumeOrder, 'restoreOnUnmount'>
+
+/** False where the policy lets the root speak for the tree: it shows what a walk leaves, and no walk was left half way. */
+export function needsWalk(session: Session, tree: Handle, order: Asked): boolean {
+  if (order.policy === 'Always') return true
+  const record = readVolumeRecord(session.host, session.config.stateDir, order.volume)
+  const finished = record ? isFinished(record, order) : !hasJournal(session, order.volume)
+  return !finished || !rootMatches(session.host.inodes.stat(tree), order)
+}
+
+/** A walk that granted has kept too. */
 function isFinished({ complete, group, groupAccess }: VolumeRecord, order: OwnOrder): boolean {
   return complete && group === order.group && (groupAccess === order.access || groupAccess === 'grant')
 }
@@ -62,15 +69,16 @@ async function walk(session: Session, tree: Handle, record: Unfinished, known: b
   const journal = openJournal(session, record.volume, known)
   try {
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-    const target = { group: record.group, access: record.groupAccess }
-    noteWalk(session, await own(host.inodes, tree, target, journal, walkOptions(session)))
+    const order = { group: record.group, access: record.groupAccess }
+    noteWalk(session, await own(host.inodes, tree, order, journal, walkOptions(session)))
   } finally {
     journal.close()
   }
   writeVolumeRecord(host, config.stateDir, { ...record, complete: true })
 }
 
-function refuseOthers(session: Session, order: OwnOrder, device: number): void {
+/** @throws {Refusal} naming the mount that stands in the way */
+export function refuseOthers(session: Session, order: Asked, device: number): void {
   for (const other of liveMounts(session, order.directory)) {
     if (other.volume === order.volume && other.device !== device) {
       throw new Refusal(

@@ -38,7 +38,7 @@ export async function restoreVolume(session: Session, volume: string, source: st
     }
     const tree = openTree(session, volume, source)
     try {
-      await restoreTree(session, tree, record)
+      await restoreTree(session, tree, volume, record)
     } finally {
       host.inodes.close(tree)
     }
@@ -58,22 +58,33 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
   throw new Refusal(`source ${show(source)} is another directory than the one that was mounted: put that one back`)
 }
 
-async function restoreTree(session: Session, tree: Handle, record: VolumeRecord): Promise<void> {
+/**
+ * Puts back what the journal of a volume holds. Call it under the volume's lock, with no walked mount of it left.
+ * @returns whether it is done with: false while something that was met could not be put back
+ */
+export async function restoreTree(
+  session: Session,
+  tree: Handle,
+  volume: string,
+  record: VolumeRecord | undefined,
+): Promise<boolean> {
   const { host, config } = session
-  const journal = openJournal(session, record.volume, true)
+  const journal = openJournal(session, volume, record !== undefined)
   try {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
-    writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
+    if (record) writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const report = await restore(host.inodes, tree, journal, walkOptions(session))
     noteWalk(session, report)
-    if (!isThrough(report)) return
+    if (!isThrough(report)) return false
     const root = host.inodes.stat(tree)
-    // A root that its users changed may look walked for ever: the record then says that the tree below is not.
-    if (journal.find(root.inode, root.born)) {
+    // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
+    // a record the next mount walks for the journal's sake.
+    if (record && journal.find(root.inode, root.born)) {
       writeVolumeRecord(host, config.stateDir, { ...record, complete: false, restoreOwed: false })
     } else {
-      removeVolumeRecord(host, config.stateDir, record.volume)
+      removeVolumeRecord(host, config.stateDir, volume)
     }
+    return true
   } finally {
     journal.close()
   }

@@ -31,8 +31,7 @@ function sourceFaults(source: string, config: NodeConfig): string[] {
   ) {
     return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
   }
-  const ownPlaces = Object.values(PRIVATE).map((name) => `${config.stateDir}/${name}`)
-  if (ownPlaces.some((place) => isBelow(source, place) || isBelow(place, source))) {
+  if (holdsOwnRecords(source, config)) {
     return [
       `option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ]
@@ -44,6 +43,12 @@ function sourceFaults(source: string, config: NodeConfig): string[] {
   ]
 }
 
+/** Whether a directory is, has or is in one that holds modekeep's records. */
+export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean {
+  const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
+  return places.some((place) => isBelow(path, place) || isBelow(place, path))
+}
+
 function isBelow(path: string, prefix: string): boolean {
   return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
 }
@@ -51,31 +56,32 @@ function isBelow(path: string, prefix: string): boolean {
 /**
  * Opens a directory of the node by a path that holds no link, so that its text, which was compared with allowedSources,
  * is its real location.
+ * @param what what a message calls it
  * @throws {Refusal} naming the source and what to do
  */
-export function openNodeDirectory(host: Host, source: string): { handle: Handle; stat: Stat } {
-  const handle = openLinkFree(host, source)
+export function openNodeDirectory(host: Host, source: string, what = 'source'): { handle: Handle; stat: Stat } {
+  const handle = openLinkFree(host, source, what)
   const stat = host.inodes.stat(handle)
   if ((stat.mode & FILE_TYPE) === DIRECTORY) return { handle, stat }
   host.inodes.close(handle)
-  throw new Refusal(`source ${show(source)} is not a directory: name one`)
+  throw new Refusal(`${what} ${show(source)} is not a directory: name one`)
 }
 
-function openLinkFree(host: Host, source: string): Handle {
+function openLinkFree(host: Host, source: string, what: string): Handle {
   try {
     return host.inodes.openLinkFree(source)
   } catch (error) {
     switch (errorCode(error)) {
       case 'ENOENT':
         throw new Refusal(
-          `source ${show(source)} does not exist on this node: create the directory, or correct the name`,
+          `${what} ${show(source)} does not exist on this node: create the directory, or correct the name`,
         )
       case 'ELOOP':
         throw new Refusal(
-          `source ${show(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
+          `${what} ${show(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
         )
       case 'ENOTDIR':
-        throw new Refusal(`source ${show(source)} leads through something that is not a directory: correct the name`)
+        throw new Refusal(`${what} ${show(source)} leads through something that is not a directory: correct the name`)
       default:
         throw error
     }

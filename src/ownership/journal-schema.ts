@@ -1,14 +1,24 @@
 export const FORMAT = 1
 
+const INODES = `
+    inode INTEGER NOT NULL, born INTEGER NOT NULL, first BLOB NOT NULL, last BLOB NOT NULL, batch INTEGER NOT NULL,
+    PRIMARY KEY (inode, born)
+`
+
+/** For a process that only looks. */
+export const OWN_INODES = `
+  CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID;
+  INSERT INTO temp.inodes SELECT * FROM main.inodes;
+`
+
 export const SCHEMA = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
   CREATE TABLE IF NOT EXISTS journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
   -- Batches as they came, many records in one value: a first walk only ever appends.
   CREATE TABLE IF NOT EXISTS log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL);
   -- The log's records by inode, made when somebody looks for one.
-  CREATE TABLE IF NOT EXISTS inodes (
-    inode INTEGER NOT NULL, born INTEGER NOT NULL, first BLOB NOT NULL, last BLOB NOT NULL, batch INTEGER NOT NULL,
-    PRIMARY KEY (inode, born)
-  ) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS inodes (${INODES}) WITHOUT ROWID;
   -- Batches of which it is not known that all changes were made: those at work, and those of processes that died.
   CREATE TABLE IF NOT EXISTS unsettled (batch INTEGER PRIMARY KEY AUTOINCREMENT);
 `

@@ -2,7 +2,7 @@ import { errorCode, type Host } from '../host/host.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { decode, type Encoded, encode, split } from './codec.ts'
 import { Database } from './database.ts'
-import { FOLD, FORMAT, isCorrupt, PRUNE, SCHEMA, signed } from './journal-schema.ts'
+import { FOLD, FORMAT, isCorrupt, OWN_INODES, PRUNE, SCHEMA, signed } from './journal-schema.ts'
 import type { InodeRecord } from './record.ts'
 
 /**
@@ -12,6 +12,7 @@ import type { InodeRecord } from './record.ts'
 export class Journal {
   readonly #database: Database
   readonly #where: string
+  readonly #reading: boolean
   #unsettled = new Set<bigint>()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
@@ -19,10 +20,12 @@ export class Journal {
 
   /**
    * @param known the volume was walked before, so that its journal cannot be missing or empty
+   * @param reading nothing is written to the file, by whatever is called; a walk may be writing to it meanwhile
    * @throws {Refusal} when the file is damaged, foreign or another volume's: ownership must stop then
    */
-  constructor(host: Host, path: string, volume: string, known = false) {
+  constructor(host: Host, path: string, volume: string, known = false, reading = false) {
     this.#where = path
+    this.#reading = reading
     this.#database = this.#guard(() => new Database(host.openDatabase(path)))
     try {
       this.#guard(() => this.#claim(volume, known))
@@ -40,9 +43,8 @@ export class Journal {
     if (row && row.format !== BigInt(FORMAT))
       throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
     if (row && row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
-    this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
-    this.#database.exec(SCHEMA)
-    if (!row) this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
+    if (!this.#reading) this.#database.exec(SCHEMA)
+    if (!row && !this.#reading) this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
     this.#unsettled = new Set(this.#database.all('SELECT batch FROM unsettled').map(({ batch }) => batch as bigint))
   }
 
@@ -130,19 +132,34 @@ export class Journal {
   /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
   #fold(): void {
     if (this.#isFolded) return
-    this.#guard(() => {
-      for (;;) {
-        const row = this.#database.get('SELECT batch, records FROM log ORDER BY batch LIMIT 1')
-        if (row === undefined) break
-        this.#database.relaxed(() => {
-          for (const { inode, born, first, last } of split(row.records as Uint8Array)) {
-            this.#database.run(FOLD, inode, born, first, last, row.batch as bigint)
-          }
-          this.#database.run('DELETE FROM log WHERE batch = ?', row.batch as bigint)
-        })
-      }
-    })
+    this.#guard(() => (this.#reading ? this.#copy() : this.#moveAll()))
     this.#isFolded = true
+  }
+
+  #moveAll(): void {
+    for (let more = true; more; ) {
+      this.#database.relaxed(() => {
+        const row = this.#database.get('SELECT batch, records FROM log ORDER BY batch LIMIT 1')
+        more = row !== undefined
+        if (row) this.#put(row)
+        if (row) this.#database.run('DELETE FROM log WHERE batch = ?', row.batch as bigint)
+      })
+    }
+  }
+
+  /** A table of one's own under the same name hides the file's. */
+  #copy(): void {
+    this.#database.exec(OWN_INODES)
+    for (const { batch } of this.#database.all('SELECT batch FROM log ORDER BY batch')) {
+      const row = this.#database.get('SELECT batch, records FROM log WHERE batch = ?', batch as bigint)
+      if (row) this.#put(row)
+    }
+  }
+
+  #put({ batch, records }: Record<string, unknown>): void {
+    for (const { inode, born, first, last } of split(records as Uint8Array)) {
+      this.#database.run(FOLD, inode, born, first, last, batch as bigint)
+    }
   }
 
   #transaction(work: () => void): void {

@@ -40,7 +40,7 @@ export class OwnTask implements Task {
   decide(found: Found, path: Uint8Array, record: InodeRecord | undefined): Decision {
     if (record === undefined) return { change: this.#first(found, path) }
     const meant = this.#isUsers(record, found) ? undefined : meantState(record, found)
-    if (meant) return { change: this.#changed(record, found, meant) }
+    if (meant) return { change: this.#changed(record, found, meant), forfeits: meant.forfeit ?? false }
     return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
   }
 

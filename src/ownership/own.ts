@@ -3,6 +3,7 @@ import { HardLinks } from './hard-links.ts'
 import { keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
 import { lastName } from './ledger.ts'
+import type { OwnSpec } from './own-task.ts'
 import type { OwnOrder } from './policy.ts'
 import { leave, type WalkReport } from './report.ts'
 import { type WalkOptions, walkTree } from './walk-tree.ts'
@@ -24,14 +25,18 @@ export async function own(
   options: WalkOptions = {},
 ): Promise<WalkReport> {
   const links = new HardLinks()
-  const spec = {
-    do: 'own',
-    order,
-    firstTime: journal.isEmpty(),
-    started: Date.now() - CLOCK_SLACK_MS,
-    unfinished: new Set(journal.unfinished().map(keyOf)),
-  } as const
-  const report = await walkTree(inodes, root, spec, journal, lastName(links), options)
+  const spec = ownSpec(order, journal)
+  const report = await walkTree(inodes, root, { do: 'own', ...spec }, journal, lastName(links), options)
   for (const path of links.outside()) leave(report, 'linked outside the volume', path)
   return report
+}
+
+/** What a walk that starts now has to know. @param journal of the volume; undefined: it has none */
+export function ownSpec(order: OwnOrder, journal: Journal | undefined): OwnSpec {
+  return {
+    order,
+    firstTime: journal?.isEmpty() ?? true,
+    started: Date.now() - CLOCK_SLACK_MS,
+    unfinished: new Set(journal?.unfinished().map(keyOf)),
+  }
 }

@@ -22,7 +22,7 @@ export class RestoreTask implements Task {
       return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
     const { gid, mode } = record.before
     const after = record.forfeited || meant.forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
-    return { change: nextRecord(record, found, meant, after, record.acl.before) }
+    return { change: nextRecord(record, found, meant, after, record.acl.before), forfeits: meant.forfeit ?? false }
   }
 }
 

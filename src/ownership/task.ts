@@ -6,6 +6,8 @@ import type { LeftReason } from './report.ts'
 export interface Decision {
   /** Its change, to be recorded first. */
   change?: InodeRecord
+  /** The change leaves it without its privileges. */
+  forfeits?: boolean
   /** To be recorded though nothing is changed: whatever a dead call had in mind for it, it is its user's now. */
   settle?: InodeRecord
   leave?: LeftReason

@@ -15,10 +15,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The forms of records, which are data; nothing is read or written.
   plan: ['protocol', 'mount-table', 'state'],
   log: ['protocol', 'node:fs', 'node:path'],
-  // node:sqlite for its type: the host opens the database.
-  ownership: ['host', 'protocol', 'node:sqlite'],
+  // node:sqlite and node:worker_threads for their types: the host opens the database, the driver starts threads.
+  ownership: ['host', 'protocol', 'node:sqlite', 'node:worker_threads'],
   filesystem: ['host', 'protocol', 'mount-table'],
   apply: ['filesystem', 'host', 'mount-table', 'ownership', 'plan', 'protocol', 'state', 'node:path'],
+  operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],
 }
 
 interface Source {

@@ -26,6 +26,8 @@ export interface Stage {
   /** What the last call noted for its log line. */
   noted: Record<string, unknown>
   warnings: string[]
+  /** Threads for walks; none unless a test asks for them. */
+  crew: Session['crew']
   /** A mount directory as kubelet makes it. */
   podDirectory(pod: string): string
   mount(pod: string, options: Record<string, string>): Promise<void>
@@ -53,6 +55,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     config: { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allowedSources: [`${top}/volumes`] },
     noted: {},
     warnings: [],
+    crew: undefined,
     podDirectory: (pod) => `${top}/pods/${pod}/volumes/modekeep~fs/v`,
 
     async mount(pod, options) {
@@ -86,6 +89,7 @@ function session(stage: Stage): Session {
   return {
     host: stage.host,
     config: stage.config,
+    ...(stage.crew && { crew: stage.crew }),
     note: (facts) => Object.assign(stage.noted, facts),
     warn: (message) => stage.warnings.push(message),
   }

@@ -56,7 +56,7 @@ export class Crew {
   /** @throws what the first thread to fail has thrown, when all have ended */
   async run(): Promise<WalkReport> {
     const { recruit, members, spec, inside, first, started } = this.#order
-    this.#enqueue(first)
+    this.#queue.push(first)
     Atomics.add(this.#shared, QUEUED, 1)
     started(this.#shared)
     await new Promise<void>((resolve) => {
@@ -83,34 +83,38 @@ export class Crew {
     switch (message.say) {
       case 'idle':
         member.isIdle = true
-        return this.#dispatch()
+        this.#dispatch()
+        break
       case 'done':
         member.parts--
-        return this.#dispatch()
+        this.#dispatch()
+        break
       case 'share':
-        this.#enqueue(message.part)
-        return this.#dispatch()
+        this.#queue.push(message.part)
+        this.#dispatch()
+        break
       case 'record':
-        return this.#journal.record(index, message)
+        this.#journal.record(index, message)
+        break
       case 'settle':
-        return this.#journal.settle(index, message.batch)
+        this.#journal.settle(index, message.batch)
+        break
       case 'forget':
-        return this.#journal.forget(message.keys)
-      case 'ask':
-        return this.#tell(index, {
-          say: 'answers',
-          answers: packAnswers(this.#order.ledger.ask(unpackSightings(message.sightings))),
-        })
+        this.#journal.forget(message.keys)
+        break
+      case 'ask': {
+        const answers = this.#order.ledger.ask(unpackSightings(message.sightings))
+        this.#tell(index, { say: 'answers', answers: packAnswers(answers) })
+        break
+      }
       case 'end':
         this.#reports.push(message.report)
-        return this.#end()
+        this.#end()
+        break
       case 'failed':
-        return this.#end(message.error)
+        this.#end(message.error)
+        break
     }
-  }
-
-  #enqueue(part: PackedFrames): void {
-    this.#queue.push(part)
   }
 
   /** To those who have least to do first. Nothing left, and nobody who could give of his own: the walk is over. */

@@ -1,0 +1,93 @@
+import * as fs from 'node:fs'
+import { isatty } from 'node:tty'
+import type { Session } from '../src/apply/session.ts'
+import { linuxHost } from '../src/host/linux/index.ts'
+import { CallLog } from '../src/log/call-log.ts'
+import { appendLine } from '../src/log/log-file.ts'
+import { type Command, parseCommand, type VolumeCommand } from '../src/operator/command.ts'
+import { helpText } from '../src/operator/help.ts'
+import { jsonLine, printable } from '../src/operator/printable.ts'
+import { render } from '../src/operator/render.ts'
+import { run } from '../src/operator/run.ts'
+import { linesOf } from '../src/operator/text.ts'
+import { Refusal } from '../src/protocol/refusal.ts'
+import { readConfig } from './config.ts'
+import { crew } from './crew.ts'
+import { progressLine } from './progress.ts'
+import { writeAll } from './streams.ts'
+import { VERSION } from './version.ts'
+
+const OK = 0
+const FAILED = 1
+const USAGE = 2
+const STDOUT = 1
+const STDERR = 2
+
+/** Runs a verb that a person gives by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
+export async function operate(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const json = argv.includes('--json')
+  const fail = (message: string, code: number) => {
+    if (json) writeAll(jsonLine({ error: message }), STDOUT)
+    else writeAll(`modekeep: ${printable(message)}\n`, STDERR)
+    return code
+  }
+  let command: Command
+  try {
+    command = parseCommand(argv, () => process.cwd())
+  } catch (error) {
+    return fail(messageOf(error), USAGE)
+  }
+  if (command.verb === 'help' || command.verb === 'version') {
+    writeAll(command.verb === 'help' ? helpText(command.topic) : `modekeep ${VERSION}\n`, STDOUT)
+    return OK
+  }
+  try {
+    return await volumeCommand(command, json, env)
+  } catch (error) {
+    return fail(messageOf(error), FAILED)
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof Refusal) return error.message
+  return `failed: ${error instanceof Error ? error.message : String(error)}`
+}
+
+async function volumeCommand(command: VolumeCommand, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
+  const { verb, directory } = command
+  if (process.geteuid?.() !== 0) throw new Refusal(`${verb} needs root: run it with sudo`)
+  const { config, faults } = await readConfig(env)
+  // Another stateDir than the node's would be another memory.
+  if (faults.length > 0) throw new Refusal(faults)
+  const log = new CallLog({ verb, directory }, config.logLevel, (line) => {
+    if (verb !== 'plan') appendLine(fs, config.logFile, line)
+  })
+  const threads = crew()
+  const progress = progressLine(!json && isatty(STDERR), verb)
+  const session: Session = {
+    host: linuxHost,
+    config,
+    ...(threads && { crew: threads }),
+    note: (facts) => log.note(facts),
+    warn: (message) => log.warn(message),
+    progress: progress.update,
+  }
+  try {
+    const document = await run(session, command)
+    log.end('Success')
+    progress.clear()
+    writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT)
+    if (document.verb !== 'restore' || document.outcome !== 'unfinished') return OK
+    if (!json)
+      writeAll('modekeep: not all could be put back; it stays recorded: mend the cause and restore again\n', STDERR)
+    return FAILED
+  } catch (error) {
+    log.end('Failure', error)
+    progress.clear()
+    throw error
+  }
+}
+
+function hasColour(stream: number, env: NodeJS.ProcessEnv): boolean {
+  return isatty(stream) && !env.NO_COLOR && env.TERM !== 'dumb'
+}

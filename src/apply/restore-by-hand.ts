@@ -1,0 +1,50 @@
+import { Refusal } from '../protocol/refusal.ts'
+import { readVolumeRecord } from '../state/volume-record.ts'
+import type { VolumeByHand } from './by-hand.ts'
+import { liveMounts, shows } from './holders.ts'
+import { hasJournal, openJournal } from './journal.ts'
+import { lockVolume } from './locks.ts'
+import { restoreTree } from './restore-volume.ts'
+import type { Session } from './session.ts'
+
+/**
+ * Puts back what walks have changed of a volume, owed or not. What it did is noted as an unmount notes it.
+ * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
+ * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it
+ */
+export async function restoreByHand(
+  session: Session,
+  { directory, volume, tree }: VolumeByHand,
+): Promise<'nothing recorded' | 'restored' | 'unfinished'> {
+  const { host, config } = session
+  const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
+  // Before the lock, which would make the volume known.
+  if (!isRecorded()) return 'nothing recorded'
+  const lock = await lockVolume(host, config.stateDir, volume)
+  try {
+    const holder = liveMounts(session, '').find(
+      (mount) => mount.walkGroup >= 0 && shows(mount, { volume, source: directory }),
+    )
+    if (holder) {
+      throw new Refusal(
+        `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${holder.walkGroup}, ` +
+          'which a restore would take from it: delete that pod first',
+      )
+    }
+    const record = readVolumeRecord(host, config.stateDir, volume)
+    // All was put back before.
+    if (!record && isEmpty(session, volume)) return 'nothing recorded'
+    return (await restoreTree(session, tree, volume, record)) ? 'restored' : 'unfinished'
+  } finally {
+    lock.release()
+  }
+}
+
+function isEmpty(session: Session, volume: string): boolean {
+  const journal = openJournal(session, volume, false)
+  try {
+    return journal.isEmpty()
+  } finally {
+    journal.close()
+  }
+}

@@ -1,0 +1,69 @@
+import type { Ownership } from '../ownership/policy.ts'
+import type { WalkReport } from '../ownership/report.ts'
+import type { InodeType } from './mode-string.ts'
+
+/** What an operator's verb found or did, as `--json` prints it. Modes are decimal numbers of permission bits. */
+export type Document = PlanDocument | ApplyDocument | RestoreDocument
+
+interface About {
+  directory: string
+  /** Names the volume across reboots and paths. */
+  volume: string
+}
+
+interface Asked extends About {
+  group: number
+  groupAccess: 'keep' | 'grant'
+  policy: 'OnRootMismatch' | 'Always'
+}
+
+export interface PlanDocument extends Asked {
+  verb: 'plan'
+  /** Whether `apply` would walk; where it would not, all counts of `report` are 0. */
+  walks: boolean
+  /** Why `apply` would be refused now. */
+  refusal: string | null
+  /** A walk or a restore of the volume is under way: what is counted changes meanwhile. */
+  busy: boolean
+  /** What is on record of the last walk. */
+  recorded: { group: number; groupAccess: 'keep' | 'grant'; complete: boolean; restoreOwed: boolean } | null
+  /** `changed` counts what `apply` would change. */
+  report: WalkReport
+  /** Inodes that would gain permission bits. */
+  widened: number
+  kubelet: KubeletCounts
+  /** The first inodes that would be changed. */
+  differences: Difference[]
+}
+
+/** Kubelet's own walk of the same tree: `touched` gets a chown and a chmod, right or not, so that ctime moves. */
+export interface KubeletCounts {
+  walks: boolean
+  touched: number
+  changed: number
+  widened: number
+}
+
+export interface Difference {
+  /** From the directory; bytes that are no UTF-8 read as U+FFFD. */
+  path: string
+  type: InodeType
+  uid: number
+  before: Ownership
+  after: Ownership
+  kubelet: Ownership
+}
+
+export interface ApplyDocument extends Asked {
+  verb: 'apply'
+  /** False: the root has the group already and the policy is OnRootMismatch. */
+  walked: boolean
+  report: WalkReport
+}
+
+export interface RestoreDocument extends About {
+  verb: 'restore'
+  outcome: 'nothing recorded' | 'restored' | 'unfinished'
+  /** `changed` counts what was put back, `alreadyRight` what was as recorded. */
+  report: WalkReport
+}

@@ -1,0 +1,59 @@
+import type { VolumeCommand } from './command.ts'
+
+const OVERVIEW = `modekeep gives a directory's files to a group without damaging them, and puts back what it changed.
+
+By hand, as root:
+  modekeep plan DIR --fsgroup G      say what apply would change, and what kubelet would; changes nothing
+  modekeep apply DIR --fsgroup G     give DIR to group G, as a pod's mount with ownership: walk does
+  modekeep restore DIR               put back all that modekeep has changed in DIR
+  modekeep help [VERB]               this text, or a verb's
+  modekeep version                   the version
+
+For kubelet: init, mount DIR JSON, unmount DIR.
+
+Example:
+  modekeep plan /srv/volumes/data --fsgroup 2000
+`
+
+const WALK_OPTIONS = `  --fsgroup G            the group, a decimal number
+  --group-access A       keep (default): the group, and set-gid on directories, no permission bit
+                         grant: also rw for the group, and x on directories, as kubelet does
+  --policy P             OnRootMismatch (default): no walk where the root has the group already
+                         Always: look at every inode
+  --json                 one JSON document on stdout
+`
+
+const TOPICS: Readonly<Record<VolumeCommand['verb'], string>> = {
+  plan: `modekeep plan DIR --fsgroup G [options]
+
+Says what apply would change in DIR, and beside it what kubelet's own walk would. Changes nothing.
+
+${WALK_OPTIONS}
+Example:
+  modekeep plan /srv/volumes/data --fsgroup 2000 --policy Always
+`,
+  apply: `modekeep apply DIR --fsgroup G [options]
+
+Gives DIR to a group, recording what was there before. May be interrupted and repeated. It is refused while a pod
+with another group uses DIR.
+
+${WALK_OPTIONS}
+Example:
+  modekeep apply /srv/volumes/data --fsgroup 2000
+`,
+  restore: `modekeep restore DIR [--json]
+
+Puts groups, modes and capabilities back to what they were before modekeep changed them. What its users changed since
+is named and left. It is refused while a pod uses DIR with a group that modekeep gave.
+
+  --json                 one JSON document on stdout
+
+Example:
+  modekeep restore /srv/volumes/data
+`,
+}
+
+/** @param topic a verb by hand; undefined or another: the overview */
+export function helpText(topic: string | undefined): string {
+  return topic !== undefined && Object.hasOwn(TOPICS, topic) ? TOPICS[topic as keyof typeof TOPICS] : OVERVIEW
+}

@@ -1,0 +1,88 @@
+import { type ByHandOrder, openByHand, orderFor, type VolumeByHand } from '../apply/by-hand.ts'
+import { hasJournal } from '../apply/journal.ts'
+import { isVolumeBusy } from '../apply/locks.ts'
+import { needsWalk, refuseOthers } from '../apply/own-volume.ts'
+import type { Session } from '../apply/session.ts'
+import { mountFlags } from '../mount-table/flags.ts'
+import { Journal } from '../ownership/journal.ts'
+import { newReport } from '../ownership/report.ts'
+import { Refusal } from '../protocol/refusal.ts'
+import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { readVolumeRecord } from '../state/volume-record.ts'
+import type { PlanDocument } from './document.ts'
+import { kubeletSkips } from './kubelet-rule.ts'
+import { survey } from './survey.ts'
+
+/**
+ * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
+ * lock is taken and nothing is written.
+ */
+export function plan(session: Session, directory: string, order: ByHandOrder): PlanDocument {
+  const { host, config } = session
+  const opened = openByHand(session, directory, mountFlags(['noatime'], true))
+  try {
+    const { volume, tree } = opened
+    const root = host.inodes.stat(tree)
+    const walks = needsWalk(session, tree, orderFor(opened, order))
+    const busy = isVolumeBusy(host, config.stateDir, volume)
+    const record = readVolumeRecord(host, config.stateDir, volume)
+    const { group, access, policy } = order
+    const seen = withJournal(session, opened, (journal) => survey(host.inodes, tree, order, journal, session.progress))
+    const kubelet = policy === 'Always' || !kubeletSkips(root, group)
+    return {
+      verb: 'plan',
+      directory,
+      volume,
+      group,
+      groupAccess: access,
+      policy,
+      walks,
+      refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)),
+      busy,
+      recorded: record
+        ? {
+            group: record.group,
+            groupAccess: record.groupAccess,
+            complete: record.complete,
+            restoreOwed: record.restoreOwed,
+          }
+        : null,
+      report: walks ? seen.report : newReport(),
+      widened: walks ? seen.widened : 0,
+      kubelet: kubelet ? { walks: true, ...seen.kubelet } : { walks: false, touched: 0, changed: 0, widened: 0 },
+      differences: walks ? seen.differences : [],
+    }
+  } finally {
+    host.inodes.close(opened.tree)
+  }
+}
+
+function refusalOf(check: () => void): string | null {
+  try {
+    check()
+    return null
+  } catch (error) {
+    if (error instanceof Refusal) return error.message
+    throw error
+  }
+}
+
+/** The volume's journal, if it has one. A walk may be writing to it meanwhile. */
+function withJournal<T>(
+  { host, config, ...session }: Session,
+  { volume }: VolumeByHand,
+  use: (journal: Journal | undefined) => T,
+): T {
+  const known = readVolumeRecord(host, config.stateDir, volume) !== undefined
+  const there = hasJournal({ host, config, ...session }, volume)
+  const path = `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`
+  if (!there && known)
+    throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
+  if (!there) return use(undefined)
+  const journal = new Journal(host, path, volume, known, true)
+  try {
+    return use(journal)
+  } finally {
+    journal.close()
+  }
+}

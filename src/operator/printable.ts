@@ -1,0 +1,19 @@
+// Control, format (bidirectional overrides among them), unassigned, and what ends a line without being a newline.
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu
+
+/** Text that cannot drive a terminal, whatever a file is called: what does not print reads `\u{1b}`. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+}
+
+/** One JSON document and a newline, safe to look at too; it still means the same to a parser. */
+export function jsonLine(value: unknown): string {
+  const escaped = JSON.stringify(value).replace(UNPRINTABLE, (character) =>
+    Array.from({ length: character.length }, (_, index) => unicodeEscape(character.charCodeAt(index))).join(''),
+  )
+  return `${escaped}\n`
+}
+
+function unicodeEscape(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, '0')}`
+}

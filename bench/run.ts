@@ -15,18 +15,25 @@ import { mountVolume, unmountVolume } from './volume.ts'
 const [workDirectory = '', ...args] = process.argv.slice(2)
 const options = readOptions(args)
 const volumes = `${workDirectory}/volumes`
+const RESULTS = resolve(import.meta.dirname, 'results')
 const say = (text: string) => process.stderr.write(`${text}\n`)
 
-fs.mkdirSync(volumes)
-if (options.profile) process.stdout.write(profile(workDirectory, volumes, options.full ? 1_000_000 : 100_000))
-else publish(bench(options))
+try {
+  fs.mkdirSync(volumes)
+  if (options.profile) process.stdout.write(profile(workDirectory, volumes, options.full ? 1_000_000 : 100_000))
+  else show(bench(options))
+} catch (error) {
+  say(`bench: ${error instanceof Error ? error.message : error}`)
+  process.exitCode = 1
+}
 
-function bench({ fileSystems, sizes, rounds }: Options): Results {
+function bench({ fileSystems, sizes: sizesOn, rounds }: Options): Results {
   const peers = findPeers(workDirectory, volumes, say)
   const results: Results = { machine: describeMachine(workDirectory), rounds, measurements: [], absent: peers.absent }
   for (const { what, reason } of peers.absent) say(`absent: ${what}: ${reason}`)
   for (const fileSystem of fileSystems) {
     const volume = `${volumes}/${fileSystem}`
+    const sizes = sizesOn(fileSystem)
     try {
       mountVolume(fileSystem, volume, 100_000 + sizes.reduce((sum, files) => sum + files, 0))
     } catch (error) {
@@ -35,7 +42,9 @@ function bench({ fileSystems, sizes, rounds }: Options): Results {
     }
     for (const files of sizes) measure(results, peers, fileSystem, files, `${volume}/${files}`)
     unmountVolume(volume)
+    write(results)
   }
+  if (results.measurements.length === 0) throw new Error(`nothing was measured: ${JSON.stringify(results.absent)}`)
   return results
 }
 
@@ -49,13 +58,19 @@ function measure(results: Results, peers: Peers, fileSystem: FileSystem, files: 
   measureRepeatedMounts(subject, peers.drivers, results.rounds)
 }
 
-function publish(results: Results): void {
-  const directory = resolve(import.meta.dirname, 'results')
-  fs.mkdirSync(directory, { recursive: true })
-  const json = `${JSON.stringify(results, null, 2)}\n`
-  fs.writeFileSync(`${directory}/latest.json`, json)
-  fs.writeFileSync(`${directory}/latest.md`, report(results, true))
-  fs.writeFileSync(`${directory}/ownership.svg`, drawOwnership(results))
-  process.stdout.write(options.json ? json : report(results, false))
+/** Written after each file system: who ends the run early keeps what was measured. */
+function write(results: Results): void {
+  fs.mkdirSync(RESULTS, { recursive: true })
+  fs.writeFileSync(`${RESULTS}/latest.json`, toJson(results))
+  fs.writeFileSync(`${RESULTS}/latest.md`, report(results, true))
+  fs.writeFileSync(`${RESULTS}/ownership.svg`, drawOwnership(results))
+}
+
+function show(results: Results): void {
+  process.stdout.write(options.json ? toJson(results) : report(results, false))
   say('Written: bench/results/latest.json, latest.md, ownership.svg')
+}
+
+function toJson(results: Results): string {
+  return `${JSON.stringify(results, null, 2)}\n`
 }

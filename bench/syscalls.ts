@@ -1,0 +1,22 @@
+/** Calls by name. */
+export type Counts = Record<string, number>
+
+// Node's threads meet or miss each other, and its heap grows or not: these differ from run to run on one volume too.
+const RUNTIME = new Set(['brk', 'futex', 'madvise', 'mmap', 'mprotect', 'munmap', 'restart_syscall', 'sched_yield'])
+
+/** Reads the table of `strace -c`; without what the runtime does by chance. */
+export function readCounts(table: string): Counts {
+  const rows = table.split('\n').map((line) => line.trim().split(/\s+/))
+  const calls = rows
+    .filter(([share = '']) => /^\d/.test(share))
+    .map((row) => [row.at(-1) ?? '', Number(row[3])] as const)
+  return Object.fromEntries(calls.filter(([name]) => name !== 'total' && !RUNTIME.has(name)))
+}
+
+export const total = (counts: Counts): number => Object.values(counts).reduce((sum, calls) => sum + calls, 0)
+
+/** `name: a, b` for each call that is not made equally often. */
+export function differences(a: Counts, b: Counts): string[] {
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort()
+  return names.filter((name) => a[name] !== b[name]).map((name) => `${name}: ${a[name] ?? 0}, ${b[name] ?? 0}`)
+}

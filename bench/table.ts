@@ -1,0 +1,57 @@
+import { CASES, type Measurement, type Results, ratioOf, timeOf, YARDSTICK } from './results.ts'
+import { targetLines } from './targets.ts'
+
+/** Three significant digits and a unit. */
+export function duration(milliseconds: number): string {
+  const [value, unit] = milliseconds < 1000 ? [milliseconds, 'ms'] : [milliseconds / 1000, 's']
+  const digits = value < 10 ? 2 : value < 100 ? 1 : 0
+  return `${value.toFixed(digits)} ${unit}`
+}
+
+/** Rows of equally many cells, the first column to the left, the others to the right. */
+export function aligned(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
+      .join('  '),
+  )
+}
+
+/** Everything for people; `markdown` fences the tables. */
+export function report(results: Results, markdown: boolean): string {
+  const heading = (text: string) => (markdown ? `## ${text}` : text)
+  const block = (lines: readonly string[]) => (markdown ? ['```', ...lines, '```'] : lines)
+  const { measurements } = results
+  const lines = [...(markdown ? ['# modekeep, benchmark', ''] : [])]
+  lines.push(...block(Object.entries(results.machine).map(([key, value]) => `${key.padEnd(16)} ${value}`)), '')
+  for (const fileSystem of new Set(measurements.map((one) => one.fileSystem))) {
+    for (const name of CASES) {
+      const rows = measurements.filter((one) => one.fileSystem === fileSystem && one.case === name)
+      if (rows.length === 0) continue
+      lines.push(heading(`${fileSystem}, ${name}: median of time, and ratio to ${YARDSTICK[name]}`))
+      lines.push(...block(table(measurements, rows)), '')
+    }
+  }
+  for (const { what, reason } of results.absent) lines.push(`absent: ${what}: ${reason}`)
+  if (results.absent.length > 0) lines.push('')
+  lines.push(heading('Targets, 200,000 files on ext4'), ...block(targetLines(measurements)))
+  return `${lines.join('\n')}\n`
+}
+
+function table(all: readonly Measurement[], rows: readonly Measurement[]): string[] {
+  const sizes = [...new Set(rows.map((row) => row.files))]
+  const peers = [...new Set(rows.map((row) => row.peer))]
+  const [first] = rows
+  if (!first) return []
+  const header = ['files', ...sizes.flatMap((files) => [files.toLocaleString('en'), ''])]
+  const body = peers.map((peer) => [
+    peer,
+    ...sizes.flatMap((files) => {
+      const of = { ...first, files, peer }
+      const [time, ratio] = [timeOf(all, of), ratioOf(all, of)]
+      return [time === undefined ? '–' : duration(time), ratio === undefined ? '–' : ratio.toFixed(2)]
+    }),
+  ])
+  return aligned([header, ...body])
+}

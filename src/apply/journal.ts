@@ -1,7 +1,9 @@
 import { Journal } from '../ownership/journal.ts'
+import type { Counts } from '../ownership/progress.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { removeWalkProgress, writeWalkProgress } from '../state/walk-progress.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -21,6 +23,19 @@ export function noteWalk(session: Session, { visited, changed, alreadyRight, lef
   session.note({ inodes: { visited, changed, alreadyRight, left } })
 }
 
-export function walkOptions({ crew, progress }: Session): WalkOptions {
-  return { ...(crew && { crew }), ...(progress && { progress }) }
+/** Runs a walk of a volume, telling how far it is: whoever called it, and whoever looks into the state directory. */
+export async function walkWith(
+  { host, config, crew, progress }: Session,
+  volume: string,
+  walk: (options: WalkOptions) => Promise<WalkReport>,
+): Promise<WalkReport> {
+  const tell = (counts: Counts) => {
+    writeWalkProgress(host, config.stateDir, volume, { pid: process.pid, at: Date.now(), ...counts })
+    progress?.(counts)
+  }
+  try {
+    return await walk({ ...(crew && { crew }), progress: tell })
+  } finally {
+    removeWalkProgress(host, config.stateDir, volume)
+  }
 }

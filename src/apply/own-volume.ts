@@ -1,11 +1,12 @@
 import type { Handle, Lock } from '../host/host.ts'
 import { own } from '../ownership/own.ts'
 import { type OwnOrder, rootMatches } from '../ownership/policy.ts'
+import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
 import { liveMounts, shows } from './holders.ts'
-import { hasJournal, noteWalk, openJournal, walkOptions } from './journal.ts'
+import { hasJournal, noteWalk, openJournal, walkWith } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
@@ -70,7 +71,8 @@ async function walk(session: Session, tree: Handle, record: Unfinished, known: b
   try {
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const order = { group: record.group, access: record.groupAccess }
-    noteWalk(session, await own(host.inodes, tree, order, journal, walkOptions(session)))
+    const walking = (options: WalkOptions) => own(host.inodes, tree, order, journal, options)
+    noteWalk(session, await walkWith(session, record.volume, walking))
   } finally {
     journal.close()
   }

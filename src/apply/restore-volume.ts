@@ -11,7 +11,7 @@ import {
   writeVolumeRecord,
 } from '../state/volume-record.ts'
 import { liveMounts, shows } from './holders.ts'
-import { noteWalk, openJournal, walkOptions } from './journal.ts'
+import { noteWalk, openJournal, walkWith } from './journal.ts'
 import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
@@ -73,7 +73,7 @@ export async function restoreTree(
   try {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     if (record) writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-    const report = await restore(host.inodes, tree, journal, walkOptions(session))
+    const report = await walkWith(session, volume, (options) => restore(host.inodes, tree, journal, options))
     noteWalk(session, report)
     if (!isThrough(report)) return false
     const root = host.inodes.stat(tree)

@@ -25,6 +25,8 @@ export interface PlanDocument extends Asked {
   refusal: string | null
   /** A walk or a restore of the volume is under way: what is counted changes meanwhile. */
   busy: boolean
+  /** How far that is, when it takes more than a second. */
+  underWay: { visited: number; changed: number } | null
   /** What is on record of the last walk. */
   recorded: { group: number; groupAccess: 'keep' | 'grant'; complete: boolean; restoreOwed: boolean } | null
   /** `changed` counts what `apply` would change. */

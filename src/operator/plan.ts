@@ -9,6 +9,7 @@ import { newReport } from '../ownership/report.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
+import { readWalkProgress } from '../state/walk-progress.ts'
 import type { PlanDocument } from './document.ts'
 import { kubeletSkips } from './kubelet-rule.ts'
 import { survey } from './survey.ts'
@@ -39,6 +40,7 @@ export function plan(session: Session, directory: string, order: ByHandOrder): P
       walks,
       refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)),
       busy,
+      underWay: busy ? underWay(session, volume) : null,
       recorded: record
         ? {
             group: record.group,
@@ -55,6 +57,11 @@ export function plan(session: Session, directory: string, order: ByHandOrder): P
   } finally {
     host.inodes.close(opened.tree)
   }
+}
+
+function underWay({ host, config }: Session, volume: string): PlanDocument['underWay'] {
+  const progress = readWalkProgress(host, config.stateDir, volume)
+  return progress ? { visited: progress.visited, changed: progress.changed } : null
 }
 
 function refusalOf(check: () => void): string | null {

@@ -44,11 +44,13 @@ function planLines(plan: PlanDocument): Line[] {
   ]
 }
 
-function standing({ walks, refusal, busy, recorded, kubelet }: PlanDocument): Line[] {
+function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDocument): Line[] {
   const lines: Line[] = []
   if (refusal !== null) lines.push({ text: `apply would be refused now: ${refusal}`, style: 'notice' })
-  if (busy)
-    lines.push({ text: 'a walk or restore is under way there, so these counts are of a moment', style: 'notice' })
+  if (busy) {
+    const far = underWay ? ` (${underWay.visited} looked at, ${underWay.changed} changed)` : ''
+    lines.push({ text: `a walk or restore is under way there${far}, so these counts are of a moment`, style: 'notice' })
+  }
   if (!walks)
     lines.push({ text: 'apply would not walk: the root has the group already (--policy Always looks at all)' })
   if (!kubelet.walks)

@@ -27,6 +27,7 @@ export function volumeStateDirectory(stateDir: string, volume: string): string {
 export const RECORD_FILE = 'record.json'
 export const LOCK_FILE = 'lock'
 export const JOURNAL_FILE = 'journal.db'
+export const PROGRESS_FILE = 'progress.json'
 /** Holds the id of the boot in which records were last swept. */
 export const BOOT_FILE = 'boot'
 export const SWEEP_LOCK_FILE = 'sweep.lock'

@@ -20,6 +20,7 @@ const plan: PlanDocument = {
   walks: true,
   refusal: `pod ${HOSTILE}`,
   busy: false,
+  underWay: null,
   recorded: null,
   report: { visited: 3, changed: 2, alreadyRight: 0, left: { symlink: { count: 1, examples: [HOSTILE] } } },
   widened: 0,

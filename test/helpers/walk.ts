@@ -1,0 +1,42 @@
+import type { Handle } from '../../src/host/host.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { Journal } from '../../src/ownership/journal.ts'
+import { own } from '../../src/ownership/own.ts'
+import type { WalkReport } from '../../src/ownership/report.ts'
+import { restore } from '../../src/ownership/restore.ts'
+
+/** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
+export interface Walked {
+  directory: string
+  /** A file outside the directory. */
+  journal: string
+  /** The directory is walked where it is, mounts inside it included, instead of through a detached mount of its own. */
+  inPlace?: boolean
+}
+
+/** Gives a directory to a group, as a call does. */
+export function ownDirectory(walked: Walked, group: number): Promise<WalkReport> {
+  return onTree(walked, async (tree, journal) => own(linuxHost.inodes, tree, group, journal))
+}
+
+/** Puts back what `ownDirectory` changed. */
+export function restoreDirectory(walked: Walked): Promise<WalkReport> {
+  return onTree(walked, async (tree, journal) => restore(linuxHost.inodes, tree, journal))
+}
+
+async function onTree<T>(walked: Walked, run: (tree: Handle, journal: Journal) => Promise<T>): Promise<T> {
+  const { inodes, mounts } = linuxHost
+  const source = inodes.openLinkFree(walked.directory)
+  let tree: Handle | undefined
+  let journal: Journal | undefined
+  try {
+    tree = walked.inPlace ? undefined : mounts.cloneTree(source)
+    if (tree !== undefined) mounts.setFlags(tree, { set: 0, clear: 0 })
+    journal = new Journal(linuxHost, walked.journal, 'a volume of a test')
+    return await run(tree ?? source, journal)
+  } finally {
+    journal?.close()
+    if (tree !== undefined) inodes.close(tree)
+    inodes.close(source)
+  }
+}

@@ -1,0 +1,47 @@
+import * as fs from 'node:fs'
+import { expect, it, onTestFinished } from 'vitest'
+import { onKernelStages } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { Actors } from './actors.ts'
+import { journalOf, race } from './race.ts'
+
+const ROUNDS = 60
+const STABLE = Array.from({ length: 40 }, (_, n) => `file d${n % 3}/stable${n} ${n % 2 ? '0640' : '4750'} 5`)
+
+onKernelStages('files made and deleted during a walk', (open) => {
+  it('hinder no other: all that stays gets its group, and goes back', async () => {
+    const stage = open()
+    onTestFinished(() => stage.close())
+    const directory = `${stage.top}/volumes/data`
+    makeTree(fs, directory, STABLE)
+    const walked: Walked = { directory, journal: journalOf(stage) }
+    const original = listTree(fs, directory)
+    const handles = fs.readdirSync('/proc/self/fd').length
+    const actors = new Actors()
+    actors.start('churn', `${directory}/d0`)
+    actors.start('churn', directory)
+    for (let round = 0; round < ROUNDS; round++) {
+      await ownDirectory(walked, 2000)
+      for (const path of Object.keys(original)) {
+        expect(fs.lstatSync(`${directory}/${path}`).gid, path).toBe(2000)
+      }
+      const { left } = await restoreDirectory(walked)
+      expect(Object.keys(left).filter((reason) => reason !== 'gone or replaced during the walk')).toEqual([])
+    }
+    for (const rounds of await actors.stop()) expect(rounds).toBeGreaterThan(ROUNDS)
+    const after = listTree(fs, directory)
+    expect(groups(after)).toEqual(groups(original))
+    expect(modes(after)).toEqual(modes(original))
+    expect(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
+  })
+
+  it('are left and reported, never taken for what they replaced', async () => {
+    const stage = open()
+    onTestFinished(() => stage.close())
+    const directory = `${stage.top}/volumes/data`
+    makeTree(fs, directory, ['file d0/stable 0640 5'])
+    const reasons = await race({ directory, journal: journalOf(stage) }, ROUNDS, ['churn', `${directory}/d0`])
+    expect(Object.keys(reasons)).toEqual(['gone or replaced during the walk'])
+  })
+})

@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { onTestFinished } from 'vitest'
+import type { WalkReport } from '../../src/ownership/report.ts'
+import type { Stage } from '../helpers/stage.ts'
+import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { Actors } from './actors.ts'
+
+export type Reasons = Record<string, number>
+
+/** Journals in memory: hundreds of walks are to race with the actors, not with the disk. */
+export function journalOf(stage: Stage): string {
+  const place = `${stage.top}/journals`
+  mkdirSync(place)
+  execFileSync('mount', ['-t', 'tmpfs', 'journals', place])
+  onTestFinished(() => {
+    execFileSync('umount', [place])
+  })
+  return `${place}/journal.sqlite`
+}
+
+/**
+ * Walks and restores so many times while the actors are at it; each must end in a report, none in an error.
+ * Returns how often each reason was reported.
+ */
+export async function race(walked: Walked, rounds: number, ...actors: readonly string[][]): Promise<Reasons> {
+  const running = new Actors()
+  for (const actor of actors) running.start(...actor)
+  const reasons: Reasons = {}
+  for (let round = 0; round < rounds; round++) {
+    add(reasons, await ownDirectory(walked, 2000))
+    add(reasons, await restoreDirectory(walked))
+  }
+  const made = await running.stop()
+  if (made.some((turns) => turns < rounds)) throw new Error(`the actors were too slow to race with: ${made}`)
+  return reasons
+}
+
+function add(reasons: Reasons, { left }: WalkReport): void {
+  for (const [reason, { count }] of Object.entries(left)) reasons[reason] = (reasons[reason] ?? 0) + count
+}

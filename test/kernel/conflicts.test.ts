@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { mountStorage } from '../crash/volume.ts'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+const title = `two pods that want one volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot).each(['tmpfs', 'ext4'] as const)(`${title}, on %s`, (fsType) => {
+  // Enough for two calls to be at it at once.
+  const FILES = 300
+  const SPECS = Array.from({ length: FILES }, (_, n) => [`file f${n} 0640 5`, `file sub/f${n} 0640 6`]).flat()
+
+  function arrange() {
+    const node = new BinaryNode()
+    mountStorage(node, fsType)
+    const data = `${node.volumes}/data`
+    makeTree(fs, data, SPECS)
+    const original = groups(listTree(fs, data))
+    return {
+      node,
+      data,
+      /** What is not as it was at first. */
+      changed(): string[] {
+        const now = groups(listTree(fs, data))
+        const paths = Object.keys(now).filter((path) => now[path] !== original[path])
+        return paths.slice(0, 5).map((path) => `${path}: ${original[path]} is ${now[path]}, of ${paths.length}`)
+      },
+      groups: () => [...new Set(Object.values(groups(listTree(fs, data))))].sort((a, b) => a - b),
+      /** The same directory through another path. */
+      bind(from: string, to: string): string {
+        fs.mkdirSync(`${node.volumes}/${to}`)
+        execFileSync('mount', ['--bind', from, `${node.volumes}/${to}`])
+        onTestFinished(() => void execFileSync('umount', ['--lazy', `${node.volumes}/${to}`]))
+        return `${node.volumes}/${to}`
+      },
+      mount(pod: string, source: string, group: number) {
+        const names = { 'kubernetes.io/pod.name': `pod-${pod}`, 'kubernetes.io/pod.namespace': 'shop' }
+        const asked = { source, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': String(group) }
+        return node.call('mount', node.podDirectory(pod), JSON.stringify({ ...asked, ...names }))
+      },
+      async unmount(pod: string) {
+        expect(await node.call('unmount', node.podDirectory(pod))).toEqual({ status: 'Success' })
+        expect(node.layers(pod)).toEqual([])
+      },
+    }
+  }
+  type Arranged = ReturnType<typeof arrange>
+
+  const SUCCESS = { status: 'Success' }
+
+  function expectRefused(
+    { node }: Arranged,
+    answer: { status: string; message?: string },
+    pod: string,
+    holder: string,
+  ) {
+    expect(answer.status).toBe('Failure')
+    expect(answer.message).toContain(`pod shop/pod-${holder} uses `)
+    expect(answer.message).toContain(node.podDirectory(holder))
+    expect(node.layers(pod)).toEqual([])
+  }
+
+  it('at the same moment, with two groups: one has it, the other is told by whom it is held', async () => {
+    const on = arrange()
+    const [a, b] = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', on.data, 3000)])
+    const won = a.status === 'Success' ? 'a' : 'b'
+    const lost = won === 'a' ? 'b' : 'a'
+    expect(won === 'a' ? a : b).toEqual(SUCCESS)
+    expectRefused(on, won === 'a' ? b : a, lost, won)
+    expect(on.groups()).toEqual([won === 'a' ? 2000 : 3000])
+    await on.unmount(won)
+    expect(on.changed()).toEqual([])
+    expect(await on.mount(lost, on.data, won === 'a' ? 3000 : 2000)).toEqual(SUCCESS)
+    await on.unmount(lost)
+    expect(on.changed()).toEqual([])
+  })
+
+  it('through two paths: known by its identity, refused to a second group, shared by one, restored after the last', async () => {
+    const on = arrange()
+    const alias = on.bind(on.data, 'alias')
+    expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+    expectRefused(on, await on.mount('b', alias, 3000), 'b', 'a')
+    expect(await on.mount('b', alias, 2000)).toEqual(SUCCESS)
+    expect(on.groups()).toEqual([2000])
+    await on.unmount('a')
+    expect(on.groups()).toEqual([2000])
+    await on.unmount('b')
+    expect(on.changed()).toEqual([])
+  })
+
+  it.each([
+    ['the inner through another path of the outer', (on: Arranged) => `${on.bind(on.data, 'alias')}/sub`],
+    ['the inner through a path of its own', (on: Arranged) => on.bind(`${on.data}/sub`, 'alone')],
+  ])('one inside the other, %s: refused to a second group, whichever comes first', async (_, innerOf) => {
+    const on = arrange()
+    const inner = innerOf(on)
+    expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+    expectRefused(on, await on.mount('b', inner, 3000), 'b', 'a')
+    expect(on.groups()).toEqual([2000])
+    await on.unmount('a')
+    expect(on.changed()).toEqual([])
+    expect(await on.mount('b', inner, 3000)).toEqual(SUCCESS)
+    expectRefused(on, await on.mount('a', on.data, 2000), 'a', 'b')
+    await on.unmount('b')
+    expect(on.changed()).toEqual([])
+  })
+
+  it('one inside the other, with one group: both have it, and the original is back after the last', async () => {
+    for (const [first, second] of [
+      ['data', 'data/sub'],
+      ['data/sub', 'data'],
+    ]) {
+      const on = arrange()
+      expect(await on.mount('a', `${on.node.volumes}/${first}`, 2000)).toEqual(SUCCESS)
+      expect(await on.mount('b', `${on.node.volumes}/${second}`, 2000)).toEqual(SUCCESS)
+      expect(on.groups()).toEqual([2000])
+      await on.unmount('a')
+      await on.unmount('b')
+      // What the first owed when it went, while the second was there, its next unmount pays.
+      expect(await on.mount('a', `${on.node.volumes}/${first}`, 2000)).toEqual(SUCCESS)
+      await on.unmount('a')
+      expect(on.changed()).toEqual([])
+    }
+  })
+
+  it('one inside the other, at the same moment, with two groups: one has it, and the original comes back', async () => {
+    for (let round = 0; round < 5; round++) {
+      const on = arrange()
+      const answers = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', `${on.data}/sub`, 3000)])
+      expect(answers.filter(({ status }) => status === 'Success')).toHaveLength(1)
+      const won = answers[0]?.status === 'Success' ? 'a' : 'b'
+      const lost = won === 'a' ? 'b' : 'a'
+      const refused = answers[won === 'a' ? 1 : 0]
+      if (refused) expectRefused(on, refused, lost, won)
+      expect(on.groups()).toEqual(won === 'a' ? [2000] : [0, 5, 3000])
+      await on.unmount(won)
+      expect(on.changed()).toEqual([])
+    }
+  })
+})

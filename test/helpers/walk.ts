@@ -16,7 +16,7 @@ export interface Walked {
 
 /** Gives a directory to a group, as a call does. */
 export function ownDirectory(walked: Walked, group: number): Promise<WalkReport> {
-  return onTree(walked, async (tree, journal) => own(linuxHost.inodes, tree, group, journal))
+  return onTree(walked, async (tree, journal) => own(linuxHost.inodes, tree, { group, access: 'keep' }, journal))
 }
 
 /** Puts back what `ownDirectory` changed. */

@@ -58,6 +58,8 @@ export interface Inodes {
   /** chown(2) of the group alone. */
   chown(handle: Handle, gid: number): void
   chmod(handle: Handle, mode: number): void
+  /** How many handles the process may have open. */
+  handleLimit(): number
   /** The same inode held a second time, for another thread. */
   duplicate(handle: Handle): Handle
   getAttribute(handle: Handle, name: string): Uint8Array | undefined

@@ -1,15 +1,16 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import { frameOf } from '../ownership/frame.ts'
-import { HardLinks } from '../ownership/hard-links.ts'
+import { gone } from '../ownership/gone.ts'
+import { HardLinks, linkName } from '../ownership/hard-links.ts'
 import { hold, keyOf } from '../ownership/held.ts'
 import type { Journal } from '../ownership/journal.ts'
 import { ownSpec } from '../ownership/own.ts'
 import { OwnTask } from '../ownership/own-task.ts'
 import { pathBelow } from '../ownership/path.ts'
-import { type Ownership, type OwnOrder, ownershipOf, same } from '../ownership/policy.ts'
+import { isDirectory, type Ownership, type OwnOrder, ownershipOf, same } from '../ownership/policy.ts'
 import { type InodeRecord, sameBytes } from '../ownership/record.ts'
 import { leave, newReport, type WalkReport } from '../ownership/report.ts'
-import { type Boundary, gone, isDirectory, isElsewhere, SELF, traverse, type Visitor } from '../ownership/traverse.ts'
+import { type Boundary, isElsewhere, type Place, SELF, traverse, type Visitor } from '../ownership/traverse.ts'
 import type { Difference, KubeletCounts } from './document.ts'
 import { kubeletsResult } from './kubelet-rule.ts'
 import { typeOf } from './mode-string.ts'
@@ -90,13 +91,13 @@ class SurveyWalk implements Visitor {
     leave(this.#result.report, ...reason)
   }
 
-  entry(parent: Handle, name: Name, above: Uint8Array): boolean {
-    const stat = gone(() => this.#inodes.statEntry(parent, name))
+  entry(parent: Place, name: Name): boolean {
+    const stat = gone(() => this.#inodes.statEntry(parent.handle, name))
     if (stat && isDirectory(stat)) return true
-    const path = pathBelow(above, name)
+    const path = pathBelow(parent.path, name)
     if (stat === undefined) this.left('gone or replaced during the walk', path)
     else if (isElsewhere(stat, this.#inside)) this.left('sub-mount', path)
-    else this.#inode(parent, name, stat, path)
+    else this.#inode(parent.handle, name, stat, path, parent)
     return false
   }
 
@@ -105,7 +106,7 @@ class SurveyWalk implements Visitor {
     this.#progress(this.#result.report)
   }
 
-  #inode(parent: Handle, name: Name, seen: Stat, path: Uint8Array): void {
+  #inode(parent: Handle, name: Name, seen: Stat, path: Uint8Array, above?: Place): void {
     const { report } = this.#result
     report.visited++
     this.#asKubelet(seen)
@@ -113,7 +114,11 @@ class SurveyWalk implements Visitor {
     if (glance === 'right') report.alreadyRight++
     else if (typeof glance === 'object') this.left(glance.leave, path)
     if (glance !== 'look') return
-    if (!isDirectory(seen) && seen.links > 1 && !this.#links.completes(seen, path)) return
+    if (above && seen.links > 1) {
+      const { inode, born, links, changed } = seen
+      const sighting = { inode, born, links, changed, at: Date.now(), name: linkName(above, name), path }
+      if (!this.#links.completes(sighting)) return
+    }
     const handle = gone(() => this.#inodes.openEntry(parent, name))
     if (handle === undefined) {
       this.left('gone or replaced during the walk', path)

@@ -2,7 +2,7 @@ import type { Inodes, Stat } from '../host/host.ts'
 import { ACCESS_ACL, aclOf } from './acl.ts'
 import { CAPABILITY, capabilityOf } from './capability.ts'
 import type { Held } from './held.ts'
-import { isRegular, isStripped, ownershipOf, SET_IDS, same } from './policy.ts'
+import { isDirectory, isStripped, type Ownership, ownershipOf, SET_IDS, same } from './policy.ts'
 import { type InodeRecord, sameBytes } from './record.ts'
 
 /** `overtaken`: somebody changed the inode after it was seen, and it was left. */
@@ -19,10 +19,12 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   const { handle, stat } = held
   const { seen, after, acl } = record
   const capability = record.forfeited ? null : record.capability
-  const privileged = isRegular(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
+  const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
   const reacl = !sameBytes(acl.seen, acl.after)
   const now = ownershipOf(inodes.ownership(handle))
-  if (!same(now, seen) || (privileged && !isSameFile(inodes, held))) return 'overtaken'
+  // An inode that was moved ahead of the walk is met twice: the other meeting has changed it.
+  if (!same(now, seen)) return isMade(inodes, held, record, now) ? 'right' : 'overtaken'
+  if (privileged && !isSameFile(inodes, held)) return 'overtaken'
   if (reacl && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
@@ -33,6 +35,11 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   if (mode === after.mode) return changed ? 'changed' : 'right'
   inodes.chmod(handle, after.mode)
   return 'changed'
+}
+
+function isMade(inodes: Inodes, { handle }: Held, { after, acl, ...record }: InodeRecord, now: Ownership): boolean {
+  if (!same(now, after) || !sameBytes(aclOf(inodes, handle), acl.after)) return false
+  return sameBytes(capabilityOf(inodes, handle), record.forfeited ? null : record.capability)
 }
 
 function isSameFile(inodes: Inodes, { handle, stat, capability }: Held): boolean {

@@ -17,9 +17,12 @@ export interface Encoded {
   last: Uint8Array
 }
 
-export function encode(records: readonly InodeRecord[]): Uint8Array {
-  const bytes = new Uint8Array(records.reduce((sum, record) => sum + sizeOf(record), 0))
-  const view = new DataView(bytes.buffer)
+/** @param spare memory to use, if it is large enough */
+export function encode(records: readonly InodeRecord[], spare?: ArrayBuffer): Uint8Array<ArrayBuffer> {
+  const size = records.reduce((sum, record) => sum + sizeOf(record), 0)
+  const memory = spare && spare.byteLength >= size ? spare : new ArrayBuffer(size)
+  const bytes = new Uint8Array(memory, 0, size)
+  const view = new DataView(memory)
   let at = 0
   for (const record of records) at = write(bytes, view, at, record)
   return bytes

@@ -1,5 +1,6 @@
 import { Dirents } from '../host/dirents.ts'
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
+import { gone } from './gone.ts'
 
 /** A directory half read. */
 export interface PackedFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'> {
@@ -26,16 +27,20 @@ export class Frame {
   readonly name: Name
   readonly path: Uint8Array
   readonly #inodes: Inodes
-  readonly #id: Pick<Stat, 'inode' | 'born' | 'mountId'>
+  readonly inode: bigint
+  readonly born: bigint
+  readonly #mountId: number
   #block: Dirents | undefined
   #position: bigint | undefined
 
-  constructor(inodes: Inodes, { handle, name, path, block, position, ...id }: PackedFrame) {
+  constructor(inodes: Inodes, { handle, name, path, block, position, inode, born, mountId }: PackedFrame) {
     this.#inodes = inodes
     this.open = handle
     this.name = name
     this.path = path
-    this.#id = id
+    this.inode = inode
+    this.born = born
+    this.#mountId = mountId
     this.#block = block && new Dirents(block)
     this.#position = position
   }
@@ -49,8 +54,9 @@ export class Frame {
   next(): Dirents | undefined {
     while (!this.#block?.next()) {
       if (this.#position === undefined) return undefined
-      const bytes = this.#inodes.readEntries(this.handle)
-      if (bytes.length === 0) {
+      // A directory that was removed has no entries: ENOENT.
+      const bytes = gone(() => this.#inodes.readEntries(this.handle))
+      if (bytes === undefined || bytes.length === 0) {
         this.#position = undefined
         return undefined
       }
@@ -71,7 +77,7 @@ export class Frame {
   /** Takes the directory up again where it was left, if `handle` really is that directory. */
   resume(handle: Handle): boolean {
     const { inode, born, mountId } = this.#inodes.stat(handle)
-    if (inode !== this.#id.inode || born !== this.#id.born || mountId !== this.#id.mountId) return false
+    if (inode !== this.inode || born !== this.born || mountId !== this.#mountId) return false
     if (this.#position) this.#inodes.seekEntries(handle, this.#position)
     this.open = handle
     return true
@@ -81,7 +87,7 @@ export class Frame {
   pack(): PackedFrame {
     this.#forgetReadAhead()
     if (this.open !== undefined && this.#position !== undefined) this.#inodes.seekEntries(this.open, this.#position)
-    return { ...this.#id, handle: this.open, name: this.name, path: this.path, position: this.#position }
+    return { ...this.#base(), handle: this.open, position: this.#position }
   }
 
   /** A part of what was read ahead for another thread, where it is worth it. */
@@ -89,7 +95,12 @@ export class Frame {
     const block = this.open === undefined ? undefined : this.#block?.split()
     if (block === undefined) return undefined
     const handle = this.#inodes.duplicate(this.handle)
-    return { ...this.#id, handle, name: this.name, path: this.path, block, position: undefined }
+    return { ...this.#base(), handle, block, position: undefined }
+  }
+
+  #base(): Pick<PackedFrame, 'inode' | 'born' | 'mountId' | 'name' | 'path'> {
+    const { inode, born, name, path } = this
+    return { inode, born, mountId: this.#mountId, name, path }
   }
 
   #forgetReadAhead(): void {

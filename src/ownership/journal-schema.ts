@@ -12,6 +12,7 @@ export const OWN_INODES = `
 `
 
 export const SCHEMA = `
+  PRAGMA page_size = 16384;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
   CREATE TABLE IF NOT EXISTS journal (format INTEGER NOT NULL, volume TEXT NOT NULL);

@@ -1,16 +1,7 @@
-import type { HardLinks } from './hard-links.ts'
+import type { HardLinks, Sighting } from './hard-links.ts'
 import { keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
 import type { InodeRecord } from './record.ts'
-
-/** An inode as it was met under one name. */
-export interface Sighting {
-  inode: bigint
-  born: bigint
-  links: number
-  changed: number
-  path: Uint8Array
-}
 
 /** `wait`: of an inode with several names, this is not the one under which it is to be dealt with. */
 export type Answer = 'wait' | InodeRecord | undefined
@@ -71,7 +62,7 @@ export interface Names {
 
 /** A group is given under the last name, when all have been seen inside the volume. */
 export function lastName(links: HardLinks): Names {
-  return { isTurn: (sighting) => links.completes(sighting, sighting.path) }
+  return { isTurn: (sighting) => links.completes(sighting) }
 }
 
 /** A recorded inode is put back under the first: a second name says nothing new. */

@@ -22,17 +22,18 @@ export interface Change {
 
 export interface Made {
   made: InodeRecord[]
-  /** Left as they are. */
-  failed: InodeRecord[]
+  /** They could not be changed, and are what they were. */
+  refused: InodeRecord[]
 }
 
 /** Makes changes whose records are on disk, each on the inode that was looked at. */
 export function makeChanges(inodes: Inodes, changes: readonly Change[], report: WalkReport): Made {
-  const result: Made = { made: [], failed: [] }
+  const result: Made = { made: [], refused: [] }
   for (const item of changes) {
     const reason = make(inodes, item, report)
     if (reason) leave(report, reason, item.record.path)
-    ;(reason ? result.failed : result.made).push(item.record)
+    if (reason === undefined) result.made.push(item.record)
+    else if (reason !== 'changed during the walk') result.refused.push(item.record)
   }
   return result
 }

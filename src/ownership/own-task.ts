@@ -1,10 +1,9 @@
 import { FILE_TYPE, type Stat } from '../host/host.ts'
 import { grantAcl } from './acl.ts'
 import { firstRecord, keyOf } from './held.ts'
-import { type Ownership, type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
+import { isDirectory, type Ownership, type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
 import { type Found, type InodeRecord, type Meant, meantState, nextRecord, sameBytes } from './record.ts'
 import type { Decision, Task } from './task.ts'
-import { isDirectory } from './traverse.ts'
 
 /** What every thread of a walk must know; it can be sent. */
 export interface OwnSpec {

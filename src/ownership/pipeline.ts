@@ -1,20 +1,46 @@
 import type { Inodes } from '../host/host.ts'
+import type { Sighting } from './hard-links.ts'
 import type { Held } from './held.ts'
-import type { Answer, Ledger, Sighting } from './ledger.ts'
+import type { Answer, Ledger } from './ledger.ts'
 import { type Change, makeChanges } from './make.ts'
 import type { InodeRecord } from './record.ts'
 import { leave, type WalkReport } from './report.ts'
 import type { Task } from './task.ts'
-import { isDirectory } from './traverse.ts'
 
-/** One commit to disk for so many inodes; twice as many handles may be held, while one batch is on its way to disk. */
-export const BATCH_SIZE = 1000
+// One commit to disk for so many inodes.
+const LARGEST_BATCH = 1000
+const SMALLEST_BATCH = 8
+/** What a thread has open beside: directories on its way, and Node's own. */
+const OTHER_HANDLES = 60
+const PROCESS_HANDLES = 60
+
+/**
+ * How many inodes a thread may record at once: each is held from its look to its change, and while one batch is on its
+ * way to disk the next is collected.
+ * @param limit handles the process may have open (RLIMIT_NOFILE)
+ */
+export function batchSize(limit: number, threads: number): number {
+  const each = (limit - PROCESS_HANDLES) / threads - OTHER_HANDLES
+  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor(each / 2)))
+}
+
+export interface BatchSettings {
+  batchSize: number
+  /** Called after every batch. */
+  onBatch?: () => void
+}
 
 /** An inode to decide on. */
 interface Candidate {
   held: Held
   path: Uint8Array
+  /** Of an inode with several names: which this is, and when it was seen. */
+  link: Link | undefined
 }
+
+export type Link = Pick<Sighting, 'name' | 'at'>
+
+const ONLY_NAME: Link = { name: '', at: 0 }
 
 interface Recorded {
   batch: number
@@ -30,25 +56,25 @@ export class Pipeline {
   readonly #task: Task
   readonly #ledger: Ledger
   readonly #report: WalkReport
-  readonly #onBatch: () => void
+  readonly #settings: BatchSettings
   #candidates: Candidate[] = []
   #recorded: Recorded | undefined
 
-  constructor(inodes: Inodes, task: Task, ledger: Ledger, report: WalkReport, onBatch: () => void = () => {}) {
+  constructor(inodes: Inodes, task: Task, ledger: Ledger, report: WalkReport, settings: BatchSettings) {
     this.#inodes = inodes
     this.#task = task
     this.#ledger = ledger
     this.#report = report
-    this.#onBatch = onBatch
+    this.#settings = settings
   }
 
   isEmpty(): boolean {
     return this.#candidates.length === 0 && this.#recorded === undefined
   }
 
-  collect(held: Held, path: Uint8Array): void {
-    this.#candidates.push({ held, path })
-    if (this.#candidates.length >= BATCH_SIZE) this.#turn()
+  collect(held: Held, path: Uint8Array, link?: Link): void {
+    this.#candidates.push({ held, path, link })
+    if (this.#candidates.length >= this.#settings.batchSize) this.#turn()
   }
 
   /** Records and makes all there is. */
@@ -68,7 +94,7 @@ export class Pipeline {
     const previous = this.#recorded
     this.#recorded = this.#record()
     if (previous) this.#make(previous)
-    this.#onBatch()
+    this.#settings.onBatch?.()
   }
 
   #record(): Recorded | undefined {
@@ -94,11 +120,10 @@ export class Pipeline {
   #answers(candidates: readonly Candidate[]): Answer[] | undefined {
     const asked: Sighting[] = []
     const places: number[] = []
-    for (const [index, { held, path }] of candidates.entries()) {
-      const { stat } = held
-      const links = isDirectory(stat) ? 1 : stat.links
-      if (links <= 1 && !this.#task.asksFor(stat)) continue
-      asked.push({ inode: stat.inode, born: stat.born, links, changed: stat.changed, path })
+    for (const [index, { held, path, link = ONLY_NAME }] of candidates.entries()) {
+      const { inode, born, changed, links } = held.stat
+      if (link === ONLY_NAME && !this.#task.asksFor(held.stat)) continue
+      asked.push({ inode, born, changed, links: link === ONLY_NAME ? 1 : links, path, ...link })
       places.push(index)
     }
     if (asked.length === 0) return undefined
@@ -111,11 +136,11 @@ export class Pipeline {
   #make({ batch, changes }: Recorded): void {
     try {
       this.#ledger.awaitDurable(batch)
-      const { made, failed } = makeChanges(this.#inodes, changes, this.#report)
+      const { made, refused } = makeChanges(this.#inodes, changes, this.#report)
       this.#ledger.settle(batch)
       if (this.#task.forgets && made.length > 0) this.#ledger.forget(made)
       // Recorded as what they still are, so that the next walk or restore tries them again.
-      if (failed.length > 0) this.#ledger.settle(this.#ledger.record(failed.map((r) => ({ ...r, after: r.seen }))))
+      if (refused.length > 0) this.#ledger.settle(this.#ledger.record(refused.map((r) => ({ ...r, after: r.seen }))))
     } finally {
       for (const { held } of changes) this.#inodes.close(held.handle)
     }

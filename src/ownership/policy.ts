@@ -62,7 +62,11 @@ export function isStripped(now: number, mode: number): boolean {
   return now !== mode && (now === (mode & ~SET_IDS) || now === (mode & ~SET_UID))
 }
 
-/** Only regular files lose set-uid, set-gid and capabilities to a chown (chown(2)). */
+export function isDirectory(stat: Pick<Stat, 'mode'>): boolean {
+  return (stat.mode & FILE_TYPE) === DIRECTORY
+}
+
+/** Only regular files have capabilities. Set-id bits a chown takes from everything but a directory (Linux, chown_common). */
 export function isRegular(stat: Stat): boolean {
   return (stat.mode & FILE_TYPE) === REGULAR
 }

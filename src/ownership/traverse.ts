@@ -1,6 +1,7 @@
 import { TYPE_DIRECTORY } from '../host/dirents.ts'
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Inodes, type Name, type Stat } from '../host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../host/host.ts'
 import { Frames, type PackedFrames } from './frames.ts'
+import { gone } from './gone.ts'
 import type { LeftReason } from './report.ts'
 
 export const SELF = Uint8Array.of(0x2e)
@@ -12,13 +13,19 @@ export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
   return stat.mountId !== inside.mountId || stat.device !== inside.device
 }
 
+/** A directory that is being walked. */
+export interface Place extends Pick<Stat, 'inode' | 'born'> {
+  readonly handle: Handle
+  readonly path: Uint8Array
+}
+
 /** Called for every inode below the place where a walk began. */
 export interface Visitor {
   /**
-   * `name` in `parent`, whose path is `above`, is not known to be a directory.
+   * `name` in `parent` is not known to be a directory.
    * @returns true where it turns out to be one, which is then entered
    */
-  entry(parent: Handle, name: Name, above: Uint8Array): boolean
+  entry(parent: Place, name: Name): boolean
   /** A directory, after all that is in it. */
   directory(handle: Handle, path: Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
@@ -58,7 +65,7 @@ export function traverse(
         continue
       }
       const { name } = entry
-      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame.handle, name, frame.path)) continue
+      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame, name)) continue
       const reason = enter(inodes, frames, frame.handle, name, inside, visitor)
       if (reason) visitor.left(reason, frames.path(name))
     }
@@ -90,18 +97,6 @@ function enter(
   return 'sub-mount'
 }
 
-const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
-
-/** The result, or undefined where the name vanished or became something else (a link: ELOOP) meanwhile. */
-export function gone<T>(look: () => T): T | undefined {
-  try {
-    return look()
-  } catch (error) {
-    if (GONE.has(errorCode(error) ?? '')) return undefined
-    throw error
-  }
-}
-
 /** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */
 export function withRoom<T>(visitor: Pick<Visitor, 'relieve'>, open: () => T): T {
   try {
@@ -111,8 +106,4 @@ export function withRoom<T>(visitor: Pick<Visitor, 'relieve'>, open: () => T): T
     if ((code === 'EMFILE' || code === 'ENFILE') && visitor.relieve?.()) return open()
     throw error
   }
-}
-
-export function isDirectory(stat: Pick<Stat, 'mode'>): boolean {
-  return (stat.mode & FILE_TYPE) === DIRECTORY
 }

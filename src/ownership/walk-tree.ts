@@ -4,6 +4,7 @@ import type { MemberData } from './crew/messages.ts'
 import { frameOf } from './frame.ts'
 import type { Journal } from './journal.ts'
 import { LocalLedger, type Names } from './ledger.ts'
+import { batchSize } from './pipeline.ts'
 import { Progress, type ProgressListener } from './progress.ts'
 import { mergeReports, type WalkReport } from './report.ts'
 import { type TaskSpec, taskOf } from './task-spec.ts'
@@ -40,6 +41,7 @@ export async function walkTree(
   const walk: Walk = new Walk(inodes, taskOf(spec), ledger, {
     inside,
     stopAfter,
+    batchSize: batchSize(inodes.handleLimit(), 1),
     onBatch: () => shown.tell(walk.report),
   })
   const reports = [walk.report]

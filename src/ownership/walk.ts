@@ -1,12 +1,15 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import type { PackedFrames } from './frames.ts'
+import { gone } from './gone.ts'
+import { linkName } from './hard-links.ts'
 import { type Held, hold } from './held.ts'
 import type { Ledger } from './ledger.ts'
 import { pathBelow } from './path.ts'
-import { Pipeline } from './pipeline.ts'
+import { type Link, Pipeline } from './pipeline.ts'
+import { isDirectory } from './policy.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
 import type { Task } from './task.ts'
-import { gone, isDirectory, isElsewhere, SELF, type Visitor, withRoom } from './traverse.ts'
+import { isElsewhere, type Place, SELF, type Visitor, withRoom } from './traverse.ts'
 import type { WalkSettings } from './walk-settings.ts'
 
 const NONE = new Uint8Array()
@@ -24,30 +27,32 @@ export class Walk implements Visitor {
   constructor(inodes: Inodes, task: Task, ledger: Ledger, settings: WalkSettings) {
     this.#inodes = inodes
     this.#task = task
-    this.#pipeline = new Pipeline(inodes, task, ledger, this.report, settings.onBatch)
+    this.#pipeline = new Pipeline(inodes, task, ledger, this.report, settings)
     this.#settings = settings
   }
 
-  entry(parent: Handle, name: Name, above: Uint8Array): boolean {
+  entry(parent: Place, name: Name): boolean {
     if (!this.#expectsMore) {
-      const stat = gone(() => this.#inodes.statEntry(parent, name))
+      const stat = gone(() => this.#inodes.statEntry(parent.handle, name))
       if (stat === undefined) {
-        this.left('gone or replaced during the walk', pathBelow(above, name))
+        this.left('gone or replaced during the walk', pathBelow(parent.path, name))
         return false
       }
       if (isDirectory(stat)) return true
-      if (!this.#glance(stat, above, name)) return false
+      if (!this.#glance(stat, parent.path, name)) return false
     }
-    const handle = this.#hold(parent, name)
+    const handle = this.#hold(parent.handle, name)
     if (handle === undefined) {
-      this.left('gone or replaced during the walk', pathBelow(above, name))
+      this.left('gone or replaced during the walk', pathBelow(parent.path, name))
       return false
     }
     const stat = this.#inodes.stat(handle)
     const enters = isDirectory(stat)
-    this.#expectsMore = !enters && this.#glance(stat, above, name)
-    if (this.#expectsMore) this.#collect(hold(this.#inodes, handle, stat, parent, name), pathBelow(above, name))
-    else this.#inodes.close(handle)
+    this.#expectsMore = !enters && this.#glance(stat, parent.path, name)
+    if (this.#expectsMore) {
+      const link = stat.links > 1 ? { name: linkName(parent, name), at: Date.now() } : undefined
+      this.#collect(hold(this.#inodes, handle, stat, parent.handle, name), pathBelow(parent.path, name), link)
+    } else this.#inodes.close(handle)
     return enters
   }
 
@@ -106,9 +111,9 @@ export class Walk implements Visitor {
     return false
   }
 
-  #collect(held: Held, path: Uint8Array): void {
+  #collect(held: Held, path: Uint8Array, link?: Link): void {
     this.report.visited++
-    this.#pipeline.collect(held, path)
+    this.#pipeline.collect(held, path, link)
   }
 
   /** Records and makes all there is to change. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
-import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 
 onEveryStage('ownership by walk', (open) => {
   let stage: Stage
@@ -61,6 +61,7 @@ onEveryStage('ownership by walk', (open) => {
   it('changes a hard-linked file only when all its names are inside', async () => {
     makeTree(stage.fs, source, ['file whole/a 0644', 'hard whole/b whole/a', 'file shared 0644'])
     stage.fs.linkSync(`${source}/shared`, `${stage.top}/elsewhere`)
+    await letTicksPass()
     await stage.mount('a', asked(2000))
     expect(groups(now())).toMatchObject({ 'whole/a': 2000, 'whole/b': 2000, shared: 0 })
     expect(left()['linked outside the volume']).toEqual({ count: 1, examples: ['shared'] })

@@ -46,6 +46,11 @@ export function makeTree(fs: Fs, root: string, specs: readonly string[]): void {
   }
 }
 
+/** Until nothing made so far has a ctime that a walk holds for too recent to count hard links by. */
+export function letTicksPass(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 50))
+}
+
 export interface Listed {
   mode: string
   gid: number

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { crew } from '../../driver/crew.ts'
 import type { WalkReport } from '../../src/ownership/report.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
-import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 
 onKernelStages('a walk by several threads', (open) => {
   let stage: Stage
@@ -82,6 +82,7 @@ onKernelStages('a walk by several threads', (open) => {
       ...names.flatMap((name) => [`hard ${name}/whole whole`, `hard ${name}/shared shared`]),
     ])
     stage.fs.linkSync(`${source}/shared`, `${stage.top}/elsewhere`)
+    await letTicksPass()
     await mount()
     expect(groups(now())).toMatchObject({ whole: 2000, shared: 0, 'd7/whole': 2000 })
     expect(report().left['linked outside the volume']?.count).toBe(1)

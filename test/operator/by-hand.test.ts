@@ -5,7 +5,7 @@ import { SystemError } from '../../src/host/host.ts'
 import type { ApplyDocument, PlanDocument, RestoreDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
-import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { groups, letTicksPass, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 
 onEveryStage('by hand', (open) => {
   let stage: Stage
@@ -105,6 +105,7 @@ onEveryStage('by hand', (open) => {
 
   it('a plan counts hard links as the walk does', async () => {
     makeTree(stage.fs, directory, ['hard sub/again test1', 'hard test1-again test1', 'hard ../outside test2'])
+    await letTicksPass()
     const planned = await plan()
     expect(planned.report).toMatchObject({ visited: 12, left: { 'linked outside the volume': { count: 1 } } })
     expect((await apply()).report).toEqual(planned.report)

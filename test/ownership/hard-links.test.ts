@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import type { Stat } from '../../src/host/host.ts'
-import { HardLinks } from '../../src/ownership/hard-links.ts'
+import { HardLinks, linkName, type Sighting } from '../../src/ownership/hard-links.ts'
 
 /** Inode, its links, its ctime, the name it is seen under. */
 type Sight = [inode: bigint, links: number, changed: number, name: string]
 
+function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> = {}): Sighting {
+  return { inode, born: 1n, links, changed, at: changed + 1000, name, path: Buffer.from(name), ...over }
+}
+
 function walk(sights: Sight[]): { completed: string[]; outside: string[] } {
   const links = new HardLinks()
-  const completed = sights.filter(([inode, count, changed, name]) =>
-    links.completes({ inode, links: count, changed } as Stat, Buffer.from(name)),
-  )
+  const completed = sights.filter((sight) => links.completes(sighting(sight)))
   const outside = links.outside().map((path) => Buffer.from(path).toString())
   return { completed: completed.map(([, , , name]) => name), outside }
 }
@@ -130,4 +131,29 @@ describe('the names of an inode', () => {
       ]),
     ).toEqual({ completed: [], outside: ['a', 'b'] })
   })
+})
+
+it('a name that is met twice is one name', () => {
+  const links = new HardLinks()
+  expect(links.completes(sighting([1n, 2, 7, 'a']))).toBe(false)
+  expect(links.completes(sighting([1n, 2, 7, 'a']))).toBe(false)
+  expect(links.completes(sighting([1n, 2, 7, 'b']))).toBe(true)
+})
+
+it('names are told apart by their directory, and by all their bytes', () => {
+  const [one, other] = [
+    { inode: 1n, born: 1n },
+    { inode: 1n, born: 2n },
+  ]
+  const names = [linkName(one, Buffer.from('a')), linkName(other, Buffer.from('a'))]
+  names.push(linkName(one, Uint8Array.of(0xff)), linkName(one, Uint8Array.of(0xfe)))
+  expect(new Set(names).size).toBe(4)
+  expect(linkName({ ...one }, Buffer.from('a'))).toBe(names[0])
+})
+
+it('a name is not counted when the next rename might not show in ctime', () => {
+  const links = new HardLinks()
+  expect(links.completes(sighting([1n, 2, 7, 'a'], { at: 10 }))).toBe(false)
+  expect(links.completes(sighting([1n, 2, 7, 'b']))).toBe(false)
+  expect(links.outside()).toEqual([Buffer.from('b')])
 })

@@ -1,4 +1,4 @@
-import { chmodSync, readlinkSync } from 'node:fs'
+import { chmodSync, readFileSync, readlinkSync } from 'node:fs'
 import { errorCode, type Handle, type Inodes, type Name } from '../host.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import {
@@ -111,6 +111,11 @@ export const linuxInodes: Inodes = {
       // Before Linux 6.6 the handle's own magic link is the way to the same inode; no name is looked up.
       chmodSync(`/proc/self/fd/${handle}`, mode)
     }
+  },
+
+  handleLimit() {
+    const limits = readFileSync('/proc/self/limits', 'utf8')
+    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? 1024)
   },
 
   duplicate(handle) {

@@ -76,10 +76,8 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
       fs.lchownSync(place.path || '/', before.uid, gid)
-      if (isType(before, REGULAR)) {
-        if (before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
-        attributesOf(place).delete(CAPABILITY)
-      }
+      if (!isType(before, DIRECTORY) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
+      if (isType(before, REGULAR)) attributesOf(place).delete(CAPABILITY)
       keepModified(place, before)
     },
 
@@ -92,6 +90,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       keepModified(place, before)
     },
 
+    handleLimit: () => 1_000_000,
     duplicate: (handle) => world.open(world.at(handle)),
     attributeNames: (handle) => [...attributesOf(world.at(handle)).keys()].join('\0'),
     getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),

@@ -4,19 +4,21 @@ import { unpackKeys } from './messages.ts'
 interface Pending {
   index: number
   batch: number
-  records: Uint8Array
+  records: Uint8Array<ArrayBuffer>
 }
+
+type Durable = (index: number, batch: number, memory: ArrayBuffer) => void
 
 /** The journal for several threads: what they record at about the same time becomes durable with one commit. */
 export class CrewJournal {
   readonly #journal: Journal
-  readonly #durable: (index: number, batch: number) => void
+  readonly #durable: Durable
   readonly #fail: (error: unknown) => void
   readonly #batches = new Map<string, bigint>()
   #pending: Pending[] = []
 
-  /** @param durable tells a member that its batch is on disk; `fail`: that it could not be put there */
-  constructor(journal: Journal, durable: (index: number, batch: number) => void, fail: (error: unknown) => void) {
+  /** @param durable tells a member that its batch is on disk, and gives its memory back; `fail`: that it could not be put there */
+  constructor(journal: Journal, durable: Durable, fail: (error: unknown) => void) {
     this.#journal = journal
     this.#durable = durable
     this.#fail = fail
@@ -32,9 +34,9 @@ export class CrewJournal {
     this.#pending = []
     try {
       const batches = this.#journal.appendAll(pending.map(({ records }) => records))
-      for (const [at, { index, batch }] of pending.entries()) {
+      for (const [at, { index, batch, records }] of pending.entries()) {
         this.#batches.set(`${index}-${batch}`, batches[at] ?? 0n)
-        this.#durable(index, batch)
+        this.#durable(index, batch, records.buffer)
       }
     } catch (error) {
       this.#fail(error)

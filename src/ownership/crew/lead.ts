@@ -48,7 +48,7 @@ export class Crew {
     this.#shared = new Int32Array(new SharedArrayBuffer(sharedSize(order.members) * 4))
     this.#journal = new CrewJournal(
       order.journal,
-      (index, batch) => this.#tell(index, { say: 'durable', batch }),
+      (index, batch, memory) => this.#tell(index, { say: 'durable', batch, memory }, [memory]),
       (error) => this.#fail(error),
     )
   }
@@ -135,8 +135,8 @@ export class Crew {
     for (const index of this.#members.keys()) this.#tell(index, { say: 'end' })
   }
 
-  #tell(index: number, message: ToMember): void {
-    this.#members[index]?.worker.postMessage(message)
+  #tell(index: number, message: ToMember, transfer: ArrayBuffer[] = []): void {
+    this.#members[index]?.worker.postMessage(message, transfer)
     this.#wake(index)
   }
 

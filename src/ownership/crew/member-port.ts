@@ -19,8 +19,9 @@ export class MemberPort {
     this.#signal = signalOf(index)
   }
 
-  say(message: ToLead): void {
-    this.#port.postMessage(message)
+  /** @param transfer memory that is the lead's from now on */
+  say(message: ToLead, transfer: ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, transfer)
   }
 
   /** The next message of one of these kinds; others stay for whoever waits for them. */

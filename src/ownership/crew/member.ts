@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Inodes } from '../../host/host.ts'
+import { batchSize } from '../pipeline.ts'
 import { taskOf } from '../task-spec.ts'
 import { traverse } from '../traverse.ts'
 import { Walk } from '../walk.ts'
@@ -17,6 +18,7 @@ export function runMember(inodes: Inodes, port: MessagePort, receive: Receive, d
   const walk: Walk = new Walk(inodes, taskOf(spec), new RemoteLedger(lead), {
     inside,
     others,
+    batchSize: batchSize(inodes.handleLimit(), members),
     onBatch() {
       shared[visitedOf(index)] = walk.report.visited
       shared[changedOf(index)] = walk.report.changed

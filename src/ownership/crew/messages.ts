@@ -1,4 +1,5 @@
 import type { PackedFrames } from '../frames.ts'
+import type { Sighting } from '../hard-links.ts'
 import type { InodeRecord } from '../record.ts'
 import type { WalkReport } from '../report.ts'
 import type { TaskSpec } from '../task-spec.ts'
@@ -25,12 +26,12 @@ export const visitedOf = (index: number) => FIRST + index * PER_MEMBER + 1
 export const changedOf = (index: number) => FIRST + index * PER_MEMBER + 2
 export const sharedSize = (members: number) => FIRST + members * PER_MEMBER
 
-/** `keys` has inode and birth time of each sighting in turn; paths only those with several links. */
+/** `keys` has inode and birth time of each sighting in turn; names only those with several links. */
 export interface PackedSightings {
   keys: BigInt64Array
   changed: Float64Array
   links: Uint32Array
-  paths: Uint8Array[]
+  names: Pick<Sighting, 'name' | 'at' | 'path'>[]
 }
 
 /** For each sighting 0 (no record), 1 (wait), 2 (a settled record) or 3 (an unsettled one); the records in their order. */
@@ -43,7 +44,7 @@ export type ToLead =
   | { say: 'idle' }
   | { say: 'done' }
   | { say: 'share'; part: PackedFrames }
-  | { say: 'record'; batch: number; records: Uint8Array }
+  | { say: 'record'; batch: number; records: Uint8Array<ArrayBuffer> }
   | { say: 'settle'; batch: number }
   | { say: 'forget'; keys: BigInt64Array }
   | { say: 'ask'; sightings: PackedSightings }
@@ -52,7 +53,7 @@ export type ToLead =
 
 export type ToMember =
   | { say: 'part'; part: PackedFrames }
-  | { say: 'durable'; batch: number }
+  | { say: 'durable'; batch: number; memory: ArrayBuffer }
   | { say: 'answers'; answers: PackedAnswers }
   | { say: 'end' }
 

@@ -1,5 +1,6 @@
 import { decode, encode, split } from '../codec.ts'
-import type { Answer, Sighting } from '../ledger.ts'
+import type { Sighting } from '../hard-links.ts'
+import type { Answer } from '../ledger.ts'
 import type { PackedAnswers, PackedSightings } from './messages.ts'
 
 const NO_RECORD = 0
@@ -7,28 +8,28 @@ const WAIT = 1
 const SETTLED = 2
 const UNSETTLED = 3
 const PER_KEY = 2
-const NO_PATH = new Uint8Array()
+const ONLY_NAME = { name: '', at: 0, path: new Uint8Array() }
 
 export function packSightings(sightings: readonly Sighting[]): PackedSightings {
   const keys = new BigInt64Array(sightings.length * PER_KEY)
   const changed = Float64Array.from(sightings, (sighting) => sighting.changed)
-  const paths: Uint8Array[] = []
-  for (const [index, { inode, born, links, path }] of sightings.entries()) {
+  const names: PackedSightings['names'] = []
+  for (const [index, { inode, born, links, name, at, path }] of sightings.entries()) {
     keys[index * PER_KEY] = BigInt.asIntN(64, inode)
     keys[index * PER_KEY + 1] = born
-    if (links > 1) paths.push(path)
+    if (links > 1) names.push({ name, at, path })
   }
-  return { keys, changed, links: Uint32Array.from(sightings, ({ links }) => links), paths }
+  return { keys, changed, links: Uint32Array.from(sightings, ({ links }) => links), names }
 }
 
-export function unpackSightings({ keys, changed, links, paths }: PackedSightings): Sighting[] {
-  const remaining = paths.values()
+export function unpackSightings({ keys, changed, links, names }: PackedSightings): Sighting[] {
+  const remaining = names.values()
   return Array.from(links, (count, index) => ({
     inode: BigInt.asUintN(64, keys[index * PER_KEY] ?? 0n),
     born: keys[index * PER_KEY + 1] ?? 0n,
     changed: changed[index] ?? 0,
     links: count,
-    path: count > 1 ? (remaining.next().value ?? NO_PATH) : NO_PATH,
+    ...((count > 1 && remaining.next().value) || ONLY_NAME),
   }))
 }
 

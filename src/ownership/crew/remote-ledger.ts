@@ -1,5 +1,6 @@
 import { encode } from '../codec.ts'
-import type { Answer, Ledger, Sighting } from '../ledger.ts'
+import type { Sighting } from '../hard-links.ts'
+import type { Answer, Ledger } from '../ledger.ts'
 import type { InodeRecord } from '../record.ts'
 import type { MemberPort } from './member-port.ts'
 import { packKeys } from './messages.ts'
@@ -9,6 +10,8 @@ import { packSightings, unpackAnswers } from './packing.ts'
 export class RemoteLedger implements Ledger {
   readonly #lead: MemberPort
   readonly #durable = new Set<number>()
+  /** Goes to the lead with the records of a batch, and comes back for those of another. */
+  readonly #spare: ArrayBuffer[] = []
   #batches = 0
 
   constructor(lead: MemberPort) {
@@ -22,12 +25,17 @@ export class RemoteLedger implements Ledger {
 
   record(records: readonly InodeRecord[]): number {
     const batch = this.#batches++
-    this.#lead.say({ say: 'record', batch, records: encode(records) })
+    const encoded = encode(records, this.#spare.pop())
+    this.#lead.say({ say: 'record', batch, records: encoded }, [encoded.buffer])
     return batch
   }
 
   awaitDurable(batch: number): void {
-    while (!this.#durable.delete(batch)) this.#durable.add(this.#lead.await('durable').batch)
+    while (!this.#durable.delete(batch)) {
+      const { batch: other, memory } = this.#lead.await('durable')
+      this.#durable.add(other)
+      this.#spare.push(memory)
+    }
   }
 
   settle(batch: number): void {

@@ -3,6 +3,7 @@ import type { Sighting } from './hard-links.ts'
 import type { Held } from './held.ts'
 import type { Answer, Ledger } from './ledger.ts'
 import { type Change, makeChanges } from './make.ts'
+import { ownershipOf, same } from './policy.ts'
 import type { InodeRecord } from './record.ts'
 import { leave, type WalkReport } from './report.ts'
 import type { Task } from './task.ts'
@@ -106,7 +107,7 @@ export class Pipeline {
     for (const [index, { held, path }] of candidates.entries()) {
       const answer = answers?.[index]
       const decided = answer === 'wait' ? {} : this.#task.decide(held, path, answer)
-      if (decided.leave) leave(this.#report, decided.leave, path)
+      if (decided.leave) leave(this.#report, this.#isStill(held) ? decided.leave : 'changed during the walk', path)
       if (decided.forfeits) leave(this.#report, 'privileges not given back', path)
       const record = decided.change ?? decided.settle
       if (record) records.push(record)
@@ -114,6 +115,11 @@ export class Pipeline {
       else this.#inodes.close(held.handle)
     }
     return records.length === 0 ? undefined : { changes, batch: this.#ledger.record(records) }
+  }
+
+  /** Another thread, that met the inode under another name, may have changed it since it was looked at. */
+  #isStill({ handle, stat }: Held): boolean {
+    return same(ownershipOf(this.#inodes.ownership(handle)), ownershipOf(stat))
   }
 
   /** Undefined: nothing had to be asked. */

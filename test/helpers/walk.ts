@@ -1,9 +1,11 @@
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
+import { survey } from '../../src/operator/survey.ts'
 import { Journal } from '../../src/ownership/journal.ts'
 import { own } from '../../src/ownership/own.ts'
 import type { WalkReport } from '../../src/ownership/report.ts'
 import { restore } from '../../src/ownership/restore.ts'
+import type { WalkOptions } from '../../src/ownership/walk-tree.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {
@@ -15,13 +17,19 @@ export interface Walked {
 }
 
 /** Gives a directory to a group, as a call does. */
-export function ownDirectory(walked: Walked, group: number): Promise<WalkReport> {
-  return onTree(walked, async (tree, journal) => own(linuxHost.inodes, tree, { group, access: 'keep' }, journal))
+export function ownDirectory(walked: Walked, group: number, options?: WalkOptions): Promise<WalkReport> {
+  return onTree(walked, (tree, journal) => own(linuxHost.inodes, tree, { group, access: 'keep' }, journal, options))
 }
 
 /** Puts back what `ownDirectory` changed. */
-export function restoreDirectory(walked: Walked): Promise<WalkReport> {
-  return onTree(walked, async (tree, journal) => restore(linuxHost.inodes, tree, journal))
+export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise<WalkReport> {
+  return onTree(walked, (tree, journal) => restore(linuxHost.inodes, tree, journal, options))
+}
+
+/** What an operator's plan counts. */
+export function planDirectory(walked: Walked, group: number): Promise<WalkReport> {
+  const order = { group, access: 'grant' } as const
+  return onTree(walked, async (tree, journal) => survey(linuxHost.inodes, tree, order, journal).report)
 }
 
 async function onTree<T>(walked: Walked, run: (tree: Handle, journal: Journal) => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
-import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { ownDirectory } from '../helpers/walk.ts'
 import { makeSocket } from './socket.ts'
 
@@ -114,6 +114,7 @@ onKernelStages('what lies inside a volume', (open) => {
     stage.fs.linkSync(`${source}/fifo`, `${source}/d/fifo`)
     await makeSocket(`${source}/socket`)
     stage.fs.linkSync(`${source}/socket`, `${source}/d/socket`)
+    await letTicksPass()
     const before = now()
     await walk()
     expect(stage.noted.inodes).toMatchObject({ changed: 6, left: {} })
@@ -136,6 +137,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(now()).toMatchObject({ shared, fifo })
     await stage.unmount('a')
     stage.fs.rmSync(`${stage.top}/theirs`)
+    await letTicksPass()
     await walk()
     expect(left()['linked outside the volume']).toEqual({ count: 1, examples: ['fifo'] })
     expect(groups(now())).toMatchObject({ shared: 2000, 'd/shared': 2000, fifo: 0 })

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { onTestFinished } from 'vitest'
+import { crew } from '../../driver/crew.ts'
 import type { WalkReport } from '../../src/ownership/report.ts'
 import type { Stage } from '../helpers/stage.ts'
-import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { Actors } from './actors.ts'
 
 export type Reasons = Record<string, number>
@@ -19,8 +20,13 @@ export function journalOf(stage: Stage): string {
   return `${place}/journal.sqlite`
 }
 
+/** They take longer to start than a small volume takes to walk. */
+const THREADS_EACH = 40
+const members = crew()
+const SEVERAL_THREADS = members ? { crew: { ...members, members: 3, from: 1 } } : {}
+
 /**
- * Walks and restores so many times while the actors are at it; each must end in a report, none in an error.
+ * Plans, walks and restores so many times while the actors are at it; each must end in a report, none in an error.
  * Returns how often each reason was reported.
  */
 export async function race(walked: Walked, rounds: number, ...actors: readonly string[][]): Promise<Reasons> {
@@ -28,8 +34,10 @@ export async function race(walked: Walked, rounds: number, ...actors: readonly s
   for (const actor of actors) running.start(...actor)
   const reasons: Reasons = {}
   for (let round = 0; round < rounds; round++) {
-    add(reasons, await ownDirectory(walked, 2000))
-    add(reasons, await restoreDirectory(walked))
+    const threads = round % THREADS_EACH === 0 ? SEVERAL_THREADS : {}
+    add(reasons, await planDirectory(walked, 2000))
+    add(reasons, await ownDirectory(walked, 2000, threads))
+    add(reasons, await restoreDirectory(walked, threads))
   }
   const made = await running.stop()
   if (made.some((turns) => turns < rounds)) throw new Error(`the actors were too slow to race with: ${made}`)

@@ -33,7 +33,8 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   const changed = regroup || reacl
   if (privileged) return privileges(inodes, held, mode, record) || changed ? 'changed' : 'right'
   if (mode === after.mode) return changed ? 'changed' : 'right'
-  inodes.chmod(handle, after.mode)
+  // chmod(2) sets all bits, so what a directory's users did until this moment would be undone.
+  if (!isDirectory(stat) || ownershipOf(inodes.ownership(handle)).mode === mode) inodes.chmod(handle, after.mode)
   return 'changed'
 }
 

@@ -1,3 +1,4 @@
+import { naming } from '../host/file-error.ts'
 import { errorCode, type Host, type Lock } from '../host/host.ts'
 import { readClaim } from '../state/claim.ts'
 import {
@@ -20,7 +21,7 @@ export function lockVolume(host: Host, stateDir: string, volume: string): Promis
 
 /** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
 export function lockClaims(host: Host, stateDir: string): Promise<Lock> {
-  return waitFor(() => host.tryLock(`${stateDir}/${CLAIMS_LOCK_FILE}`))
+  return waitFor(() => tryLock(host, `${stateDir}/${CLAIMS_LOCK_FILE}`))
 }
 
 /** Waits until a claim is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
@@ -37,7 +38,7 @@ export function isClaimed(host: Host, stateDir: string, volume: string): boolean
 export function isVolumeBusy(host: Host, stateDir: string, volume: string): boolean {
   const place = volumeStateDirectory(stateDir, volume)
   if (!host.files.list(place).includes(LOCK_FILE)) return false
-  const lock = host.tryLock(`${place}/${LOCK_FILE}`)
+  const lock = tryLock(host, `${place}/${LOCK_FILE}`)
   lock?.release()
   return lock === undefined
 }
@@ -48,19 +49,23 @@ export function tryLockMount(host: Host, stateDir: string, path: string): Lock |
 
 /** Gives the lock back and leaves no trace of the mount in the state directory. */
 export function releaseForGood(host: Host, stateDir: string, path: string, lock: Lock): void {
-  lock.release(true)
+  naming('remove', `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`, () => lock.release(true))
   host.files.removeEmpty(mountStateDirectory(stateDir, path), mountsDirectory(stateDir))
 }
 
 function tryLockIn(host: Host, directory: string): Lock | undefined {
   host.files.makeDirectory(directory)
   try {
-    return host.tryLock(`${directory}/${LOCK_FILE}`)
+    return tryLock(host, `${directory}/${LOCK_FILE}`)
   } catch (error) {
     // Its last holder has just removed the directory.
     if (errorCode(error) === 'ENOENT') return undefined
     throw error
   }
+}
+
+function tryLock(host: Host, path: string): Lock | undefined {
+  return naming('lock', path, () => host.tryLock(path))
 }
 
 const FIRST_PAUSE = 2

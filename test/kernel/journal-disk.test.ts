@@ -41,6 +41,19 @@ describe.skipIf(!isRoot)(title, () => {
     expectSame(snapshot(on.source), on.original)
   })
 
+  it("read-only: what is mounted by others outside kubelet's directories stays", async () => {
+    const on = new Crashing('tmpfs')
+    on.fresh()
+    const home = `${on.node.top}/home`
+    fs.mkdirSync(home)
+    execFileSync('mount', ['--bind', on.source, home])
+    remount(on.node.state, 'ro')
+    const { status, message } = await on.node.call('unmount', home)
+    expect(status).toBe('Failure')
+    expect(message).toContain("is not modekeep's")
+    expectSame(snapshot(home), on.original)
+  })
+
   it("read-only, only the volumes' part: no walk and no restore, and the pod goes", async () => {
     const on = new Crashing('tmpfs')
     on.fresh()

@@ -36,7 +36,7 @@ export function trustedFiles(fs: Fs): TrustedFiles {
     },
 
     makeDirectory(path) {
-      naming('make', path, () => fs.mkdirSync(path, { recursive: true, mode: 0o700 }))
+      naming('make', path, () => makeWithParents(fs, path))
     },
 
     removeEmpty(path, top) {
@@ -53,6 +53,25 @@ export function trustedFiles(fs: Fs): TrustedFiles {
     list(path) {
       return naming('list', path, () => unlessMissing(() => fs.readdirSync(path))) ?? []
     },
+  }
+}
+
+function makeWithParents(fs: Fs, path: string): void {
+  try {
+    fs.mkdirSync(path, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    // Node's answer too where a file system is read-only, over its quota or broken: one by one they say so.
+    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
+    makeWithParents(fs, dirname(path))
+    makeOne(fs, path)
+  }
+}
+
+function makeOne(fs: Fs, path: string): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
   }
 }
 

@@ -52,6 +52,8 @@ describe.skipIf(!isRoot)(title, () => {
     expect(status).toBe('Failure')
     expect(message).toContain("is not modekeep's")
     expectSame(snapshot(home), on.original)
+    // Nor does what is not there keep a pod: nothing can be made in the state directory.
+    await on.unmount('a')
   })
 
   it("read-only, only the volumes' part: no walk and no restore, and the pod goes", async () => {

@@ -1,17 +1,64 @@
+import { areNested, isNested, type Place, placesFrom } from '../mount-table/place.ts'
 import { isOurs } from '../plan/mount.ts'
 import { Refusal } from '../protocol/refusal.ts'
+import { type Claim, listClaims } from '../state/claim.ts'
 import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
+import { isClaimed } from './locks.ts'
 import { lookAt, openMountPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
-/** Whether a mount shows a volume or a part of it, or the volume is a part of what it shows. */
-export function shows(mount: MountRecord, volume: { volume: string; source: string }): boolean {
-  const [one, other] = [`${mount.source}/`, `${volume.source}/`]
-  return mount.volume === volume.volume || one.startsWith(other) || other.startsWith(one)
+interface Volume {
+  volume: string
+  source: string
+  place?: Place | undefined
 }
 
-/** The mounts that are really there, the one at `except` left out. What cannot be looked at counts as there. */
-export function liveMounts({ host, config }: Session, except: string): MountRecord[] {
+/** Who has a volume, a part of it, or what it is a part of. */
+export interface Others {
+  /** Where the volume itself lies, as far as the mount table tells. */
+  place: Place | undefined
+  mounts: MountRecord[]
+  /** Calls at work on parts of it, or on what it is a part of: not on the volume itself, which has a lock for that. */
+  claims: Claim[]
+}
+
+/**
+ * Looks for the mounts that are there and the calls at work.
+ * @param except the mount directory that is left out
+ */
+export function othersWith(session: Session, { volume, source }: Volume, except: string): Others {
+  const { host, config } = session
+  // In this order: a call gives its claim up once its mount can be seen.
+  const claims = listClaims(host, config.stateDir)
+    .filter((claim) => claim.volume !== volume)
+    .filter((claim) => isClaimed(host, config.stateDir, claim.volume))
+  const placeOf = placesFrom(host.mounts.table())
+  const asked = { volume, source, place: placeOf(source) }
+  return {
+    place: asked.place,
+    // A mount's own row, not the source's path, tells where its root lies now.
+    mounts: liveMounts(session, except).filter((mount) =>
+      overlap({ ...mount, place: placeOf(mount.directory) }, asked),
+    ),
+    claims: claims.filter((claim) => overlap(claim, asked)),
+  }
+}
+
+/** A mount that is being made holds a volume like one that is there. */
+export function holders({ mounts, claims }: Others): (MountRecord | Claim)[] {
+  return [...mounts, ...claims.filter(({ directory }) => directory !== '')]
+}
+
+/** Whether one is, has or is in the other. */
+function overlap(one: Volume, other: Volume): boolean {
+  if (one.volume === other.volume) return true
+  if (one.place && other.place) return isNested(one.place, other.place)
+  // A tmpfs has none.
+  return one.source !== '' && other.source !== '' && areNested(one.source, other.source)
+}
+
+/** What cannot be looked at counts as there. */
+function liveMounts({ host, config }: Session, except: string): MountRecord[] {
   const boot = host.bootId()
   return listMountRecords(host, config.stateDir).filter((record) => {
     if (record.directory === except) return false

@@ -1,21 +1,44 @@
+import { naming } from '../host/file-error.ts'
 import { errorCode, type Host, type Lock } from '../host/host.ts'
-import { LOCK_FILE, mountStateDirectory, mountsDirectory, volumeStateDirectory } from '../state/paths.ts'
+import { readClaim } from '../state/claim.ts'
+import {
+  CLAIMS_LOCK_FILE,
+  LOCK_FILE,
+  mountStateDirectory,
+  mountsDirectory,
+  volumeStateDirectory,
+} from '../state/paths.ts'
 
 /** One call at a time for a mount directory. */
 export function lockMount(host: Host, stateDir: string, path: string): Promise<Lock> {
   return waitFor(() => tryLockMount(host, stateDir, path))
 }
 
-/** One walk or restore at a time for a volume. Taken after the mount's lock, never before. */
+/** One walk or restore at a time for a volume. Taken after the mount's lock, never before; nobody takes two. */
 export function lockVolume(host: Host, stateDir: string, volume: string): Promise<Lock> {
   return waitFor(() => tryLockIn(host, volumeStateDirectory(stateDir, volume)))
+}
+
+/** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
+export function lockClaims(host: Host, stateDir: string): Promise<Lock> {
+  return waitFor(() => tryLock(host, `${stateDir}/${CLAIMS_LOCK_FILE}`))
+}
+
+/** Waits until a claim is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
+export async function untilUnclaimed(host: Host, stateDir: string, volume: string): Promise<void> {
+  await waitFor(() => (isClaimed(host, stateDir, volume) ? undefined : true))
+}
+
+/** Whether a call that claimed a volume is still at work: its death frees the lock. */
+export function isClaimed(host: Host, stateDir: string, volume: string): boolean {
+  return readClaim(host, stateDir, volume) !== undefined && isVolumeBusy(host, stateDir, volume)
 }
 
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
 export function isVolumeBusy(host: Host, stateDir: string, volume: string): boolean {
   const place = volumeStateDirectory(stateDir, volume)
   if (!host.files.list(place).includes(LOCK_FILE)) return false
-  const lock = host.tryLock(`${place}/${LOCK_FILE}`)
+  const lock = tryLock(host, `${place}/${LOCK_FILE}`)
   lock?.release()
   return lock === undefined
 }
@@ -26,14 +49,14 @@ export function tryLockMount(host: Host, stateDir: string, path: string): Lock |
 
 /** Gives the lock back and leaves no trace of the mount in the state directory. */
 export function releaseForGood(host: Host, stateDir: string, path: string, lock: Lock): void {
-  lock.release(true)
+  naming('remove', `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`, () => lock.release(true))
   host.files.removeEmpty(mountStateDirectory(stateDir, path), mountsDirectory(stateDir))
 }
 
 function tryLockIn(host: Host, directory: string): Lock | undefined {
   host.files.makeDirectory(directory)
   try {
-    return host.tryLock(`${directory}/${LOCK_FILE}`)
+    return tryLock(host, `${directory}/${LOCK_FILE}`)
   } catch (error) {
     // Its last holder has just removed the directory.
     if (errorCode(error) === 'ENOENT') return undefined
@@ -41,14 +64,18 @@ function tryLockIn(host: Host, directory: string): Lock | undefined {
   }
 }
 
+function tryLock(host: Host, path: string): Lock | undefined {
+  return naming('lock', path, () => host.tryLock(path))
+}
+
 const FIRST_PAUSE = 2
 const LONGEST_PAUSE = 50
 
 /** Without limit: the holder is a running call, and the kernel frees the lock when it dies. Pauses are milliseconds. */
-async function waitFor(attempt: () => Lock | undefined): Promise<Lock> {
+async function waitFor<T>(attempt: () => T | undefined): Promise<T> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
-    const lock = attempt()
-    if (lock) return lock
+    const got = attempt()
+    if (got !== undefined) return got
     await new Promise((resolve) => setTimeout(resolve, pause))
   }
 }

@@ -5,15 +5,17 @@ import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
-import { liveMounts, shows } from './holders.ts'
+import { claimVolume } from './claim.ts'
+import { holders, type Others, othersWith } from './holders.ts'
 import { hasJournal, noteWalk, openJournal, walkWith } from './journal.ts'
-import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
 export interface VolumeOrder extends OwnOrder {
   volume: string
   policy: 'OnRootMismatch' | 'Always'
   source: string
+  pod: string
+  /** The mount's; empty where none is made. */
   directory: string
   restoreOnUnmount: boolean
 }
@@ -25,9 +27,11 @@ export interface VolumeOrder extends OwnOrder {
  */
 export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Lock> {
   const { host, config } = session
-  const lock = await lockVolume(host, config.stateDir, order.volume)
+  const { volume, source, group, access, pod, directory } = order
+  const { device } = host.inodes.stat(tree)
+  const wanted = { volume, source, walkGroup: group, pod, directory }
+  const lock = await claimVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   try {
-    refuseOthers(session, order, host.inodes.stat(tree).device)
     const record = readVolumeRecord(host, config.stateDir, order.volume)
     const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
     if (!needsWalk(session, tree, order)) {
@@ -36,7 +40,6 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
         writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
       }
     } else {
-      const { volume, source, group, access } = order
       const next = { volume, source, group, groupAccess: access, restoreOwed }
       await walk(session, tree, next, record !== undefined)
     }
@@ -79,18 +82,22 @@ async function walk(session: Session, tree: Handle, record: Unfinished, known: b
   writeVolumeRecord(host, config.stateDir, { ...record, complete: true })
 }
 
-/** @throws {Refusal} naming the mount that stands in the way */
+/** @throws {Refusal} naming the mount that stands in the way, there or being made */
 export function refuseOthers(session: Session, order: Asked, device: number): void {
-  for (const other of liveMounts(session, order.directory)) {
-    if (other.volume === order.volume && other.device !== device) {
-      throw new Refusal(
-        `${order.source} and ${other.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
-      )
-    }
-    if (!shows(other, order) || other.walkGroup < 0 || other.walkGroup === order.group) continue
+  refuseAny(othersWith(session, order, order.directory), order, device)
+}
+
+function refuseAny(others: Others, { volume, source, group }: Asked, device: number): void {
+  const copy = others.mounts.find((other) => other.volume === volume && other.device !== device)
+  if (copy) {
     throw new Refusal(
-      `the volume belongs to group ${other.walkGroup} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${order.group} cannot have it: ` +
-        'give both pods the same fsGroup, or wait until that pod is gone',
+      `${source} and ${copy.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
     )
   }
+  const other = holders(others).find(({ walkGroup }) => walkGroup >= 0 && walkGroup !== group)
+  if (other === undefined) return
+  throw new Refusal(
+    `the volume belongs to group ${other.walkGroup} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
+      'give both pods the same fsGroup, or wait until that pod is gone',
+  )
 }

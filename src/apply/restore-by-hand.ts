@@ -1,9 +1,9 @@
 import { Refusal } from '../protocol/refusal.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
 import type { VolumeByHand } from './by-hand.ts'
-import { liveMounts, shows } from './holders.ts'
+import { claimVolume } from './claim.ts'
+import { holders, type Others } from './holders.ts'
 import { hasJournal, openJournal } from './journal.ts'
-import { lockVolume } from './locks.ts'
 import { restoreTree } from './restore-volume.ts'
 import type { Session } from './session.ts'
 
@@ -20,17 +20,9 @@ export async function restoreByHand(
   const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
   // Before the lock, which would make the volume known.
   if (!isRecorded()) return 'nothing recorded'
-  const lock = await lockVolume(host, config.stateDir, volume)
+  const wanted = { volume, source: directory, walkGroup: -1, pod: '', directory: '' }
+  const lock = await claimVolume(session, wanted, '', refuseHolders)
   try {
-    const holder = liveMounts(session, '').find(
-      (mount) => mount.walkGroup >= 0 && shows(mount, { volume, source: directory }),
-    )
-    if (holder) {
-      throw new Refusal(
-        `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${holder.walkGroup}, ` +
-          'which a restore would take from it: delete that pod first',
-      )
-    }
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.
     if (!record && isEmpty(session, volume)) return 'nothing recorded'
@@ -38,6 +30,15 @@ export async function restoreByHand(
   } finally {
     lock.release()
   }
+}
+
+function refuseHolders(others: Others): void {
+  const holder = holders(others).find(({ walkGroup }) => walkGroup >= 0)
+  if (holder === undefined) return
+  throw new Refusal(
+    `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${holder.walkGroup}, ` +
+      'which a restore would take from it: delete that pod first',
+  )
 }
 
 function isEmpty(session: Session, volume: string): boolean {

@@ -1,5 +1,5 @@
 import { openNodeDirectory } from '../filesystem/bind.ts'
-import type { Handle } from '../host/host.ts'
+import type { Handle, Lock } from '../host/host.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import { restore } from '../ownership/restore.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
@@ -10,9 +10,9 @@ import {
   volumeIdentity,
   writeVolumeRecord,
 } from '../state/volume-record.ts'
-import { liveMounts, shows } from './holders.ts'
+import { claimVolume } from './claim.ts'
+import { holders } from './holders.ts'
 import { noteWalk, openJournal, walkWith } from './journal.ts'
-import { lockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
 export function isRestoreOwed({ host, config }: Session, volume: string): boolean {
@@ -27,15 +27,11 @@ export function isRestoreOwed({ host, config }: Session, volume: string): boolea
  */
 export async function restoreVolume(session: Session, volume: string, source: string, except: string): Promise<void> {
   const { host, config } = session
-  const lock = await lockVolume(host, config.stateDir, volume)
+  const lock = await claimUnheld(session, volume, source, except)
+  if (lock === undefined) return
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
     if (!record?.restoreOwed) return
-    const holder = liveMounts(session, except).find((other) => shows(other, { volume, source }))
-    if (holder) {
-      session.note({ restore: `owed until ${holder.directory} is unmounted and the volume is unmounted again` })
-      return
-    }
     const tree = openTree(session, volume, source)
     try {
       await restoreTree(session, tree, volume, record)
@@ -44,6 +40,28 @@ export async function restoreVolume(session: Session, volume: string, source: st
     }
   } finally {
     lock.release()
+  }
+}
+
+class Held extends Error {}
+
+/** Undefined: another mount of the volume is there or being made, and its unmount pays. */
+async function claimUnheld(
+  session: Session,
+  volume: string,
+  source: string,
+  except: string,
+): Promise<Lock | undefined> {
+  const wanted = { volume, source, walkGroup: -1, pod: '', directory: '' }
+  try {
+    return await claimVolume(session, wanted, except, (others) => {
+      const [holder] = holders(others)
+      if (holder) throw new Held(`owed until ${holder.directory} is unmounted and the volume is unmounted again`)
+    })
+  } catch (error) {
+    if (!(error instanceof Held)) throw error
+    session.note({ restore: error.message })
+    return undefined
   }
 }
 

@@ -63,8 +63,8 @@ export class Transaction {
       case 'own-root':
         return this.#ownRoot(step)
       case 'own-volume': {
-        const { source, directory, restoreOnUnmount } = this.#request
-        const order = { ...step, source, directory, restoreOnUnmount }
+        const { source, pod, directory, restoreOnUnmount } = this.#request
+        const order = { ...step, source, pod, directory, restoreOnUnmount }
         this.#locks.push(await ownVolume(this.#session, this.#held(), order))
         return
       }

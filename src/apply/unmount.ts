@@ -1,3 +1,4 @@
+import { isDiskError } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../plan/mount.ts'
 import type { Step } from '../plan/step.ts'
@@ -11,25 +12,50 @@ import type { Session } from './session.ts'
 
 /**
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
- * it comes first: a damaged journal or a missing source is told, and does not keep a pod from going.
+ * it comes first: a damaged journal, a missing source or a state directory whose disk is full, read-only or broken is
+ * told, and does not keep a pod from going.
  */
 export async function unmount(session: Session, directory: string): Promise<void> {
   const { host, config } = session
   const point = openMountPoint(host, directory)
   const path = point?.path ?? directory
   try {
-    const lock = await lockMount(host, config.stateDir, path)
+    const lock = await asFarAsTheDiskGoes(session, () => lockMount(host, config.stateDir, path))
     try {
-      const record = readMountRecord(host, config.stateDir, path)
-      const steps = planUnmount(record, record !== undefined && isRestoreOwed(session, record.volume))
-      refuseForeign(host, point, record)
-      session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
-      for (const step of steps) await apply(session, step, point, path)
+      await detachAndForget(session, point, path, lock !== undefined)
     } finally {
-      releaseForGood(host, config.stateDir, path, lock)
+      if (lock) await asFarAsTheDiskGoes(session, () => releaseForGood(host, config.stateDir, path, lock))
     }
   } finally {
     if (point) host.inodes.close(point.parent)
+  }
+}
+
+async function detachAndForget(
+  session: Session,
+  point: MountPoint | undefined,
+  path: string,
+  isLocked: boolean,
+): Promise<void> {
+  const { host, config } = session
+  const record = await asFarAsTheDiskGoes(session, () => readMountRecord(host, config.stateDir, path))
+  refuseForeign(host, point, record)
+  const isOwed = () => record !== undefined && isRestoreOwed(session, record.volume)
+  const planned = planUnmount(record, (await asFarAsTheDiskGoes(session, isOwed)) ?? false)
+  // A restore stays owed, and the record is for that mount only.
+  const steps = isLocked ? planned : planned.filter((step) => step.do === 'detach-all')
+  session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
+  for (const step of steps) await apply(session, step, point, path)
+}
+
+/** Undefined, and a warning, where the disk of the state directory fails. */
+async function asFarAsTheDiskGoes<T>(session: Session, work: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+    session.warn(`unmounting all the same: ${(error as Error).message}`)
+    return undefined
   }
 }
 
@@ -50,7 +76,7 @@ async function apply(session: Session, step: Step, point: MountPoint | undefined
     case 'restore-volume':
       return restoreQuietly(session, step.volume, step.source, path)
     case 'forget':
-      return removeMountRecord(session.host, session.config.stateDir, path)
+      return asFarAsTheDiskGoes(session, () => removeMountRecord(session.host, session.config.stateDir, path))
     default:
       throw new Error(`step ${step.do} is not part of an unmount`)
   }

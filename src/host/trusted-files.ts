@@ -1,5 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
+import { naming } from './file-error.ts'
 import { errorCode, type TrustedFiles } from './host.ts'
 
 type Fs = Pick<
@@ -20,35 +21,22 @@ type Fs = Pick<
 export function trustedFiles(fs: Fs): TrustedFiles {
   return {
     read(path) {
-      return unlessMissing(() => fs.readFileSync(path, 'utf8'))
+      return naming('read', path, () => unlessMissing(() => fs.readFileSync(path, 'utf8')))
     },
 
     replace(path, text) {
-      const temporary = temporaryOf(path)
-      try {
-        const fd = fs.openSync(temporary, 'w', 0o600)
-        try {
-          fs.writeFileSync(fd, text)
-          fs.fsyncSync(fd)
-        } finally {
-          fs.closeSync(fd)
-        }
-        fs.renameSync(temporary, path)
-      } catch (error) {
-        // On a full disk it would be in the way of removing the directory.
-        fs.rmSync(temporary, { force: true })
-        throw error
-      }
-      syncDirectory(fs, dirname(path))
+      naming('write', path, () => replaceIn(fs, path, text))
     },
 
     remove(path) {
-      fs.rmSync(path, { force: true })
-      fs.rmSync(temporaryOf(path), { force: true })
+      naming('remove', path, () => {
+        fs.rmSync(path, { force: true })
+        fs.rmSync(temporaryOf(path), { force: true })
+      })
     },
 
     makeDirectory(path) {
-      fs.mkdirSync(path, { recursive: true, mode: 0o700 })
+      naming('make', path, () => makeWithParents(fs, path))
     },
 
     removeEmpty(path, top) {
@@ -63,9 +51,47 @@ export function trustedFiles(fs: Fs): TrustedFiles {
     },
 
     list(path) {
-      return unlessMissing(() => fs.readdirSync(path)) ?? []
+      return naming('list', path, () => unlessMissing(() => fs.readdirSync(path))) ?? []
     },
   }
+}
+
+function makeWithParents(fs: Fs, path: string): void {
+  try {
+    fs.mkdirSync(path, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    // Node's answer too where a file system is read-only, over its quota or broken: one by one they say so.
+    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
+    makeWithParents(fs, dirname(path))
+    makeOne(fs, path)
+  }
+}
+
+function makeOne(fs: Fs, path: string): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+  }
+}
+
+function replaceIn(fs: Fs, path: string, text: string): void {
+  const temporary = temporaryOf(path)
+  try {
+    const fd = fs.openSync(temporary, 'w', 0o600)
+    try {
+      fs.writeFileSync(fd, text)
+      fs.fsyncSync(fd)
+    } finally {
+      fs.closeSync(fd)
+    }
+    fs.renameSync(temporary, path)
+  } catch (error) {
+    // On a full disk it would be in the way of removing the directory.
+    fs.rmSync(temporary, { force: true })
+    throw error
+  }
+  syncDirectory(fs, dirname(path))
 }
 
 /** Left behind where a process died between writing and renaming. */

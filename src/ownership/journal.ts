@@ -187,7 +187,7 @@ export class Journal {
       ? `repair the disk, or give up what could be restored by moving its directory away`
       : 'mend that, and the call is repeated'
     return new Refusal(
-      `the ownership journal ${this.#where} cannot be used (${reason}), so nothing was changed: ${wayOut}`,
+      `the ownership journal ${this.#where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`,
       { cause },
     )
   }

@@ -21,13 +21,19 @@ export function mountsDirectory(stateDir: string): string {
 }
 
 export function volumeStateDirectory(stateDir: string, volume: string): string {
-  return `${stateDir}/${PRIVATE.ownership}/${volume}`
+  return `${volumesDirectory(stateDir)}/${volume}`
+}
+
+export function volumesDirectory(stateDir: string): string {
+  return `${stateDir}/${PRIVATE.ownership}`
 }
 
 export const RECORD_FILE = 'record.json'
 export const LOCK_FILE = 'lock'
 export const JOURNAL_FILE = 'journal.db'
 export const PROGRESS_FILE = 'progress.json'
+export const CLAIM_FILE = 'claim.json'
 /** Holds the id of the boot in which records were last swept. */
 export const BOOT_FILE = 'boot'
 export const SWEEP_LOCK_FILE = 'sweep.lock'
+export const CLAIMS_LOCK_FILE = 'claims.lock'

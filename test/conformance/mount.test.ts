@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { naming } from '../../src/host/file-error.ts'
 import { listMountRecords } from '../../src/state/mount-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree, modes } from '../helpers/tree.ts'
@@ -148,6 +149,47 @@ onEveryStage('the mount transaction', (open) => {
 
   it('serves concurrent calls for one directory one after the other: one mount, the rest find it', async () => {
     await Promise.all(Array.from({ length: 8 }, () => stage.mount('a', bind('one'))))
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
+  it.each(['EROFS', 'ENOSPC', 'EDQUOT', 'EIO'])(
+    'unmounts with a state directory that answers %s, and says so',
+    async (code) => {
+      const { files, tryLock } = stage.host
+      const fail = (path: string) =>
+        naming('use', path, () => {
+          throw Object.assign(new Error(code), { code })
+        })
+      const broken: Partial<typeof files>[] = [
+        { read: fail },
+        { remove: fail },
+        { makeDirectory: fail },
+        { read: fail, replace: fail, remove: fail, makeDirectory: fail, list: fail },
+      ]
+      for (const calls of [{}, ...broken]) {
+        await stage.mount('a', bind('one'))
+        stage.host.files = { ...files, ...calls }
+        if (calls === broken[0] || Object.keys(calls).length === 0) stage.host.tryLock = fail
+        stage.warnings = []
+        await stage.unmount('a')
+        expect(stage.layers('a')).toEqual([])
+        expect(stage.warnings).not.toEqual([])
+        for (const warning of stage.warnings) expect(warning).toMatch(`unmounting all the same: cannot use`)
+        Object.assign(stage.host, { files, tryLock })
+      }
+      await stage.mount('a', bind('two'))
+      expect(names('a')).toEqual(['.', 'second'])
+      await stage.unmount('a')
+      expect(stateLeft()).toEqual([])
+    },
+  )
+
+  it('does not unmount where its own state fails in a way that no disk has', async () => {
+    await stage.mount('a', bind('one'))
+    stage.host.tryLock = () => {
+      throw new Error('a fault of modekeep')
+    }
+    await expect(stage.unmount('a')).rejects.toThrow('a fault of modekeep')
     expect(stage.layers('a')).toHaveLength(1)
   })
 

@@ -78,6 +78,16 @@ describe.each<[string, () => [typeof fs, string]]>([
     },
   )
 
+  it.each<[keyof Fs]>([['openSync'], ['writeFileSync'], ['fsyncSync'], ['renameSync']])(
+    'are named with the way out when %s fails, whose own message may not say which, and the error keeps its code',
+    (call) => {
+      const [over, top] = place()
+      const replace = () => trustedFiles(broken(over, call)).replace(`${top}/record`, 'x')
+      expect(replace).toThrow(`cannot write ${top}/record (ENOSPC: injected): free space or inodes on its file system`)
+      expect(replace).toThrow(expect.objectContaining({ code: 'ENOSPC' }))
+    },
+  )
+
   it('are not left behind half written on a full disk, so that their directory can go', () => {
     const [over, top] = place()
     const full: Fs = {

@@ -140,4 +140,97 @@ describe.skipIf(!isRoot).each(['tmpfs', 'ext4'] as const)(`${title}, on %s`, (fs
       expect(on.changed()).toEqual([])
     }
   })
+
+  it('one inside the other, at the same moment, with one group: both have it, and the original comes back', async () => {
+    for (let round = 0; round < 3; round++) {
+      const on = arrange()
+      const answers = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', `${on.data}/sub`, 2000)])
+      expect(answers).toEqual([SUCCESS, SUCCESS])
+      expect(on.groups()).toEqual([2000])
+      await Promise.all([on.unmount('b'), on.unmount('a')])
+      for (const source of [on.data, `${on.data}/sub`]) {
+        expect(await on.mount('a', source, 2000)).toEqual(SUCCESS)
+        await on.unmount('a')
+      }
+      expect(on.changed()).toEqual([])
+    }
+  })
+
+  it('one inside the other, moved since: known by where it is now', async () => {
+    const on = arrange()
+    fs.mkdirSync(`${on.node.volumes}/other`)
+    expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
+    fs.renameSync(`${on.data}/sub`, `${on.node.volumes}/other/sub`)
+    expectRefused(on, await on.mount('a', `${on.node.volumes}/other`, 2000), 'a', 'b')
+    expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+  })
+
+  it('one mounted inside the other, another file system: each has its group', async () => {
+    const on = arrange()
+    execFileSync('mount', ['-t', 'tmpfs', 'inner', `${on.data}/sub`])
+    expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+    expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
+    expect(on.groups()).toEqual([2000, 3000])
+    await on.unmount('a')
+    expect(fs.statSync(`${on.data}/sub`).gid).toBe(3000)
+    await on.unmount('b')
+    execFileSync('umount', [`${on.data}/sub`])
+    expect(on.changed()).toEqual([])
+  })
+
+  it('one inside the other, the outer being restored meanwhile: each in its turn, and the original comes back', async () => {
+    for (let round = 0; round < 4; round++) {
+      const on = arrange()
+      expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+      const [, b] = await Promise.all([on.unmount('a'), on.mount('b', `${on.data}/sub`, 3000)])
+      if (b.status === 'Success') await on.unmount('b')
+      else expectRefused(on, b, 'b', 'a')
+      // What was owed while the other was there.
+      for (const [source, group] of [
+        [`${on.data}/sub`, 3000],
+        [on.data, 2000],
+      ] as const) {
+        expect(await on.mount('c', source, group)).toEqual(SUCCESS)
+        await on.unmount('c')
+      }
+      expect(on.changed()).toEqual([])
+    }
+  })
+
+  it('one by hand, at the same moment: one after the other, or refused', async () => {
+    for (let round = 0; round < 4; round++) {
+      const on = arrange()
+      const byHand = on.node.start(['apply', `${on.data}/sub`, '--fsgroup', '3000']).ended
+      const [applied, mounted] = await Promise.all([byHand, on.mount('a', on.data, 2000)])
+      expect(mounted).toEqual(SUCCESS)
+      if (applied.code !== 0) expect(applied.text).toContain('pod shop/pod-a uses')
+      expect(on.groups()).toEqual([2000])
+      await on.unmount('a')
+      const restored = await on.node.start(['restore', `${on.data}/sub`]).ended
+      expect(restored.code).toBe(0)
+      expect(on.changed()).toEqual([])
+    }
+  })
+
+  it('one of them killed in mid-walk: it holds nothing any more, and the original comes back', async () => {
+    const on = arrange()
+    const options = { source: on.data, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+    let claimed = false
+    for (let tries = 0; !claimed && tries < 20; tries++) {
+      const { child, ended } = on.node.start(['mount', on.node.podDirectory('a'), JSON.stringify(options)])
+      while (!claimed && child.exitCode === null) {
+        await new Promise((resolve) => setImmediate(resolve))
+        claimed = fs.globSync(`${on.node.state}/ownership/*/claim.json`).length > 0
+      }
+      child.kill('SIGKILL')
+      claimed &&= (await ended).code === null
+      if (!claimed) await on.unmount('a')
+    }
+    expect(fs.globSync(`${on.node.state}/ownership/*/claim.json`)).toHaveLength(1)
+    expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
+    await on.unmount('b')
+    expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+    await on.unmount('a')
+    expect(on.changed()).toEqual([])
+  })
 })

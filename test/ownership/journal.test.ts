@@ -337,7 +337,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     dying([record(1n)])
     const { message } = refusalOf(() => next('fs-2-4'))
     expect(message).toBe(
-      `the ownership journal ${place.path} cannot be used (it belongs to volume fs-2-3), so nothing was changed: repair the disk, or give up what could be restored by moving its directory away`,
+      `the ownership journal ${place.path} cannot be used (it belongs to volume fs-2-3), so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away`,
     )
     expect(next().find(1n, 7n)).toEqual(record(1n))
   })
@@ -370,7 +370,7 @@ describe('a file that is no journal', () => {
     return refusalOf(() => new Journal(host, path, 'fs-2-3'))
   }
   const REPAIR =
-    /, so nothing was changed: repair the disk, or give up what could be restored by moving its directory away$/
+    /, so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away$/
 
   it('is refused and left as it is when it is text', () => {
     const text = 'this is no database, and a long enough text to be read as one'.repeat(20)
@@ -387,7 +387,7 @@ describe('a file that is no journal', () => {
   ])('is refused when it is %s, which the disk is not to blame for', (_what, make) => {
     make()
     expect(refused().message).toMatch(
-      /cannot be used \(.*\), so nothing was changed: mend that, and the call is repeated$/,
+      /cannot be used \(.*\), so nothing more is changed: mend that, and the call is repeated$/,
     )
   })
 

@@ -1,0 +1,67 @@
+import type { Lock } from '../host/host.ts'
+import { type Claim, removeClaim, writeClaim } from '../state/claim.ts'
+import { type Others, othersWith } from './holders.ts'
+import { lockClaims, lockVolume, untilUnclaimed } from './locks.ts'
+import type { Session } from './session.ts'
+
+export type Wanted = Omit<Claim, 'place'>
+
+/**
+ * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what it
+ * is a part of: one of two journals would take the other walk's results for the original. Whoever has a claim waits for
+ * nobody, so no two calls wait for each other.
+ * @param except the mount directory that is left out when others are looked for
+ * @param refuse throws where somebody else has it; asked again after a wait
+ */
+export async function claimVolume(
+  session: Session,
+  wanted: Wanted,
+  except: string,
+  refuse: (others: Others) => void,
+): Promise<Lock> {
+  const { host, config } = session
+  const lock = await lockVolume(host, config.stateDir, wanted.volume)
+  try {
+    // Left by a process that died, it would pass for this one's while it waits.
+    removeClaim(host, config.stateDir, wanted.volume)
+    for (;;) {
+      const busy = await claimUnlessBusy(session, wanted, except, refuse)
+      if (busy === undefined) return { release: () => release(session, wanted.volume, lock) }
+      await untilUnclaimed(host, config.stateDir, busy.volume)
+    }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** @returns whose work stands in the way, if any */
+async function claimUnlessBusy(
+  session: Session,
+  wanted: Wanted,
+  except: string,
+  refuse: (others: Others) => void,
+): Promise<Claim | undefined> {
+  const { host, config } = session
+  const lock = await lockClaims(host, config.stateDir)
+  try {
+    const others = othersWith(session, wanted, except)
+    refuse(others)
+    const [busy] = others.claims
+    if (busy === undefined) writeClaim(host, config.stateDir, { ...wanted, place: others.place })
+    return busy
+  } finally {
+    lock.release()
+  }
+}
+
+function release({ host, config, warn }: Session, volume: string, lock: Lock): void {
+  try {
+    removeClaim(host, config.stateDir, volume)
+  } catch (error) {
+    // Without the lock nobody believes it.
+    warn(`a claim was left behind: ${(error as Error).message}`)
+  } finally {
+    lock.release()
+  }
+}

@@ -1,0 +1,37 @@
+import { errorCode } from './host.ts'
+
+/** What its administrator can do about a disk. */
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  ENOSPC: 'free space or inodes on its file system',
+  EDQUOT: 'raise the quota of its file system',
+  EROFS: 'make its file system writable',
+  EIO: 'repair or replace its disk',
+  EUCLEAN: 'repair its file system',
+}
+
+/** A file of modekeep's own that cannot be used: which, why (`code` is the errno name), and the way out. */
+export class FileError extends Error {
+  readonly code: string
+
+  constructor(doing: string, path: string, code: string, cause: Error) {
+    super(`cannot ${doing} ${path} (${cause.message}): ${WAYS_OUT[code] ?? 'mend that'}`, { cause })
+    this.name = 'FileError'
+    this.code = code
+  }
+}
+
+/** Runs what is done to a file: errors of write(2) and fsync(2) do not say to which. */
+export function naming<T>(doing: string, path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined || error instanceof FileError) throw error
+    throw new FileError(doing, path, code, error as Error)
+  }
+}
+
+/** Whether the disk that holds modekeep's own files is what failed. */
+export function isDiskError(error: unknown): boolean {
+  return error instanceof FileError && (error.code in WAYS_OUT || error.code === 'EACCES' || error.code === 'EPERM')
+}

@@ -1,0 +1,43 @@
+import * as z from 'zod/mini'
+import type { Host } from '../host/host.ts'
+import { readRecord } from './json-record.ts'
+import { CLAIM_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
+
+const schema = z.object({
+  volume: z.string(),
+  source: z.string(),
+  /** Where the source lies, as far as the mount table tells. */
+  place: z.optional(z.object({ device: z.string(), path: z.string() })),
+  /** The group a walk gives, -1 for a restore. */
+  walkGroup: z.number(),
+  /** The mount that is being made; both empty where none will come of it. */
+  pod: z.string(),
+  directory: z.string(),
+})
+
+/** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
+export type Claim = z.infer<typeof schema>
+
+/** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */
+export function readClaim(host: Host, stateDir: string, volume: string): Claim | undefined {
+  return readRecord(host, pathOf(stateDir, volume), schema)
+}
+
+/** Call it under the volume's lock, as for `removeClaim`. */
+export function writeClaim(host: Host, stateDir: string, claim: Claim): void {
+  host.files.makeDirectory(volumeStateDirectory(stateDir, claim.volume))
+  host.files.replace(pathOf(stateDir, claim.volume), `${JSON.stringify(claim)}\n`)
+}
+
+export function removeClaim(host: Host, stateDir: string, volume: string): void {
+  host.files.remove(pathOf(stateDir, volume))
+}
+
+/** All that are written down, whether or not they still hold. */
+export function listClaims(host: Host, stateDir: string): Claim[] {
+  return host.files.list(volumesDirectory(stateDir)).flatMap((volume) => readClaim(host, stateDir, volume) ?? [])
+}
+
+function pathOf(stateDir: string, volume: string): string {
+  return `${volumeStateDirectory(stateDir, volume)}/${CLAIM_FILE}`
+}

@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Session } from '../../src/apply/session.ts'
+import type { Lock } from '../../src/host/host.ts'
+import type { ApplyDocument } from '../../src/operator/document.ts'
+import { run } from '../../src/operator/run.ts'
+import { type Claim, writeClaim } from '../../src/state/claim.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+onEveryStage('a call at work on a volume', (open) => {
+  let stage: Stage
+  let source: string
+  let atWork: Lock | undefined
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, ['file a 0640 5', 'file sub/b 0640 6', 'file sub/deep/c 0640 7'])
+    makeTree(stage.fs, `${stage.top}/volumes/other`, ['file a 0640 5'])
+  })
+  afterEach(() => {
+    die()
+    stage.close()
+  })
+
+  const asked = (path: string, group: number) => ({
+    source: `${stage.top}/volumes/${path}`,
+    ownership: 'walk',
+    restoreOnUnmount: 'true',
+    'kubernetes.io/fsGroup': String(group),
+  })
+  const groupsNow = () => groups(listTree(stage.fs, source))
+  const session = (): Session => ({ host: stage.host, config: stage.config, note: () => {}, warn: () => {} })
+
+  /** As another process in mid-walk of `data/sub` looks. */
+  function workOnSub(more: Partial<Claim>): void {
+    const claim = { volume: 'sub', source: `${source}/sub`, walkGroup: 3000, pod: 'shop/web', directory: '/pods/web/v' }
+    writeClaim(stage.host, stage.config.stateDir, { ...claim, ...more })
+    atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/sub/lock`)
+    expect(atWork).toBeDefined()
+  }
+
+  function die(): void {
+    atWork?.release()
+    atWork = undefined
+  }
+
+  /** Lets a call that would not wait go on to its end. */
+  const aWhile = () => new Promise((resolve) => setTimeout(resolve, 300))
+
+  it.each(['data', 'data/sub/deep'])(
+    'for a mount with another group: %s, around it or in it, is refused with its name',
+    async (path) => {
+      workOnSub({})
+      const before = groupsNow()
+      await expect(stage.mount('a', asked(path, 2000))).rejects.toThrow(
+        /belongs to group 3000 while pod shop\/web uses .*\/data\/sub \(\/pods\/web\/v\)/,
+      )
+      expect(groupsNow()).toEqual(before)
+      expect(stage.layers('a')).toEqual([])
+    },
+  )
+
+  it('does not keep anybody from another volume, or from this one without a walk', async () => {
+    workOnSub({})
+    await stage.mount('a', asked('other', 2000))
+    await stage.mount('b', { source })
+    expect(stage.layers('a')).toHaveLength(1)
+    expect(stage.layers('b')).toHaveLength(1)
+  })
+
+  it.each<[string, Partial<Claim>]>([
+    ['a mount with the same group', { walkGroup: 2000 }],
+    ['an apply by hand', { pod: '', directory: '' }],
+    ['a restore', { walkGroup: -1, pod: '', directory: '' }],
+  ])('for %s: a mount around it waits until it is done, and then walks', async (_, more) => {
+    workOnSub(more)
+    const before = groupsNow()
+    let done = false
+    const mounted = stage.mount('a', asked('data', 2000)).then(() => {
+      done = true
+    })
+    await aWhile()
+    expect(done).toBe(false)
+    expect(groupsNow()).toEqual(before)
+    die()
+    await mounted
+    expect(stage.layers('a')).toHaveLength(1)
+    expect(new Set(Object.values(groupsNow()))).toEqual(new Set([2000]))
+  })
+
+  it("that waits stands in nobody's way", async () => {
+    workOnSub({ walkGroup: 2000 })
+    const mounted = stage.mount('a', asked('data', 2000))
+    await aWhile()
+    await stage.mount('b', asked('other', 3000))
+    die()
+    await mounted
+  })
+
+  it('keeps what a restore around it owes until its own mount is gone', async () => {
+    await stage.mount('a', asked('data', 2000))
+    const walked = groupsNow()
+    workOnSub({ walkGroup: 2000 })
+    await stage.unmount('a')
+    expect(stage.layers('a')).toEqual([])
+    expect(stage.noted.restore).toBe('owed until /pods/web/v is unmounted and the volume is unmounted again')
+    expect(groupsNow()).toEqual(walked)
+    die()
+    await stage.mount('a', asked('data', 2000))
+    await stage.unmount('a')
+    expect(groupsNow()).toEqual({ '.': 0, a: 5, sub: 0, 'sub/b': 6, 'sub/deep': 0, 'sub/deep/c': 7 })
+  })
+
+  it('for a mount refuses what is asked by hand, with its name', async () => {
+    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+    await run(session(), { verb: 'apply', directory: source, order })
+    workOnSub({})
+    await expect(run(session(), { verb: 'apply', directory: source, order })).rejects.toThrow(/pod shop\/web uses/)
+    await expect(run(session(), { verb: 'restore', directory: source })).rejects.toThrow(/pod shop\/web uses/)
+    expect(await run(session(), { verb: 'plan', directory: source, order })).toMatchObject({
+      refusal: expect.stringContaining('pod shop/web uses'),
+    })
+  })
+
+  it('that has died holds nothing, whatever it left behind', async () => {
+    workOnSub({})
+    die()
+    await stage.mount('a', asked('data', 2000))
+    expect(new Set(Object.values(groupsNow()))).toEqual(new Set([2000]))
+  })
+
+  it('leaves no claim when it is done or refused', async () => {
+    await stage.mount('a', asked('data', 2000))
+    await expect(stage.mount('b', asked('data', 3000))).rejects.toThrow(/belongs to group 2000/)
+    await stage.unmount('a')
+    const { volume } = (await run(session(), {
+      verb: 'apply',
+      directory: source,
+      order: { group: 2000, access: 'keep', policy: 'Always' },
+    })) as ApplyDocument
+    await run(session(), { verb: 'restore', directory: source })
+    const left = stage.fs.readdirSync(`${stage.config.stateDir}/ownership/${volume}`)
+    expect(left).toContain('journal.db')
+    expect(left).not.toContain('claim.json')
+  })
+
+  it('holds the old volume too while it replaces a mount, and only that if the new one is held', async () => {
+    await stage.mount('a', asked('data', 2000))
+    await stage.mount('b', asked('other', 3000))
+    await expect(stage.mount('a', asked('other', 2000))).rejects.toThrow(/belongs to group 3000/)
+    await expect(stage.mount('c', asked('data', 3000))).rejects.toThrow(/belongs to group 2000/)
+    await expect(stage.mount('c', asked('data/sub', 3000))).rejects.toThrow(/belongs to group 2000/)
+    await stage.unmount('b')
+    await stage.mount('a', asked('other', 2000))
+    await stage.mount('c', asked('data/sub', 3000))
+    expect(groupsNow()).toMatchObject({ '.': 2000, sub: 3000, 'sub/deep/c': 3000 })
+  })
+
+  it('is not a tmpfs, whatever group that has: it holds no volume but itself', async () => {
+    await stage.mount('t', { 'kubernetes.io/fsType': 'tmpfs', ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })
+    await stage.mount('a', asked('data', 2000))
+    await stage.unmount('a')
+    expect(groupsNow()).toMatchObject({ '.': 0, a: 5, 'sub/b': 6 })
+  })
+})

@@ -18,7 +18,8 @@ describe.skipIf(!isRoot)(`concurrent calls${isRoot ? '' : ' (skipped: mounts nee
     const replies = await Promise.all(Array.from({ length: 50 }, () => node.call('mount', directory, options)))
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set(['Success']))
     expect(node.layers('a')).toHaveLength(1)
-    const lines = node.logLines()
+    // A walk that takes more than a second also tells how far it is.
+    const lines = node.logLines().filter(({ outcome }) => outcome !== undefined)
     expect(lines).toHaveLength(50)
     expect(lines.filter(({ inodes }) => inodes !== undefined)).toHaveLength(1)
     expect(lines.filter(({ decision }) => decision === 'ready')).toHaveLength(49)

@@ -207,6 +207,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         walks: true,
         refusal: null,
         busy: false,
+        underWay: null,
         recorded: null,
         report,
         widened: 0,

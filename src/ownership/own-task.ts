@@ -1,7 +1,7 @@
 import { FILE_TYPE, type Stat } from '../host/host.ts'
 import { grantAcl } from './acl.ts'
 import { firstRecord, keyOf } from './held.ts'
-import { isDirectory, type Ownership, type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
+import { isDirectory, isRight, type Ownership, type OwnOrder, ownershipOf, same, verdict } from './policy.ts'
 import { type Found, type InodeRecord, type Meant, meantState, nextRecord, sameBytes } from './record.ts'
 import type { Decision, Task } from './task.ts'
 
@@ -26,9 +26,9 @@ export class OwnTask implements Task {
   }
 
   glance(stat: Stat): ReturnType<Task['glance']> {
-    const decided = verdict(stat, this.#spec.order)
-    if ('leave' in decided) return decided
-    if (!same(decided.want, ownershipOf(stat))) return 'look'
+    const right = isRight(stat, this.#spec.order)
+    if (typeof right === 'object') return right
+    if (!right) return 'look'
     return this.#spec.unfinished.size > 0 && this.#spec.unfinished.has(keyOf(stat)) ? 'look' : 'right'
   }
 

@@ -28,19 +28,28 @@ export type Verdict = { leave: 'symlink' | 'device' } | { want: Ownership }
  * The group everywhere, set-gid on directories so that new files inherit it, and with `grant` the group's bits.
  * A link has no access of its own, and a device node's group opens hardware: both are left.
  */
-export function verdict(stat: Pick<Stat, 'mode'>, { group, access }: OwnOrder): Verdict {
-  const granted = access === 'grant'
-  switch (stat.mode & FILE_TYPE) {
-    case SYMLINK:
-      return { leave: 'symlink' }
-    case BLOCK_DEVICE:
-    case CHARACTER_DEVICE:
-      return { leave: 'device' }
-    case DIRECTORY:
-      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | SET_GID | (granted ? GRANTED_DIRECTORY : 0) } }
-    default:
-      return { want: { gid: group, mode: (stat.mode & PERMISSIONS) | (granted ? GRANTED_FILE : 0) } }
-  }
+export function verdict(stat: Pick<Stat, 'mode'>, order: OwnOrder): Verdict {
+  const leave = leaves(stat)
+  return leave ? { leave } : { want: { gid: order.group, mode: wantedMode(stat, order) } }
+}
+
+function leaves({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
+  const type = mode & FILE_TYPE
+  if (type === SYMLINK) return 'symlink'
+  return type === BLOCK_DEVICE || type === CHARACTER_DEVICE ? 'device' : undefined
+}
+
+function wantedMode({ mode }: Pick<Stat, 'mode'>, { access }: OwnOrder): number {
+  const bits = mode & PERMISSIONS
+  if ((mode & FILE_TYPE) === DIRECTORY) return bits | SET_GID | (access === 'grant' ? GRANTED_DIRECTORY : 0)
+  return access === 'grant' ? bits | GRANTED_FILE : bits
+}
+
+/** The verdict on an inode as it is, for every inode of a volume: what is right already makes no object. */
+export function isRight(stat: Stat, order: OwnOrder): boolean | { leave: 'symlink' | 'device' } {
+  const leave = leaves(stat)
+  if (leave) return { leave }
+  return stat.gid === order.group && (stat.mode & PERMISSIONS) === wantedMode(stat, order)
 }
 
 export function ownershipOf(stat: Pick<Stat, 'gid' | 'mode'>): Ownership {

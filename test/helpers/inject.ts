@@ -70,15 +70,18 @@ function distinct(points: readonly KillPoint[]): KillPoint[] {
   return [...new Map(points.map((point) => [`${point.name} ${point.when}`, point])).values()]
 }
 
-/** Some runs have a call more or less than others (malloc reads the number of CPUs when two threads meet in it). */
+/**
+ * Some runs have a call more or less than others: malloc reads the number of CPUs when two threads meet in it, and a walk
+ * that takes over a second tells how far it is.
+ */
 async function steadyPoints(node: BinaryNode, matrix: Matrix): Promise<KillPoint[]> {
   const places = (points: readonly KillPoint[]) => points.map(({ name, when }) => `${name} ${when}`).join()
-  let points: KillPoint[] = []
-  for (let tries = 0; tries < 10; tries++) {
+  const seen = new Set<string>()
+  for (let tries = 0; tries < 20; tries++) {
     await matrix.prepare()
-    const before = points
-    points = distinct(matrix.choose(await trace(node, matrix.args)))
-    if (points.length > 0 && places(points) === places(before)) return points
+    const points = distinct(matrix.choose(await trace(node, matrix.args)))
+    if (points.length > 0 && seen.has(places(points))) return points
+    seen.add(places(points))
   }
   throw new Error('no two runs of the call make the same system calls')
 }

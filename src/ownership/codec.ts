@@ -66,6 +66,40 @@ function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRe
   return at
 }
 
+/** Puts records that were split together again, one at a time: nothing of them is kept but the bytes. */
+export class Joiner {
+  #memory: ArrayBuffer
+  #length = 0
+
+  /** @param spare memory to use while it is large enough */
+  constructor(spare: ArrayBuffer | undefined) {
+    this.#memory = spare ?? new ArrayBuffer(1 << 16)
+  }
+
+  add({ inode, born, first, last }: Encoded): void {
+    const start = this.#length
+    this.#length += HEADER + first.length + last.length
+    if (this.#length > this.#memory.byteLength) this.#grow(start)
+    const view = new DataView(this.#memory)
+    view.setUint32(start, first.length, true)
+    view.setUint32(start + 4, last.length, true)
+    view.setBigInt64(start + 8, inode, true)
+    view.setBigInt64(start + 16, born, true)
+    const bytes = new Uint8Array(this.#memory)
+    put(bytes, put(bytes, start + HEADER, first), last)
+  }
+
+  #grow(used: number): void {
+    const larger = new ArrayBuffer(Math.max(this.#length, this.#memory.byteLength * 2))
+    new Uint8Array(larger).set(new Uint8Array(this.#memory, 0, used))
+    this.#memory = larger
+  }
+
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#memory, 0, this.#length)
+  }
+}
+
 /** @throws {RangeError} where the bytes are no whole records */
 export function* split(chunk: Uint8Array): Generator<Encoded> {
   const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)

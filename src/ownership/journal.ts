@@ -49,10 +49,17 @@ export class Journal {
   }
 
   find(inode: bigint, born: bigint): InodeRecord | undefined {
+    const found = this.findEncoded(inode, born)
+    return found && this.#guard(() => decode(found, found.settled))
+  }
+
+  /** The same as it lies in the journal, for another thread. */
+  findEncoded(inode: bigint, born: bigint): (Encoded & { settled: boolean }) | undefined {
     this.#fold()
     return this.#guard(() => {
       const row = this.#database.get('SELECT * FROM inodes WHERE inode = ? AND born = ?', signed(inode), born)
-      return row && this.#toRecord(row)
+      if (row === undefined) return undefined
+      return { ...(row as unknown as Encoded), settled: !this.#unsettled.has(row.batch as bigint) }
     })
   }
 
@@ -63,12 +70,8 @@ export class Journal {
     return this.#guard(() =>
       this.#database
         .all('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
-        .map((row) => this.#toRecord(row)),
+        .map((row) => decode(row as unknown as Encoded, !this.#unsettled.has(row.batch as bigint))),
     )
-  }
-
-  #toRecord(row: Record<string, unknown>): InodeRecord {
-    return decode(row as unknown as Encoded, !this.#unsettled.has(row.batch as bigint))
   }
 
   isEmpty(): boolean {

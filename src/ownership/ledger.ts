@@ -1,3 +1,4 @@
+import { decode, type Encoded } from './codec.ts'
 import type { HardLinks, Sighting } from './hard-links.ts'
 import { keyOf } from './held.ts'
 import type { Journal } from './journal.ts'
@@ -5,6 +6,8 @@ import type { InodeRecord } from './record.ts'
 
 /** `wait`: of an inode with several names, this is not the one under which it is to be dealt with. */
 export type Answer = 'wait' | InodeRecord | undefined
+
+export type EncodedAnswer = 'wait' | (Encoded & { settled: boolean }) | undefined
 
 /** What a walk must know of the whole volume, and its way to the journal, whichever thread it runs in. */
 export interface Ledger {
@@ -33,9 +36,15 @@ export class LocalLedger implements Ledger {
 
   ask(sightings: readonly Sighting[]): Answer[] {
     return sightings.map((sighting) => {
-      if (sighting.links > 1 && !this.#names.isTurn(sighting)) return 'wait'
-      return this.#journal.find(sighting.inode, sighting.born)
+      const answer = this.askEncoded(sighting)
+      return typeof answer === 'object' ? decode(answer, answer.settled) : answer
     })
+  }
+
+  /** The same of one inode, for another thread. */
+  askEncoded(sighting: Sighting): EncodedAnswer {
+    if (sighting.links > 1 && !this.#names.isTurn(sighting)) return 'wait'
+    return this.#journal.findEncoded(sighting.inode, sighting.born)
   }
 
   record(records: readonly InodeRecord[]): number {

@@ -7,7 +7,7 @@ import type { TaskSpec } from '../task-spec.ts'
 import type { Boundary } from '../traverse.ts'
 import { CrewJournal } from './crew-journal.ts'
 import { type MemberData, QUEUED, STOP, sharedSize, signalOf, type ToLead, type ToMember } from './messages.ts'
-import { packAnswers, unpackSightings } from './packing.ts'
+import { answerEach } from './packing.ts'
 
 export interface CrewOrder {
   /** Starts a thread that runs `runMember` with what it is given. */
@@ -103,8 +103,9 @@ export class Crew {
         this.#journal.forget(message.keys)
         break
       case 'ask': {
-        const answers = this.#order.ledger.ask(unpackSightings(message.sightings))
-        this.#tell(index, { say: 'answers', answers: packAnswers(answers) })
+        const { ledger } = this.#order
+        const answers = answerEach(message.sightings, (sighting) => ledger.askEncoded(sighting), message.memory)
+        this.#tell(index, { say: 'answers', answers }, [answers.records.buffer])
         break
       }
       case 'end':

@@ -37,7 +37,7 @@ export interface PackedSightings {
 /** For each sighting 0 (no record), 1 (wait), 2 (a settled record) or 3 (an unsettled one); the records in their order. */
 export interface PackedAnswers {
   kinds: Uint8Array
-  records: Uint8Array
+  records: Uint8Array<ArrayBuffer>
 }
 
 export type ToLead =
@@ -47,7 +47,7 @@ export type ToLead =
   | { say: 'record'; batch: number; records: Uint8Array<ArrayBuffer> }
   | { say: 'settle'; batch: number }
   | { say: 'forget'; keys: BigInt64Array }
-  | { say: 'ask'; sightings: PackedSightings }
+  | { say: 'ask'; sightings: PackedSightings; memory: ArrayBuffer | undefined }
   | { say: 'end'; report: WalkReport }
   | { say: 'failed'; error: unknown }
 

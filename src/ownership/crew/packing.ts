@@ -1,6 +1,6 @@
-import { decode, encode, split } from '../codec.ts'
+import { decode, Joiner, split } from '../codec.ts'
 import type { Sighting } from '../hard-links.ts'
-import type { Answer } from '../ledger.ts'
+import type { Answer, EncodedAnswer } from '../ledger.ts'
 import type { PackedAnswers, PackedSightings } from './messages.ts'
 
 const NO_RECORD = 0
@@ -22,25 +22,30 @@ export function packSightings(sightings: readonly Sighting[]): PackedSightings {
   return { keys, changed, links: Uint32Array.from(sightings, ({ links }) => links), names }
 }
 
-export function unpackSightings({ keys, changed, links, names }: PackedSightings): Sighting[] {
+/** Answers them one by one, so that nothing of a sighting or a record is kept in between. */
+export function answerEach(
+  { keys, changed, links, names }: PackedSightings,
+  answer: (sighting: Sighting) => EncodedAnswer,
+  memory: ArrayBuffer | undefined,
+): PackedAnswers {
+  const kinds = new Uint8Array(links.length)
+  const records = new Joiner(memory)
   const remaining = names.values()
-  return Array.from(links, (count, index) => ({
-    inode: BigInt.asUintN(64, keys[index * PER_KEY] ?? 0n),
-    born: keys[index * PER_KEY + 1] ?? 0n,
-    changed: changed[index] ?? 0,
-    links: count,
-    ...((count > 1 && remaining.next().value) || ONLY_NAME),
-  }))
-}
-
-export function packAnswers(answers: readonly Answer[]): PackedAnswers {
-  return {
-    kinds: Uint8Array.from(answers, kindOf),
-    records: encode(answers.filter((answer) => typeof answer === 'object')),
+  for (const [index, count] of links.entries()) {
+    const answered = answer({
+      inode: BigInt.asUintN(64, keys[index * PER_KEY] ?? 0n),
+      born: keys[index * PER_KEY + 1] ?? 0n,
+      changed: changed[index] ?? 0,
+      links: count,
+      ...((count > 1 && remaining.next().value) || ONLY_NAME),
+    })
+    kinds[index] = kindOf(answered)
+    if (typeof answered === 'object') records.add(answered)
   }
+  return { kinds, records: records.bytes }
 }
 
-function kindOf(answer: Answer): number {
+function kindOf(answer: EncodedAnswer): number {
   if (answer === undefined) return NO_RECORD
   if (answer === 'wait') return WAIT
   return answer.settled ? SETTLED : UNSETTLED

@@ -12,6 +12,8 @@ export class RemoteLedger implements Ledger {
   readonly #durable = new Set<number>()
   /** Goes to the lead with the records of a batch, and comes back for those of another. */
   readonly #spare: ArrayBuffer[] = []
+  /** The same for answers. */
+  #spareForAnswers: ArrayBuffer | undefined
   #batches = 0
 
   constructor(lead: MemberPort) {
@@ -19,8 +21,12 @@ export class RemoteLedger implements Ledger {
   }
 
   ask(sightings: readonly Sighting[]): Answer[] {
-    this.#lead.say({ say: 'ask', sightings: packSightings(sightings) })
-    return unpackAnswers(this.#lead.await('answers').answers)
+    const memory = this.#spareForAnswers
+    this.#lead.say({ say: 'ask', sightings: packSightings(sightings), memory }, memory ? [memory] : [])
+    const { answers } = this.#lead.await('answers')
+    const unpacked = unpackAnswers(answers)
+    this.#spareForAnswers = answers.records.buffer
+    return unpacked
   }
 
   record(records: readonly InodeRecord[]): number {

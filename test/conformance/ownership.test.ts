@@ -107,6 +107,25 @@ onEveryStage('ownership by walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
+  it('grants after a keep, but for what was tightened since, and keeps after a grant without taking back', async () => {
+    makeTree(stage.fs, source, ['file open 0640 5', 'file tight 0640 5', 'dir d 0750', 'file d/program 0711'])
+    const before = now()
+    await stage.mount('a', asked(2000))
+    await stage.unmount('a')
+    stage.fs.chmodSync(`${source}/tight`, 0o600)
+    await stage.mount('a', asked(2000, { groupAccess: 'grant' }))
+    const granted = { '.': '2775', open: '0660', tight: '0600', d: '2770', 'd/program': '0771' }
+    expect(modes(now())).toEqual(granted)
+    expect(left()['changed since by its user']).toEqual({ count: 1, examples: ['tight'] })
+    await stage.unmount('a')
+    await stage.mount('a', asked(2000, { restoreOnUnmount: 'true' }))
+    expect(stage.noted.ownership).toMatch(/not walked/)
+    expect(modes(now())).toEqual(granted)
+    await stage.unmount('a')
+    expect(modes(now())).toEqual({ ...modes(before), tight: '0600' })
+    expect(groups(now())).toEqual({ ...groups(before), tight: 2000 })
+  })
+
   it('refuses a second group while the first is mounted, and names the holder', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     await stage.mount('a', asked(2000, { 'kubernetes.io/pod.name': 'web', 'kubernetes.io/pod.namespace': 'shop' }))

@@ -7,13 +7,14 @@ const DEFAULT_FILE = '/etc/modekeep/config.json'
 /** The node's configuration. No file is no fault: the defaults deny every bind source but modekeep's own directory. */
 export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: NodeConfig; faults: string[] }> {
   const file = env.MODEKEEP_CONFIG || DEFAULT_FILE
+  const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir) }
   let text: string
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' && !env.MODEKEEP_CONFIG) return { config: DEFAULT_CONFIG, faults: [] }
-    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} cannot be read (${code})`] }
+    if (code === 'ENOENT' && !env.MODEKEEP_CONFIG) return { config: defaults, faults: [] }
+    return { config: defaults, faults: [`node configuration ${file} cannot be read (${code})`] }
   }
   const { parseConfig } = await import('../src/protocol/config.ts')
   const parsed = parseConfig(text, file)

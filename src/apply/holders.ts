@@ -4,7 +4,7 @@ import { Refusal } from '../protocol/refusal.ts'
 import { type Claim, listClaims } from '../state/claim.ts'
 import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
 import { isClaimed } from './locks.ts'
-import { lookAt, openMountPoint } from './mount-point.ts'
+import { lookAt, openMountPoint, statPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 interface Volume {
@@ -65,7 +65,9 @@ function liveMounts({ host, config }: Session, except: string): MountRecord[] {
     const point = openMountPoint(host, record.directory)
     if (point === undefined) return false
     try {
-      return isOurs(record, { mounted: lookAt(host, point), record, source: undefined, boot, walked: undefined })
+      const mounted = lookAt(host, point, statPoint(host, point))
+      if (mounted === 'broken') return record.phase === 'ready' && record.boot === boot
+      return isOurs(record, { mounted, record, source: undefined, boot, walked: undefined })
     } catch (error) {
       // There is no directory (any more) that could be mounted on.
       return !(error instanceof Refusal)

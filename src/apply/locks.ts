@@ -36,11 +36,8 @@ export function isClaimed(host: Host, stateDir: string, volume: string): boolean
 
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
 export function isVolumeBusy(host: Host, stateDir: string, volume: string): boolean {
-  const place = volumeStateDirectory(stateDir, volume)
-  if (!host.files.list(place).includes(LOCK_FILE)) return false
-  const lock = tryLock(host, `${place}/${LOCK_FILE}`)
-  lock?.release()
-  return lock === undefined
+  const path = `${volumeStateDirectory(stateDir, volume)}/${LOCK_FILE}`
+  return naming('look at', path, () => host.isLocked(path))
 }
 
 export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {

@@ -36,8 +36,11 @@ export function missingMountPoint(path: string): Refusal {
  * What is mounted at the point.
  * @throws {Refusal} where there is no directory to mount on
  */
-export function lookAt(host: Host, point: MountPoint): MountedView | 'broken' | undefined {
-  const stat = statPoint(host, point)
+export function lookAt(
+  host: Host,
+  point: MountPoint,
+  stat = askPoint(host, point),
+): MountedView | 'broken' | undefined {
   if (stat === 'broken') return 'broken'
   if (stat === undefined) throw missingMountPoint(point.path)
   if (stat.mountRoot) return { mountId: BigInt(stat.mountId), device: stat.device, inode: stat.inode }
@@ -45,10 +48,19 @@ export function lookAt(host: Host, point: MountPoint): MountedView | 'broken' | 
   throw new Refusal(`mount directory ${show(point.path)} is a link or a file: remove it, kubelet makes a new directory`)
 }
 
-/** Undefined: the name does not exist. */
+/** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */
+function askPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
+  return looked(() => host.inodes.statEntry(point.parent, point.name))
+}
+
+/** Undefined: the name does not exist. Does not wait for a server or a daemon. */
 export function statPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
+  return looked(() => host.inodes.statMountPoint(point.parent, point.name))
+}
+
+function looked(look: () => Stat): Stat | 'broken' | undefined {
   try {
-    return host.inodes.statEntry(point.parent, point.name)
+    return look()
   } catch (error) {
     const code = errorCode(error) ?? ''
     if (code === 'ENOENT') return undefined

@@ -70,16 +70,20 @@ type Unfinished = Omit<VolumeRecord, 'format' | 'complete'>
 async function walk(session: Session, tree: Handle, record: Unfinished, known: boolean): Promise<void> {
   const { host, config } = session
   host.files.makeDirectory(volumeStateDirectory(config.stateDir, record.volume))
+  let complete = false
   const journal = openJournal(session, record.volume, known)
   try {
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const order = { group: record.group, access: record.groupAccess }
     const walking = (options: WalkOptions) => own(host.inodes, tree, order, journal, options)
-    noteWalk(session, await walkWith(session, record.volume, walking))
+    const report = await walkWith(session, record.volume, walking)
+    noteWalk(session, report)
+    // What was moved while it was walked was not seen to its end: the next mount walks again.
+    complete = report.left['moved during the walk'] === undefined
   } finally {
     journal.close()
   }
-  writeVolumeRecord(host, config.stateDir, { ...record, complete: true })
+  writeVolumeRecord(host, config.stateDir, { ...record, complete })
 }
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */

@@ -65,11 +65,19 @@ export class Dirents {
     return this.#end < this.bytes.length
   }
 
-  /** Gives away the second half of the entries that are left. Undefined: there are too few. */
-  split(): Uint8Array | undefined {
+  isWorthSharing(): boolean {
+    return this.#weight() >= WORTH_SHARING
+  }
+
+  #weight(): number {
     let total = 0
     for (let at = this.#next; at < this.#end; at += this.#lengthAt(at)) total += this.#weightOf(at)
-    if (total < WORTH_SHARING) return undefined
+    return total
+  }
+
+  /** Gives away the second half of the entries that are left. */
+  split(): Uint8Array {
+    const total = this.#weight()
     let sum = 0
     let middle = this.#next
     while (sum * 2 < total) {
@@ -78,7 +86,7 @@ export class Dirents {
     }
     const half = this.bytes.slice(middle, this.#end)
     this.#end = middle
-    return half.length === 0 ? undefined : half
+    return half
   }
 
   #weightOf(entry: number): number {

@@ -31,7 +31,7 @@ export function naming<T>(doing: string, path: string, work: () => T): T {
   }
 }
 
-/** Whether the disk that holds modekeep's own files is what failed. */
+/** Whether it is modekeep's own files that failed, whatever the reason. */
 export function isDiskError(error: unknown): boolean {
-  return error instanceof FileError && (error.code in WAYS_OUT || error.code === 'EACCES' || error.code === 'EPERM')
+  return error instanceof FileError
 }

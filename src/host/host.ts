@@ -52,6 +52,8 @@ export interface Inodes {
   /** Of `stat`, what a walk asks once more before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode'>
   statEntry(parent: Handle, name: Name): Stat
+  /** What is known without asking a server or a daemon, which may never answer: enough to tell what is mounted. */
+  statMountPoint(parent: Handle, name: Name): Stat
   /** A block of entries as getdents64(2) gives them, to be read with dirents.ts; empty at the end. */
   readEntries(directory: Handle): Uint8Array
   seekEntries(directory: Handle, next: bigint): void
@@ -62,6 +64,8 @@ export interface Inodes {
   handleLimit(): number
   /** The same inode held a second time, for another thread. */
   duplicate(handle: Handle): Handle
+  /** Undefined where no more handles may be open. */
+  tryDuplicate(handle: Handle): Handle | undefined
   getAttribute(handle: Handle, name: string): Uint8Array | undefined
   /**
    * NUL-separated names of the extended attributes of the inode a handle holds, '' where it has none, as most.
@@ -121,6 +125,8 @@ export interface Host {
   files: TrustedFiles
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
   tryLock(path: string): Lock | undefined
+  /** Whether somebody has the lock. Those who ask do not take one another for its holder. */
+  isLocked(path: string): boolean
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */
   bootId(): string

@@ -16,7 +16,7 @@ import { survey } from './survey.ts'
 
 /**
  * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
- * lock is taken and nothing is written.
+ * lock is held and nothing of the volume or its records is changed.
  */
 export function plan(session: Session, directory: string, order: ByHandOrder): PlanDocument {
   const { host, config } = session

@@ -79,7 +79,8 @@ function differenceLines({ differences, report }: PlanDocument): Line[] {
     { text: '' },
     { text: `Changes (${shown}), mode, owner and group:` },
     ...table.map((row) => ({
-      text: `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('   ')}`.trimEnd(),
+      // The path is last, and may end in blanks of its own.
+      text: `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('   ')}`,
     })),
   ]
 }

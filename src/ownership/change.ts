@@ -25,7 +25,9 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   // An inode that was moved ahead of the walk is met twice: the other meeting has changed it.
   if (!same(now, seen)) return isMade(inodes, held, record, now) ? 'right' : 'overtaken'
   if (privileged && !isSameFile(inodes, held)) return 'overtaken'
-  if (reacl && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
+  // On an ACL that was not seen, chmod would raise the mask.
+  const opens = (after.mode & ~now.mode & 0o070) !== 0
+  if ((reacl || opens) && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
   if (reacl && acl.after) inodes.setAttribute(handle, ACCESS_ACL, acl.after)

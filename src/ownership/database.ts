@@ -28,6 +28,12 @@ export class Database {
     this.#database.exec(sql)
   }
 
+  /** Tables in one transaction: whoever reads meanwhile finds all of them or none. */
+  make(settings: string, schema: string): void {
+    this.#database.exec(settings)
+    this.transaction(() => this.#database.exec(schema))
+  }
+
   transaction(work: () => void): void {
     this.#database.exec('BEGIN IMMEDIATE')
     try {
@@ -36,6 +42,16 @@ export class Database {
     } catch (error) {
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
       throw error
+    }
+  }
+
+  /** All that is read is of one moment, whoever writes meanwhile. */
+  snapshot(work: () => void): void {
+    this.#database.exec('BEGIN')
+    try {
+      work()
+    } finally {
+      this.#database.exec('END')
     }
   }
 

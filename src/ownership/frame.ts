@@ -92,9 +92,10 @@ export class Frame {
 
   /** A part of what was read ahead for another thread, where it is worth it. */
   split(): PackedFrame | undefined {
-    const block = this.open === undefined ? undefined : this.#block?.split()
-    if (block === undefined) return undefined
-    const handle = this.#inodes.duplicate(this.handle)
+    if (this.open === undefined || !this.#block?.isWorthSharing()) return undefined
+    const handle = this.#inodes.tryDuplicate(this.open)
+    if (handle === undefined) return undefined
+    const block = this.#block.split()
     return { ...this.#base(), handle, block, position: undefined }
   }
 

@@ -1,5 +1,6 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import { Frame, frameOf, type PackedFrame } from './frame.ts'
+import { gone } from './gone.ts'
 import { pathBelow } from './path.ts'
 
 const NONE = new Uint8Array()
@@ -66,11 +67,7 @@ export class Frames {
   }
 
   #tryOpen(parent: Handle, name: Name): Handle | undefined {
-    try {
-      return this.#inodes.openDirectory(parent, name)
-    } catch {
-      return undefined
-    }
+    return gone(() => this.#inodes.openDirectory(parent, name))
   }
 
   #resume(frame: Frame, handle: Handle): boolean {

@@ -11,10 +11,26 @@ export const OWN_INODES = `
   INSERT INTO temp.inodes SELECT * FROM main.inodes;
 `
 
-export const SCHEMA = `
+/** For a process that finds a file in which nothing was made yet. */
+export const OWN_NOTHING = `
+  CREATE TEMP TABLE log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL);
+  CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID;
+  CREATE TEMP TABLE unsettled (batch INTEGER PRIMARY KEY);
+`
+
+export const OWN_END = `
+  DROP TABLE IF EXISTS temp.log;
+  DROP TABLE IF EXISTS temp.inodes;
+  DROP TABLE IF EXISTS temp.unsettled;
+`
+
+export const SETTINGS = `
   PRAGMA page_size = 16384;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
+`
+
+export const SCHEMA = `
   CREATE TABLE IF NOT EXISTS journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
   -- Batches as they came, many records in one value: a first walk only ever appends.
   CREATE TABLE IF NOT EXISTS log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL);

@@ -1,8 +1,10 @@
-import { errorCode, type Host } from '../host/host.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import { decode, type Encoded, encode, split } from './codec.ts'
+import type { Host } from '../host/host.ts'
+import type { Refusal } from '../protocol/refusal.ts'
+import { decode, type Encoded, encode } from './codec.ts'
+import { damaged, guarded } from './damaged-journal.ts'
 import { Database } from './database.ts'
-import { FOLD, FORMAT, isCorrupt, OWN_INODES, PRUNE, SCHEMA, signed } from './journal-schema.ts'
+import { foldCopy, foldLog } from './fold.ts'
+import { FORMAT, OWN_END, OWN_NOTHING, PRUNE, SCHEMA, SETTINGS, signed } from './journal-schema.ts'
 import type { InodeRecord } from './record.ts'
 
 /**
@@ -14,6 +16,8 @@ export class Journal {
   readonly #where: string
   readonly #reading: boolean
   #unsettled = new Set<bigint>()
+  /** Those of the unsettled batches that this process is about to make. */
+  readonly #own = new Set<bigint>()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
   #isFolded = false
@@ -43,7 +47,9 @@ export class Journal {
     if (row && row.format !== BigInt(FORMAT))
       throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
     if (row && row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
-    if (!this.#reading) this.#database.exec(SCHEMA)
+    if (!this.#reading) this.#database.make(SETTINGS, SCHEMA)
+    else if (!exists) this.#database.exec(OWN_NOTHING)
+    this.#isFolded = this.#reading && !exists
     if (!row && !this.#reading) this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
     this.#unsettled = new Set(this.#database.all('SELECT batch FROM unsettled').map(({ batch }) => batch as bigint))
   }
@@ -54,12 +60,13 @@ export class Journal {
   }
 
   /** The same as it lies in the journal, for another thread. */
-  findEncoded(inode: bigint, born: bigint): (Encoded & { settled: boolean }) | undefined {
+  findEncoded(inode: bigint, born: bigint): (Encoded & { settled: boolean; underWay: boolean }) | undefined {
     this.#fold()
     return this.#guard(() => {
       const row = this.#database.get('SELECT * FROM inodes WHERE inode = ? AND born = ?', signed(inode), born)
       if (row === undefined) return undefined
-      return { ...(row as unknown as Encoded), settled: !this.#unsettled.has(row.batch as bigint) }
+      const batch = row.batch as bigint
+      return { ...(row as unknown as Encoded), settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
     })
   }
 
@@ -96,6 +103,7 @@ export class Journal {
       for (const chunk of chunks) {
         const batch = this.#database.run('INSERT INTO unsettled DEFAULT VALUES')
         this.#unsettled.add(batch)
+        this.#own.add(batch)
         batches.push(batch)
         if (chunk.length > 0) this.#database.run('INSERT INTO log VALUES (?, ?)', batch, chunk)
       }
@@ -108,6 +116,7 @@ export class Journal {
   settle(batch: bigint): void {
     this.#settled.push(batch)
     this.#unsettled.delete(batch)
+    this.#own.delete(batch)
   }
 
   /** Nothing that was appended by this process is still to be made. */
@@ -129,40 +138,15 @@ export class Journal {
   }
 
   close(): void {
+    if (this.#reading) this.#database.exec(OWN_END)
     this.#database.close()
   }
 
   /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
   #fold(): void {
     if (this.#isFolded) return
-    this.#guard(() => (this.#reading ? this.#copy() : this.#moveAll()))
+    this.#guard(() => (this.#reading ? foldCopy(this.#database) : foldLog(this.#database)))
     this.#isFolded = true
-  }
-
-  #moveAll(): void {
-    for (let more = true; more; ) {
-      this.#database.relaxed(() => {
-        const row = this.#database.get('SELECT batch, records FROM log ORDER BY batch LIMIT 1')
-        more = row !== undefined
-        if (row) this.#put(row)
-        if (row) this.#database.run('DELETE FROM log WHERE batch = ?', row.batch as bigint)
-      })
-    }
-  }
-
-  /** A table of one's own under the same name hides the file's. */
-  #copy(): void {
-    this.#database.exec(OWN_INODES)
-    for (const { batch } of this.#database.all('SELECT batch FROM log ORDER BY batch')) {
-      const row = this.#database.get('SELECT batch, records FROM log WHERE batch = ?', batch as bigint)
-      if (row) this.#put(row)
-    }
-  }
-
-  #put({ batch, records }: Record<string, unknown>): void {
-    for (const { inode, born, first, last } of split(records as Uint8Array)) {
-      this.#database.run(FOLD, inode, born, first, last, batch as bigint)
-    }
   }
 
   #transaction(work: () => void): void {
@@ -176,22 +160,10 @@ export class Journal {
   }
 
   #guard<T>(work: () => T): T {
-    try {
-      return work()
-    } catch (error) {
-      if (error instanceof RangeError) throw this.#damaged(error.message, undefined)
-      if (errorCode(error) !== 'ERR_SQLITE_ERROR') throw error
-      throw this.#damaged((error as Error).message, error)
-    }
+    return guarded(this.#where, work)
   }
 
-  #damaged(reason: string, cause?: unknown): Refusal {
-    const wayOut = isCorrupt(cause)
-      ? `repair the disk, or give up what could be restored by moving its directory away`
-      : 'mend that, and the call is repeated'
-    return new Refusal(
-      `the ownership journal ${this.#where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`,
-      { cause },
-    )
+  #damaged(reason: string): Refusal {
+    return damaged(this.#where, reason)
   }
 }

@@ -44,7 +44,9 @@ export class LocalLedger implements Ledger {
   /** The same of one inode, for another thread. */
   askEncoded(sighting: Sighting): EncodedAnswer {
     if (sighting.links > 1 && !this.#names.isTurn(sighting)) return 'wait'
-    return this.#journal.findEncoded(sighting.inode, sighting.born)
+    const found = this.#journal.findEncoded(sighting.inode, sighting.born)
+    // Met a second time while it is being changed.
+    return found?.underWay ? 'wait' : found
   }
 
   record(records: readonly InodeRecord[]): number {

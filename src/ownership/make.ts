@@ -22,17 +22,20 @@ export interface Change {
 
 export interface Made {
   made: InodeRecord[]
-  /** They could not be changed, and are what they were. */
+  /** Nothing was ever changed of them: there is nothing to remember. */
+  untouched: InodeRecord[]
+  /** They could not be changed this time, and are what they were. */
   refused: InodeRecord[]
 }
 
 /** Makes changes whose records are on disk, each on the inode that was looked at. */
 export function makeChanges(inodes: Inodes, changes: readonly Change[], report: WalkReport): Made {
-  const result: Made = { made: [], refused: [] }
+  const result: Made = { made: [], untouched: [], refused: [] }
   for (const item of changes) {
     const reason = make(inodes, item, report)
     if (reason) leave(report, reason, item.record.path)
     if (reason === undefined) result.made.push(item.record)
+    else if (isUntouched(inodes, item)) result.untouched.push(item.record)
     else if (reason !== 'changed during the walk') result.refused.push(item.record)
   }
   return result
@@ -53,6 +56,13 @@ function make(inodes: Inodes, { held, record }: Change, report: WalkReport): Lef
     if (reason && isWhole(record) && isAsSeen(inodes, held, record)) return reason
     throw error
   }
+}
+
+/** First recorded for this change, and its group shows that no thread has made it. */
+function isUntouched(inodes: Inodes, { held, record }: Change): boolean {
+  const { before, seen, after, acl } = record
+  const isFirst = same(before, seen) && sameBytes(acl.before, acl.seen) && seen.gid !== after.gid
+  return isFirst && inodes.ownership(held.handle).gid === seen.gid
 }
 
 function isAsSeen(inodes: Inodes, { handle, capability, acl }: Held, record: InodeRecord): boolean {

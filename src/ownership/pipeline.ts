@@ -11,6 +11,8 @@ import type { Task } from './task.ts'
 // One commit to disk for so many inodes.
 const LARGEST_BATCH = 1000
 const SMALLEST_BATCH = 8
+// An ACL can have 64 KB.
+const MOST_ACL_BYTES = 2_000_000
 /** What a thread has open beside: directories on its way, and Node's own. */
 const OTHER_HANDLES = 60
 const PROCESS_HANDLES = 60
@@ -59,6 +61,7 @@ export class Pipeline {
   readonly #report: WalkReport
   readonly #settings: BatchSettings
   #candidates: Candidate[] = []
+  #aclBytes = 0
   #recorded: Recorded | undefined
 
   constructor(inodes: Inodes, task: Task, ledger: Ledger, report: WalkReport, settings: BatchSettings) {
@@ -75,7 +78,8 @@ export class Pipeline {
 
   collect(held: Held, path: Uint8Array, link?: Link): void {
     this.#candidates.push({ held, path, link })
-    if (this.#candidates.length >= this.#settings.batchSize) this.#turn()
+    this.#aclBytes += held.acl?.length ?? 0
+    if (this.#candidates.length >= this.#settings.batchSize || this.#aclBytes > MOST_ACL_BYTES) this.#turn()
   }
 
   /** Records and makes all there is. */
@@ -101,6 +105,7 @@ export class Pipeline {
   #record(): Recorded | undefined {
     const candidates = this.#candidates
     this.#candidates = []
+    this.#aclBytes = 0
     const answers = this.#answers(candidates)
     const changes: Change[] = []
     const records: InodeRecord[] = []
@@ -142,13 +147,18 @@ export class Pipeline {
   #make({ batch, changes }: Recorded): void {
     try {
       this.#ledger.awaitDurable(batch)
-      const { made, refused } = makeChanges(this.#inodes, changes, this.#report)
+      const { made, untouched, refused } = makeChanges(this.#inodes, changes, this.#report)
       this.#ledger.settle(batch)
-      if (this.#task.forgets && made.length > 0) this.#ledger.forget(made)
+      const done = this.#task.forgets ? [...made, ...untouched] : untouched
+      if (done.length > 0) this.#ledger.forget(done)
       // Recorded as what they still are, so that the next walk or restore tries them again.
-      if (refused.length > 0) this.#ledger.settle(this.#ledger.record(refused.map((r) => ({ ...r, after: r.seen }))))
+      if (refused.length > 0) this.#ledger.settle(this.#ledger.record(refused.map(asSeen)))
     } finally {
       for (const { held } of changes) this.#inodes.close(held.handle)
     }
   }
+}
+
+function asSeen(record: InodeRecord): InodeRecord {
+  return { ...record, after: record.seen, acl: { ...record.acl, after: record.acl.seen } }
 }

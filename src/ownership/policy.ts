@@ -10,7 +10,7 @@ export interface Ownership {
 export const PERMISSIONS = 0o7777
 export const SET_IDS = 0o6000
 const SET_UID = 0o4000
-const SET_GID = 0o2000
+export const SET_GID = 0o2000
 
 /** groupAccess: `keep` adds no permission bit, `grant` gives the group what kubelet's own rule gives it. */
 export interface OwnOrder {

@@ -1,5 +1,5 @@
 import type { Stat } from '../host/host.ts'
-import { isStripped, type Ownership, ownershipOf, same } from './policy.ts'
+import { isStripped, type Ownership, ownershipOf, SET_GID, same } from './policy.ts'
 
 /** One inode of a volume as modekeep found it and as it leaves it. (inode, born) names it: numbers are reused. */
 export interface InodeRecord {
@@ -55,6 +55,8 @@ export interface Meant extends Ownership {
  */
 export function meantState(record: InodeRecord, now: Found): Meant | undefined {
   const { before, after, acl } = record
+  // Where inodes have no birth time, a number that was reused shows in the owner, if at all.
+  if (record.born === 0n && record.uid !== now.stat.uid) return undefined
   const owned = ownershipOf(now.stat)
   const whole = sameBytes(record.forfeited ? null : record.capability, now.capability)
   if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
@@ -86,8 +88,6 @@ function interruptedState(record: InodeRecord, now: Found, whole: boolean): Mean
   if (!chowned && !chmodded) return undefined
   return isUntouched(record, now.stat) ? { gid: owned.gid, mode: meant.mode } : { ...owned, forfeit: true }
 }
-
-const SET_GID = 0o2000
 
 /**
  * Whether the content is the recorded one, so that privileges a chown took may be given back. An owner can write and set

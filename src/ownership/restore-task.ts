@@ -1,5 +1,5 @@
 import type { Stat } from '../host/host.ts'
-import { SET_IDS, verdict } from './policy.ts'
+import { isDirectory, SET_GID, SET_IDS, verdict } from './policy.ts'
 import { type Found, type InodeRecord, meantState, nextRecord } from './record.ts'
 import type { Decision, Task } from './task.ts'
 
@@ -21,9 +21,16 @@ export class RestoreTask implements Task {
     if (meant === undefined)
       return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
     const { gid, mode } = record.before
-    const after = record.forfeited || meant.forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
-    return { change: nextRecord(record, found, meant, after, record.acl.before), forfeits: meant.forfeit ?? false }
+    const forfeit = meant.forfeit === true || givesForeignSetGid(record, found.stat)
+    const after = record.forfeited || forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
+    return { change: nextRecord(record, found, { ...meant, forfeit }, after, record.acl.before), forfeits: forfeit }
   }
+}
+
+/** A user who wrote to a file may set its group's bit again, but not that of the group it had before. */
+function givesForeignSetGid({ before, modified, size }: InodeRecord, now: Stat): boolean {
+  if (isDirectory(now) || (before.mode & SET_GID) === 0 || before.gid === now.gid) return false
+  return modified !== now.modified || size !== now.size
 }
 
 // What no walk ever changes does not depend on the group.

@@ -10,6 +10,7 @@ import { mergeReports, type WalkReport } from './report.ts'
 import { type TaskSpec, taskOf } from './task-spec.ts'
 import { type Boundary, SELF, traverse } from './traverse.ts'
 import { Walk } from './walk.ts'
+import type { WalkSettings } from './walk-settings.ts'
 
 /** What a walk may use beside the thread it is called in. */
 export interface WalkOptions {
@@ -38,12 +39,13 @@ export async function walkTree(
   const ledger = new LocalLedger(journal, names)
   const shown = new Progress(progress)
   const stopAfter = crew ? (crew.from ?? CREW_FROM) : Number.POSITIVE_INFINITY
-  const walk: Walk = new Walk(inodes, taskOf(spec), ledger, {
+  const settings: WalkSettings = {
     inside,
     stopAfter,
     batchSize: batchSize(inodes.handleLimit(), 1),
     onBatch: () => shown.tell(walk.report),
-  })
+  }
+  const walk: Walk = new Walk(inodes, taskOf(spec), ledger, settings)
   const reports = [walk.report]
   try {
     const first = frameOf(inodes.duplicate(top), stat, NONE, NONE)
@@ -55,7 +57,10 @@ export async function walkTree(
         for (const { handle } of part) if (handle !== undefined) inodes.close(handle)
       }
       const started = (shared: Int32Array) => shown.watch(shared, crew.members, walk.report)
-      reports.push(await new Crew({ ...crew, spec, inside, first: rest, journal, ledger, drop, started }).run())
+      const report = await new Crew({ ...crew, spec, inside, first: rest, journal, ledger, drop, started }).run()
+      settings.stopAfter = Number.POSITIVE_INFINITY
+      if (report) reports.push(report)
+      else traverse(inodes, rest, inside, walk)
     }
     walk.directory(top, NONE)
     walk.flush()

@@ -78,7 +78,8 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
  */
 function prepare(request: MountRequest, view: View): Step[] {
   const record = newMountRecord(request, view.boot, view.source)
-  const undo = { restore: view.record }
+  // Without a mount a record is what a dead call left.
+  const undo = { restore: view.mounted === undefined ? undefined : view.record }
   const preparing: Step[] = view.mounted === undefined ? [{ do: 'record', record, undo }] : []
   return [
     ...preparing,

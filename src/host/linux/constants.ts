@@ -14,6 +14,7 @@ export const AT_FDCWD = -100
 export const AT_SYMLINK_NOFOLLOW = 0x100
 export const AT_NO_AUTOMOUNT = 0x800
 export const AT_EMPTY_PATH = 0x1000
+export const AT_STATX_DONT_SYNC = 0x4000
 
 export const RESOLVE_NO_MAGICLINKS = 0x02
 export const RESOLVE_NO_SYMLINKS = 0x04
@@ -53,6 +54,7 @@ export const MS_PRIVATE = 1 << 18
 export const MNT_DETACH = 2
 export const UMOUNT_NOFOLLOW = 8
 
+export const LOCK_SH = 1
 export const LOCK_EX = 2
 export const LOCK_NB = 4
 

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { linuxInodes } from './inodes.ts'
-import { tryLockFile } from './locks.ts'
+import { isLockedFile, tryLockFile } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 
 /** The node this process runs on. */
@@ -11,6 +11,7 @@ export const linuxHost: Host = {
   mounts: linuxMounts,
   files: trustedFiles(fs),
   tryLock: tryLockFile,
+  isLocked: isLockedFile,
   openDatabase(path) {
     // Loaded by the calls that walk, not by those that find a volume ready.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')

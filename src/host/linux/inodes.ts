@@ -5,6 +5,7 @@ import {
   AT_EMPTY_PATH,
   AT_FDCWD,
   AT_NO_AUTOMOUNT,
+  AT_STATX_DONT_SYNC,
   AT_SYMLINK_NOFOLLOW,
   F_DUPFD_CLOEXEC,
   O_CLOEXEC,
@@ -90,6 +91,11 @@ export const linuxInodes: Inodes = {
     return readStat()
   },
 
+  statMountPoint(parent, name) {
+    run('statx', name, () => callStatx(parent, put('name', name), STAT_NAME | AT_STATX_DONT_SYNC))
+    return readStat()
+  },
+
   readEntries,
 
   seekEntries(directory, next) {
@@ -120,6 +126,11 @@ export const linuxInodes: Inodes = {
 
   duplicate(handle) {
     return run('fcntl', 'an open handle', () => libc.fcntl(handle, F_DUPFD_CLOEXEC, 0)) as Handle
+  },
+
+  tryDuplicate(handle) {
+    const copy = libc.fcntl(handle, F_DUPFD_CLOEXEC, 0)
+    return copy < 0 ? undefined : (copy as Handle)
   },
 
   attributeNames,

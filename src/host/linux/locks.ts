@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { errorCode, type Lock } from '../host.ts'
-import { LOCK_EX, LOCK_NB } from './constants.ts'
+import { LOCK_EX, LOCK_NB, LOCK_SH } from './constants.ts'
 import { libc, run } from './libc.ts'
 
 /**
@@ -15,9 +15,25 @@ export function tryLockFile(path: string): Lock | undefined {
   return undefined
 }
 
-function tryLock(fd: number): boolean {
+/** A lock that is not there is nobody's. */
+export function isLockedFile(path: string): boolean {
+  let fd: number
   try {
-    run('flock', 'a lock', () => libc.flock(fd, LOCK_EX | LOCK_NB))
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
+  try {
+    return !tryLock(fd, LOCK_SH)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function tryLock(fd: number, how = LOCK_EX): boolean {
+  try {
+    run('flock', 'a lock', () => libc.flock(fd, how | LOCK_NB))
     return true
   } catch (error) {
     if (errorCode(error) === 'EAGAIN') return false

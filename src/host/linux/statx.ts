@@ -1,5 +1,6 @@
 import type { Stat } from '../host.ts'
 import {
+  AT_EMPTY_PATH,
   STATX_ATTR_APPEND,
   STATX_ATTR_IMMUTABLE,
   STATX_ATTR_MOUNT_ROOT,
@@ -17,8 +18,29 @@ const at = address('struct')
 
 /** Fills the arena's statx structure; returns what the call returned. */
 export function callStatx(fd: number, name: bigint, flags: number): number {
-  return libc.statx(fd, name, flags, MASK, at)
+  const result = libc.statx(fd, name, flags, MASK, at)
+  // A name may lead to another device than its directory's.
+  if (result === 0 && flags & AT_EMPTY_PATH) noteDevice(fd)
+  return result
 }
+
+// Copied up at its first change, an overlayfs inode keeps its number but gets another birth time (overlayfs.rst).
+const OVERLAYFS_SUPER_MAGIC = 0x794c7630
+const overlays = new Map<number, boolean>()
+let lastDevice = -1
+
+/** Whether a device is an overlay is asked once. */
+function noteDevice(fd: number): void {
+  const device = deviceNumber()
+  if (device === lastDevice) return
+  lastDevice = device
+  if (overlays.has(device)) return
+  // statx's own structure must stay as it is.
+  const isKnown = libc.fstatfs(fd, address('second')) === 0
+  if (isKnown) overlays.set(device, view('second').readUInt32LE(0) === OVERLAYFS_SUPER_MAGIC)
+}
+
+const deviceNumber = () => word(0x88) * 2 ** 20 + word(0x8c)
 
 const word = (offset: number) => data.getUint32(offset, true)
 const TWO_32 = 2 ** 32
@@ -32,7 +54,7 @@ class LinuxStat implements Stat {
   readonly uid = word(0x14)
   readonly gid = word(0x18)
   readonly links = word(0x10)
-  readonly device = word(0x88) * 2 ** 20 + word(0x8c)
+  readonly device = deviceNumber()
   /** Counted up from the boot on: far below 2^53. */
   readonly mountId = word(0x90) + word(0x94) * TWO_32
   readonly changed = seconds(0x60) * 1000 + word(0x68) / 1_000_000
@@ -63,7 +85,7 @@ class LinuxStat implements Stat {
   }
 
   get born(): bigint {
-    return nanoseconds(this.bornSeconds, this.bornRest)
+    return overlays.get(this.device) ? 0n : nanoseconds(this.bornSeconds, this.bornRest)
   }
 
   get modified(): bigint {

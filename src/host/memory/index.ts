@@ -45,6 +45,8 @@ export function memoryHost(world: MemoryWorld): Host {
       }
     },
 
+    isLocked: (path) => world.locked.has(path),
+
     openDatabase(path) {
       world.alive()
       const known = world.fs.existsSync(path) ? databases.get(path) : undefined

@@ -53,6 +53,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     stat: (handle) => stat(world.at(handle)),
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
+    statMountPoint: (parent, name) => stat(world.child(world.at(parent), text(name))),
 
     readEntries(directory) {
       const place = world.at(directory)
@@ -92,6 +93,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     handleLimit: () => 1_000_000,
     duplicate: (handle) => world.open(world.at(handle)),
+    tryDuplicate: (handle) => world.open(world.at(handle)),
     attributeNames: (handle) => [...attributesOf(world.at(handle)).keys()].join('\0'),
     getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),
 

@@ -29,6 +29,7 @@ interface Member {
   /** Parts it has and is not done with. */
   parts: number
   isIdle: boolean
+  hasEnded: boolean
 }
 
 /** Has several threads walk a tree; keeps the journal for them and hands out the parts. */
@@ -53,28 +54,46 @@ export class Crew {
     )
   }
 
-  /** @throws what the first thread to fail has thrown, when all have ended */
-  async run(): Promise<WalkReport> {
-    const { recruit, members, spec, inside, first, started } = this.#order
-    this.#queue.push(first)
+  /**
+   * Goes on with the threads that could be started.
+   * @returns undefined where none could: the first part is then the caller's again
+   * @throws what the first thread to fail has thrown, when all have ended
+   */
+  async run(): Promise<WalkReport | undefined> {
+    this.#queue.push(this.#order.first)
     Atomics.add(this.#shared, QUEUED, 1)
-    started(this.#shared)
     await new Promise<void>((resolve) => {
       this.#resolve = resolve
-      for (let index = 0; index < members; index++)
-        this.#add(index, recruit({ index, members, spec, inside, shared: this.#shared }))
+      this.#recruit()
+      if (this.#running === 0) resolve()
     })
+    if (this.#members.length === 0) return undefined
     await Promise.all(this.#members.map(({ worker }) => worker.terminate()))
     for (const part of this.#queue) this.#order.drop(part)
     if (this.#failure) throw this.#failure.error
     return mergeReports(this.#reports)
   }
 
+  /** A node may be short of processes or handles. */
+  #recruit(): void {
+    const { recruit, members, spec, inside, started } = this.#order
+    started(this.#shared)
+    try {
+      for (let index = 0; index < members; index++) {
+        this.#add(index, recruit({ index, members, spec, inside, shared: this.#shared }))
+      }
+    } catch {
+      // With fewer it takes longer.
+    }
+  }
+
   #add(index: number, worker: Worker): void {
-    this.#members.push({ worker, parts: 0, isIdle: false })
+    const member: Member = { worker, parts: 0, isIdle: false, hasEnded: false }
+    this.#members.push(member)
     this.#running++
     worker.on('message', (message: ToLead) => this.#guard(() => this.#hear(index, message)))
-    worker.on('error', (error) => this.#end(error))
+    worker.on('error', (error) => this.#end(member, error))
+    worker.on('exit', (code) => this.#end(member, new Error(`a thread of the walk ended early (${code})`)))
   }
 
   #hear(index: number, message: ToLead): void {
@@ -110,10 +129,10 @@ export class Crew {
       }
       case 'end':
         this.#reports.push(message.report)
-        this.#end()
+        this.#end(member)
         break
       case 'failed':
-        this.#end(message.error)
+        this.#end(member, message.error)
         break
     }
   }
@@ -132,7 +151,7 @@ export class Crew {
       this.#tell(index, { say: 'part', part })
     }
     const isOver = this.#queue.length === 0 && this.#members.every(({ parts }) => parts === 0)
-    if (!isOver || this.#members.length < this.#order.members) return
+    if (!isOver) return
     for (const index of this.#members.keys()) this.#tell(index, { say: 'end' })
   }
 
@@ -161,7 +180,10 @@ export class Crew {
     for (const index of this.#members.keys()) this.#wake(index)
   }
 
-  #end(error?: unknown): void {
+  /** However often it is told. */
+  #end(member: Member, error?: unknown): void {
+    if (member.hasEnded) return
+    member.hasEnded = true
     if (error !== undefined) this.#fail(error)
     this.#running--
     if (this.#running === 0) this.#resolve()

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { crew } from '../../driver/crew.ts'
 import type { WalkReport } from '../../src/ownership/report.ts'
@@ -127,5 +128,35 @@ onKernelStages('a walk by several threads', (open) => {
     } finally {
       execFileSync('chattr', ['-i', ...still.map((name) => `${source}/${name}`)])
     }
+  })
+
+  it('fails and does not wait for a thread that has ended without a word', async () => {
+    arrange()
+    const { recruit, ...rest } = stage.crew ?? expect.unreachable()
+    stage.crew = {
+      ...rest,
+      recruit: (data) => (data.index === 1 ? new Worker('process.exit(3)', { eval: true }) : recruit(data)),
+    }
+    await expect(mount()).rejects.toThrow('ended early')
+    expect(stage.layers('a')).toEqual([])
+  })
+
+  it.each([0, 1])('goes on with the %i threads that could be started', async (started) => {
+    const before = arrange()
+    const open = handles()
+    const { recruit, ...rest } = stage.crew ?? expect.unreachable()
+    stage.crew = {
+      ...rest,
+      recruit(data) {
+        if (data.index >= started) throw new Error('no more processes')
+        return recruit(data)
+      },
+    }
+    await mount()
+    expect(report()).toMatchObject({ visited: Object.keys(before).length })
+    expect(groups(now())['some/1/1']).toBe(2000)
+    await stage.unmount('a')
+    expect(groups(now())).toEqual(groups(before))
+    expect(handles()).toBe(open)
   })
 })

@@ -98,7 +98,7 @@ export class Transaction {
   /** A volume that goes with its mount has only its root yet, and nothing to put back. */
   #ownRoot(order: OwnOrder): void {
     const { inodes } = this.#session.host
-    const held = { handle: this.#held(), stat: inodes.stat(this.#held()), capability: null, acl: null }
+    const held = { handle: this.#held(), stat: inodes.stat(this.#held()), at: 0, capability: null, acl: null }
     const decided = verdict(held.stat, order)
     if (!('want' in decided)) return
     change(inodes, held, firstRecord(held, new Uint8Array(), ownershipOf(held.stat), decided.want, null))

@@ -50,7 +50,7 @@ export interface Inodes {
   pathOf(handle: Handle): string
   stat(handle: Handle): Stat
   /** Of `stat`, what a walk asks once more before it changes an inode. */
-  ownership(handle: Handle): Pick<Stat, 'gid' | 'mode'>
+  ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
   /** What is known without asking a server or a daemon, which may never answer: enough to tell what is mounted. */
   statMountPoint(parent: Handle, name: Name): Stat

@@ -9,6 +9,8 @@ import { type InodeRecord, sameBytes } from './record.ts'
 export type Outcome = 'changed' | 'right' | 'overtaken'
 
 const PERMISSION_BITS = 0o777
+const GROUP_BITS = 0o070
+const LONG_AGO_MS = 1000
 
 /**
  * Makes a recorded change of a held inode. The order is the kernel's: chown drops set-id bits and capabilities of files,
@@ -21,12 +23,13 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   const capability = record.forfeited ? null : record.capability
   const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
   const reacl = !sameBytes(acl.seen, acl.after)
-  const now = ownershipOf(inodes.ownership(handle))
+  const look = inodes.ownership(handle)
+  const now = ownershipOf(look)
   // An inode that was moved ahead of the walk is met twice: the other meeting has changed it.
   if (!same(now, seen)) return isMade(inodes, held, record, now) ? 'right' : 'overtaken'
   if (privileged && !isSameFile(inodes, held)) return 'overtaken'
   // On an ACL that was not seen, chmod would raise the mask.
-  const opens = (after.mode & ~now.mode & 0o070) !== 0
+  const opens = (after.mode & ~now.mode & GROUP_BITS) !== 0 && !isUnmoved(held, look.changed)
   if ((reacl || opens) && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
@@ -38,6 +41,14 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   // chmod(2) sets all bits, so what a directory's users did until this moment would be undone.
   if (!isDirectory(stat) || ownershipOf(inodes.ownership(handle)).mode === mode) inodes.chmod(handle, after.mode)
   return 'changed'
+}
+
+/**
+ * Attribute names are asked for by name. A rename moves ctime, so an inode whose ctime is old and the same since had its
+ * name all the time, and what was seen under it was its own. To ask through the handle takes five times as long.
+ */
+function isUnmoved({ stat, at }: Held, changed: number): boolean {
+  return changed === stat.changed && changed < at - LONG_AGO_MS
 }
 
 function isMade(inodes: Inodes, { handle }: Held, { after, acl, ...record }: InodeRecord, now: Ownership): boolean {

@@ -7,16 +7,20 @@ import { type Found, type InodeRecord, NO_ACL } from './record.ts'
 /** An inode held so that no rename can put another in its place. */
 export interface Held extends Found {
   handle: Handle
+  /** When it was looked at, milliseconds. */
+  at: number
 }
 
 /** @param parent and `name`: where the inode was found, see attributeNames */
 export function hold(inodes: Inodes, handle: Handle, stat: Stat, parent: Handle, name: Name): Held {
   const names = inodes.attributeNames(handle, parent, name)
-  if (names === '') return { handle, stat, capability: null, acl: null }
+  const at = Date.now()
+  if (names === '') return { handle, stat, at, capability: null, acl: null }
   const capable = isRegular(stat) && names.includes(CAPABILITY)
   return {
     handle,
     stat,
+    at,
     capability: capable ? capabilityOf(inodes, handle) : null,
     acl: names.includes(ACCESS_ACL) ? aclOf(inodes, handle) : null,
   }

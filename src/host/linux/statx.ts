@@ -57,7 +57,7 @@ class LinuxStat implements Stat {
   readonly device = deviceNumber()
   /** Counted up from the boot on: far below 2^53. */
   readonly mountId = word(0x90) + word(0x94) * TWO_32
-  readonly changed = seconds(0x60) * 1000 + word(0x68) / 1_000_000
+  readonly changed = milliseconds(0x60)
   private readonly attributes = word(0x08)
   private readonly inodeLow = word(0x20)
   private readonly inodeHigh = word(0x24)
@@ -98,13 +98,17 @@ export function readStat(): Stat {
   return new LinuxStat()
 }
 
-export function readOwnership(): Pick<Stat, 'gid' | 'mode'> {
-  return { gid: word(0x18), mode: data.getUint16(0x1c, true) }
+export function readOwnership(): Pick<Stat, 'gid' | 'mode' | 'changed'> {
+  return { gid: word(0x18), mode: data.getUint16(0x1c, true), changed: milliseconds(0x60) }
 }
 
 /** File times beyond 2^53 seconds do not exist. */
 function seconds(offset: number): number {
   return word(offset) + data.getInt32(offset + 4, true) * TWO_32
+}
+
+function milliseconds(offset: number): number {
+  return seconds(offset) * 1000 + word(offset + 8) / 1_000_000
 }
 
 function wide(low: number, high: number): bigint {

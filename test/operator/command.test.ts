@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../src/operator/command.ts'
 
-const parse = (...argv: string[]) => parseCommand(argv, () => '/work/here')
+const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
 
 describe('an operator’s arguments', () => {
   it('are complete with a directory and a group; the rest has the defaults of a pod', () => {
@@ -22,21 +22,21 @@ describe('an operator’s arguments', () => {
   })
 
   it.each([
-    ['data', '/work/here/data'],
-    ['.', '/work/here'],
-    ['..', '/work'],
+    ['data', '/here/dir/data'],
+    ['.', '/here/dir'],
+    ['..', '/here'],
     ['../../x', '/x'],
-    ['./../x/', '/work/x'],
+    ['./../x/', '/here/x'],
     ['/srv//a/./b/', '/srv/a/b'],
     ['/', '/'],
-    ['..data', '/work/here/..data'],
-    ['a/..b', '/work/here/a/..b'],
+    ['..data', '/here/dir/..data'],
+    ['a/..b', '/here/dir/a/..b'],
   ])('name the directory %j as %j', (given, directory) => {
     expect(parse('restore', given)).toEqual({ verb: 'restore', directory })
   })
 
   it('take a directory that looks like an option after --', () => {
-    expect(parse('restore', '--', '-x')).toEqual({ verb: 'restore', directory: '/work/here/-x' })
+    expect(parse('restore', '--', '-x')).toEqual({ verb: 'restore', directory: '/here/dir/-x' })
   })
 
   it.each([['a/..'], ['/srv/a/../b'], ['a/./../b'], ['../a//..']])(

@@ -1,5 +1,5 @@
 import { Dirents } from '../host/dirents.ts'
-import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../host/host.ts'
 import { gone } from './gone.ts'
 
 /** A directory half read. */
@@ -78,7 +78,7 @@ export class Frame {
   resume(handle: Handle): boolean {
     const { inode, born, mountId } = this.#inodes.stat(handle)
     if (inode !== this.inode || born !== this.born || mountId !== this.#mountId) return false
-    if (this.#position) this.#inodes.seekEntries(handle, this.#position)
+    if (this.#position && !this.#seek(handle, this.#position)) return false
     this.open = handle
     return true
   }
@@ -86,7 +86,9 @@ export class Frame {
   /** For another thread, which reads on with the same handle. */
   pack(): PackedFrame {
     this.#forgetReadAhead()
-    if (this.open !== undefined && this.#position !== undefined) this.#inodes.seekEntries(this.open, this.#position)
+    if (this.open !== undefined && this.#position !== undefined && !this.#seek(this.open, this.#position)) {
+      this.#position = undefined
+    }
     return { ...this.#base(), handle: this.open, position: this.#position }
   }
 
@@ -97,6 +99,17 @@ export class Frame {
     if (handle === undefined) return undefined
     const block = this.#block.split()
     return { ...this.#base(), handle, block, position: undefined }
+  }
+
+  /** False for a directory that was removed: it has no entries, and ext4 refuses positions in it (EINVAL). */
+  #seek(handle: Handle, position: bigint): boolean {
+    try {
+      this.#inodes.seekEntries(handle, position)
+      return true
+    } catch (error) {
+      if (errorCode(error) === 'EINVAL' && this.#inodes.stat(handle).links === 0) return false
+      throw error
+    }
   }
 
   #base(): Pick<PackedFrame, 'inode' | 'born' | 'mountId' | 'name' | 'path'> {

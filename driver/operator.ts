@@ -62,12 +62,11 @@ async function volumeCommand(command: VolumeCommand, json: boolean, env: NodeJS.
   const log = new CallLog({ verb, directory }, config.logLevel, (line) => {
     if (verb !== 'plan') appendLine(fs, config.logFile, line)
   })
-  const threads = crew()
   const progress = progressLine(!json && isatty(STDERR), verb)
   const session: Session = {
     host: linuxHost,
     config,
-    ...(threads && { crew: threads }),
+    crew: crew(),
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
     progress: progress.update,

@@ -21,11 +21,13 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
   const { verb, directory } = call
   const log = new CallLog({ verb, directory }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
   for (const fault of faults) log.warn(fault)
-  const threads = crew()
   const session: Session = {
     host: linuxHost,
     config,
-    ...(threads && { crew: threads }),
+    // Asked for by a walk only: a mount that is ready does without.
+    get crew() {
+      return crew()
+    },
     progress: (counts) => log.progress(counts),
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),

@@ -89,7 +89,7 @@ function session(stage: Stage): Session {
   return {
     host: stage.host,
     config: stage.config,
-    ...(stage.crew && { crew: stage.crew }),
+    crew: stage.crew,
     note: (facts) => Object.assign(stage.noted, facts),
     warn: (message) => stage.warnings.push(message),
   }

@@ -3,7 +3,7 @@ import { failureReply, type Reply, replyLine } from '../src/protocol/reply.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 /** Verbs of people: none of them is, or has ever been, one that kubelet calls. */
-const BY_HAND = new Set(['plan', 'apply', 'restore', 'help', '--help', '-h', 'version', '--version'])
+const BY_HAND = new Set(['plan', 'apply', 'restore', 'status', 'heal', 'help', '--help', '-h', 'version', '--version'])
 
 /** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {

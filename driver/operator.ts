@@ -4,7 +4,8 @@ import type { Session } from '../src/apply/session.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { CallLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
-import { type Command, parseCommand, type VolumeCommand } from '../src/operator/command.ts'
+import { type Command, parseCommand, type Work } from '../src/operator/command.ts'
+import type { Document } from '../src/operator/document.ts'
 import { helpText } from '../src/operator/help.ts'
 import { jsonLine, printable } from '../src/operator/printable.ts'
 import { render } from '../src/operator/render.ts'
@@ -42,7 +43,7 @@ export async function operate(argv: readonly string[], env: NodeJS.ProcessEnv): 
     return OK
   }
   try {
-    return await volumeCommand(command, json, env)
+    return await work(command, json, env)
   } catch (error) {
     return fail(messageOf(error), FAILED)
   }
@@ -53,14 +54,15 @@ function messageOf(error: unknown): string {
   return `failed: ${error instanceof Error ? error.message : String(error)}`
 }
 
-async function volumeCommand(command: VolumeCommand, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
-  const { verb, directory } = command
+async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
+  const { verb } = command
   if (process.geteuid?.() !== 0) throw new Refusal(`${verb} needs root: run it with sudo`)
   const { config, faults } = await readConfig(env)
   // Another stateDir than the node's would be another memory.
   if (faults.length > 0) throw new Refusal(faults)
-  const log = new CallLog({ verb, directory }, config.logLevel, (line) => {
-    if (verb !== 'plan') appendLine(fs, config.logFile, line)
+  const about = 'directory' in command ? { verb, directory: command.directory } : { verb }
+  const log = new CallLog(about, config.logLevel, (line) => {
+    if (!onlyLooks(command)) appendLine(fs, config.logFile, line)
   })
   const progress = progressLine(!json && isatty(STDERR), verb)
   const session: Session = {
@@ -76,15 +78,29 @@ async function volumeCommand(command: VolumeCommand, json: boolean, env: NodeJS.
     log.end('Success')
     progress.clear()
     writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT)
-    if (document.verb !== 'restore' || document.outcome !== 'unfinished') return OK
-    if (!json)
-      writeAll('modekeep: not all could be put back; it stays recorded: mend the cause and restore again\n', STDERR)
-    return FAILED
+    const trouble = troubleIn(document)
+    if (trouble !== undefined && !json) writeAll(`modekeep: ${trouble}\n`, STDERR)
+    return trouble === undefined ? OK : FAILED
   } catch (error) {
     log.end('Failure', error)
     progress.clear()
     throw error
   }
+}
+
+function onlyLooks(command: Work): boolean {
+  return command.verb === 'plan' || command.verb === 'status' || (command.verb === 'heal' && command.isDry)
+}
+
+/** What makes a verb that was carried out a failure all the same. */
+function troubleIn(document: Document): string | undefined {
+  if (document.verb === 'restore' && document.outcome === 'unfinished') {
+    return 'not all could be put back; it stays recorded: mend the cause and restore again'
+  }
+  if (document.verb === 'heal' && document.mounts.some(({ outcome }) => outcome === 'failed')) {
+    return 'not every mount could be mended: the reasons are above'
+  }
+  return undefined
 }
 
 function hasColour(stream: number, env: NodeJS.ProcessEnv): boolean {

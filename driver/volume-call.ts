@@ -33,19 +33,25 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     warn: (message) => log.warn(message),
   }
   try {
-    if (call.verb === 'mount') await mountAs(session, call, faults)
-    else await unmount(session, directory)
+    const message = call.verb === 'mount' ? await mountAs(session, call, faults) : await unmount(session, directory)
     log.end('Success')
-    return { status: 'Success' }
+    return message ? { status: 'Success', message } : { status: 'Success' }
   } catch (error) {
     log.end('Failure', error)
     return failureReply(error)
   }
 }
 
-async function mountAs(session: Session, call: Extract<Call, { verb: 'mount' }>, faults: string[]): Promise<void> {
+/** @returns what modekeep chose where the pod's author left it the choice */
+async function mountAs(
+  session: Session,
+  call: Extract<Call, { verb: 'mount' }>,
+  faults: string[],
+): Promise<string | undefined> {
   if (faults.length > 0) throw new Refusal(faults)
   const request = readRequest(call.directory, call.options, session.config, kinds)
   session.note({ pod: request.pod, source: request.source })
-  await mount(session, request)
+  const given = await mount(session, request)
+  if (request.ownership !== 'auto' || given.why === '') return undefined
+  return `ownership ${given.ownership}: ${given.why}`
 }

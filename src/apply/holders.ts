@@ -67,7 +67,7 @@ function liveMounts({ host, config }: Session, except: string): MountRecord[] {
     try {
       const mounted = lookAt(host, point, statPoint(host, point))
       if (mounted === 'broken') return record.phase === 'ready' && record.boot === boot
-      return isOurs(record, { mounted, record, source: undefined, boot, walked: undefined })
+      return isOurs(record, { mounted, boot })
     } catch (error) {
       // There is no directory (any more) that could be mounted on.
       return !(error instanceof Refusal)

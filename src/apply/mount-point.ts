@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Name, type Stat } from '../host/host.ts'
+import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Name, REGULAR, type Stat } from '../host/host.ts'
 import { layersAt, parseMountinfo } from '../mount-table/mountinfo.ts'
-import type { MountedView } from '../plan/view.ts'
+import type { MountedView, Target } from '../plan/view.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 
 /** What stat says of a mount whose server or daemon is gone (kubernetes mount-utils, IsCorruptedMnt). */
@@ -43,13 +43,36 @@ export function lookAt(
 ): MountedView | 'broken' | undefined {
   if (stat === 'broken') return 'broken'
   if (stat === undefined) throw missingMountPoint(point.path)
-  if (stat.mountRoot) return { mountId: BigInt(stat.mountId), device: stat.device, inode: stat.inode }
-  if ((stat.mode & FILE_TYPE) === DIRECTORY) return undefined
+  if (stat.mountRoot) {
+    const { mountId, device, inode } = stat
+    return { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }
+  }
+  targetOf(point, stat)
+  return undefined
+}
+
+/**
+ * What an unmounted point is.
+ * @throws {Refusal} for what nobody made to mount on
+ */
+export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
+  if (stat === undefined) return 'missing'
+  if (isDirectory(stat)) return 'directory'
+  if (isEmptyFile(stat)) return 'file'
   throw new Refusal(`mount directory ${show(point.path)} is a link or a file: remove it, kubelet makes a new directory`)
 }
 
+/** What a volume that is no directory lies on. */
+export function isEmptyFile({ mode, size, mountRoot }: Stat): boolean {
+  return (mode & FILE_TYPE) === REGULAR && size === 0n && !mountRoot
+}
+
+function isDirectory({ mode }: Stat): boolean {
+  return (mode & FILE_TYPE) === DIRECTORY
+}
+
 /** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */
-function askPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
+export function askPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
   return looked(() => host.inodes.statEntry(point.parent, point.name))
 }
 
@@ -79,6 +102,35 @@ export function detachAll(host: Host, point: MountPoint): void {
       if (there === 'broken' && errorCode(error) === 'EINVAL') return
       throw error
     }
+  }
+}
+
+// As kubelet makes them: volumes (pkg/volume/flexvolume/util.go), and files for subPaths (pkg/volume/util/subpath).
+const DIRECTORY_MODE = 0o750
+const FILE_MODE = 0o640
+
+/**
+ * Makes the point an empty directory or an empty file. Only what is empty, or missing, gives way; a death in between
+ * leaves it missing, which kubelet takes for unmounted and makes anew.
+ * @throws {Refusal} for what nobody made to mount on
+ */
+export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | 'file'): void {
+  const { parent, name } = point
+  const stat = statPoint(host, point)
+  const there = stat === 'broken' ? 'directory' : targetOf(point, stat)
+  if (there === wanted) return
+  if (there === 'file') host.inodes.removeFile(parent, name)
+  if (there === 'directory') removeEmptyDirectory(host, point)
+  if (wanted === 'directory') host.inodes.createDirectory(parent, name, DIRECTORY_MODE)
+  else host.inodes.createFile(parent, name, FILE_MODE)
+}
+
+function removeEmptyDirectory(host: Host, { parent, name, path }: MountPoint): void {
+  try {
+    host.inodes.removeDirectory(parent, name)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTEMPTY') throw error
+    throw new Refusal(`mount directory ${show(path)} is not empty, so no file can take its place: empty it`)
   }
 }
 

@@ -1,8 +1,8 @@
 import { kinds } from '../filesystem/index.ts'
-import { planMount } from '../plan/mount.ts'
+import { type MountPlan, planMount } from '../plan/mount.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { readMountRecord } from '../state/mount-record.ts'
+import { type Given, NOTHING_GIVEN, readMountRecord } from '../state/mount-record.ts'
 import { lockMount, releaseForGood } from './locks.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from './mount-point.ts'
 import { observe } from './observe.ts'
@@ -13,9 +13,10 @@ import { Transaction } from './transaction.ts'
 /**
  * Mounts what the request asks for at its directory; done already is done. Afterwards the directory shows the whole
  * mount, or, with an error thrown, what it showed before.
+ * @returns how the pod's group was given
  * @throws {Refusal} with a sentence for the pod's author; any other error is the system's
  */
-export async function mount(session: Session, request: MountRequest): Promise<void> {
+export async function mount(session: Session, request: MountRequest): Promise<Given> {
   const { host, config } = session
   const point = openMountPoint(host, request.directory)
   if (point === undefined) throw missingMountPoint(request.directory)
@@ -23,7 +24,8 @@ export async function mount(session: Session, request: MountRequest): Promise<vo
     sweepAfterBoot(session)
     const lock = await lockMount(host, config.stateDir, point.path)
     try {
-      await mountLocked(session, { ...request, directory: point.path }, point)
+      const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
+      return given
     } finally {
       // A mount that failed is never unmounted: nothing may be left of it.
       if (readMountRecord(host, config.stateDir, point.path)) lock.release()
@@ -36,16 +38,29 @@ export async function mount(session: Session, request: MountRequest): Promise<vo
 
 const isPersistent = (fsType: string) => kinds.get(fsType)?.persistent ?? false
 
-async function mountLocked(session: Session, request: MountRequest, point: MountPoint): Promise<void> {
+/**
+ * The same under the mount's lock, `directory` being the point's real path.
+ * @param isDry plans, and does nothing
+ */
+export async function mountLocked(
+  session: Session,
+  request: MountRequest,
+  point: MountPoint,
+  isDry = false,
+): Promise<{ plan: MountPlan; given: Given }> {
   const { host } = session
   const kind = kinds.get(request.fsType)
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
   const source = kind.openSource(host, request)
   try {
-    const plan = planMount(request, observe(session, point, source), isPersistent)
+    const view = observe(session, point, source)
+    const plan = planMount(request, view, isPersistent)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-    await new Transaction(session, request, kind, point, source?.handle).run(plan.steps)
+    if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
+    const given = await new Transaction(session, request, kind, point, source).run(plan.steps)
+    if (given.why !== '') session.note({ given: given.ownership, why: given.why })
+    return { plan, given }
   } finally {
     if (source) host.inodes.close(source.handle)
   }

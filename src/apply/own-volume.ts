@@ -3,6 +3,8 @@ import { own } from '../ownership/own.ts'
 import { type OwnOrder, rootMatches } from '../ownership/policy.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { Refusal } from '../protocol/refusal.ts'
+import type { Claim } from '../state/claim.ts'
+import type { MountRecord } from '../state/mount-record.ts'
 import { volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../state/volume-record.ts'
 import { claimVolume } from './claim.ts'
@@ -98,10 +100,17 @@ function refuseAny(others: Others, { volume, source, group }: Asked, device: num
       `${source} and ${copy.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
     )
   }
-  const other = holders(others).find(({ walkGroup }) => walkGroup >= 0 && walkGroup !== group)
+  const other = holders(others).find((holder) => ![NO_GROUP, group].includes(groupOnDisk(holder)))
   if (other === undefined) return
   throw new Refusal(
-    `the volume belongs to group ${other.walkGroup} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
-      'give both pods the same fsGroup, or wait until that pod is gone',
+    `the volume belongs to group ${groupOnDisk(other)} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
+      'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
+}
+
+const NO_GROUP = -1
+
+/** The group that a mount has given its volume, or that its mapping expects there; -1 where it relies on none. */
+function groupOnDisk(holder: MountRecord | Claim): number {
+  return 'mappedFrom' in holder && holder.walkGroup < 0 ? holder.mappedFrom : holder.walkGroup
 }

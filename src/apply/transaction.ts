@@ -1,12 +1,14 @@
-import type { VolumeKind } from '../filesystem/kind.ts'
+import type { OpenedSource, VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
 import { firstRecord } from '../ownership/held.ts'
 import { type OwnOrder, ownershipOf, verdict } from '../ownership/policy.ts'
-import type { Step } from '../plan/step.ts'
+import type { MapStep, Step, WalkStep } from '../plan/step.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
-import { attachAt, detachAll, type MountPoint, replaceAt } from './mount-point.ts'
+import { type Given, NOTHING_GIVEN, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
+import { Unmappable } from './map-group.ts'
+import { mapVolume } from './map-volume.ts'
+import { attachAt, detachAll, type MountPoint, replaceAt, setTarget } from './mount-point.ts'
 import { ownVolume } from './own-volume.ts'
 import type { Session } from './session.ts'
 
@@ -16,8 +18,9 @@ export class Transaction {
   readonly #request: MountRequest
   readonly #kind: VolumeKind
   readonly #point: MountPoint
-  readonly #source: Handle | undefined
+  readonly #source: OpenedSource | undefined
   #tree: Handle | undefined
+  #given: Given = NOTHING_GIVEN
   #locks: Lock[] = []
 
   constructor(
@@ -25,7 +28,7 @@ export class Transaction {
     request: MountRequest,
     kind: VolumeKind,
     point: MountPoint,
-    source: Handle | undefined,
+    source: OpenedSource | undefined,
   ) {
     this.#session = session
     this.#request = request
@@ -34,13 +37,15 @@ export class Transaction {
     this.#source = source
   }
 
-  async run(steps: readonly Step[]): Promise<void> {
+  /** @returns how the group was given */
+  async run(steps: readonly Step[]): Promise<Given> {
     const done: Step[] = []
     try {
       for (const step of steps) {
         await this.#apply(step)
         done.push(step)
       }
+      return this.#given
     } catch (error) {
       for (const step of done.reverse()) this.#undo(step)
       throw error
@@ -56,22 +61,24 @@ export class Transaction {
       case 'record':
         return writeMountRecord(host, config.stateDir, step.record)
       case 'make-tree':
-        this.#tree = this.#kind.openTree(host, this.#request, this.#source)
+        this.#tree = this.#kind.openTree(host, this.#request, this.#source?.handle)
         return
       case 'set-flags':
         return host.mounts.setFlags(this.#held(), step)
       case 'own-root':
-        return this.#ownRoot(step)
-      case 'own-volume': {
-        const { source, pod, directory, restoreOnUnmount } = this.#request
-        const order = { ...step, source, pod, directory, restoreOnUnmount }
-        this.#locks.push(await ownVolume(this.#session, this.#held(), order))
-        return
-      }
+      case 'own-volume':
+        return this.#walk(step, 'asked for')
+      case 'map-group':
+        return this.#map(step)
       case 'record-ready': {
         const mountId = String(host.inodes.stat(this.#held()).mountId)
-        return writeMountRecord(host, config.stateDir, { ...step.record, phase: 'ready', mountId })
+        const whole = { ...step.record, ...this.#given, phase: 'ready' as const, mountId, since: Date.now() }
+        return writeMountRecord(host, config.stateDir, whole)
       }
+      case 'detach-all':
+        return detachAll(host, this.#point)
+      case 'set-target':
+        return setTarget(host, this.#point, step.type)
       case 'attach':
         return attachAt(host, this.#point, this.#held())
       case 'replace':
@@ -86,12 +93,35 @@ export class Transaction {
     if (!('undo' in step)) return
     const { host, config } = this.#session
     try {
+      if (step.undo === undefined) return
       if (step.undo === 'close-tree') this.#closeTree()
+      else if (step.undo === 'directory-target') setTarget(host, this.#point, 'directory')
       else if (step.undo === 'detach') detachAll(host, this.#point)
       else if (step.undo.restore) writeMountRecord(host, config.stateDir, step.undo.restore)
       else removeMountRecord(host, config.stateDir, this.#point.path)
     } catch (error) {
       this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
+    }
+  }
+
+  async #walk(step: WalkStep, why: string): Promise<void> {
+    this.#given = { ownership: 'walk', why, walkGroup: step.group, mappedFrom: -1 }
+    if (step.do === 'own-root') return this.#ownRoot(step)
+    const { source, pod, directory, restoreOnUnmount } = this.#where()
+    const order = { ...step, source, pod, directory, restoreOnUnmount }
+    this.#locks.push(await ownVolume(this.#session, this.#held(), order))
+  }
+
+  async #map(step: MapStep): Promise<void> {
+    const why = this.#request.ownership === 'auto' ? 'the file system maps groups' : 'asked for'
+    try {
+      const { from, lock } = await mapVolume(this.#session, this.#held(), this.#where(), step)
+      if (lock) this.#locks.push(lock)
+      this.#given = { ownership: 'idmap', why, walkGroup: -1, mappedFrom: from }
+    } catch (error) {
+      if (!(error instanceof Unmappable) || step.otherwise === 'refuse') throw error
+      this.#given = { ...NOTHING_GIVEN, why: error.reason }
+      if (step.otherwise !== 'nothing') await this.#walk(step.otherwise, error.reason)
     }
   }
 
@@ -102,6 +132,11 @@ export class Transaction {
     const decided = verdict(held.stat, order)
     if (!('want' in decided)) return
     change(inodes, held, firstRecord(held, new Uint8Array(), ownershipOf(held.stat), decided.want, null))
+  }
+
+  /** The request with the real place of what its subPath names: what others compare theirs with. */
+  #where(): MountRequest {
+    return { ...this.#request, source: this.#source?.path ?? this.#request.source }
   }
 
   #held(): Handle {

@@ -6,7 +6,7 @@ import { planUnmount } from '../plan/unmount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import { type MountRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { lockMount, releaseForGood } from './locks.ts'
-import { detachAll, type MountPoint, openMountPoint, statPoint } from './mount-point.ts'
+import { detachAll, isEmptyFile, type MountPoint, openMountPoint, setTarget, statPoint } from './mount-point.ts'
 import { isRestoreOwed, restoreVolume } from './restore-volume.ts'
 import type { Session } from './session.ts'
 
@@ -43,9 +43,23 @@ async function detachAndForget(
   const isOwed = () => record !== undefined && isRestoreOwed(session, record.volume)
   const planned = planUnmount(record, (await asFarAsTheDiskGoes(session, isOwed)) ?? false)
   // A restore stays owed, and the record is for that mount only.
-  const steps = isLocked ? planned : planned.filter((step) => step.do === 'detach-all')
+  const steps = isLocked ? planned : planned.filter((step) => step.do === 'detach-all' || step.do === 'set-target')
   session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
-  for (const step of steps) await apply(session, step, point, path)
+  for (const step of steps) await apply(session, step, point, path, record !== undefined)
+}
+
+/**
+ * Forgets a mount whose unmount never came, under its lock: pays what its volume is owed, and leaves a directory to mount
+ * on. Nothing is unmounted.
+ */
+export async function forgetLocked(
+  session: Session,
+  point: MountPoint | undefined,
+  record: MountRecord,
+): Promise<void> {
+  const { directory } = record
+  const steps = planUnmount(record, isRestoreOwed(session, record.volume)).filter((step) => step.do !== 'detach-all')
+  for (const step of steps) await apply(session, step, point, directory, true)
 }
 
 /** Undefined, and a warning, where the disk of the state directory fails. */
@@ -68,10 +82,19 @@ function refuseForeign(host: Host, point: MountPoint | undefined, record: MountR
   )
 }
 
-async function apply(session: Session, step: Step, point: MountPoint | undefined, path: string): Promise<void> {
+async function apply(
+  session: Session,
+  step: Step,
+  point: MountPoint | undefined,
+  path: string,
+  isKnown: boolean,
+): Promise<void> {
   switch (step.do) {
     case 'detach-all':
       if (point) detachAll(session.host, point)
+      return
+    case 'set-target':
+      if (point && (isKubeletVolume(path) || isKnown)) directoryAgain(session.host, point)
       return
     case 'restore-volume':
       return restoreQuietly(session, step.volume, step.source, path)
@@ -80,6 +103,12 @@ async function apply(session: Session, step: Step, point: MountPoint | undefined
     default:
       throw new Error(`step ${step.do} is not part of an unmount`)
   }
+}
+
+/** A file that a volume lay on; what is missing stays so, and what else is there was made by somebody else. */
+function directoryAgain(host: Host, point: MountPoint): void {
+  const stat = statPoint(host, point)
+  if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }
 
 async function restoreQuietly(session: Session, volume: string, source: string, path: string): Promise<void> {

@@ -1,24 +1,42 @@
 import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Stat } from '../host/host.ts'
+import { openInside, subPathFaults } from '../path/inside.ts'
 import { type NodeConfig, PRIVATE } from '../protocol/defaults.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
-import type { VolumeKind } from './kind.ts'
+import type { OpenedSource, VolumeKind } from './kind.ts'
 import { optionFaults } from './options.ts'
 
-/** A directory of the node. What is mounted below it stays out. */
+/** A directory of the node, or with a subPath a part of it, of any type. What is mounted below it stays out. */
 export const bind: VolumeKind = {
   name: 'bind',
   persistent: true,
 
-  faults({ source, mountOptions }, config) {
-    return [...sourceFaults(source, config), ...optionFaults('bind', mountOptions, new Map(), config)]
+  faults({ source, subPath, mountOptions }, config) {
+    return [
+      ...sourceFaults(source, config),
+      ...(subPath === '' ? [] : subPathFaults(subPath)),
+      ...optionFaults('bind', mountOptions, new Map(), config),
+    ]
   },
 
-  openSource: (host, { source }) => openNodeDirectory(host, source),
+  openSource(host, { source, subPath }) {
+    const opened = openNodeDirectory(host, source)
+    return subPath === '' ? { ...opened, path: source } : partOf(host, opened.handle, subPath)
+  },
 
   openTree(host, request, source) {
     if (source === undefined) throw new Error(`no source for ${request.directory}`)
     return host.mounts.cloneTree(source)
   },
+}
+
+/** What was resolved is what is mounted: it is held, and no name is looked up again. */
+function partOf({ inodes }: Host, root: Handle, subPath: string): OpenedSource {
+  try {
+    const handle = openInside(inodes, root, subPath)
+    return { handle, stat: inodes.stat(handle), path: inodes.pathOf(handle) }
+  } finally {
+    inodes.close(root)
+  }
 }
 
 function sourceFaults(source: string, config: NodeConfig): string[] {

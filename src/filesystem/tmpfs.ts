@@ -19,11 +19,12 @@ export const tmpfs: VolumeKind = {
   name: 'tmpfs',
   persistent: false,
 
-  faults({ source, mountOptions }, config) {
+  faults({ source, subPath, mountOptions }, config) {
     const faults = optionFaults('tmpfs', mountOptions, OPTIONS, config)
     if (source !== '' && source !== 'tmpfs') {
       faults.push(`option "source" is ${show(source)}: a tmpfs has none, leave it out`)
     }
+    if (subPath !== '') faults.push(`option "subPath" is ${show(subPath)}: a tmpfs is new and empty, leave it out`)
     return faults
   },
 

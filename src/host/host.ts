@@ -54,6 +54,12 @@ export interface Inodes {
   statEntry(parent: Handle, name: Name): Stat
   /** What is known without asking a server or a daemon, which may never answer: enough to tell what is mounted. */
   statMountPoint(parent: Handle, name: Name): Stat
+  /** A new, empty file; EEXIST where the name is taken. */
+  createFile(parent: Handle, name: Name, mode: number): void
+  createDirectory(parent: Handle, name: Name, mode: number): void
+  removeFile(parent: Handle, name: Name): void
+  /** An empty one. */
+  removeDirectory(parent: Handle, name: Name): void
   /** A block of entries as getdents64(2) gives them, to be read with dirents.ts; empty at the end. */
   readEntries(directory: Handle): Uint8Array
   seekEntries(directory: Handle, next: bigint): void

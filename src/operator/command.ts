@@ -1,30 +1,24 @@
 import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import type { ByHandOrder } from '../apply/by-hand.ts'
-import { parseGroup } from '../protocol/fs-group.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
+import { type Given, isVerb, readArguments, type Verb } from './arguments.ts'
 
 export type VolumeCommand =
   | { verb: 'plan' | 'apply'; directory: string; order: ByHandOrder }
   | { verb: 'restore'; directory: string }
 
-export type Command = { verb: 'help'; topic: string | undefined } | { verb: 'version' } | VolumeCommand
+/** What is about all of modekeep's mounts on the node. */
+export type NodeCommand =
+  | { verb: 'status' }
+  /** @property kubelet where kubelet keeps its pods, if its own subPaths are to be mended too */
+  | { verb: 'heal'; isDry: boolean; isWatching: boolean; kubelet: string | undefined }
+
+/** A command that looks at, or changes, the node. */
+export type Work = VolumeCommand | NodeCommand
+
+export type Command = { verb: 'help'; topic: string | undefined } | { verb: 'version' } | Work
 
 type VolumeVerb = VolumeCommand['verb']
-
-const VERBS: Readonly<Record<VolumeVerb, readonly string[]>> = {
-  plan: ['fsgroup', 'group-access', 'policy', 'json', 'help'],
-  apply: ['fsgroup', 'group-access', 'policy', 'json', 'help'],
-  restore: ['json', 'help'],
-}
-
-const OPTIONS = {
-  fsgroup: { type: 'string' },
-  'group-access': { type: 'string' },
-  policy: { type: 'string' },
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const
 
 /**
  * Reads an operator's arguments, the verb first.
@@ -37,37 +31,49 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
     case 'help':
     case '--help':
     case '-h':
-      return { verb: 'help', topic: args.find(isVolumeVerb) }
+      return { verb: 'help', topic: args.find(isVerb) }
     case 'version':
     case '--version':
       return { verb: 'version' }
     default:
-      if (!isVolumeVerb(verb)) throw new Refusal(`there is no verb ${show(verb)}: see "modekeep help"`)
-      return volumeCommand(verb, args, workingDirectory)
+      if (!isVerb(verb)) throw new Refusal(`there is no verb ${show(verb)}: see "modekeep help"`)
+      return workCommand(verb, args, workingDirectory)
   }
 }
 
-function isVolumeVerb(verb: string): verb is VolumeVerb {
-  return Object.hasOwn(VERBS, verb)
-}
-
-function volumeCommand(verb: VolumeVerb, args: string[], workingDirectory: () => string): Command {
-  const { tokens } = parseArgs({ args, options: OPTIONS, strict: false, allowPositionals: true, tokens: true })
-  const given = new Map<string, string | undefined>()
-  const directories: string[] = []
-  const faults: string[] = []
-  for (const token of tokens) {
-    if (token.kind === 'positional') directories.push(token.value)
-    if (token.kind !== 'option') continue
-    const { name, rawName, value } = token
-    if (!VERBS[verb].includes(name)) {
-      const known = VERBS[verb].map((option) => `--${option}`).join(', ')
-      faults.push(`${verb} has no option ${show(rawName)}: it takes ${known}`)
-    } else if (given.has(name)) faults.push(`${rawName} is given twice: keep one`)
-    else faults.push(...valueFaults(name as keyof typeof OPTIONS, value))
-    given.set(name, value)
-  }
+function workCommand(verb: Verb, args: string[], workingDirectory: () => string): Command {
+  const { given, words, faults } = readArguments(verb, args)
   if (given.has('help') && faults.length === 0) return { verb: 'help', topic: verb }
+  if (verb === 'status' || verb === 'heal') return nodeCommand(verb, given, words, faults)
+  return volumeCommand(verb, given, words, faults, workingDirectory)
+}
+
+// Where kubelet keeps its pods unless told otherwise (--root-dir).
+const KUBELET_DIRECTORY = '/var/lib/kubelet'
+
+function nodeCommand(verb: NodeCommand['verb'], given: Given, words: readonly string[], faults: string[]): NodeCommand {
+  const [word] = words
+  if (word !== undefined) faults.push(`${verb} is about the whole node, got ${show(word)}: leave it out`)
+  const directory = given.get('kubelet-dir')
+  if (given.has('kubelet-dir') && !given.has('kubelet-subpaths')) {
+    faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
+  }
+  if (given.has('watch') && given.has('dry-run')) {
+    faults.push('--watch mends and --dry-run does not: keep one')
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  if (verb === 'status') return { verb }
+  const kubelet = given.has('kubelet-subpaths') ? resolve(directory ?? KUBELET_DIRECTORY) : undefined
+  return { verb, isDry: given.has('dry-run'), isWatching: given.has('watch'), kubelet }
+}
+
+function volumeCommand(
+  verb: VolumeVerb,
+  given: Given,
+  directories: readonly string[],
+  faults: string[],
+  workingDirectory: () => string,
+): VolumeCommand {
   const directory = directoryOf(verb, directories, workingDirectory, faults)
   if (verb !== 'restore' && !given.has('fsgroup'))
     faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
@@ -79,23 +85,6 @@ function volumeCommand(verb: VolumeVerb, args: string[], workingDirectory: () =>
     policy: given.get('policy') === 'Always' ? 'Always' : 'OnRootMismatch',
   }
   return { verb, directory, order }
-}
-
-const CHOICES: Readonly<Record<string, readonly string[]>> = {
-  'group-access': ['keep', 'grant'],
-  policy: ['OnRootMismatch', 'Always'],
-}
-
-function valueFaults(name: keyof typeof OPTIONS, value: string | undefined): string[] {
-  if (OPTIONS[name].type === 'boolean') return value === undefined ? [] : [`--${name} takes no value: write it alone`]
-  const choices = CHOICES[name]
-  if (value === undefined) {
-    return [`--${name} has no value: write ${choices ? choices.join(' or ') : 'a group, such as 2000,'} after it`]
-  }
-  if (choices) return choices.includes(value) ? [] : [`--${name} is ${show(value)}: use ${choices.join(' or ')}`]
-  return typeof parseGroup(value) === 'number'
-    ? []
-    : [`--${name} is ${show(value)}: a group is a decimal number from 0 to 4294967294, without sign or leading zeros`]
 }
 
 function directoryOf(

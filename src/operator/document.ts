@@ -1,9 +1,11 @@
+import type { Finding } from '../apply/heal.ts'
+import type { SubPathFinding } from '../apply/heal-sub-paths.ts'
 import type { Ownership } from '../ownership/policy.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import type { InodeType } from './mode-string.ts'
 
 /** What an operator's verb found or did, as `--json` prints it. Modes are decimal numbers of permission bits. */
-export type Document = PlanDocument | ApplyDocument | RestoreDocument
+export type Document = PlanDocument | ApplyDocument | RestoreDocument | StatusDocument | HealDocument
 
 interface About {
   directory: string
@@ -68,4 +70,40 @@ export interface RestoreDocument extends About {
   outcome: 'nothing recorded' | 'restored' | 'unfinished'
   /** `changed` counts what was put back, `alreadyRight` what was as recorded. */
   report: WalkReport
+}
+
+export interface StatusDocument {
+  verb: 'status'
+  mounts: MountStatus[]
+}
+
+export interface MountStatus {
+  directory: string
+  /** Namespace and name, '' where kubelet told none. */
+  pod: string
+  /** With a subPath, where that lay when it was mounted; '' for a tmpfs. */
+  source: string
+  fsType: string
+  readOnly: boolean
+  /** The pod's fsGroup. */
+  group: number | null
+  /** How it was given, and why so. */
+  ownership: 'none' | 'walk' | 'idmap'
+  why: string
+  /** ISO 8601. */
+  since: string | null
+  /** What `heal` would find, and why. */
+  health: Finding['outcome']
+  reason: string
+  /** A walk or a restore of its volume that is under way. */
+  walk: { visited: number; changed: number } | null
+}
+
+export interface HealDocument {
+  verb: 'heal'
+  isDry: boolean
+  /** modekeep's own mounts. */
+  mounts: Finding[]
+  /** Kubelet's, where asked for. */
+  subPaths: SubPathFinding[]
 }

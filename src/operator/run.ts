@@ -1,22 +1,33 @@
 import { applyByHand, openByHand, type VolumeByHand } from '../apply/by-hand.ts'
+import { healMounts } from '../apply/heal.ts'
+import { healSubPaths } from '../apply/heal-sub-paths.ts'
 import { restoreByHand } from '../apply/restore-by-hand.ts'
 import type { Session } from '../apply/session.ts'
 import { mountFlags } from '../mount-table/flags.ts'
 import { newReport, type WalkReport } from '../ownership/report.ts'
-import type { VolumeCommand } from './command.ts'
+import type { Work } from './command.ts'
 import type { Document } from './document.ts'
 import { plan } from './plan.ts'
+import { status } from './status.ts'
 
 /**
  * Does what an operator's command says.
  * @throws {Refusal} with a sentence for the operator; any other error is the system's
  */
-export async function run(session: Session, command: VolumeCommand): Promise<Document> {
-  const { verb, directory } = command
-  switch (verb) {
+export async function run(session: Session, command: Work): Promise<Document> {
+  switch (command.verb) {
+    case 'status':
+      return status(session)
+    case 'heal': {
+      const { isDry, kubelet } = command
+      const mounts = await healMounts(session, isDry)
+      const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
+      return { verb: 'heal', isDry, mounts, subPaths }
+    }
     case 'plan':
-      return plan(session, directory, command.order)
+      return plan(session, command.directory, command.order)
     case 'apply': {
+      const { verb, directory } = command
       const { volume, report } = await walked(session, directory, (listening, opened) =>
         applyByHand(listening, opened, command.order),
       )
@@ -25,6 +36,7 @@ export async function run(session: Session, command: VolumeCommand): Promise<Doc
       return { verb, ...asked, walked: report !== undefined, report: report ?? newReport() }
     }
     case 'restore': {
+      const { verb, directory } = command
       const { volume, report, result } = await walked(session, directory, restoreByHand)
       return { verb, directory, volume, outcome: result, report: report ?? newReport() }
     }

@@ -2,6 +2,7 @@ import type { Ownership } from '../ownership/policy.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import type { ApplyDocument, Difference, Document, PlanDocument, RestoreDocument } from './document.ts'
 import { modeString } from './mode-string.ts'
+import { healLines, statusLines } from './node-text.ts'
 
 /** One line without its end; control characters in it are still to be made printable. */
 export interface Line {
@@ -18,6 +19,10 @@ export function linesOf(document: Document): Line[] {
       return applyLines(document)
     case 'restore':
       return restoreLines(document)
+    case 'status':
+      return statusLines(document, Date.now())
+    case 'heal':
+      return healLines(document)
   }
 }
 

@@ -1,6 +1,8 @@
 import { mountFlags } from '../mount-table/flags.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { type MountRecord, newMountRecord, requestKey } from '../state/mount-record.ts'
+import { type MountRecord, newMountRecord } from '../state/mount-record.ts'
+import { requestKey } from '../state/request-key.ts'
+import { giveGroup } from './give-group.ts'
 import type { Step } from './step.ts'
 import type { View } from './view.ts'
 
@@ -24,7 +26,7 @@ export function planMount(request: MountRequest, view: View, persistent: (fsType
     if (!persistent(ours.fsType)) {
       return refuse(`${change}, and replacing this ${ours.fsType} would lose its files: delete the pod to apply it`)
     }
-    return { decision: 'replace', reason: change, steps: prepare(request, view).concat({ do: 'replace' }) }
+    return act('replace', change, request, view)
   }
   if (mounted !== undefined) {
     if (!isKubeletVolume(request.directory)) {
@@ -38,10 +40,10 @@ export function planMount(request: MountRequest, view: View, persistent: (fsType
       )
     }
     const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
-    return { decision: 'replace', reason, steps: prepare(request, view).concat({ do: 'replace' }) }
+    return act('replace', reason, request, view)
   }
   const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
-  return { decision: 'fresh', reason, steps: prepare(request, view).concat({ do: 'attach', undo: 'detach' }) }
+  return act('fresh', reason, request, view)
 }
 
 function refuse(reason: string): MountPlan {
@@ -54,46 +56,57 @@ export function isKubeletVolume(directory: string): boolean {
 }
 
 /** The topmost mount is the one the record speaks of. */
-export function isOurs(record: MountRecord | undefined, view: View): record is MountRecord {
+export function isOurs(record: MountRecord | undefined, view: Pick<View, 'mounted' | 'boot'>): record is MountRecord {
   if (record === undefined || view.mounted === undefined || view.mounted === 'broken') return false
   return record.phase === 'ready' && record.boot === view.boot && record.mountId === String(view.mounted.mountId)
 }
 
 function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {
   if (record.request !== requestKey(request)) return 'the options changed'
-  const { walked } = view
+  const { walked, source, mounted } = view
   if (record.walkGroup >= 0 && walked && (!walked.complete || walked.group !== record.walkGroup)) {
     return 'an interrupted call has regrouped the volume'
   }
-  if (view.source === undefined || view.mounted === undefined || view.mounted === 'broken') return undefined
-  const { device, inode } = view.mounted
-  return device === view.source.device && inode === view.source.inode
-    ? undefined
-    : 'the source is another directory now'
+  if (source === undefined || mounted === undefined || mounted === 'broken') return undefined
+  if (mounted.device !== source.device || mounted.inode !== source.inode) {
+    return `the source is another ${source.isDirectory ? 'directory' : 'file'} now`
+  }
+  if (record.mappedFrom >= 0 && request.idmapFrom === undefined && record.mappedFrom !== source.group) {
+    return 'the volume has another group on disk now'
+  }
+  return undefined
 }
 
 /**
- * Up to the point where the new mount is whole. A mount that is there keeps its record until then: others must see it as
- * a holder of its volume.
+ * The steps up to the new mount. A mount that is there keeps its record until the new one is whole: others must see it
+ * as a holder of its volume.
  */
-function prepare(request: MountRequest, view: View): Step[] {
-  const record = newMountRecord(request, view.boot, view.source)
+function act(decision: 'fresh' | 'replace', reason: string, request: MountRequest, view: View): MountPlan {
+  const given = giveGroup(request, view)
+  if (given.refusal !== undefined) return refuse(given.refusal)
+  const { mounted } = view
+  const replaces = mounted === undefined || mounted === 'broken' ? '' : String(mounted.mountId)
+  const record = { ...newMountRecord(request, view.boot, view.source), replaces }
   // Without a mount a record is what a dead call left.
-  const undo = { restore: view.mounted === undefined ? undefined : view.record }
-  const preparing: Step[] = view.mounted === undefined ? [{ do: 'record', record, undo }] : []
-  return [
+  const undo = { restore: mounted === undefined ? undefined : view.record }
+  const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
+  const steps: Step[] = [
     ...preparing,
     { do: 'make-tree', undo: 'close-tree' },
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
-    ...ownership(request, record),
+    ...given.steps,
     { do: 'record-ready', record, undo },
+    ...show(view),
   ]
+  return { decision, reason, steps }
 }
 
-function ownership(request: MountRequest, record: MountRecord): Step[] {
-  if (record.walkGroup < 0) return []
-  const group = record.walkGroup
-  const access = request.groupAccess
-  if (record.volume === '') return [{ do: 'own-root', group, access }]
-  return [{ do: 'own-volume', group, access, volume: record.volume, policy: request.changePolicy }]
+/** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */
+function show({ mounted, target, source }: View): Step[] {
+  const type = source === undefined || source.isDirectory ? 'directory' : 'file'
+  const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
+  if (mounted !== undefined && there === type) return [{ do: 'replace' }]
+  const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all' }]
+  const place: Step[] = there === type ? [] : [{ do: 'set-target', type, undo: 'directory-target' }]
+  return [...clear, ...place, { do: 'attach', undo: 'detach' }]
 }

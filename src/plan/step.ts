@@ -8,13 +8,29 @@ export type Step =
   | { do: 'record'; record: MountRecord; undo: { restore: MountRecord | undefined } }
   | { do: 'make-tree'; undo: 'close-tree' }
   | { do: 'set-flags'; set: number; clear: number }
-  | { do: 'own-root'; group: number; access: GroupAccess }
-  | { do: 'own-volume'; group: number; access: GroupAccess; volume: string; policy: 'OnRootMismatch' | 'Always' }
+  | WalkStep
+  | MapStep
   /** The record says ready before anything is attached: a ready record without its mount is harmless, the reverse is not. */
   | { do: 'record-ready'; record: MountRecord; undo: { restore: MountRecord | undefined } }
+  /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
+  | { do: 'set-target'; type: 'directory' | 'file'; undo?: 'directory-target' }
   | { do: 'attach'; undo: 'detach' }
   /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
   | { do: 'replace' }
   | { do: 'detach-all' }
   | { do: 'restore-volume'; volume: string; source: string }
   | { do: 'forget' }
+
+/** Shows the group on disk (undefined: the root's) as another. `otherwise` is done where this cannot be. */
+export interface MapStep {
+  do: 'map-group'
+  from: number | undefined
+  to: number
+  volume: string
+  otherwise: WalkStep | 'nothing' | 'refuse'
+}
+
+/** Gives a group by changing inodes: the root alone where the volume goes with its mount. */
+export type WalkStep =
+  | { do: 'own-root'; group: number; access: GroupAccess }
+  | { do: 'own-volume'; group: number; access: GroupAccess; volume: string; policy: 'OnRootMismatch' | 'Always' }

@@ -6,7 +6,8 @@ import type { Step } from './step.ts'
  * @param restoreOwed a pod has asked for its volume to be put back once its last mount goes
  */
 export function planUnmount(record: MountRecord | undefined, restoreOwed: boolean): Step[] {
-  const steps: Step[] = [{ do: 'detach-all' }]
+  // Kubelet made a directory; a volume that was none lay on a file.
+  const steps: Step[] = [{ do: 'detach-all' }, { do: 'set-target', type: 'directory' }]
   if (record && record.volume !== '' && restoreOwed) {
     steps.push({ do: 'restore-volume', volume: record.volume, source: record.source })
   }

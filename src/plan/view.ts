@@ -5,15 +5,33 @@ export interface MountedView {
   mountId: bigint
   device: number
   inode: bigint
+  isDirectory: boolean
+}
+
+/** What there is to mount on: kubelet makes a directory, and a volume that is none needs a file. */
+export type Target = 'directory' | 'file' | 'missing'
+
+/** What the request's source, or its subPath in it, is now. */
+export interface SourceView {
+  device: number
+  inode: bigint
+  volume: string
+  /** Its real path. */
+  path: string
+  /** Its group on disk. */
+  group: number
+  isDirectory: boolean
 }
 
 /** All that a plan is made from: what was observed, at one moment, under the lock. */
 export interface View {
   /** The topmost mount, or undefined; 'broken' where even asking fails (a dead FUSE daemon, a stale NFS handle). */
   mounted: MountedView | 'broken' | undefined
+  /** Where nothing is mounted; below a mount it is of the mounted root's type. */
+  target: Target
   record: MountRecord | undefined
-  /** What the request's source is now; undefined for kinds that have none. */
-  source: { device: number; inode: bigint; volume: string } | undefined
+  /** Undefined for kinds that have none. */
+  source: SourceView | undefined
   boot: string
   /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known of. */
   walked: { group: number; complete: boolean } | undefined

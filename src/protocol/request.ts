@@ -1,5 +1,5 @@
 import type { NodeConfig } from './defaults.ts'
-import { fsGroupOf } from './fs-group.ts'
+import { fsGroupOf, parseGroup } from './fs-group.ts'
 import { parseOptionsText } from './json-options.ts'
 import { Refusal, show } from './refusal.ts'
 import { checkOptions, type Options } from './schema.ts'
@@ -8,11 +8,15 @@ import { checkOptions, type Options } from './schema.ts'
 export interface MountRequest {
   directory: string
   source: string
+  /** The part of the source that is mounted, '' for all of it. */
+  subPath: string
   fsType: string
   mountOptions: readonly string[]
   readOnly: boolean
   fsGroup: number | undefined
-  ownership: 'none' | 'walk'
+  ownership: 'none' | 'walk' | 'idmap' | 'auto'
+  /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
+  idmapFrom: number | undefined
   groupAccess: 'keep' | 'grant'
   changePolicy: 'OnRootMismatch' | 'Always'
   restoreOnUnmount: boolean
@@ -22,7 +26,7 @@ export interface MountRequest {
 /** What a kind of volume says about a request before anyone looks at the node. */
 export interface KindRules {
   readonly name: string
-  faults(request: Pick<MountRequest, 'source' | 'mountOptions' | 'readOnly'>, config: NodeConfig): string[]
+  faults(request: Pick<MountRequest, 'source' | 'subPath' | 'mountOptions' | 'readOnly'>, config: NodeConfig): string[]
 }
 
 /**
@@ -43,7 +47,13 @@ export function readRequest(
   )
   const { options } = checked
   const request = assemble(directory, options, group.group)
-  const faults = [...parsed.faults, ...checked.faults, ...group.faults, ...contradictions(options)]
+  const faults = [
+    ...parsed.faults,
+    ...checked.faults,
+    ...group.faults,
+    ...idmapFaults(options),
+    ...contradictions(options),
+  ]
   // With a bad option the others are unknown too: the kind's verdict would be about values nobody gave.
   if (checked.faults.length === 0) faults.push(...kindFaults(request, config, kinds))
   if (faults.length > 0) throw new Refusal(faults)
@@ -58,11 +68,13 @@ function assemble(directory: string, options: Options, fsGroup: number | undefin
   return {
     directory,
     source: options.source ?? '',
+    subPath: options.subPath ?? '',
     fsType: options['kubernetes.io/fsType'] || 'bind',
     mountOptions: (options.mountOptions ?? '').split(',').filter((option) => option !== ''),
     readOnly: options['kubernetes.io/readwrite'] === 'ro' || /(^|,)ro(,|$)/.test(options.mountOptions ?? ''),
     fsGroup,
     ownership: options.ownership ?? 'none',
+    idmapFrom: options.idmapFrom === undefined ? undefined : Number(options.idmapFrom),
     groupAccess: options.groupAccess ?? 'keep',
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
@@ -73,15 +85,26 @@ function assemble(directory: string, options: Options, fsGroup: number | undefin
 // Namespace (63), slash, name (253): more is no pod's, and would fill the log.
 const LONGEST_POD = 317
 
-const WALK_ONLY = ['groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount'] as const
+const NEEDS = [
+  { way: 'walk', keys: ['groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount'] },
+  { way: 'idmap', keys: ['idmapFrom'] },
+] as const
+
+function idmapFaults({ idmapFrom }: Options): string[] {
+  if (idmapFrom === undefined || typeof parseGroup(idmapFrom) === 'number') return []
+  return [
+    `option "idmapFrom" is ${show(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+  ]
+}
 
 function contradictions(options: Options): string[] {
   const faults: string[] = []
-  if (options.ownership !== 'walk') {
-    for (const key of WALK_ONLY) {
+  for (const { way, keys } of NEEDS) {
+    if (options.ownership === way || options.ownership === 'auto') continue
+    for (const key of keys) {
       if (options[key] === undefined || options[key] === 'false') continue
       faults.push(
-        `option "${key}" is ${show(options[key])} but ownership is ${show(options.ownership ?? 'none')}: set ownership to "walk", or leave ${key} out`,
+        `option "${key}" is ${show(options[key])} but ownership is ${show(options.ownership ?? 'none')}: set ownership to "${way}" or "auto", or leave ${key} out`,
       )
     }
   }

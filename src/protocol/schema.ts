@@ -12,8 +12,10 @@ const text = z.optional(z.string({ error: (issue) => `is ${show(issue.input)}: w
 /** The options a pod's author may write, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
 export const optionsSchema = z.strictObject({
   source: text,
+  subPath: text,
   mountOptions: text,
-  ownership: oneOf(['none', 'walk']),
+  ownership: oneOf(['none', 'walk', 'idmap', 'auto']),
+  idmapFrom: text,
   groupAccess: oneOf(['keep', 'grant']),
   fsGroupChangePolicy: oneOf(['OnRootMismatch', 'Always']),
   restoreOnUnmount: oneOf(TRUE_FALSE),

@@ -8,7 +8,7 @@ const schema = z.object({
   source: z.string(),
   /** Where the source lies, as far as the mount table tells. */
   place: z.optional(z.object({ device: z.string(), path: z.string() })),
-  /** The group a walk gives, -1 for a restore. */
+  /** The group that a walk gives or a mapping expects on disk, -1 for a restore. */
   walkGroup: z.number(),
   /** The mount that is being made; both empty where none will come of it. */
   pod: z.string(),

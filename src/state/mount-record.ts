@@ -3,6 +3,7 @@ import type { Host } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { readRecord } from './json-record.ts'
 import { mountStateDirectory, mountsDirectory, RECORD_FILE } from './paths.ts'
+import { requestKey } from './request-key.ts'
 
 const FORMAT = 1
 
@@ -16,15 +17,25 @@ const schema = z.object({
   pod: z.string(),
   /** The request in a fixed form, to tell a repeated call from a changed one. */
   request: z.string(),
+  /** Where what is mounted lay when it was mounted: with a subPath, below the request's source. */
   source: z.string(),
   fsType: z.string(),
   /** The volume's identity, empty where the volume goes with its mount, and its device number, -1 then. */
   volume: z.string(),
   device: z.number(),
+  /** How the group was given, and why so, in words for people. */
+  ownership: z._default(z.enum(['none', 'walk', 'idmap']), 'none'),
+  why: z._default(z.string(), ''),
   /** The group a walk gives, -1 where there is none. */
   walkGroup: z.number(),
+  /** The group on disk that an idmapped mount shows as another, -1 where none is mapped. */
+  mappedFrom: z._default(z.number(), -1),
+  /** Milliseconds since 1970. */
+  since: z._default(z.number(), 0),
   /** Decimal, as it has 64 bits; empty while preparing. */
   mountId: z.string(),
+  /** The mount it took the place of, or is about to: '' where there was none. */
+  replaces: z._default(z.string(), ''),
 })
 
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
@@ -33,7 +44,7 @@ export type MountRecord = z.infer<typeof schema>
 export function newMountRecord(
   request: MountRequest,
   boot: string,
-  source: { volume: string; device: number } | undefined,
+  source: { volume: string; device: number; path: string } | undefined,
 ): MountRecord {
   return {
     format: FORMAT,
@@ -42,31 +53,21 @@ export function newMountRecord(
     directory: request.directory,
     pod: request.pod,
     request: requestKey(request),
-    source: request.source,
+    source: source?.path ?? request.source,
     fsType: request.fsType,
     volume: source?.volume ?? '',
     device: source?.device ?? -1,
-    walkGroup: request.ownership === 'walk' && !request.readOnly ? (request.fsGroup ?? -1) : -1,
+    ...NOTHING_GIVEN,
+    since: 0,
     mountId: '',
+    replaces: '',
   }
 }
 
-/** Equal for requests that ask for the same mount. The order of mount options does not matter; the pod's name does not. */
-export function requestKey(request: MountRequest): string {
-  const { source, fsType, readOnly, fsGroup, ownership, groupAccess, changePolicy, restoreOnUnmount } = request
-  const mountOptions = [...request.mountOptions].sort()
-  return JSON.stringify({
-    source,
-    fsType,
-    mountOptions,
-    readOnly,
-    fsGroup,
-    ownership,
-    groupAccess,
-    changePolicy,
-    restoreOnUnmount,
-  })
-}
+/** What a record says of the group that a mount gives. */
+export type Given = Pick<MountRecord, 'ownership' | 'why' | 'walkGroup' | 'mappedFrom'>
+
+export const NOTHING_GIVEN: Given = { ownership: 'none', why: '', walkGroup: -1, mappedFrom: -1 }
 
 /** Undefined when there is none or it cannot be understood: what is mounted is then nobody's. */
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {

@@ -13,7 +13,10 @@ function faults(
   mountOptions: string[] = [],
   stateDir = DEFAULT_CONFIG.stateDir,
 ) {
-  return bind.faults({ source, mountOptions, readOnly: false }, { ...DEFAULT_CONFIG, stateDir, allowedSources })
+  return bind.faults(
+    { source, subPath: '', mountOptions, readOnly: false },
+    { ...DEFAULT_CONFIG, stateDir, allowedSources },
+  )
 }
 
 describe('the source of a bind mount', () => {
@@ -102,7 +105,8 @@ describe('the source of a bind mount', () => {
   })
 
   it('of a pod lies beside the records by default', () => {
-    const check = (source: string) => bind.faults({ source, mountOptions: [], readOnly: false }, DEFAULT_CONFIG)
+    const check = (source: string) =>
+      bind.faults({ source, subPath: '', mountOptions: [], readOnly: false }, DEFAULT_CONFIG)
     expect(check('/var/lib/modekeep/volumes/x')).toEqual([])
     expect(check('/var/lib/modekeep/ownership/x')).toHaveLength(1)
   })

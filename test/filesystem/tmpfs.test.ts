@@ -7,18 +7,20 @@ import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import type { MountRequest } from '../../src/protocol/request.ts'
 
-function faults(mountOptions: string[], source = '') {
-  return tmpfs.faults({ source, mountOptions, readOnly: false }, DEFAULT_CONFIG)
+function faults(mountOptions: string[], source = '', subPath = '') {
+  return tmpfs.faults({ source, subPath, mountOptions, readOnly: false }, DEFAULT_CONFIG)
 }
 
 const REQUEST: MountRequest = {
   directory: '/pods/p/v',
   source: '',
+  subPath: '',
   fsType: 'tmpfs',
   mountOptions: ['size=64m', 'noexec', 'mode=0770'],
   readOnly: false,
   fsGroup: undefined,
   ownership: 'none',
+  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,

@@ -7,17 +7,19 @@ import { type MountRecord, newMountRecord } from '../../src/state/mount-record.t
 
 const BOOT = 'boot-2'
 const VOLUME = 'fs1-2-3'
-const SOURCE = { device: 5, inode: 2n, volume: VOLUME }
-const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n }
+const SOURCE = { device: 5, inode: 2n, volume: VOLUME, path: '/srv/a', group: 0, isDirectory: true }
+const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n, isDirectory: true }
 
 const bind: MountRequest = {
   directory: '/pods/p/volumes/modekeep~fs/v',
   source: '/srv/a',
+  subPath: '',
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,
   fsGroup: 2000,
   ownership: 'none',
+  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,
@@ -28,11 +30,20 @@ const tmpfs: MountRequest = { ...bind, source: '', fsType: 'tmpfs' }
 
 function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
   const source = request.fsType === 'tmpfs' ? undefined : SOURCE
-  return { ...newMountRecord(request, BOOT, source), phase: 'ready', mountId: '77', ...over }
+  const walkGroup = request.ownership === 'walk' ? 2000 : -1
+  return { ...newMountRecord(request, BOOT, source), walkGroup, phase: 'ready', mountId: '77', ...over }
 }
 
 function view(over: Partial<View> = {}): View {
-  return { mounted: undefined, record: undefined, source: SOURCE, boot: BOOT, walked: undefined, ...over }
+  return {
+    mounted: undefined,
+    target: 'directory',
+    record: undefined,
+    source: SOURCE,
+    boot: BOOT,
+    walked: undefined,
+    ...over,
+  }
 }
 
 /** As the kinds of src/filesystem say. */
@@ -314,7 +325,6 @@ describe('the steps of a mount', () => {
     expect(record).toMatchObject({
       phase: 'preparing',
       mountId: '',
-      walkGroup: 2000,
       volume: VOLUME,
       device: 5,
       boot: BOOT,

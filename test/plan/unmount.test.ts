@@ -13,11 +13,17 @@ const RECORD: MountRecord = {
   fsType: 'bind',
   volume: 'fs1-2-3',
   device: 5,
+  ownership: 'walk',
+  why: 'asked for',
   walkGroup: 2000,
+  mappedFrom: -1,
+  since: 1,
   mountId: '77',
+  replaces: '',
 }
-const PLAIN = [{ do: 'detach-all' }, { do: 'forget' }]
-const RESTORE = [{ do: 'detach-all' }, { do: 'restore-volume', volume: 'fs1-2-3', source: '/srv/a' }, { do: 'forget' }]
+const CLEAR = [{ do: 'detach-all' }, { do: 'set-target', type: 'directory' }]
+const PLAIN = [...CLEAR, { do: 'forget' }]
+const RESTORE = [...CLEAR, { do: 'restore-volume', volume: 'fs1-2-3', source: '/srv/a' }, { do: 'forget' }]
 
 const DIED: MountRecord = { ...RECORD, phase: 'preparing', mountId: '' }
 const EARLIER: MountRecord = { ...RECORD, boot: 'boot-0' }

@@ -24,11 +24,13 @@ function faultsOf(options: Record<string, unknown> | string, config = CONFIG): r
 const FRESH = {
   directory: DIR,
   source: '/srv/volumes/data',
+  subPath: '',
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,
   fsGroup: undefined,
   ownership: 'none',
+  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,
@@ -114,9 +116,9 @@ describe('a refused request', () => {
     expect(faultsOf(text)).toEqual([
       'option "kubernetes.io/readwrite" is given twice: keep one',
       'option "kubernetes.io/secret/k" must be a JSON string',
-      'unknown ["sourc"]: the options are source, mountOptions, ownership, groupAccess, fsGroupChangePolicy, restoreOnUnmount',
+      'unknown ["sourc"]: the options are source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount',
       'option "mountOptions" is 5: write it as a JSON string',
-      'option "ownership" is "chown": use one of none, walk',
+      'option "ownership" is "chown": use one of none, walk, idmap, auto',
       'option "restoreOnUnmount" is "yes": use one of true, false',
       'option "kubernetes.io/fsGroup" is "02000": a group is a decimal number from 0 to 4294967294 without sign, leading zeros or exponent; ' +
         "set the pod's securityContext.fsGroup to one, or leave it out",
@@ -136,15 +138,29 @@ describe('a refused request', () => {
   })
 
   it.each([
-    ['groupAccess', 'keep'],
-    ['fsGroupChangePolicy', 'Always'],
-    ['fsGroupChangePolicy', 'OnRootMismatch'],
-    ['restoreOnUnmount', 'true'],
-  ])('contradicts itself with %s: %s and no walk', (key, value) => {
-    const fault = `option "${key}" is "${value}" but ownership is "none": set ownership to "walk", or leave ${key} out`
-    expect(faultsOf({ source: '/srv/volumes/data', [key]: value })).toEqual([fault])
-    expect(faultsOf({ source: '/srv/volumes/data', ownership: 'none', [key]: value })).toEqual([fault])
+    ['groupAccess', 'keep', 'walk', 'idmap'],
+    ['fsGroupChangePolicy', 'Always', 'walk', 'idmap'],
+    ['fsGroupChangePolicy', 'OnRootMismatch', 'walk', 'idmap'],
+    ['restoreOnUnmount', 'true', 'walk', 'idmap'],
+    ['idmapFrom', '0', 'idmap', 'walk'],
+  ])('contradicts itself with %s: %s and no %s', (key, value, needed, other) => {
+    const fault = (ownership: string) =>
+      `option "${key}" is "${value}" but ownership is "${ownership}": set ownership to "${needed}" or "auto", or leave ${key} out`
+    const source = '/srv/volumes/data'
+    expect(faultsOf({ source, [key]: value })).toEqual([fault('none')])
+    expect(faultsOf({ source, ownership: 'none', [key]: value })).toEqual([fault('none')])
+    expect(faultsOf({ source, ownership: other, [key]: value })).toEqual([fault(other)])
+    for (const ownership of [needed, 'auto']) read({ source, ownership, [key]: value })
   })
+
+  it.each([['-1'], ['02000'], ['4294967295'], ['root'], ['']])(
+    'has %j for idmapFrom, which is no group',
+    (idmapFrom) => {
+      expect(faultsOf({ source: '/srv/volumes/data', ownership: 'idmap', idmapFrom })).toEqual([
+        `option "idmapFrom" is "${idmapFrom}": write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+      ])
+    },
+  )
 
   it('does not contradict itself when it turns off what it does not use', () => {
     expect(read({ source: '/srv/volumes/data', restoreOnUnmount: 'false' }).restoreOnUnmount).toBe(false)

@@ -1,18 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { AUTHOR_KEYS, checkOptions } from '../../src/protocol/schema.ts'
 
-const KEYS = 'source, mountOptions, ownership, groupAccess, fsGroupChangePolicy, restoreOnUnmount'
+const KEYS = 'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount'
 
 describe('the options', () => {
-  it('an author may write are six', () => {
+  it('an author may write are eight', () => {
     expect(AUTHOR_KEYS.join(', ')).toBe(KEYS)
   })
 
   it('of a complete call are accepted as they are', () => {
     const options = {
       source: '/srv/a',
+      subPath: 'a/b',
       mountOptions: 'noatime',
-      ownership: 'walk',
+      ownership: 'auto',
+      idmapFrom: '0',
       groupAccess: 'keep',
       fsGroupChangePolicy: 'Always',
       restoreOnUnmount: 'true',
@@ -65,9 +67,9 @@ describe('the options', () => {
     ['source', ['/a'], 'option "source" is ["/a"]: write it as a JSON string'],
     ['source', { a: 'b' }, 'option "source" is {"a":"b"}: write it as a JSON string'],
     ['mountOptions', true, 'option "mountOptions" is true: write it as a JSON string'],
-    ['ownership', 'Walk', 'option "ownership" is "Walk": use one of none, walk'],
-    ['ownership', '', 'option "ownership" is "": use one of none, walk'],
-    ['ownership', 'idmap', 'option "ownership" is "idmap": use one of none, walk'],
+    ['ownership', 'Walk', 'option "ownership" is "Walk": use one of none, walk, idmap, auto'],
+    ['ownership', '', 'option "ownership" is "": use one of none, walk, idmap, auto'],
+    ['ownership', 'chown', 'option "ownership" is "chown": use one of none, walk, idmap, auto'],
     ['groupAccess', 'rw', 'option "groupAccess" is "rw": use one of keep, grant'],
     ['fsGroupChangePolicy', 'always', 'option "fsGroupChangePolicy" is "always": use one of OnRootMismatch, Always'],
     ['restoreOnUnmount', true, 'option "restoreOnUnmount" is true: use one of true, false'],

@@ -12,25 +12,27 @@ import {
   newMountRecord,
   readMountRecord,
   removeMountRecord,
-  requestKey,
   writeMountRecord,
 } from '../../src/state/mount-record.ts'
 import { mountStateDirectory } from '../../src/state/paths.ts'
+import { requestKey } from '../../src/state/request-key.ts'
 
 const REQUEST: MountRequest = {
   directory: '/pods/p/v',
   source: '/srv/a',
+  subPath: '',
   fsType: 'bind',
   mountOptions: ['noexec', 'noatime'],
   readOnly: false,
   fsGroup: 2000,
   ownership: 'walk',
+  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: true,
   pod: 'n/p',
 }
-const RECORD = newMountRecord(REQUEST, 'boot-1', { volume: 'fs-2-3', device: 5 })
+const RECORD = newMountRecord(REQUEST, 'boot-1', { volume: 'fs-2-3', device: 5, path: '/srv/a' })
 
 let top: string
 let real: Host
@@ -59,24 +61,19 @@ describe('a mount record', () => {
       fsType: 'bind',
       volume: 'fs-2-3',
       device: 5,
-      walkGroup: 2000,
+      ownership: 'none',
+      why: '',
+      walkGroup: -1,
+      mappedFrom: -1,
+      since: 0,
       mountId: '',
+      replaces: '',
     })
   })
 
   it('of a volume that goes with its mount has none, and no device', () => {
     const record = newMountRecord({ ...REQUEST, source: '', fsType: 'tmpfs' }, 'boot-1', undefined)
     expect(record).toMatchObject({ volume: '', device: -1, source: '', fsType: 'tmpfs' })
-  })
-
-  it.each<[string, Partial<MountRequest>, number]>([
-    ['a walk', {}, 2000],
-    ['a walk for group 0', { fsGroup: 0 }, 0],
-    ['no group', { fsGroup: undefined }, -1],
-    ['no ownership', { ownership: 'none' }, -1],
-    ['readOnly', { readOnly: true }, -1],
-  ])('for %s says which group is given', (_what, over, group) => {
-    expect(newMountRecord({ ...REQUEST, ...over }, 'boot-1', { volume: 'v', device: 5 }).walkGroup).toBe(group)
   })
 
   it.each([['/pods/p/v'], [`/${'x'.repeat(250)}/${'é'.repeat(120)}`], ['/with space\nand newline']])(

@@ -12,6 +12,7 @@ export const O_PATH = 0o10000000
 
 export const AT_FDCWD = -100
 export const AT_SYMLINK_NOFOLLOW = 0x100
+export const AT_REMOVEDIR = 0x200
 export const AT_NO_AUTOMOUNT = 0x800
 export const AT_EMPTY_PATH = 0x1000
 export const AT_STATX_DONT_SYNC = 0x4000
@@ -28,6 +29,9 @@ export const STATX_ATTR_APPEND = 0x20
 export const STATX_ATTR_MOUNT_ROOT = 0x2000
 
 export const SYS_GETDENTS64 = arm64 ? 61n : 217n
+export const SYS_MKDIRAT = arm64 ? 34n : 258n
+export const SYS_MKNODAT = arm64 ? 33n : 259n
+export const SYS_UNLINKAT = arm64 ? 35n : 263n
 export const SYS_OPEN_TREE = 428n
 export const SYS_MOVE_MOUNT = 429n
 export const SYS_FSOPEN = 430n

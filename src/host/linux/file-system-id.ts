@@ -9,9 +9,8 @@ export function fileSystemId(handle: Handle): string {
 
 function uuidOf(handle: Handle): string | undefined {
   // ioctl(2) refuses an O_PATH descriptor.
-  const readable = run('openat', 'a volume', () =>
-    libc.openat(handle, put('name', '.'), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-  )
+  const readable = openDirectory(handle)
+  if (readable === undefined) return undefined
   try {
     run('FS_IOC_GETFSUUID', 'a volume', () => libc.ioctl(readable, FS_IOC_GETFSUUID, address('struct')))
     const length = view('struct').readUInt8(0)
@@ -24,6 +23,16 @@ function uuidOf(handle: Handle): string | undefined {
     throw error
   } finally {
     libc.close(readable)
+  }
+}
+
+/** A volume may be a file, or a socket that nobody could open. */
+function openDirectory(handle: Handle): number | undefined {
+  try {
+    return run('openat', 'a volume', () => libc.openat(handle, put('name', '.'), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+  } catch (error) {
+    if (errorCode(error) === 'ENOTDIR') return undefined
+    throw error
   }
 }
 

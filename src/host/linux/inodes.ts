@@ -20,7 +20,7 @@ import {
   SYS_FCHMODAT2,
   SYS_OPENAT2,
 } from './constants.ts'
-import { readEntries } from './entries.ts'
+import { createDirectory, createFile, readEntries, removeDirectory, removeFile } from './entries.ts'
 import { fileSystemId } from './file-system-id.ts'
 import { address, EMPTY_PATH, libc, put, run, view } from './libc.ts'
 import { callStatx, readOwnership, readStat } from './statx.ts'
@@ -96,6 +96,10 @@ export const linuxInodes: Inodes = {
     return readStat()
   },
 
+  createFile,
+  createDirectory,
+  removeFile,
+  removeDirectory,
   readEntries,
 
   seekEntries(directory, next) {

@@ -1,6 +1,6 @@
-import { toDirents } from '../dirents.ts'
-import { DIRECTORY, FILE_TYPE, type Inodes, type Name, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
-import type { MemoryFileSystem, MemoryWorld, Place } from './world.ts'
+import { DIRECTORY, FILE_TYPE, type Inodes, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
+import { memoryEntries } from './entries.ts'
+import { type MemoryFileSystem, type MemoryWorld, type Place, text } from './world.ts'
 
 const READ_ONLY = 1
 const SET_IDS = 0o6000
@@ -55,20 +55,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
     statMountPoint: (parent, name) => stat(world.child(world.at(parent), text(name))),
 
-    readEntries(directory) {
-      const place = world.at(directory)
-      const names = place.mount.fileSystem.fs.readdirSync(place.path || '/') as string[]
-      const entries = toDirents(
-        names.slice(place.position).map((name) => Buffer.from(name)),
-        place.position,
-      )
-      place.position = names.length
-      return entries
-    },
-
-    seekEntries(directory, next) {
-      world.at(directory).position = Number(next)
-    },
+    ...memoryEntries(world),
 
     chown(handle, gid) {
       const place = world.at(handle)
@@ -113,11 +100,6 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
   }
-}
-
-/** memfs names are text: byte names belong to the kernel's tests. */
-function text(name: Name): string {
-  return Buffer.from(name).toString()
 }
 
 function isType(stat: Stat, type: number): boolean {

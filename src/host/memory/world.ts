@@ -1,5 +1,5 @@
 import { createFsFromVolume, type IFs, Volume } from 'memfs'
-import { type Handle, SystemError } from '../host.ts'
+import { type Handle, type Name, SystemError } from '../host.ts'
 
 export interface MemoryFileSystem {
   id: string
@@ -127,4 +127,9 @@ export class MemoryWorld {
     const above = this.pathOf(mount.at)
     return `${above === '/' ? '' : above}${below}`
   }
+}
+
+/** memfs names are text: byte names belong to the kernel's tests. */
+export function text(name: Name): string {
+  return Buffer.from(name).toString()
 }

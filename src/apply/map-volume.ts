@@ -1,0 +1,49 @@
+import type { Handle, Lock } from '../host/host.ts'
+import type { MountRequest } from '../protocol/request.ts'
+import { claimVolume } from './claim.ts'
+import { mapGroup } from './map-group.ts'
+import type { Session } from './session.ts'
+
+interface Mapping {
+  /** The group on disk, undefined for the root's. */
+  from: number | undefined
+  to: number
+  /** Empty where the volume goes with its mount, and nobody else can have it. */
+  volume: string
+}
+
+/**
+ * Makes a detached tree show its volume's group as another. The group on disk must stay what it is from now on: the lock
+ * that is returned must be held until the mount is attached, and others see that the volume has a holder.
+ * @throws {Unmappable} where this file system or this kernel cannot
+ */
+export async function mapVolume(
+  session: Session,
+  tree: Handle,
+  request: MountRequest,
+  { from, to, volume }: Mapping,
+): Promise<{ from: number; lock: Lock | undefined }> {
+  const { inodes } = session.host
+  for (;;) {
+    const group = from ?? inodes.stat(tree).gid
+    const lock = volume === '' ? undefined : await claim(session, request, volume, group)
+    try {
+      const root = inodes.stat(tree)
+      // A walk that was waited for may have given it another.
+      if (from === undefined && root.gid !== group) {
+        lock?.release()
+        continue
+      }
+      if (group !== to) mapGroup(session, tree, root, group, to)
+      return { from: group, lock }
+    } catch (error) {
+      lock?.release()
+      throw error
+    }
+  }
+}
+
+/** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */
+function claim(session: Session, { source, pod, directory }: MountRequest, volume: string, group: number) {
+  return claimVolume(session, { volume, source, walkGroup: group, pod, directory }, directory, () => {})
+}

@@ -1,0 +1,52 @@
+import type { MountRecord } from '../state/mount-record.ts'
+import { isOurs } from './mount.ts'
+import type { MountedView, Target } from './view.ts'
+
+/** What is there of a mount that a record speaks of. */
+export interface HealView {
+  record: MountRecord
+  boot: string
+  mounted: MountedView | 'broken' | undefined
+  target: Target
+  /** The topmost mount shows the same directory or file as the record's source. */
+  showsSource: boolean
+}
+
+export interface HealPlan {
+  /**
+   * `mount`: as kubelet's call would, which finds it ready or makes it so. `uncover`: first takes the topmost mount off.
+   * `forget`: what is recorded is over. `leave`: not for modekeep to decide.
+   */
+  action: 'mount' | 'uncover' | 'forget' | 'leave'
+  reason: string
+}
+
+/** Decides what becomes of a recorded mount that no call is at work on. Pure. */
+export function planHeal(view: HealView): HealPlan {
+  const { record, boot, mounted, target } = view
+  const { replaces } = record
+  if (mounted === undefined && target === 'missing') return forget('its directory is gone')
+  if (record.boot !== boot) return mounted === undefined ? forget('a reboot has ended it') : leave()
+  if (record.phase === 'preparing') {
+    return mounted === undefined ? forget('the call that made it was interrupted') : leave()
+  }
+  if (mounted === undefined) return { action: 'mount', reason: 'it is not mounted' }
+  if (mounted === 'broken') return { action: 'mount', reason: 'it does not answer' }
+  if (isOurs(record, view)) return { action: 'mount', reason: '' }
+  if (replaces === String(mounted.mountId)) {
+    return { action: 'uncover', reason: 'the mount that it replaced still lies over it' }
+  }
+  return view.showsSource ? { action: 'mount', reason: 'its source is mounted over it once more' } : leave()
+}
+
+function forget(reason: string): HealPlan {
+  return { action: 'forget', reason }
+}
+
+/** Whoever mounted that may need it. */
+function leave(): HealPlan {
+  return {
+    action: 'leave',
+    reason: 'something that modekeep does not know is mounted there: unmount it, or delete the pod',
+  }
+}

@@ -13,7 +13,7 @@ import { forgetLocked } from './unmount.ts'
 export interface Finding {
   directory: string
   pod: string
-  outcome: 'healthy' | 'busy' | 'mounted again' | 'replaced' | 'uncovered' | 'forgotten' | 'left' | 'failed'
+  outcome: 'healthy' | 'busy' | 'mounted again' | 'replaced' | 'forgotten' | 'left' | 'failed'
   /** In words; '' where all is well. */
   reason: string
 }
@@ -67,11 +67,8 @@ async function healLocked(
     case 'forget':
       if (!isDry) await forgetLocked(session, point, record)
       return { outcome: 'forgotten', reason: plan.reason }
-    case 'uncover':
-      if (point && !isDry) session.host.mounts.detach(point.parent, point.name)
-      return { outcome: 'uncovered', reason: plan.reason }
     case 'mount':
-      return remount(session, record, point, isDry)
+      return remount(session, record, point, plan.reason, isDry)
   }
 }
 
@@ -97,6 +94,7 @@ async function remount(
   session: Session,
   record: MountRecord,
   point: MountPoint | undefined,
+  reason: string,
   isDry: boolean,
 ): Promise<Found> {
   const asked = requestFrom(record.request)
@@ -106,5 +104,5 @@ async function remount(
   const faults = kinds.get(request.fsType)?.faults(request, session.config) ?? [`fsType ${request.fsType} is unknown`]
   if (faults.length > 0) throw new Refusal(faults)
   const { plan } = await mountLocked(session, request, point, isDry)
-  return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : plan.reason }
+  return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : reason || plan.reason }
 }

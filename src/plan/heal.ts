@@ -14,10 +14,10 @@ export interface HealView {
 
 export interface HealPlan {
   /**
-   * `mount`: as kubelet's call would, which finds it ready or makes it so. `uncover`: first takes the topmost mount off.
-   * `forget`: what is recorded is over. `leave`: not for modekeep to decide.
+   * `mount`: as kubelet's call would, which finds it ready or makes it so. `forget`: what is recorded is over. `leave`:
+   * not for modekeep to decide.
    */
-  action: 'mount' | 'uncover' | 'forget' | 'leave'
+  action: 'mount' | 'forget' | 'leave'
   reason: string
 }
 
@@ -28,13 +28,13 @@ export function planHeal(view: HealView): HealPlan {
   if (mounted === undefined && target === 'missing') return forget('its directory is gone')
   if (record.boot !== boot) return mounted === undefined ? forget('a reboot has ended it') : leave()
   if (record.phase === 'preparing') {
-    return mounted === undefined ? forget('the call that made it was interrupted') : leave()
+    return mounted === undefined ? { action: 'mount', reason: 'the call that made it was interrupted' } : leave()
   }
   if (mounted === undefined) return { action: 'mount', reason: 'it is not mounted' }
   if (mounted === 'broken') return { action: 'mount', reason: 'it does not answer' }
   if (isOurs(record, view)) return { action: 'mount', reason: '' }
   if (replaces === String(mounted.mountId)) {
-    return { action: 'uncover', reason: 'the mount that it replaced still lies over it' }
+    return { action: 'mount', reason: 'its replacement was interrupted' }
   }
   return view.showsSource ? { action: 'mount', reason: 'its source is mounted over it once more' } : leave()
 }

@@ -29,7 +29,7 @@ export function planMount(request: MountRequest, view: View, persistent: (fsType
     return act('replace', change, request, view)
   }
   if (mounted !== undefined) {
-    if (!isKubeletVolume(request.directory)) {
+    if (!isKubeletVolume(request.directory) && !isBeingReplaced(record, view)) {
       return refuse(
         `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`,
       )
@@ -59,6 +59,12 @@ export function isKubeletVolume(directory: string): boolean {
 export function isOurs(record: MountRecord | undefined, view: Pick<View, 'mounted' | 'boot'>): record is MountRecord {
   if (record === undefined || view.mounted === undefined || view.mounted === 'broken') return false
   return record.phase === 'ready' && record.boot === view.boot && record.mountId === String(view.mounted.mountId)
+}
+
+/** A call died before the new mount was in its place. */
+function isBeingReplaced(record: MountRecord | undefined, { mounted, boot }: View): boolean {
+  if (record === undefined || mounted === undefined || mounted === 'broken') return false
+  return record.boot === boot && record.replaces === String(mounted.mountId)
 }
 
 function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {

@@ -63,6 +63,10 @@ async function mountedWhole(stage: Stage, source: string, asked: Record<string, 
   await restored(stage, source)
 }
 
+async function expectWell(stage: Stage): Promise<void> {
+  expect((await stage.heal()).filter(({ outcome }) => outcome !== 'healthy')).toEqual([])
+}
+
 async function restored(stage: Stage, source: string): Promise<void> {
   await stage.unmount('a')
   expect(stage.layers('a')).toEqual([])
@@ -97,6 +101,55 @@ describe('a call that dies at any of its effects', () => {
         await restored(stage, source)
       },
     )
+  })
+
+  it('while mounting: heal may come next, and leaves nothing by half', async () => {
+    await killEverywhere(
+      async () => {},
+      (stage, asked) => stage.mount('a', asked),
+      async (stage, source, asked) => {
+        await stage.heal()
+        await expectWell(stage)
+        await mountedWhole(stage, source, asked)
+      },
+    )
+  })
+
+  it('while replacing: heal may come next, and leaves one whole mount', async () => {
+    await killEverywhere(
+      (stage, asked) => stage.mount('a', { ...asked, source: `${stage.top}/volumes/other` }),
+      (stage, asked) => stage.mount('a', asked),
+      async (stage) => {
+        await stage.heal()
+        await expectWell(stage)
+        expect(stage.layers('a')).toHaveLength(1)
+        expect(groups(stage.shown('a'))).toMatchObject({ '.': 2000, test1: 2000, 'sub/suid': 2000 })
+      },
+    )
+  })
+
+  it('while healing: the next heal goes on', async () => {
+    const points = await killEverywhere(
+      async (stage, asked) => {
+        await stage.mount('a', asked)
+        stage.reboot()
+        await stage.mount('a', { ...asked, source: `${stage.top}/volumes/other` })
+        await stage.mount('b', { ...asked, source: `${stage.top}/volumes/other` })
+        for (const mount of stage.world?.mounts.slice(1) ?? []) mount.at = undefined
+        stage.fs.rmSync(`${stage.top}/pods/b`, { recursive: true })
+      },
+      async (stage) => {
+        const died = (await stage.heal()).find(({ reason }) => /^killed before|^dead already/.test(reason))
+        if (died) throw new Killed(died.reason)
+      },
+      async (stage) => {
+        await stage.heal()
+        await expectWell(stage)
+        expect(stage.layers('a')).toHaveLength(1)
+        expect(stage.layers('b')).toEqual([])
+      },
+    )
+    expect(points).toBeGreaterThan(10)
   })
 
   it('while unmounting with restore: the next unmount finishes it', async () => {

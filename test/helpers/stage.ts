@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { describe } from 'vitest'
+import { type Finding, healMounts } from '../../src/apply/heal.ts'
 import { mount } from '../../src/apply/mount.ts'
 import type { Session } from '../../src/apply/session.ts'
 import { unmount } from '../../src/apply/unmount.ts'
@@ -32,6 +33,7 @@ export interface Stage {
   podDirectory(pod: string): string
   mount(pod: string, options: Record<string, string>): Promise<void>
   unmount(pod: string): Promise<void>
+  heal(isDry?: boolean): Promise<Finding[]>
   layers(pod: string): MountRow[]
   /** What the pod's directory shows. */
   shown(pod: string): Record<string, Listed>
@@ -67,6 +69,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     },
 
     unmount: (pod) => unmount(session(stage), stage.podDirectory(pod)),
+    heal: (isDry = false) => healMounts(session(stage), isDry),
     shown: (pod) => (world ? shownIn(world, stage.podDirectory(pod)) : listTree(over, stage.podDirectory(pod))),
     layers: (pod) => layersAt(parseMountinfo(host.mounts.table()), stage.podDirectory(pod)),
 

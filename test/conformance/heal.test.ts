@@ -1,0 +1,183 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { lockMount } from '../../src/apply/locks.ts'
+import { listMountRecords, writeMountRecord } from '../../src/state/mount-record.ts'
+import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+onEveryStage('heal', (open) => {
+  let stage: Stage
+  let volumes: string
+  beforeEach(() => {
+    stage = open()
+    volumes = `${stage.top}/volumes`
+    makeTree(stage.fs, `${volumes}/one`, ['file first 0644'])
+    makeTree(stage.fs, `${volumes}/two`, ['file second 0644'])
+  })
+  afterEach(() => stage.close())
+
+  const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
+  const records = () => listMountRecords(stage.host, stage.config.stateDir)
+  const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ outcome }) => outcome)
+
+  /** As heal sees it before, with what it then does, which is done once. */
+  async function heals(outcome: string): Promise<void> {
+    const before = stage.layers('a')
+    expect(await outcomes(true)).toEqual([outcome])
+    expect(stage.layers('a')).toEqual(before)
+    expect(await outcomes()).toEqual([outcome])
+  }
+
+  it('finds a mount well, and changes nothing', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    const [layer] = stage.layers('a')
+    await heals('healthy')
+    expect(stage.layers('a')).toEqual([layer])
+  })
+
+  it('does not mount what the node no longer allows', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    unmountByHand('a')
+    stage.config.allowedSources = ['/elsewhere']
+    await heals('failed')
+    expect(stage.layers('a')).toEqual([])
+  })
+
+  it('mounts again what somebody unmounted', async () => {
+    await stage.mount('a', { source: `${volumes}/one`, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+    unmountByHand('a')
+    await heals('mounted again')
+    expect(groups(stage.shown('a'))).toEqual({ '.': 2000, first: 2000 })
+    await heals('healthy')
+  })
+
+  it('takes a source that was mounted over once more for one layer', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    mountOver('a', 'one')
+    mountOver('a', 'one')
+    await heals('replaced')
+    expect(stage.layers('a')).toHaveLength(1)
+    await heals('healthy')
+  })
+
+  it('leaves what it does not know', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    mountOver('a', 'two')
+    await heals('left')
+    expect(names('a')).toEqual(['.', 'second'])
+    expect(stage.layers('a')).toHaveLength(2)
+  })
+
+  it('ends a call that died before it mounted anything', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    const [record] = records()
+    unmountByHand('a')
+    if (record) writeMountRecord(stage.host, stage.config.stateDir, { ...record, phase: 'preparing', mountId: '' })
+    await heals('mounted again')
+    expect(names('a')).toEqual(['.', 'first'])
+    await heals('healthy')
+  })
+
+  it.each([1, 2])('ends a replacement that died with %i mounts there', async (layers) => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    await stage.mount('a', { source: `${volumes}/two` })
+    const [record] = records()
+    if (!record) throw new Error('no record')
+    // The record of the new mount is written before it comes beneath the old one.
+    if (layers === 2) mountOver('a', 'one')
+    const replaces = topMountId('a')
+    writeMountRecord(stage.host, stage.config.stateDir, { ...record, mountId: 'of the new one', replaces })
+    await heals('replaced')
+    expect(names('a')).toEqual(['.', 'second'])
+    expect(stage.layers('a')).toHaveLength(1)
+    await heals('healthy')
+  })
+
+  it('forgets a pod that is gone without an unmount, and pays what its volume is owed', async () => {
+    const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+    await stage.mount('a', { source: `${volumes}/one`, ...asked })
+    unmountByHand('a')
+    stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
+    expect(await outcomes(true)).toEqual(['forgotten'])
+    expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 2000, first: 2000 })
+    expect(await outcomes()).toEqual(['forgotten'])
+    expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 0, first: 0 })
+    expect(records()).toEqual([])
+  })
+
+  it('forgets the mounts of an earlier boot', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    stage.reboot()
+    await heals('forgotten')
+    expect(records()).toEqual([])
+  })
+
+  it('passes over a mount that a call is at work on', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    const lock = await lockMount(stage.host, stage.config.stateDir, stage.podDirectory('a'))
+    unmountByHand('a')
+    await heals('busy')
+    lock.release()
+    await heals('mounted again')
+  })
+
+  function topMountId(pod: string): string {
+    const { inodes } = stage.host
+    const parent = inodes.openTrusted(stage.podDirectory(pod).replace(/\/v$/, ''))
+    const { mountId } = inodes.statEntry(parent, Buffer.from('v'))
+    inodes.close(parent)
+    return String(mountId)
+  }
+
+  function unmountByHand(pod: string): void {
+    const { inodes, mounts } = stage.host
+    const parent = inodes.openTrusted(stage.podDirectory(pod).replace(/\/v$/, ''))
+    mounts.detach(parent, Buffer.from('v'))
+    inodes.close(parent)
+  }
+
+  function mountOver(pod: string, name: string): void {
+    const { inodes, mounts } = stage.host
+    const source = inodes.openLinkFree(`${volumes}/${name}`)
+    const tree = mounts.cloneTree(source)
+    const parent = inodes.openTrusted(stage.podDirectory(pod).replace(/\/v$/, ''))
+    const target = inodes.openEntry(parent, Buffer.from('v'))
+    mounts.attach(tree, target)
+    for (const handle of [source, tree, parent, target]) inodes.close(handle)
+  }
+})
+
+onKernelStages('heal, of sources that went away', (open) => {
+  let stage: Stage
+  let volumes: string
+  beforeEach(() => {
+    stage = open()
+    volumes = `${stage.top}/volumes`
+    makeTree(stage.fs, `${volumes}/one`, ['file first 0644'])
+  })
+  afterEach(() => stage.close())
+
+  const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
+  const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ outcome }) => outcome)
+
+  it('brings a source that was deleted and made anew', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
+    makeTree(stage.fs, `${volumes}/one`, ['file anew 0644'])
+    expect(await outcomes(true)).toEqual(['replaced'])
+    expect(names('a')).toEqual(['.', 'first'])
+    expect(await outcomes()).toEqual(['replaced'])
+    expect(names('a')).toEqual(['.', 'anew'])
+    expect(stage.layers('a')).toHaveLength(1)
+    expect(await outcomes()).toEqual(['healthy'])
+  })
+
+  it('says what is missing where it cannot mend, and leaves the mount to its users', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
+    const [found] = await stage.heal()
+    expect(found?.outcome).toBe('failed')
+    expect(found?.reason).toMatch(/does not exist on this node/)
+    expect(names('a')).toEqual(['.', 'first'])
+    expect(listMountRecords(stage.host, stage.config.stateDir)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,164 @@
+import { execFileSync } from 'node:child_process'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { listMountRecords } from '../../src/state/mount-record.ts'
+import { onKernelStages, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+onKernelStages('ownership by a mapping', (open) => {
+  let stage: Stage
+  let source: string
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, ['dir . 2775 100', 'file one 0664 100', 'file other 0640 7', 'dir sub 2775 100'])
+  })
+  afterEach(() => stage.close())
+
+  const idmap = (group: number, more: Record<string, string> = {}) => ({
+    source,
+    ownership: 'idmap',
+    'kubernetes.io/fsGroup': String(group),
+    ...more,
+  })
+  const walk = (group: number, more: Record<string, string> = {}) => ({ ...idmap(group, more), ownership: 'walk' })
+  const shown = (pod: string) => groups(stage.shown(pod))
+  const given = () =>
+    listMountRecords(stage.host, stage.config.stateDir).map(({ ownership, why }) => ({ ownership, why }))
+
+  /** Writes as a container of the pod would: another user, its group among the supplementary ones. */
+  function writeAs(group: number, path: string): void {
+    const program = 'require("node:fs").writeFileSync(process.argv[1], "x")'
+    execFileSync('setpriv', [
+      '--reuid=1234',
+      '--regid=1234',
+      `--groups=${group}`,
+      process.execPath,
+      '-e',
+      program,
+      path,
+    ])
+  }
+
+  it('gives two pods two groups of one volume, for as long as they live', async () => {
+    await stage.mount('a', idmap(2000))
+    await stage.mount('b', idmap(3000))
+    for (const [pod, group] of [
+      ['a', 2000],
+      ['b', 3000],
+    ] as const) {
+      expect(shown(pod)).toEqual({ '.': group, one: group, other: 7, sub: group })
+      writeAs(group, `${stage.podDirectory(pod)}/of-${pod}`)
+      writeAs(group, `${stage.podDirectory(pod)}/sub/of-${pod}`)
+      writeAs(group, `${stage.podDirectory(pod)}/one`)
+    }
+    const onDisk = groups(listTree(stage.fs, source))
+    expect(onDisk).toEqual({
+      '.': 100,
+      one: 100,
+      other: 7,
+      sub: 100,
+      'of-a': 100,
+      'of-b': 100,
+      'sub/of-a': 100,
+      'sub/of-b': 100,
+    })
+    for (const call of ['a', 'b'] as const) await stage.mount(call, idmap(call === 'a' ? 2000 : 3000))
+    expect(stage.noted.decision).toBe('ready')
+    expect(shown('a')['sub/of-b']).toBe(2000)
+    expect(shown('b')['sub/of-a']).toBe(3000)
+  })
+
+  it('changes nothing on disk', async () => {
+    const before = listTree(stage.fs, source)
+    await stage.mount('a', idmap(2000))
+    await stage.unmount('a')
+    expect(listTree(stage.fs, source)).toEqual(before)
+  })
+
+  it('needs none where the group is the one on disk, or root', async () => {
+    await stage.mount('a', idmap(100))
+    expect(shown('a')).toMatchObject({ '.': 100, other: 7 })
+    await stage.mount('b', idmap(0))
+    expect(shown('b')).toMatchObject({ '.': 100, other: 7 })
+    const rows = [...stage.layers('a'), ...stage.layers('b')]
+    expect(rows.flatMap(({ options }) => options)).not.toContain('idmapped')
+  })
+
+  it('maps the group that idmapFrom names', async () => {
+    await stage.mount('a', idmap(2000, { idmapFrom: '7' }))
+    expect(shown('a')).toEqual({ '.': 100, one: 100, other: 2000, sub: 100 })
+  })
+
+  it('follows the volume when its group on disk changes', async () => {
+    await stage.mount('a', idmap(2000))
+    execFileSync('chgrp', ['-R', '101', source])
+    expect(shown('a')['.']).toBe(101)
+    await stage.mount('a', idmap(2000))
+    expect(stage.noted).toMatchObject({ decision: 'replace', reason: 'the volume has another group on disk now' })
+    expect(shown('a')['.']).toBe(2000)
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
+  it('keeps walks for other groups away while it is there', async () => {
+    await stage.mount('a', idmap(2000))
+    await expect(stage.mount('b', walk(3000))).rejects.toThrow(/belongs to group 100 .*use ownership "idmap"/)
+    await stage.mount('b', walk(100))
+    await stage.unmount('a')
+    await stage.mount('b', walk(3000))
+  })
+
+  it('comes beside a walk, and the restore waits for it', async () => {
+    await stage.mount('a', walk(2000, { restoreOnUnmount: 'true' }))
+    await stage.mount('b', idmap(3000))
+    expect(shown('b')['.']).toBe(3000)
+    await stage.unmount('a')
+    expect(shown('b')['.']).toBe(3000)
+    expect(groups(listTree(stage.fs, source))['.']).toBe(2000)
+    await stage.unmount('b')
+    expect(groups(listTree(stage.fs, source))).toEqual({ '.': 100, one: 100, other: 7, sub: 100 })
+  })
+
+  it('is what auto takes where it can', async () => {
+    await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
+    expect(shown('a')['.']).toBe(2000)
+    expect(groups(listTree(stage.fs, source))['.']).toBe(100)
+    expect(given()).toEqual([{ ownership: 'idmap', why: 'the file system maps groups' }])
+  })
+
+  it('is refused for an overlay by its name, and auto walks there instead', async () => {
+    const merged = overlay('merged')
+    await expect(stage.mount('a', { ...idmap(2000), source: merged })).rejects.toThrow(/overlay/)
+    expect(stage.layers('a')).toEqual([])
+    await stage.mount('a', { ...idmap(2000), source: merged, ownership: 'auto' })
+    expect(shown('a')).toEqual({ '.': 2000, one: 2000, other: 2000, sub: 2000 })
+    expect(given()).toMatchObject([{ ownership: 'walk', why: expect.stringMatching(/overlay/) }])
+    await stage.mount('a', { ...idmap(2000), source: merged, ownership: 'auto' })
+    expect(stage.noted.decision).toBe('ready')
+    await stage.unmount('a')
+    execFileSync('umount', [merged])
+  })
+
+  it('leaves a read-only overlay without the group with auto, and says why', async () => {
+    const merged = overlay('merged')
+    const asked = { ...idmap(2000), source: merged, ownership: 'auto', 'kubernetes.io/readwrite': 'ro' }
+    await stage.mount('a', asked)
+    expect(shown('a')['.']).toBe(100)
+    expect(given()).toMatchObject([{ ownership: 'none', why: expect.stringMatching(/overlay/) }])
+    await stage.unmount('a')
+    execFileSync('umount', [merged])
+  })
+
+  it('gives a tmpfs its group', async () => {
+    await stage.mount('a', { ownership: 'idmap', 'kubernetes.io/fsType': 'tmpfs', 'kubernetes.io/fsGroup': '2000' })
+    expect(shown('a')).toEqual({ '.': 2000 })
+  })
+
+  function overlay(name: string): string {
+    const at = (part: string) => `${stage.top}/volumes/${part}`
+    for (const part of ['upper', 'work', name]) stage.fs.mkdirSync(at(part))
+    stage.fs.chownSync(at('upper'), 0, 100)
+    const options = `lowerdir=${source},upperdir=${at('upper')},workdir=${at('work')}`
+    execFileSync('mount', ['-t', 'overlay', '-o', options, 'overlay', at(name)])
+    return at(name)
+  }
+})

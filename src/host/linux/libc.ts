@@ -5,7 +5,7 @@ import { SystemError } from '../host.ts'
 // The only module that calls C. Two facts of node:ffi (Node 26.10) rule it:
 // an address does not keep its buffer alive, hence the one arena held by this module for ever;
 // pointers declared as 'function' and passed as BigInt avoid a slow wrapper (150-200 ns a call).
-const { functions } = dlopen(null, {
+const { functions, lib } = dlopen(null, {
   // Up to three arguments take a quick way of their own; without O_CREAT there is no fourth.
   openat: { arguments: ['i32', 'pointer', 'i32'], return: 'i32' },
   close: { arguments: ['i32'], return: 'i32' },
@@ -21,6 +21,8 @@ const { functions } = dlopen(null, {
   removexattr: { arguments: ['function', 'function'], return: 'i32' },
   fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
   flock: { arguments: ['i32', 'i32'], return: 'i32' },
+  clone: { arguments: ['function', 'function', 'i32', 'function'], return: 'i32' },
+  waitpid: { arguments: ['i32', 'function', 'i32'], return: 'i32' },
   umount2: { arguments: ['function', 'i32'], return: 'i32' },
   syscall: { arguments: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], return: 'i64' },
   __errno_location: { arguments: [], return: 'pointer' },
@@ -34,8 +36,24 @@ const base = getRawPointer(arena)
 const errno = new Int32Array(toArrayBuffer(functions.__errno_location(), 4, false))
 
 /** Fixed places in the arena, far enough apart for the largest thing put there. */
-const PLACES = { name: 0, second: 8192, struct: 16384, value: 20480, empty: 98304, entries: 1 << 17 } as const
-const SIZES = { name: 8192, second: 8192, struct: 4096, value: 65536 + 4096, empty: 1, entries: 1 << 16 } as const
+const PLACES = {
+  name: 0,
+  second: 8192,
+  struct: 16384,
+  value: 20480,
+  empty: 98304,
+  stack: 98320,
+  entries: 1 << 17,
+} as const
+const SIZES = {
+  name: 8192,
+  second: 8192,
+  struct: 4096,
+  value: 65536 + 4096,
+  empty: 1,
+  stack: 32752,
+  entries: 1 << 16,
+} as const
 export type Place = keyof typeof PLACES
 
 /** The arena's bytes at a place: a view that stays valid, whose content the next call may change. */
@@ -53,6 +71,11 @@ export function address(place: Place): bigint {
 
 /** The path "", for calls on a handle itself (AT_EMPTY_PATH): a byte of the arena that stays zero. */
 export const EMPTY_PATH = address('empty')
+
+/** The address of one of libc's own functions, for calls that are told to run it. */
+export function addressOf(symbol: string): bigint {
+  return lib.getSymbol(symbol)
+}
 
 let lastName: Uint8Array | undefined
 

@@ -1,0 +1,70 @@
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
+import { errorCode, SystemError } from '../host.ts'
+import { CLONE_NEWUSER, CLONE_VFORK, CLONE_VM, WALL } from './constants.ts'
+import { address, addressOf, libc, run, view } from './libc.ts'
+
+/** (gid_t)-1 names no group. */
+const HIGHEST = 2 ** 32 - 2
+const ALL = `0 0 ${HIGHEST + 1}\n`
+const CHILD = CLONE_NEWUSER | CLONE_VM | CLONE_VFORK
+
+/**
+ * A user namespace that swaps two different groups and maps every other id onto itself.
+ * @returns its file descriptor, the only thing that holds it: no process lives in it
+ * @throws {SystemError} `clone` (ENOSPC: user.max_user_namespaces), or `uid_map`, `gid_map` (EPERM: this process is in a
+ *   user namespace itself)
+ */
+export function openUserNamespace(one: number, other: number): number {
+  const groups = swapMap(one, other)
+  const child = cloneEnded()
+  try {
+    writeMap(child, 'uid_map', ALL)
+    writeMap(child, 'gid_map', groups)
+    return openSync(`/proc/${child}/ns/user`, 'r')
+  } finally {
+    run('waitpid', String(child), () => libc.waitpid(child, address('struct'), WALL))
+  }
+}
+
+/** The lines of a gid_map, user_namespaces(7). */
+export function swapMap(one: number, other: number): string {
+  const low = Math.min(one, other)
+  const high = Math.max(one, other)
+  if (low === high || low < 0 || high > HIGHEST) throw new Error(`no two groups to swap: ${one} and ${other}`)
+  const extents = [
+    [0, 0, low],
+    [low, high, 1],
+    [low + 1, low + 1, high - low - 1],
+    [high, low, 1],
+    [high + 1, high + 1, HIGHEST - high],
+  ]
+  return extents
+    .filter(([, , count]) => count !== 0)
+    .map((extent) => `${extent.join(' ')}\n`)
+    .join('')
+}
+
+/**
+ * A child in a new user namespace that has run _exit(2) when clone(2) returns: a zombie, which still has its namespace
+ * in /proc. It never has copies of this process's file descriptors, whose locks would outlive it, for longer than that,
+ * and whoever dies here leaves it to init. It sends no signal, so that no handler of SIGCHLD matters.
+ */
+function cloneEnded(): number {
+  // At its end, on a boundary of 16 bytes: a stack grows downwards.
+  const stack = (address('stack') + BigInt(view('stack').length)) & ~15n
+  // A clone that failed has made no child, so it may be repeated like other calls.
+  return run(
+    'clone',
+    'a user namespace',
+    () => libc.clone(addressOf('_exit'), stack, CHILD, 0n),
+    () => `user.max_user_namespaces is ${readFileSync('/proc/sys/user/max_user_namespaces', 'utf8').trim()}`,
+  )
+}
+
+function writeMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {
+  try {
+    writeFileSync(`/proc/${pid}/${name}`, map)
+  } catch (error) {
+    throw new SystemError(name, errorCode(error) ?? 'EIO', 'a user namespace')
+  }
+}

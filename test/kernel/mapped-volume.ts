@@ -36,7 +36,8 @@ export function scratch(): string {
   // Processes of other users go through it.
   fs.chmodSync(top, 0o755)
   onTestFinished(() => {
-    for (let left = mountedBelow(top); left.length > 0; left = mountedBelow(top)) unmount(left.at(-1) ?? '')
+    // A FUSE daemon ends, and lets the directory go that it shows, a moment after its mount.
+    for (const point of mountedBelow(top).reverse()) execFileSync('umount', ['--lazy', point])
     fs.rmSync(top, { recursive: true })
   })
   return top
@@ -45,10 +46,6 @@ export function scratch(): string {
 function mountedBelow(top: string): string[] {
   const rows = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
   return rows.map((row) => row.split(' ')[4] ?? '').filter((point) => point.startsWith(`${top}/`))
-}
-
-export function unmount(point: string): void {
-  execFileSync('umount', [point])
 }
 
 /** Mounts a new file system at `top`/fs. */

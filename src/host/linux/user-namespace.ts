@@ -1,12 +1,12 @@
 import { openSync, readFileSync, writeFileSync } from 'node:fs'
 import { errorCode, SystemError } from '../host.ts'
-import { CLONE_NEWUSER, CLONE_VFORK, CLONE_VM, WALL } from './constants.ts'
+import { CLONE_FILES, CLONE_NEWUSER, CLONE_VFORK, CLONE_VM, WALL } from './constants.ts'
 import { address, addressOf, libc, run, view } from './libc.ts'
 
 /** (gid_t)-1 names no group. */
 const HIGHEST = 2 ** 32 - 2
 const ALL = `0 0 ${HIGHEST + 1}\n`
-const CHILD = CLONE_NEWUSER | CLONE_VM | CLONE_VFORK
+const CHILD = CLONE_NEWUSER | CLONE_VM | CLONE_FILES | CLONE_VFORK
 
 /**
  * A user namespace that swaps two different groups and maps every other id onto itself.
@@ -45,9 +45,10 @@ export function swapMap(one: number, other: number): string {
 }
 
 /**
- * A child in a new user namespace that has run _exit(2) when clone(2) returns: a zombie, which still has its namespace
- * in /proc. It never has copies of this process's file descriptors, whose locks would outlive it, for longer than that,
- * and whoever dies here leaves it to init. It sends no signal, so that no handler of SIGCHLD matters.
+ * A child in a new user namespace that has nothing left to run when clone(2) returns: it is a zombie or about to be one,
+ * and has its namespace in /proc until it is waited for. It never has copies of this process's file descriptors, whose
+ * locks could outlive it; should this process die here, init waits for the child. It sends no signal, so that no handler of
+ * SIGCHLD matters.
  */
 function cloneEnded(): number {
   // At its end, on a boundary of 16 bytes: a stack grows downwards.

@@ -30,9 +30,9 @@ function twoPods(fsType: string) {
   return { volume, before, red: `${top}/red`, blue: `${top}/blue` }
 }
 
-const KINDS = ['tmpfs', 'ext4', 'xfs', 'btrfs'].map((fsType) => ({ fsType, why: cannotMount(fsType) }))
+const KINDS = ['tmpfs', 'ext4', 'xfs', 'btrfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
 
-describe.each(KINDS)('an idmapped mount of $fsType$why', ({ fsType, why }) => {
+describe.each(KINDS)('an idmapped mount of %s%s', (fsType, why) => {
   it.skipIf(why !== '')('shows the volume to two groups at once, to each as its own', () => {
     const { red, blue, before } = twoPods(fsType)
     const own = (group: number) =>

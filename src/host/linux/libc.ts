@@ -5,7 +5,7 @@ import { SystemError } from '../host.ts'
 // The only module that calls C. Two facts of node:ffi (Node 26.10) rule it:
 // an address does not keep its buffer alive, hence the one arena held by this module for ever;
 // pointers declared as 'function' and passed as BigInt avoid a slow wrapper (150-200 ns a call).
-const { functions, lib } = dlopen(null, {
+const { functions } = dlopen(null, {
   // Up to three arguments take a quick way of their own; without O_CREAT there is no fourth.
   openat: { arguments: ['i32', 'pointer', 'i32'], return: 'i32' },
   close: { arguments: ['i32'], return: 'i32' },
@@ -21,8 +21,6 @@ const { functions, lib } = dlopen(null, {
   removexattr: { arguments: ['function', 'function'], return: 'i32' },
   fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
   flock: { arguments: ['i32', 'i32'], return: 'i32' },
-  clone: { arguments: ['function', 'function', 'i32', 'function'], return: 'i32' },
-  waitpid: { arguments: ['i32', 'function', 'i32'], return: 'i32' },
   umount2: { arguments: ['function', 'i32'], return: 'i32' },
   syscall: { arguments: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], return: 'i64' },
   __errno_location: { arguments: [], return: 'pointer' },
@@ -72,9 +70,13 @@ export function address(place: Place): bigint {
 /** The path "", for calls on a handle itself (AT_EMPTY_PATH): a byte of the arena that stays zero. */
 export const EMPTY_PATH = address('empty')
 
-/** The address of one of libc's own functions, for calls that are told to run it. */
-export function addressOf(symbol: string): bigint {
-  return lib.getSymbol(symbol)
+/** What makes and ends a child, apart from the rest: every function costs each start of the driver some 15 µs. */
+export function libcOfProcesses() {
+  const { functions, lib } = dlopen(null, {
+    clone: { arguments: ['function', 'function', 'i32', 'function'], return: 'i32' },
+    waitpid: { arguments: ['i32', 'function', 'i32'], return: 'i32' },
+  })
+  return { ...functions, exit: lib.getSymbol('_exit') }
 }
 
 let lastName: Uint8Array | undefined

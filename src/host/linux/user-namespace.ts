@@ -1,12 +1,15 @@
-import { openSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { errorCode, SystemError } from '../host.ts'
 import { CLONE_FILES, CLONE_NEWUSER, CLONE_VFORK, CLONE_VM, WALL } from './constants.ts'
-import { address, addressOf, libc, run, view } from './libc.ts'
+import { address, libcOfProcesses, run, view } from './libc.ts'
 
 /** (gid_t)-1 names no group. */
 const HIGHEST = 2 ** 32 - 2
 const ALL = `0 0 ${HIGHEST + 1}\n`
 const CHILD = CLONE_NEWUSER | CLONE_VM | CLONE_FILES | CLONE_VFORK
+
+type Processes = ReturnType<typeof libcOfProcesses>
+let processes: Processes | undefined
 
 /**
  * A user namespace that swaps two different groups and maps every other id onto itself.
@@ -16,13 +19,15 @@ const CHILD = CLONE_NEWUSER | CLONE_VM | CLONE_FILES | CLONE_VFORK
  */
 export function openUserNamespace(one: number, other: number): number {
   const groups = swapMap(one, other)
-  const child = cloneEnded()
+  processes ??= libcOfProcesses()
+  const { waitpid } = processes
+  const child = cloneEnded(processes)
   try {
     writeMap(child, 'uid_map', ALL)
     writeMap(child, 'gid_map', groups)
     return openSync(`/proc/${child}/ns/user`, 'r')
   } finally {
-    run('waitpid', String(child), () => libc.waitpid(child, address('struct'), WALL))
+    run('waitpid', String(child), () => waitpid(child, address('struct'), WALL))
   }
 }
 
@@ -50,16 +55,17 @@ export function swapMap(one: number, other: number): string {
  * locks could outlive it; should this process die here, init waits for the child. It sends no signal, so that no handler of
  * SIGCHLD matters.
  */
-function cloneEnded(): number {
+function cloneEnded({ clone, exit }: Processes): number {
   // At its end, on a boundary of 16 bytes: a stack grows downwards.
   const stack = (address('stack') + BigInt(view('stack').length)) & ~15n
   // A clone that failed has made no child, so it may be repeated like other calls.
-  return run(
-    'clone',
-    'a user namespace',
-    () => libc.clone(addressOf('_exit'), stack, CHILD, 0n),
-    () => `user.max_user_namespaces is ${readFileSync('/proc/sys/user/max_user_namespaces', 'utf8').trim()}`,
-  )
+  return run('clone', 'a user namespace', () => clone(exit, stack, CHILD, 0n), limit)
+}
+
+function limit(): string {
+  const path = '/proc/sys/user/max_user_namespaces'
+  // A kernel without user namespaces has none.
+  return existsSync(path) ? `user.max_user_namespaces is ${readFileSync(path, 'utf8').trim()}` : ''
 }
 
 function writeMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {

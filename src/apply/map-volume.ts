@@ -13,13 +13,14 @@ interface Mapping {
 }
 
 /**
- * Makes a detached tree show its volume's group as another. The group on disk must stay what it is from now on: the lock
+ * Makes a detached tree, a clone of `source` where there is one, show its volume's group as another. The group on disk must stay what it is from now on: the lock
  * that is returned must be held until the mount is attached, and others see that the volume has a holder.
  * @throws {Unmappable} where this file system or this kernel cannot
  */
 export async function mapVolume(
   session: Session,
   tree: Handle,
+  source: Handle | undefined,
   request: MountRequest,
   { from, to, volume }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
@@ -34,7 +35,7 @@ export async function mapVolume(
         lock?.release()
         continue
       }
-      if (group !== to) mapGroup(session, tree, root, group, to)
+      if (group !== to) mapGroup(session, tree, source, group, to)
       return { from: group, lock }
     } catch (error) {
       lock?.release()

@@ -1,9 +1,10 @@
 import type { OpenedSource, VolumeKind } from '../filesystem/kind.ts'
-import type { Handle, Lock } from '../host/host.ts'
+import type { Handle, Lock, MountFlags } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
 import { firstRecord } from '../ownership/held.ts'
 import { type OwnOrder, ownershipOf, verdict } from '../ownership/policy.ts'
 import type { MapStep, Step, WalkStep } from '../plan/step.ts'
+import { Refusal } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { type Given, NOTHING_GIVEN, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
 import { Unmappable } from './map-group.ts'
@@ -20,6 +21,7 @@ export class Transaction {
   readonly #point: MountPoint
   readonly #source: OpenedSource | undefined
   #tree: Handle | undefined
+  #flags: MountFlags = { set: 0, clear: 0 }
   #given: Given = NOTHING_GIVEN
   #locks: Lock[] = []
 
@@ -61,9 +63,9 @@ export class Transaction {
       case 'record':
         return writeMountRecord(host, config.stateDir, step.record)
       case 'make-tree':
-        this.#tree = this.#kind.openTree(host, this.#request, this.#source?.handle)
-        return
+        return this.#makeTree()
       case 'set-flags':
+        this.#flags = step
         return host.mounts.setFlags(this.#held(), step)
       case 'own-root':
       case 'own-volume':
@@ -115,14 +117,31 @@ export class Transaction {
   async #map(step: MapStep): Promise<void> {
     const why = this.#request.ownership === 'auto' ? 'the file system maps groups' : 'asked for'
     try {
-      const { from, lock } = await mapVolume(this.#session, this.#held(), this.#where(), step)
+      const { from, lock } = await mapVolume(this.#session, this.#held(), this.#source?.handle, this.#where(), step)
       if (lock) this.#locks.push(lock)
       this.#given = { ownership: 'idmap', why, walkGroup: -1, mappedFrom: from }
     } catch (error) {
-      if (!(error instanceof Unmappable) || step.otherwise === 'refuse') throw error
-      this.#given = { ...NOTHING_GIVEN, why: error.reason }
-      if (step.otherwise !== 'nothing') await this.#walk(step.otherwise, error.reason)
+      if (!(error instanceof Unmappable) || this.#request.ownership === 'idmap') throw error
+      await this.#insteadOfMapping(step.otherwise, error)
     }
+  }
+
+  async #insteadOfMapping(otherwise: MapStep['otherwise'], { why }: Unmappable): Promise<void> {
+    if (otherwise === 'refuse') {
+      throw new Refusal(
+        `what "subPath" names is no directory, so its group can only be mapped, but ${why}: leave "ownership" out, or mount the directory it is in`,
+      )
+    }
+    // Some are found unfit only once they are mapped.
+    this.#closeTree()
+    this.#makeTree()
+    this.#session.host.mounts.setFlags(this.#held(), this.#flags)
+    this.#given = { ...NOTHING_GIVEN, why }
+    if (otherwise !== 'nothing') await this.#walk(otherwise, why)
+  }
+
+  #makeTree(): void {
+    this.#tree = this.#kind.openTree(this.#session.host, this.#request, this.#source?.handle)
   }
 
   /** A volume that goes with its mount has only its root yet, and nothing to put back. */

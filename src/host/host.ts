@@ -99,11 +99,20 @@ export interface Mounts {
   createTree(fsType: string, options: readonly string[]): Handle
   /** Also makes the mount private: what a pod mounts inside must not spread to the source. */
   setFlags(tree: Handle, flags: MountFlags): void
+  /**
+   * Through the tree, each of two different groups shows as the other and is written as the other (an idmapped mount,
+   * Linux 5.12). Nothing changes on disk. Once per tree, before it is attached.
+   * @throws {SystemError} of `clone`, `uid_map` or `gid_map` where no user namespace can be made for it; of
+   *   `mount_setattr` EINVAL where the file system cannot, EPERM where the tree is idmapped already
+   */
+  swapGroups(tree: Handle, one: number, other: number): void
   attach(tree: Handle, target: Handle): void
   /** Under the mount whose root `target` is (MOVE_MOUNT_BENEATH, Linux 6.5). False: this kernel cannot. */
   attachBeneath(tree: Handle, target: Handle): boolean
   /** Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there. */
   detach(parent: Handle, name: Name): void
+  /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel uses these ids again. */
+  tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */
   table(): string
 }

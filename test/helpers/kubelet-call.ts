@@ -13,6 +13,8 @@ export class BinaryNode {
   readonly volumes: string
   readonly state: string
   readonly log: string
+  /** A program and its arguments, in front of the binary in every call. */
+  wrapper: readonly string[] = []
 
   constructor() {
     this.top = fs.mkdtempSync(`${tmpdir()}/modekeep-binary-`)
@@ -40,7 +42,7 @@ export class BinaryNode {
 
   start(args: readonly string[]): { child: ChildProcess; ended: Promise<{ text: string; code: number | null }> } {
     // One pipe for both streams, as kubelet's CombinedOutput has it.
-    const child = spawn('/bin/sh', ['-c', 'exec "$@" 2>&1', 'sh', BINARY, ...args], {
+    const child = spawn('/bin/sh', ['-c', 'exec "$@" 2>&1', 'sh', ...this.wrapper, BINARY, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { MODEKEEP_CONFIG: `${this.top}/config.json` },
     })

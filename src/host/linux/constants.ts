@@ -58,6 +58,14 @@ export const MS_PRIVATE = 1 << 18
 export const MNT_DETACH = 2
 export const UMOUNT_NOFOLLOW = 8
 
+export const MOUNT_ATTR_IDMAP = 0x100000
+export const CLONE_VM = 0x100
+export const CLONE_FILES = 0x400
+export const CLONE_VFORK = 0x4000
+export const CLONE_NEWUSER = 0x10000000
+/** Also waits for children that send no signal when they end. */
+export const WALL = 0x40000000
+
 export const LOCK_SH = 1
 export const LOCK_EX = 2
 export const LOCK_NB = 4

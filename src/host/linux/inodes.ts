@@ -1,6 +1,7 @@
-import { chmodSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { errorCode, type Handle, type Inodes, type Name } from '../host.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
+import { chmod } from './chmod.ts'
 import {
   AT_EMPTY_PATH,
   AT_FDCWD,
@@ -17,7 +18,6 @@ import {
   O_RDONLY,
   RESOLVE_NO_MAGICLINKS,
   RESOLVE_NO_SYMLINKS,
-  SYS_FCHMODAT2,
   SYS_OPENAT2,
 } from './constants.ts'
 import { createDirectory, createFile, readEntries, removeDirectory, removeFile } from './entries.ts'
@@ -28,7 +28,6 @@ import { callStatx, readOwnership, readStat } from './statx.ts'
 // (uid_t)-1
 const KEEP_OWNER = 0xffffffff
 const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-const EMPTY = BigInt(AT_EMPTY_PATH)
 const STAT_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
 const STAT_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
@@ -111,17 +110,7 @@ export const linuxInodes: Inodes = {
     run('fchownat', 'an open handle', () => libc.fchownat(handle, EMPTY_PATH, KEEP_OWNER, gid, AT_EMPTY_PATH))
   },
 
-  chmod(handle, mode) {
-    try {
-      run('fchmodat2', 'an open handle', () =>
-        libc.syscall(SYS_FCHMODAT2, BigInt(handle), EMPTY_PATH, BigInt(mode), EMPTY, 0n, 0n),
-      )
-    } catch (error) {
-      if (errorCode(error) !== 'ENOSYS') throw error
-      // Before Linux 6.6 the handle's own magic link is the way to the same inode; no name is looked up.
-      chmodSync(`/proc/self/fd/${handle}`, mode)
-    }
-  },
+  chmod,
 
   handleLimit() {
     const limits = readFileSync('/proc/self/limits', 'utf8')

@@ -8,6 +8,7 @@ import {
   FSMOUNT_CLOEXEC,
   FSOPEN_CLOEXEC,
   MNT_DETACH,
+  MOUNT_ATTR_IDMAP,
   MOVE_MOUNT_BENEATH,
   MOVE_MOUNT_F_EMPTY_PATH,
   MOVE_MOUNT_T_EMPTY_PATH,
@@ -17,12 +18,13 @@ import {
   SYS_FSCONFIG,
   SYS_FSMOUNT,
   SYS_FSOPEN,
-  SYS_MOUNT_SETATTR,
   SYS_MOVE_MOUNT,
   SYS_OPEN_TREE,
   UMOUNT_NOFOLLOW,
 } from './constants.ts'
 import { address, libc, put, run, view } from './libc.ts'
+import { setMountAttributes } from './mount-attributes.ts'
+import { openUserNamespace } from './user-namespace.ts'
 
 export const linuxMounts: Mounts = {
   cloneTree(source) {
@@ -51,23 +53,16 @@ export const linuxMounts: Mounts = {
   },
 
   setFlags(tree, { set, clear }) {
-    run('mount_setattr', 'the new mount', () => {
-      // struct mount_attr: attr_set, attr_clr, propagation, userns_fd, each u64.
-      const attr = view('struct')
-      attr.writeBigUInt64LE(BigInt(set), 0)
-      attr.writeBigUInt64LE(BigInt(clear), 8)
-      attr.writeBigUInt64LE(BigInt(MS_PRIVATE), 16)
-      attr.writeBigUInt64LE(0n, 24)
-      return libc.syscall(
-        SYS_MOUNT_SETATTR,
-        BigInt(tree),
-        put('name', ''),
-        BigInt(AT_EMPTY_PATH),
-        address('struct'),
-        32n,
-        0n,
-      )
-    })
+    setMountAttributes(tree, { set, clear, propagation: MS_PRIVATE, userNamespace: 0 })
+  },
+
+  swapGroups(tree, one, other) {
+    const userNamespace = openUserNamespace(one, other)
+    try {
+      setMountAttributes(tree, { set: MOUNT_ATTR_IDMAP, clear: 0, propagation: 0, userNamespace })
+    } finally {
+      libc.close(userNamespace)
+    }
   },
 
   attach(tree, target) {
@@ -87,6 +82,11 @@ export const linuxMounts: Mounts = {
   detach(parent, name) {
     const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
     run('umount2', name, () => libc.umount2(put('name', path), MNT_DETACH | UMOUNT_NOFOLLOW))
+  },
+
+  tableId(handle) {
+    const text = readFileSync(`/proc/self/fdinfo/${handle}`, 'utf8')
+    return Number(/^mnt_id:\s*(\d+)/m.exec(text)?.[1])
   },
 
   table: () => readFileSync('/proc/self/mountinfo', 'utf8'),

@@ -63,7 +63,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       const before = stat(place)
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
-      fs.lchownSync(place.path || '/', before.uid, gid)
+      fs.lchownSync(place.path || '/', before.uid, mapped(place, gid))
       if (!isType(before, DIRECTORY) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
       if (isType(before, REGULAR)) attributesOf(place).delete(CAPABILITY)
       keepModified(place, before)
@@ -136,7 +136,14 @@ function attributesOf(place: Place): Map<string, Uint8Array> {
   return found
 }
 
-function statOf({ mount, path }: Place): Stat {
+/** A group as a mount shows it, or, the other way round, as it stands on disk. */
+function mapped({ mount: { swapped } }: Place, gid: number): number {
+  if (gid === swapped?.[0]) return swapped[1]
+  return gid === swapped?.[1] ? swapped[0] : gid
+}
+
+function statOf(place: Place): Stat {
+  const { mount, path } = place
   const s = mount.fileSystem.fs.lstatSync(path || '/', { bigint: true })
   return {
     device: deviceOf(mount.fileSystem),
@@ -147,7 +154,7 @@ function statOf({ mount, path }: Place): Stat {
     size: s.size,
     mode: Number(s.mode),
     uid: Number(s.uid),
-    gid: Number(s.gid),
+    gid: mapped(place, Number(s.gid)),
     links: Number(s.nlink),
     mountId: Number(mount.id),
     mountRoot: path === mount.root,

@@ -14,6 +14,7 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       world.act('clone-tree')
       const clone = world.addMount(mount.fileSystem, path)
       clone.flags = mount.flags
+      clone.swapped = mount.swapped
       return world.open({ mount: clone, path })
     },
 
@@ -28,6 +29,14 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       const mount = detached(tree)
       world.act(`set-flags ${set.toString(16)} ${clear.toString(16)}`)
       mount.flags = (mount.flags & ~clear) | set
+    },
+
+    swapGroups(tree, one, other) {
+      const mount = detached(tree)
+      if (!mount.fileSystem.mappable) throw new SystemError('mount_setattr', 'EINVAL', 'the new mount')
+      if (mount.swapped) throw new SystemError('mount_setattr', 'EPERM', 'the new mount')
+      world.act(`swap-groups ${one} ${other}`)
+      mount.swapped = [one, other]
     },
 
     attach(tree, target) {
@@ -54,13 +63,16 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       mount.at = undefined
     },
 
+    tableId: (handle) => Number(world.at(handle).mount.id),
+
     table() {
       const attached = world.mounts.filter((mount) => mount.at && mount !== world.rootMount)
       return attached
-        .map(
-          (m) =>
-            `${m.id} 1 0:${m.id} ${m.root || '/'} ${world.pathOf({ mount: m, path: m.root })} rw - memory none rw\n`,
-        )
+        .map((m) => {
+          const options = m.swapped ? 'rw,idmapped' : 'rw'
+          const mountPoint = world.pathOf({ mount: m, path: m.root })
+          return `${m.id} 1 0:${m.id} ${m.root || '/'} ${mountPoint} ${options} - memory none rw\n`
+        })
         .join('')
     },
   }

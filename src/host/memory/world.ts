@@ -6,6 +6,8 @@ export interface MemoryFileSystem {
   fs: IFs
   /** Extended attributes by inode: memfs has none. */
   attributes: Map<string, Map<string, Uint8Array>>
+  /** Whether it can be mounted idmapped. */
+  mappable: boolean
 }
 
 export interface MemoryMount {
@@ -15,6 +17,8 @@ export interface MemoryMount {
   root: string
   at: { mount: MemoryMount; path: string } | undefined
   flags: number
+  /** Two groups that show as each other through an idmapped mount. */
+  swapped: readonly [number, number] | undefined
 }
 
 /** A place in a file system seen through a mount. */
@@ -56,11 +60,11 @@ export class MemoryWorld {
   addFileSystem(): MemoryFileSystem {
     const fs = createFsFromVolume(new Volume())
     fs.chmodSync('/', 0o755)
-    return { id: `memory-${++this.#counter}`, fs, attributes: new Map() }
+    return { id: `memory-${++this.#counter}`, fs, attributes: new Map(), mappable: true }
   }
 
   addMount(fileSystem: MemoryFileSystem, root: string): MemoryMount {
-    const mount: MemoryMount = { id: ++this.#counter, fileSystem, root, at: undefined, flags: 0 }
+    const mount: MemoryMount = { id: ++this.#counter, fileSystem, root, at: undefined, flags: 0, swapped: undefined }
     this.mounts.push(mount)
     return mount
   }

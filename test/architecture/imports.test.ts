@@ -17,6 +17,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   log: ['protocol', 'node:fs', 'node:path'],
   // node:sqlite and node:worker_threads for their types: the host opens the database, the driver starts threads.
   ownership: ['host', 'protocol', 'node:sqlite', 'node:worker_threads'],
+  path: ['host', 'protocol'],
   filesystem: ['host', 'protocol', 'mount-table'],
   apply: ['filesystem', 'host', 'mount-table', 'ownership', 'plan', 'protocol', 'state', 'node:path'],
   operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],

@@ -1,5 +1,6 @@
 import { toDirents } from '../dirents.ts'
 import { DIRECTORY, FILE_TYPE, type Inodes, type Name, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
+import { openBeneath, readLink } from './links.ts'
 import type { MemoryFileSystem, MemoryWorld, Place } from './world.ts'
 
 const READ_ONLY = 1
@@ -23,6 +24,9 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       }
       return world.open(here)
     },
+
+    openBeneath: (root, path) => openBeneath(world, root, path),
+    readLink: (handle) => readLink(world, handle),
 
     openTrusted(path) {
       world.alive()

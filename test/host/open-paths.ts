@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { errorCode } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { identity, outcomeOf } from '../path/ways.ts'
@@ -25,8 +26,11 @@ export function openParts(source: string, subPaths: readonly string[]): string[]
   return found
 }
 
-/** As a program, for a process of its own: prints both as JSON. */
+/** As a program, for a process of its own: prints both as JSON, and how many handles it kept open. */
 if (process.argv[1] === import.meta.filename) {
   const [paths = [], source = '', subPaths = []] = JSON.parse(process.argv[2] ?? '')
-  process.stdout.write(JSON.stringify([openPaths(paths), openParts(source, subPaths)]))
+  const handles = () => readdirSync('/proc/self/fd').length
+  const before = handles()
+  const results = [openPaths(paths), openParts(source, subPaths)]
+  process.stdout.write(JSON.stringify({ results, kept: handles() - before }))
 }

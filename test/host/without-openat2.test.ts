@@ -31,7 +31,8 @@ describe.skipIf(cannotInject !== '')(title, () => {
       .split('\n')
       .filter((line) => line.includes('openat2('))
     fs.rmSync(trace)
-    return { results: JSON.parse(text) as [string[], string[]], calls: calls.length }
+    const { results, kept } = JSON.parse(text) as { results: [string[], string[]]; kept: number }
+    return { results, kept, calls: calls.length }
   }
 
   it('paths and subPaths lead to the same inodes and errors, and openat2 is asked for once', () => {
@@ -47,8 +48,9 @@ describe.skipIf(cannotInject !== '')(title, () => {
       ...[...below, ...bad, ...links].map((path) => top + path),
     ]
     const subPaths = ['d/e/f', 'd/l/f', 'to-d/l', 'fifo', 'fifo/x', 'no/x', 'dangling', 'd/e']
-    const { results, calls } = older(paths, top, subPaths)
+    const { results, kept, calls } = older(paths, top, subPaths)
     expect(results).toEqual([openPaths(paths), openParts(top, subPaths)])
+    expect(kept).toBe(0)
     // An errno is believed when it was seen twice.
     expect(calls).toBe(2)
     expect(new Set(results[0])).toEqual(

@@ -39,14 +39,14 @@ export interface Stat {
   immutable: boolean
 }
 
-/** Everything that is done to inodes. All of it is relative to handles; none of it follows a link, unless it says so. */
+/** Everything that is done to inodes. All is relative to handles; nothing follows a link, unless it says so. */
 export interface Inodes {
   /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
   openLinkFree(path: string): Handle
   /**
    * What a relative path leads to without ever leaving `root`. Links are followed inside, mounts are crossed.
-   * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where it could not be told, as
-   * something was renamed meanwhile; ELOOP for too many links and for magic ones; ENOENT; ENOTDIR; ENOSYS before Linux 5.6
+   * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where the kernel cannot tell, as
+   * something was renamed meanwhile; ELOOP for too many links or a magic one; ENOENT; ENOTDIR; ENOSYS before Linux 5.6
    */
   openBeneath(root: Handle, path: string): Handle
   /**

@@ -42,7 +42,7 @@ export function openInside(inodes: Inodes, root: Handle, subPath: string): Handl
   }
 }
 
-/** Undefined where the kernel does not give it, for whatever reason: the way by parts follows no link that it refuses. */
+/** Undefined where the kernel does not give it, for any reason: the way by parts follows no link that it refuses. */
 function openAtOnce(inodes: Inodes, root: Handle, subPath: string): Handle | undefined {
   try {
     return inodes.openBeneath(root, subPath)

@@ -94,7 +94,7 @@ export function openByParts(inodes: Inodes, root: Handle, subPath: string): Hand
   }
 }
 
-/** The rule of the sysctl protected_symlinks, kept here whatever its value: what the kernel refuses is not followed by hand. */
+/** The rule of the sysctl protected_symlinks, whatever its value: what the kernel refuses is not followed by hand. */
 function isTrusted(inodes: Inodes, parent: Handle, uid: number): boolean {
   if (uid === 0) return true
   const directory = inodes.stat(parent)

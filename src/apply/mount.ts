@@ -1,6 +1,7 @@
 import { kinds } from '../filesystem/index.ts'
+import { SystemError } from '../host/host.ts'
 import { type MountPlan, planMount } from '../plan/mount.ts'
-import { Refusal } from '../protocol/refusal.ts'
+import { Refusal, show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { type Given, NOTHING_GIVEN, readMountRecord } from '../state/mount-record.ts'
 import { lockMount, releaseForGood } from './locks.ts'
@@ -47,6 +48,33 @@ export async function mountLocked(
   request: MountRequest,
   point: MountPoint,
   isDry = false,
+): Promise<{ plan: MountPlan; given: Given }> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await mountOnce(session, request, point, isDry)
+    } catch (error) {
+      if (!isDeletedSource(error)) throw error
+      if (attempt === MOST_ATTEMPTS) {
+        throw new Refusal(
+          `source ${show(request.source)} was deleted again and again while it was being mounted: let it settle`,
+        )
+      }
+    }
+  }
+}
+
+// What an atomic writer flips was found, and is deleted, in the moment before it is attached.
+const MOST_ATTEMPTS = 10
+
+function isDeletedSource(error: unknown): boolean {
+  return error instanceof SystemError && error.syscall === 'move_mount' && error.code === 'ENOENT'
+}
+
+async function mountOnce(
+  session: Session,
+  request: MountRequest,
+  point: MountPoint,
+  isDry: boolean,
 ): Promise<{ plan: MountPlan; given: Given }> {
   const { host } = session
   const kind = kinds.get(request.fsType)

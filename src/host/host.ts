@@ -14,6 +14,8 @@ export const REGULAR = 0o100000
 export const SYMLINK = 0o120000
 export const BLOCK_DEVICE = 0o060000
 export const CHARACTER_DEVICE = 0o020000
+export const FIFO = 0o010000
+export const SOCKET = 0o140000
 
 /**
  * statx(2) of one inode. `mode` has the type bits; times are nanoseconds, but `changed` milliseconds with their fraction;
@@ -37,10 +39,22 @@ export interface Stat {
   immutable: boolean
 }
 
-/** Everything that is done to inodes. All of it is relative to handles; none of it follows a link. */
+/** Everything that is done to inodes. All is relative to handles; nothing follows a link, unless it says so. */
 export interface Inodes {
   /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
   openLinkFree(path: string): Handle
+  /**
+   * What a relative path leads to without ever leaving `root`. Links are followed inside, mounts are crossed.
+   * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where the kernel cannot tell, as
+   * something was renamed meanwhile; ELOOP for too many links or a magic one; ENOENT; ENOTDIR; ENOSYS before Linux 5.6
+   */
+  openBeneath(root: Handle, path: string): Handle
+  /**
+   * The target of the link a handle holds, for who follows it by hand.
+   * @throws {SystemError} ELOOP where the kernel would not follow it, or might not go by its text: a mount with
+   * nosymfollow, a link in /proc
+   */
+  readLink(handle: Handle): Uint8Array
   /** A directory the caller trusts: links are followed. */
   openTrusted(path: string): Handle
   openDirectory(parent: Handle, name: Name): Handle

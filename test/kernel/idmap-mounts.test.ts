@@ -46,7 +46,7 @@ onKernelStages('ownership by a mapping', (open) => {
       ['a', 2000],
       ['b', 3000],
     ] as const) {
-      expect(shown(pod)).toEqual({ '.': group, one: group, other: 7, sub: group })
+      expect(shown(pod)).toMatchObject({ '.': group, one: group, other: 7, sub: group })
       writeAs(group, `${stage.podDirectory(pod)}/of-${pod}`)
       writeAs(group, `${stage.podDirectory(pod)}/sub/of-${pod}`)
       writeAs(group, `${stage.podDirectory(pod)}/one`)

@@ -19,6 +19,7 @@ export const AT_STATX_DONT_SYNC = 0x4000
 
 export const RESOLVE_NO_MAGICLINKS = 0x02
 export const RESOLVE_NO_SYMLINKS = 0x04
+export const RESOLVE_BENEATH = 0x08
 
 export const STATX_BASIC_STATS = 0x7ff
 export const STATX_BTIME = 0x800
@@ -32,6 +33,7 @@ export const SYS_GETDENTS64 = arm64 ? 61n : 217n
 export const SYS_MKDIRAT = arm64 ? 34n : 258n
 export const SYS_MKNODAT = arm64 ? 33n : 259n
 export const SYS_UNLINKAT = arm64 ? 35n : 263n
+export const SYS_READLINKAT = arm64 ? 78n : 267n
 export const SYS_OPEN_TREE = 428n
 export const SYS_MOVE_MOUNT = 429n
 export const SYS_FSOPEN = 430n

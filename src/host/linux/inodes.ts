@@ -16,13 +16,12 @@ import {
   O_NONBLOCK,
   O_PATH,
   O_RDONLY,
-  RESOLVE_NO_MAGICLINKS,
-  RESOLVE_NO_SYMLINKS,
-  SYS_OPENAT2,
 } from './constants.ts'
 import { createDirectory, createFile, readEntries, removeDirectory, removeFile } from './entries.ts'
 import { fileSystemId } from './file-system-id.ts'
-import { address, EMPTY_PATH, libc, put, run, view } from './libc.ts'
+import { EMPTY_PATH, libc, put, run } from './libc.ts'
+import { readLink } from './read-link.ts'
+import { openBeneath, openLinkFree } from './resolve.ts'
 import { callStatx, readOwnership, readStat } from './statx.ts'
 
 // (uid_t)-1
@@ -33,16 +32,9 @@ const STAT_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
 
 export const linuxInodes: Inodes = {
-  openLinkFree(path) {
-    return run('openat2', path, () => {
-      const how = view('struct')
-      how.fill(0, 0, 24)
-      // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused.
-      how.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC), 0)
-      how.writeBigUInt64LE(BigInt(RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS), 16)
-      return libc.syscall(SYS_OPENAT2, BigInt(AT_FDCWD), put('name', path), address('struct'), 24n, 0n, 0n)
-    }) as Handle
-  },
+  openLinkFree,
+  openBeneath,
+  readLink,
 
   openTrusted(path) {
     return openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC)

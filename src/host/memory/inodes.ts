@@ -1,5 +1,6 @@
 import { DIRECTORY, FILE_TYPE, type Inodes, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
 import { memoryEntries } from './entries.ts'
+import { openBeneath, readLink } from './links.ts'
 import { type MemoryFileSystem, type MemoryWorld, type Place, text } from './world.ts'
 
 const READ_ONLY = 1
@@ -23,6 +24,9 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       }
       return world.open(here)
     },
+
+    openBeneath: (root, path) => openBeneath(world, root, path),
+    readLink: (handle) => readLink(world, handle),
 
     openTrusted(path) {
       world.alive()

@@ -1,0 +1,69 @@
+import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FIFO, FILE_TYPE, REGULAR, SOCKET, SYMLINK } from '../host/host.ts'
+import { Refusal, show } from '../protocol/refusal.ts'
+
+/** A link met on the way: where it is in the source, and its target as text for people. */
+export interface Link {
+  path: string
+  target: string
+}
+
+const KINDS: Readonly<Record<number, string>> = {
+  [DIRECTORY]: 'a directory',
+  [REGULAR]: 'a file',
+  [SYMLINK]: 'a link',
+  [FIFO]: 'a FIFO',
+  [SOCKET]: 'a socket',
+  [BLOCK_DEVICE]: 'a block device',
+  [CHARACTER_DEVICE]: 'a character device',
+}
+
+function kindOf(mode: number): string {
+  return KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
+}
+
+const arrow = ({ path, target }: Link) => `${show(path)} -> ${show(target)}`
+
+/** What a pod's author is told of a subPath that cannot be mounted. Paths are those in the source. */
+export function refusals(subPath: string) {
+  const asked = `subPath ${show(subPath)}`
+  return {
+    leaves: (link: Link | undefined) =>
+      new Refusal(
+        `${asked} leads out of the source${link ? ` through the link ${arrow(link)}` : ''}: ` +
+          'name something whose links stay inside the source, or mount what lies outside as a source of its own',
+      ),
+
+    loops: (link: Link, most: number) =>
+      new Refusal(
+        `${asked} goes through more than ${most} links, in a circle it seems, the last being ${arrow(link)}: ` +
+          'mend the links, or name what they should lead to',
+      ),
+
+    missing: (path: string, link: Link | undefined) =>
+      new Refusal(
+        `${asked} is not in the source: ${show(path)} does not exist` +
+          `${link ? `, where the link ${arrow(link)} leads` : ''}; create it there, or correct the name`,
+      ),
+
+    notDirectory: (path: string, mode: number, link: Link | undefined) =>
+      new Refusal(
+        `${asked} is not in the source: ${show(path)} is ${kindOf(mode)}, not a directory` +
+          `${link ? `, where the link ${arrow(link)} leads` : ''}; correct the name`,
+      ),
+
+    notFollowed: (path: string) =>
+      new Refusal(
+        `${asked} meets the link ${show(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
+          'name what it leads to',
+      ),
+
+    notTrusted: (path: string, uid: number) =>
+      new Refusal(
+        `${asked} meets the link ${show(path)}, which user ${uid} has made in a directory open to all users: ` +
+          'name what it leads to, or let the owner of the directory make the link',
+      ),
+
+    wrongKind: (mode: number) =>
+      new Refusal(`${asked} is ${kindOf(mode)}: name a directory, a file, a socket or a FIFO`),
+  }
+}

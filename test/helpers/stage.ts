@@ -63,7 +63,8 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     async mount(pod, options) {
       const directory = stage.podDirectory(pod)
       pods.add(pod)
-      over.mkdirSync(directory, { recursive: true })
+      // A subPath may have left a file there.
+      if (!over.existsSync(directory)) over.mkdirSync(directory, { recursive: true, mode: 0o750 })
       const request = readRequest(directory, JSON.stringify(options), stage.config, kinds)
       await mount(session(stage), request)
     },

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { dirname } from 'node:path'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { listMountRecords } from '../../src/state/mount-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -13,9 +14,9 @@ onKernelStages('a subPath', (open) => {
     stage = open()
     source = `${stage.top}/volumes/data`
     directory = stage.podDirectory('a')
+    onTestFinished(() => stage.close())
     makeTree(stage.fs, source, ['file top 0644', 'dir sub 0755', 'file sub/inner 0644', 'dir sub/deep 0755'])
   })
-  afterEach(() => stage.close())
 
   const read = () => stage.fs.readFileSync(directory, 'utf8')
   const isEmptyDirectory = () => stage.fs.readdirSync(directory).length === 0
@@ -103,7 +104,7 @@ onKernelStages('a subPath', (open) => {
   })
 
   it('takes no file away that holds something', async () => {
-    stage.fs.rmdirSync(directory)
+    stage.fs.mkdirSync(dirname(directory), { recursive: true })
     stage.fs.writeFileSync(directory, 'of somebody')
     await expect(stage.mount('a', { source, subPath: 'top' })).rejects.toThrow(/is a link or a file/)
     await stage.unmount('a')

@@ -18,7 +18,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // node:sqlite and node:worker_threads for their types: the host opens the database, the driver starts threads.
   ownership: ['host', 'protocol', 'node:sqlite', 'node:worker_threads'],
   filesystem: ['host', 'protocol', 'mount-table'],
-  apply: ['filesystem', 'host', 'mount-table', 'ownership', 'plan', 'protocol', 'state', 'node:path'],
+  path: ['host', 'node:fs', 'protocol'],
+  apply: ['filesystem', 'host', 'mount-table', 'ownership', 'path', 'plan', 'protocol', 'state', 'node:path'],
   operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],
 }
 

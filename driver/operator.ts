@@ -14,6 +14,7 @@ import { linesOf } from '../src/operator/text.ts'
 import { Refusal } from '../src/protocol/refusal.ts'
 import { readConfig } from './config.ts'
 import { crew } from './crew.ts'
+import { keepHealing } from './keep-healing.ts'
 import { progressLine } from './progress.ts'
 import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
@@ -72,6 +73,12 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
     progress: progress.update,
+  }
+  if (command.verb === 'heal' && command.isWatching) {
+    await keepHealing(session, command, (document) =>
+      writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT),
+    )
+    return OK
   }
   try {
     const document = await run(session, command)

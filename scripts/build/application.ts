@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
-import { MEMBER_ASSET } from '../../driver/crew.ts'
+import { assetOf, THREADS } from '../../driver/thread.ts'
 
 /** Also the name in stack traces, and the same in every checkout: the build must give the same bytes everywhere. */
 const BUNDLE = 'modekeep.cjs'
@@ -32,7 +32,8 @@ async function bundle(entry: string, outfile: string): Promise<void> {
 /** TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with. */
 export async function prepareApplication(node: string, entry: string, workDirectory: string): Promise<Buffer> {
   await bundle(entry, join(workDirectory, BUNDLE))
-  await bundle(join(import.meta.dirname, '../../driver/walk-member.ts'), join(workDirectory, MEMBER_ASSET))
+  for (const thread of THREADS)
+    await bundle(join(import.meta.dirname, `../../driver/${thread}.ts`), join(workDirectory, assetOf(thread)))
   await fs.writeJson(join(workDirectory, 'sea.json'), {
     main: BUNDLE,
     output: BLOB,
@@ -40,7 +41,7 @@ export async function prepareApplication(node: string, entry: string, workDirect
     useCodeCache: true,
     execArgvExtension: 'none',
     execArgv: EXEC_ARGV,
-    assets: { [MEMBER_ASSET]: MEMBER_ASSET },
+    assets: Object.fromEntries(THREADS.map(assetOf).map((asset) => [asset, asset])),
   })
   await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], {
     cwd: workDirectory,

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { kinds } from '../filesystem/index.ts'
 import { planHeal } from '../plan/heal.ts'
 import { Refusal } from '../protocol/refusal.ts'
@@ -30,6 +31,12 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
     if (found) findings.push({ directory: record.directory, pod: record.pod, ...found })
   }
   return findings
+}
+
+/** Directories whose changes may make a mount stale: the sources, and those that they lie in. */
+export function sourceDirectories({ host, config }: Session): string[] {
+  const sources = listMountRecords(host, config.stateDir).flatMap(({ request }) => requestFrom(request)?.source || [])
+  return [...new Set(sources.flatMap((source) => [source, dirname(source)]))].sort()
 }
 
 type Found = Pick<Finding, 'outcome' | 'reason'>

@@ -67,3 +67,15 @@ export function contradictingFlags(options: readonly string[]): [string, string]
   }
   return pairs
 }
+
+/** The attributes a mount has by its row in mountinfo, to be given to another that takes its place. */
+export function flagsOfRow(options: readonly string[]): { set: number; clear: number } {
+  const atime = options.find((option) => FLAGS.get(option)?.family === 'atime')
+  const result = { set: 0, clear: 0 }
+  // The kernel writes relatime and noatime; strictatime is neither.
+  for (const flag of [...options, atime ?? 'strictatime'].flatMap((option) => FLAGS.get(option) ?? [])) {
+    result.set |= flag.set
+    result.clear |= flag.clear
+  }
+  return result
+}

@@ -1,12 +1,11 @@
 import { applyByHand, openByHand, type VolumeByHand } from '../apply/by-hand.ts'
-import { healMounts } from '../apply/heal.ts'
-import { healSubPaths } from '../apply/heal-sub-paths.ts'
 import { restoreByHand } from '../apply/restore-by-hand.ts'
 import type { Session } from '../apply/session.ts'
 import { mountFlags } from '../mount-table/flags.ts'
 import { newReport, type WalkReport } from '../ownership/report.ts'
 import type { Work } from './command.ts'
 import type { Document } from './document.ts'
+import { heal } from './heal.ts'
 import { plan } from './plan.ts'
 import { status } from './status.ts'
 
@@ -18,12 +17,8 @@ export async function run(session: Session, command: Work): Promise<Document> {
   switch (command.verb) {
     case 'status':
       return status(session)
-    case 'heal': {
-      const { isDry, kubelet } = command
-      const mounts = await healMounts(session, isDry)
-      const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
-      return { verb: 'heal', isDry, mounts, subPaths }
-    }
+    case 'heal':
+      return heal(session, command)
     case 'plan':
       return plan(session, command.directory, command.order)
     case 'apply': {

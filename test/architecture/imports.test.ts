@@ -19,7 +19,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ownership: ['host', 'protocol', 'node:sqlite', 'node:worker_threads'],
   path: ['host', 'protocol'],
   filesystem: ['host', 'path', 'protocol', 'mount-table'],
-  apply: ['filesystem', 'host', 'mount-table', 'ownership', 'plan', 'protocol', 'state', 'node:path'],
+  apply: ['filesystem', 'host', 'mount-table', 'ownership', 'path', 'plan', 'protocol', 'state', 'node:path'],
   operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],
 }
 

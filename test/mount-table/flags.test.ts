@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { contradictingFlags, FLAGS, mountFlags, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
+import { contradictingFlags, FLAGS, flagsOfRow, mountFlags, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
 
 // include/uapi/linux/mount.h, MOUNT_ATTR_*
 const RDONLY = 0x1
@@ -103,5 +103,17 @@ describe('the flags a pod may use', () => {
     [['size=1', 'size=2']],
   ])('%j do not', (options) => {
     expect(contradictingFlags(options)).toEqual([])
+  })
+})
+
+describe('the attributes of a mount in the table', () => {
+  it.each([
+    [['rw', 'relatime'], 0, ATIME],
+    [['rw'], STRICTATIME, ATIME],
+    [['ro', 'nosuid', 'nodev', 'noexec', 'relatime'], RDONLY | NOSUID | NODEV | NOEXEC, ATIME],
+    [['rw', 'noatime', 'nodiratime', 'nosymfollow'], NOATIME | NODIRATIME | NOSYMFOLLOW, ATIME],
+    [['rw', 'relatime', 'idmapped'], 0, ATIME],
+  ])('%j', (options, set, clear) => {
+    expect(flagsOfRow(options)).toEqual({ set, clear })
   })
 })

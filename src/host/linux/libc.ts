@@ -21,6 +21,8 @@ const { functions } = dlopen(null, {
   removexattr: { arguments: ['function', 'function'], return: 'i32' },
   fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
   flock: { arguments: ['i32', 'i32'], return: 'i32' },
+  poll: { arguments: ['function', 'u64', 'i32'], return: 'i32' },
+  pipe2: { arguments: ['function', 'i32'], return: 'i32' },
   umount2: { arguments: ['function', 'i32'], return: 'i32' },
   syscall: { arguments: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'], return: 'i64' },
   __errno_location: { arguments: [], return: 'pointer' },

@@ -1,0 +1,43 @@
+import * as fs from 'node:fs'
+import { sourceDirectories } from '../src/apply/heal.ts'
+import { subPathVolumes } from '../src/apply/heal-sub-paths.ts'
+import type { Session } from '../src/apply/session.ts'
+import { CallLog } from '../src/log/call-log.ts'
+import { appendLine } from '../src/log/log-file.ts'
+import type { NodeCommand } from '../src/operator/command.ts'
+import type { HealDocument } from '../src/operator/document.ts'
+import { heal } from '../src/operator/heal.ts'
+import { watchNode } from './watch.ts'
+
+type Order = Extract<NodeCommand, { verb: 'heal' }>
+
+/**
+ * `heal --watch`: heals after every change until it is told to end. What is as it was at the last heal is not told again.
+ * @param tell prints what a heal found
+ */
+export async function keepHealing(session: Session, order: Order, tell: (found: HealDocument) => void): Promise<void> {
+  const { config } = session
+  const newLog = () => new CallLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
+  let lastTold = ''
+  await watchNode(
+    async () => {
+      const log = newLog()
+      const hearing = { ...session, note: log.note.bind(log), warn: log.warn.bind(log) }
+      const document = await heal(hearing, order)
+      const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
+      const news = JSON.stringify([found, document.subPaths])
+      if (news !== lastTold && news !== '[[],[]]') {
+        log.note({ found, subPaths: document.subPaths })
+        log.end('Success')
+        tell(document)
+      }
+      lastTold = news
+      const kubelets = order.kubelet === undefined ? [] : subPathVolumes(session, order.kubelet)
+      return { watched: [...sourceDirectories(session), ...kubelets] }
+    },
+    {
+      warn: (message) => newLog().warn(message),
+      failed: (error) => newLog().end('Failure', error),
+    },
+  )
+}

@@ -1,0 +1,22 @@
+import type { Worker, WorkerOptions } from 'node:worker_threads'
+
+/** Entries of threads: files beside this one, each an asset of the executable. */
+export const THREADS = ['walk-member', 'mount-watch'] as const
+
+export function assetOf(thread: (typeof THREADS)[number]): string {
+  return `${thread}.cjs`
+}
+
+/** Starts a thread of this process, from the executable or from the sources. */
+export function startThread(
+  thread: (typeof THREADS)[number],
+  workerData: unknown,
+  options: WorkerOptions = {},
+): Worker {
+  const { Worker } = process.getBuiltinModule('node:worker_threads')
+  const sea = process.getBuiltinModule('node:sea')
+  // Handles are closed by the module that opens them: Node must not look after them (it would warn).
+  const all = { ...options, workerData, trackUnmanagedFds: false }
+  if (sea.isSea()) return new Worker(sea.getAsset(assetOf(thread), 'utf8'), { ...all, eval: true })
+  return new Worker(new URL(`./${thread}.ts`, import.meta.url), all)
+}

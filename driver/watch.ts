@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import { type Heal, watch } from '../src/apply/watch.ts'
+import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
+import { makeStop } from '../src/host/linux/mount-watch.ts'
+import { startThread } from './thread.ts'
+
+/** What a person should know of a watch that goes on. */
+export interface Told {
+  warn(message: string): void
+  failed(error: unknown): void
+}
+
+const UNTIL_THEN = 'until then some changes are only found every five minutes'
+
+/** Heals after every change on this node until SIGTERM or SIGINT; a heal that is under way is finished. */
+export async function watchNode(heal: Heal, { warn, failed }: Told): Promise<void> {
+  const ending = new AbortController()
+  const end = () => ending.abort()
+  process.once('SIGTERM', end).once('SIGINT', end)
+  let changed = () => {}
+  const directories = new DirectoryWatches(
+    () => changed(),
+    (error) => warn(`cannot watch directories (${error.message}): ${wayOut(error)}${UNTIL_THEN}`),
+  )
+  const endThread = await watchMounts(
+    () => changed(),
+    (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${UNTIL_THEN}`),
+  )
+  try {
+    const listen = (callback: () => void) => {
+      changed = callback
+    }
+    await watch(heal, {
+      changes: { listen, follow: (paths) => directories.follow(paths) },
+      signal: ending.signal,
+      failed,
+    })
+  } finally {
+    endThread()
+    directories.close()
+    process.off('SIGTERM', end).off('SIGINT', end)
+  }
+}
+
+function wayOut(error: Error): string {
+  const message = error.message
+  if (message.startsWith('ENOSPC')) return 'raise the sysctl fs.inotify.max_user_watches; '
+  return message.startsWith('EMFILE') ? 'raise the sysctl fs.inotify.max_user_instances; ' : ''
+}
+
+/** Resolves when no change is missed any more. @returns what ends it */
+async function watchMounts(changed: () => void, failed: (error: Error) => void): Promise<() => void> {
+  const stop = makeStop()
+  const thread = startThread('mount-watch', stop.handle)
+  // The end of the process waits for its threads, and this one is in a system call.
+  process.once('exit', stop.now)
+  thread.once('error', failed)
+  thread.on('message', changed)
+  await once(thread, 'message').catch(() => {})
+  return () => {
+    process.off('exit', stop.now)
+    stop.now()
+  }
+}

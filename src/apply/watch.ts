@@ -1,0 +1,73 @@
+/** Milliseconds between the end of a heal and the next one's start: what comes in a burst is looked at once. */
+const PAUSE = 200
+/** A node whose mounts change all the time still has the processor for others: a heal rests so many times its length. */
+const REST = 9
+/** After failures in a row the pause doubles up to this: what a failing heal does to mounts would wake it at once. */
+const LONGEST_PAUSE = 30_000
+/** An event may have been missed, or could not be asked for. */
+const SAFETY = 5 * 60_000
+
+/** One look at all that is to be healed. */
+export type Heal = () => Promise<{
+  /** Directories in which the next change matters. */
+  watched: readonly string[]
+}>
+
+/** Where the loop hears of changes. */
+export interface Changes {
+  /** Called once, before the first heal. */
+  listen(changed: () => void): void
+  /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
+  follow(directories: readonly string[]): boolean
+}
+
+export interface WatchOptions {
+  changes: Changes
+  /** Ends the loop, but no heal that is under way. */
+  signal: AbortSignal
+  /** A heal has failed; the loop goes on. */
+  failed(error: unknown): void
+}
+
+/** Heals at once, then after each change: never two heals at a time, and always one that begins after the last change. */
+export async function watch(heal: Heal, { changes, signal, failed }: WatchOptions): Promise<void> {
+  let changed = false
+  let wake = () => {}
+  changes.listen(() => {
+    changed = true
+    wake()
+  })
+  signal.addEventListener('abort', () => wake(), { once: true })
+
+  /** Until so many milliseconds have passed, or it is over before. */
+  const sleep = (time: number, isOver: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const end = () => {
+        clearTimeout(timer)
+        wake = () => {}
+        resolve()
+      }
+      const timer = setTimeout(end, time)
+      wake = () => {
+        if (isOver()) end()
+      }
+      wake()
+    })
+
+  let pause = PAUSE
+  while (!signal.aborted) {
+    changed = false
+    const started = performance.now()
+    try {
+      const { watched } = await heal()
+      // A directory may have changed after the heal looked there and before it was watched.
+      if (changes.follow(watched)) changed = true
+      pause = PAUSE
+    } catch (error) {
+      failed(error)
+      pause = Math.min(pause * 2, LONGEST_PAUSE)
+    }
+    await sleep(Math.max(pause, REST * (performance.now() - started)), () => signal.aborted)
+    await sleep(SAFETY, () => changed || signal.aborted)
+  }
+}

@@ -1,0 +1,60 @@
+import { layersAt, type MountRow, parseMountinfo } from './mountinfo.ts'
+import { placesFrom } from './place.ts'
+
+/** A bind mount that kubelet made for a `subPath` of a ConfigMap, Secret, projected or downward API volume. */
+export interface KubeletSubPath {
+  row: MountRow
+  /** Where kubelet's atomic writer writes. */
+  volumeDirectory: string
+  /** What is bound, in the volume directory, as its user sees it: `config`, `dir/config`, `..data` for all of it. */
+  subPath: string
+  /** Its source was deleted by a flip. */
+  stale: boolean
+  /** Why a stale one must be left alone. */
+  doubt: string | undefined
+}
+
+/** Plugins whose volumes kubelet's atomic writer writes: the directories' names below `pods/UID/volumes`. */
+const PLUGINS = ['configmap', 'secret', 'projected', 'downward-api'].map((plugin) => `kubernetes.io~${plugin}`)
+
+// UID, volume, container, index
+const BIND = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
+// The volume, its dated directory (time to the second, then what Go's os.MkdirTemp adds), the rest.
+const DATED = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
+const DELETED = '//deleted'
+const DATA = '..data'
+
+/**
+ * Kubelet's sub path binds whose source lies in a dated directory of the very volume that their path names: on the
+ * file system of kubelet's directory, or in a tmpfs mounted at the volume directory. All other mounts are passed over.
+ * @param kubeletDir kubelet's root directory, as mountinfo writes it: absolute, without links
+ */
+export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletSubPath[] {
+  const rows = parseMountinfo(mountinfo)
+  const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
+  const placeOf = placesFrom(mountinfo)
+
+  /** Asked for stale binds only: on a node with thousands of mounts a place takes long to find. */
+  function doubtOf(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
+    const volume = placeOf(volumeDirectory)
+    if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
+    const shown = placeOf(row.mountPoint)
+    const isHidden = shown?.device !== row.device || shown.path !== row.root
+    return isHidden || layersAt(rows, row.mountPoint).length > 1 ? 'another mount lies over or under it' : undefined
+  }
+
+  return rows.flatMap((row): KubeletSubPath[] => {
+    if (!row.mountPoint.startsWith(`${kubeletDir}/pods/`)) return []
+    const [, pod, volume] = BIND.exec(row.mountPoint.slice(kubeletDir.length)) ?? []
+    const stale = row.root.endsWith(DELETED)
+    const [, volumeRoot, subPath] = DATED.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
+    if (pod === undefined || volume === undefined || volumeRoot === undefined) return []
+    const inKubeletDir = PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find((path) =>
+      volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
+    )
+    if (inKubeletDir === undefined) return []
+    const volumeDirectory = `${kubeletDir}${inKubeletDir}`
+    const doubt = stale ? doubtOf(row, volumeDirectory, volumeRoot) : undefined
+    return [{ row, volumeDirectory, subPath: subPath ?? DATA, stale, doubt }]
+  })
+}

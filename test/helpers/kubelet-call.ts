@@ -36,7 +36,8 @@ export class BinaryNode {
 
   podDirectory(pod: string): string {
     const directory = `${this.top}/pods/${pod}/volumes/modekeep~fs/v`
-    fs.mkdirSync(directory, { recursive: true, mode: 0o750 })
+    // Where a file is mounted there is one.
+    if (!fs.existsSync(directory)) fs.mkdirSync(directory, { recursive: true, mode: 0o750 })
     return directory
   }
 

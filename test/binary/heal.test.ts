@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { write } from '../helpers/atomic-writer.ts'
+import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+const title = `heal and status${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  async function mounted(node: BinaryNode): Promise<{ source: string; directory: string }> {
+    const source = `${node.volumes}/config`
+    fs.mkdirSync(source)
+    write(source, { name: 'one' })
+    const directory = node.podDirectory('a')
+    const options = { source, subPath: 'name', 'kubernetes.io/pod.name': 'web', 'kubernetes.io/pod.namespace': 'shop' }
+    expect(await node.call('mount', directory, JSON.stringify(options))).toEqual({ status: 'Success' })
+    return { source, directory }
+  }
+
+  async function json(node: BinaryNode, ...args: string[]): Promise<Record<string, unknown>> {
+    return JSON.parse((await node.start([...args, '--json']).ended).text)
+  }
+
+  it('tells of a flipped source, mends it, and tells that it is well', async () => {
+    const node = new BinaryNode()
+    const { source, directory } = await mounted(node)
+    expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, pod: 'shop/web', health: 'healthy' }] })
+    write(source, { name: 'two' })
+    expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, health: 'replaced' }] })
+    expect(await json(node, 'heal', '--dry-run')).toMatchObject({ isDry: true, mounts: [{ outcome: 'replaced' }] })
+    expect(fs.readFileSync(directory, 'utf8')).toBe('one')
+    expect(await json(node, 'heal')).toMatchObject({ isDry: false, mounts: [{ outcome: 'replaced' }], subPaths: [] })
+    expect(fs.readFileSync(directory, 'utf8')).toBe('two')
+    expect(await json(node, 'heal')).toMatchObject({ mounts: [{ outcome: 'healthy' }] })
+    expect((await node.start(['status']).ended).text).toContain('shop/web')
+    expect(node.layers('a')).toHaveLength(1)
+  })
+
+  it('fails with the reason where something cannot be mended', async () => {
+    const node = new BinaryNode()
+    const { source, directory } = await mounted(node)
+    fs.renameSync(source, `${source}-away`)
+    const { text, code } = await node.start(['heal']).ended
+    expect(code).toBe(1)
+    expect(text).toContain('does not exist on this node')
+    expect(text).toContain('modekeep: not every mount could be mended')
+    expect(fs.readFileSync(directory, 'utf8')).toBe('one')
+  })
+
+  it('--watch mends flips and lost mounts by itself, and ends when told', async () => {
+    const node = new BinaryNode()
+    const { source, directory } = await mounted(node)
+    const env = { MODEKEEP_CONFIG: `${node.top}/config.json` }
+    const child = spawn(BINARY, ['heal', '--watch', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => {
+      child.kill('SIGKILL')
+    })
+    const ended = once(child, 'close')
+    for (let turn = 0; turn < 5; turn++) {
+      write(source, { name: `turn ${turn}` })
+      await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 30_000 }).toBe(`turn ${turn}`)
+    }
+    await detach(directory)
+    await expect.poll(() => node.layers('a').length, { timeout: 30_000 }).toBe(1)
+    // What kubelet unmounts stays unmounted.
+    expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([0, null])
+    expect(node.layers('a')).toEqual([])
+    expect(node.mountState()).toEqual([])
+  })
+})
+
+async function detach(directory: string): Promise<void> {
+  const child = spawn('umount', ['--lazy', directory], { stdio: 'inherit' })
+  await once(child, 'close')
+}

@@ -1,0 +1,12 @@
+import { writeSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { write } from '../helpers/atomic-writer.ts'
+
+// Flips a volume directory until it is ended; a byte on stdout for each flip.
+const [directory = ''] = process.argv.slice(2)
+for (let turn = 1; ; turn++) {
+  write(directory, { name: `turn ${turn}`, 'dir/name': `turn ${turn}` })
+  writeSync(1, '.')
+  // A mount tries ten times: without a pause for it, all could fail.
+  await setTimeout(20)
+}

@@ -1,3 +1,4 @@
+import type { NodeMeasurement } from './node/calls.ts'
 import type { FileSystem } from './options.ts'
 import { median } from './statistics.ts'
 
@@ -23,6 +24,8 @@ export interface Results {
   rounds: number
   measurements: Measurement[]
   absent: Absent[]
+  /** Calls on a node with many mounts. */
+  node: NodeMeasurement[]
 }
 
 /** What the others are compared with, by case. */

@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describeMachine } from './machine.ts'
 import { measureRepeatedMounts, measureWalks } from './measure.ts'
+import { measureNodes } from './node/index.ts'
 import { type FileSystem, type Options, readOptions } from './options.ts'
 import { findPeers, type Peers } from './peers/index.ts'
 import { drawOwnership } from './plot/ownership.ts'
@@ -21,15 +22,24 @@ const say = (text: string) => process.stderr.write(`${text}\n`)
 try {
   fs.mkdirSync(volumes)
   if (options.profile) process.stdout.write(profile(workDirectory, volumes, options.full ? 1_000_000 : 100_000))
-  else show(bench(options))
+  else show(await bench(options))
 } catch (error) {
   say(`bench: ${error instanceof Error ? error.message : error}`)
   process.exitCode = 1
 }
 
-function bench({ fileSystems, sizes: sizesOn, rounds }: Options): Results {
+async function bench(options: Options): Promise<Results> {
+  const machine = describeMachine(workDirectory)
+  const results: Results = { machine, rounds: options.rounds, measurements: [], absent: [], node: [] }
+  if (!options.node) benchTrees(results, options)
+  results.node = await measureNodes(workDirectory, options.rounds, say)
+  write(results)
+  return results
+}
+
+function benchTrees(results: Results, { fileSystems, sizes: sizesOn }: Options): void {
   const peers = findPeers(workDirectory, volumes, say)
-  const results: Results = { machine: describeMachine(workDirectory), rounds, measurements: [], absent: peers.absent }
+  results.absent.push(...peers.absent)
   for (const { what, reason } of peers.absent) say(`absent: ${what}: ${reason}`)
   for (const fileSystem of fileSystems) {
     const volume = `${volumes}/${fileSystem}`
@@ -45,7 +55,6 @@ function bench({ fileSystems, sizes: sizesOn, rounds }: Options): Results {
     write(results)
   }
   if (results.measurements.length === 0) throw new Error(`nothing was measured: ${JSON.stringify(results.absent)}`)
-  return results
 }
 
 function measure(results: Results, peers: Peers, fileSystem: FileSystem, files: number, tree: string): void {
@@ -63,12 +72,12 @@ function write(results: Results): void {
   fs.mkdirSync(RESULTS, { recursive: true })
   fs.writeFileSync(`${RESULTS}/latest.json`, toJson(results))
   fs.writeFileSync(`${RESULTS}/latest.md`, report(results, true))
-  fs.writeFileSync(`${RESULTS}/ownership.svg`, drawOwnership(results))
+  if (results.measurements.length > 0) fs.writeFileSync(`${RESULTS}/ownership.svg`, drawOwnership(results))
 }
 
 function show(results: Results): void {
   process.stdout.write(options.json ? toJson(results) : report(results, false))
-  say('Written: bench/results/latest.json, latest.md, ownership.svg')
+  say(`Written: bench/results/latest.json, latest.md${results.measurements.length > 0 ? ', ownership.svg' : ''}`)
 }
 
 function toJson(results: Results): string {

@@ -1,22 +1,7 @@
+import { aligned, duration } from './columns.ts'
+import { nodeTable } from './node/table.ts'
 import { CASES, type Measurement, type Results, ratioOf, timeOf, YARDSTICK } from './results.ts'
 import { targetLines } from './targets.ts'
-
-/** Three significant digits and a unit. */
-export function duration(milliseconds: number): string {
-  const [value, unit] = milliseconds < 1000 ? [milliseconds, 'ms'] : [milliseconds / 1000, 's']
-  const digits = value < 10 ? 2 : value < 100 ? 1 : 0
-  return `${value.toFixed(digits)} ${unit}`
-}
-
-/** Rows of equally many cells, the first column to the left, the others to the right. */
-export function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => (column ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
-      .join('  '),
-  )
-}
 
 /** Everything for people; `markdown` fences the tables. */
 export function report(results: Results, markdown: boolean): string {
@@ -32,6 +17,9 @@ export function report(results: Results, markdown: boolean): string {
       lines.push(heading(`${fileSystem}, ${name}: median of time, and ratio to ${YARDSTICK[name]}`))
       lines.push(...block(table(measurements, rows)), '')
     }
+  }
+  if (results.node.length > 0) {
+    lines.push(heading('A node with many mounts: median of a call, and ratio'), ...block(nodeTable(results.node)), '')
   }
   for (const { what, reason } of results.absent) lines.push(`absent: ${what}: ${reason}`)
   if (results.absent.length > 0) lines.push('')

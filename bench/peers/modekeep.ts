@@ -38,9 +38,10 @@ export class Node {
     return timed(() => this.call(...call))
   }
 
-  unmount(): void {
-    this.call('unmount', this.directory)
+  unmount(): number {
+    const time = timed(() => this.call('unmount', this.directory))
     fs.rmdirSync(this.directory)
+    return time
   }
 
   /** Forgets every volume: the next walk is a first one. */

@@ -61,7 +61,18 @@ function unescapeField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }
 
-/** The mounts that lie on one directory, the lowest first. */
+/**
+ * The mounts that lie on one directory, the lowest first. The table lists them by age, and one that was put beneath
+ * another is the younger.
+ */
 export function layersAt(rows: readonly MountRow[], directory: string): MountRow[] {
-  return rows.filter((row) => row.mountPoint === directory)
+  const layers = rows.filter((row) => row.mountPoint === directory)
+  const ids = new Set(layers.map(({ id }) => id))
+  const lowest = layers.filter(({ id, parent }) => parent === id || !ids.has(parent))
+  const stacked = new Set(lowest)
+  // A set goes on with what is added to it meanwhile.
+  for (const below of stacked) {
+    for (const row of layers) if (row.parent === below.id) stacked.add(row)
+  }
+  return [...stacked]
 }

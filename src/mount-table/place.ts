@@ -18,40 +18,57 @@ export function areNested(one: string, other: string): boolean {
   return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`)
 }
 
+/** The mounts on one mount, by mount point: of those that are listed with the same one, the first. */
+type Children = Map<number, Map<string, MountRow>>
+
 /**
  * Finds the places of directories from the text of mountinfo.
- * @returns for an absolute, normal path without links: its place, undefined where the table has no root mount
+ * @returns for an absolute, normal path without links: its place, undefined where the table has no root mount. It takes
+ * as long for many mounts as for few
  */
 export function placesFrom(mountinfo: string): (path: string) => Place | undefined {
   const rows = parseMountinfo(mountinfo)
-  const children = Map.groupBy(rows, ({ parent }) => parent)
+  const children = childrenOf(rows)
   const ids = new Set(rows.map(({ id }) => id))
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   return (path) => {
-    const mount = root && topmost(root, path, children)
+    const mount = root && topmost(root, pathsTo(path), children)
     return mount && placeIn(mount, path)
   }
+}
+
+function childrenOf(rows: readonly MountRow[]): Children {
+  const children: Children = new Map()
+  for (const row of rows) {
+    if (row.id === row.parent) continue
+    const there = children.get(row.parent) ?? new Map<string, MountRow>()
+    children.set(row.parent, there)
+    if (!there.has(row.mountPoint)) there.set(row.mountPoint, row)
+  }
+  return children
+}
+
+/** The path and all above it, the shortest first. */
+function pathsTo(path: string): string[] {
+  const paths = ['/']
+  for (let slash = path.indexOf('/', 1); slash > 0; slash = path.indexOf('/', slash + 1))
+    paths.push(path.slice(0, slash))
+  return path === '/' ? paths : paths.concat(path)
 }
 
 /**
  * Down from mount to mount as the kernel finds a path: of the mounts on this one, the first on the way counts. Others
  * may be listed that it hides.
  */
-function topmost(mount: MountRow, path: string, children: Map<number, MountRow[]>): MountRow {
-  let first: MountRow | undefined
-  for (const row of children.get(mount.id) ?? []) {
-    if (row.id === mount.id || !isBelow(path, row.mountPoint)) continue
-    if (first === undefined || row.mountPoint.length < first.mountPoint.length) first = row
-  }
-  return first ? topmost(first, path, children) : mount
+function topmost(mount: MountRow, paths: readonly string[], children: Children): MountRow {
+  const there = children.get(mount.id)
+  const first = there && paths.find((path) => there.has(path))
+  const next = first === undefined ? undefined : there?.get(first)
+  return next ? topmost(next, paths, children) : mount
 }
 
 function placeIn({ device, root, mountPoint }: MountRow, path: string): Place {
   return { device, path: `${asPrefix(root)}${asPrefix(path).slice(asPrefix(mountPoint).length)}` }
-}
-
-function isBelow(path: string, directory: string): boolean {
-  return `${asPrefix(path)}/`.startsWith(`${asPrefix(directory)}/`)
 }
 
 function asPrefix(path: string): string {

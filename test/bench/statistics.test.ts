@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { aligned, duration } from '../../bench/columns.ts'
 import { addTime, type Measurement, ratioOf, timeOf } from '../../bench/results.ts'
 import { inOrder, median } from '../../bench/statistics.ts'
-import { aligned, duration } from '../../bench/table.ts'
 import { targetLines } from '../../bench/targets.ts'
 
 describe('a median', () => {

@@ -190,4 +190,17 @@ describe('a whole mountinfo', () => {
     expect(layersAt(rows, '/pods/a b').map((row) => row.source)).toEqual(['spaced'])
     expect(layersAt(rows, '/pods')).toEqual([])
   })
+
+  it('are in the order in which they lie, though what was put beneath another is listed after it', () => {
+    const rows = parseMountinfo(
+      [
+        '10 1 0:1 / / rw - ext4 x rw',
+        '20 10 0:2 / /pods/a rw - tmpfs lowest rw',
+        '30 40 0:2 / /pods/a rw - tmpfs top rw',
+        '40 20 0:2 / /pods/a rw - tmpfs beneath rw',
+      ].join('\n'),
+    )
+    expect(layersAt(rows, '/pods/a').map((row) => row.source)).toEqual(['lowest', 'beneath', 'top'])
+    expect(layersAt(rows, '/')).toHaveLength(1)
+  })
 })

@@ -3,7 +3,8 @@ import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { openInside } from '../path/inside.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
-import { attachAt, type MountPoint, openMountPoint } from './mount-point.ts'
+import { attachAt } from './attach.ts'
+import { type MountPoint, openMountPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 /** What became of one of kubelet's sub path binds whose source a flip had deleted. */

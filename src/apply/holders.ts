@@ -36,10 +36,12 @@ export function othersWith(session: Session, { volume, source }: Volume, except:
   const asked = { volume, source, place: placeOf(source) }
   return {
     place: asked.place,
-    // A mount's own row, not the source's path, tells where its root lies now.
-    mounts: liveMounts(session, except).filter((mount) =>
-      overlap({ ...mount, place: placeOf(mount.directory) }, asked),
-    ),
+    mounts: listMountRecords(host, config.stateDir)
+      .filter(({ directory }) => directory !== except)
+      // A mount's own row, not the source's path, tells where its root lies now.
+      .filter((mount) => overlap({ ...mount, place: placeOf(mount.directory) }, asked))
+      // Asked last: it takes far longer than to compare.
+      .filter((mount) => isLive(session, mount)),
     claims: claims.filter((claim) => overlap(claim, asked)),
   }
 }
@@ -58,21 +60,18 @@ function overlap(one: Volume, other: Volume): boolean {
 }
 
 /** What cannot be looked at counts as there. */
-function liveMounts({ host, config }: Session, except: string): MountRecord[] {
+function isLive({ host }: Session, record: MountRecord): boolean {
   const boot = host.bootId()
-  return listMountRecords(host, config.stateDir).filter((record) => {
-    if (record.directory === except) return false
-    const point = openMountPoint(host, record.directory)
-    if (point === undefined) return false
-    try {
-      const mounted = lookAt(host, point, statPoint(host, point))
-      if (mounted === 'broken') return record.phase === 'ready' && record.boot === boot
-      return isOurs(record, { mounted, boot })
-    } catch (error) {
-      // There is no directory (any more) that could be mounted on.
-      return !(error instanceof Refusal)
-    } finally {
-      host.inodes.close(point.parent)
-    }
-  })
+  const point = openMountPoint(host, record.directory)
+  if (point === undefined) return false
+  try {
+    const mounted = lookAt(host, point, statPoint(host, point))
+    if (mounted === 'broken') return record.phase === 'ready' && record.boot === boot
+    return isOurs(record, { mounted, boot })
+  } catch (error) {
+    // There is no directory (any more) that could be mounted on.
+    return !(error instanceof Refusal)
+  } finally {
+    host.inodes.close(point.parent)
+  }
 }

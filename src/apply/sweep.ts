@@ -21,7 +21,7 @@ export function sweepAfterBoot(session: Session): void {
     host.files.replace(`${config.stateDir}/${BOOT_FILE}`, `${boot}\n`)
     if (swept > 0) session.note({ sweptRecords: swept })
   } finally {
-    lock.release(true)
+    lock.release()
   }
 }
 

@@ -7,9 +7,11 @@ import type { MapStep, Step, WalkStep } from '../plan/step.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { type Given, NOTHING_GIVEN, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
+import { attachAt, detachAll, replaceAt } from './attach.ts'
 import { Unmappable } from './map-group.ts'
 import { mapVolume } from './map-volume.ts'
-import { attachAt, detachAll, type MountPoint, replaceAt, setTarget } from './mount-point.ts'
+import type { MountPoint } from './mount-point.ts'
+import { setTarget } from './mount-target.ts'
 import { ownVolume } from './own-volume.ts'
 import type { Session } from './session.ts'
 
@@ -84,7 +86,7 @@ export class Transaction {
       case 'attach':
         return attachAt(host, this.#point, this.#held())
       case 'replace':
-        return replaceAt(host, this.#point, this.#held())
+        return replaceAt(host, this.#point, this.#held(), this.#where().source)
       default:
         throw new Error(`step ${step.do} is not part of a mount`)
     }

@@ -1,7 +1,7 @@
 import { DIRECTORY, FILE_TYPE, type Inodes, REGULAR, type Stat, SYMLINK, SystemError } from '../host.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
-import { type MemoryFileSystem, type MemoryWorld, type Place, text } from './world.ts'
+import { deviceOf, type MemoryWorld, type Place, text } from './world.ts'
 
 const READ_ONLY = 1
 const SET_IDS = 0o6000
@@ -164,8 +164,4 @@ function statOf(place: Place): Stat {
     mountRoot: path === mount.root,
     immutable: false,
   }
-}
-
-function deviceOf({ id }: MemoryFileSystem): number {
-  return Number(id.slice('memory-'.length))
 }

@@ -1,5 +1,5 @@
 import { type Handle, type Mounts, SystemError } from '../host.ts'
-import type { MemoryMount, MemoryWorld } from './world.ts'
+import { deviceOf, type MemoryMount, type MemoryWorld } from './world.ts'
 
 export function memoryMounts(world: MemoryWorld): Mounts {
   const detached = (tree: Handle): MemoryMount => {
@@ -66,14 +66,15 @@ export function memoryMounts(world: MemoryWorld): Mounts {
     tableId: (handle) => Number(world.at(handle).mount.id),
 
     table() {
-      const attached = world.mounts.filter((mount) => mount.at && mount !== world.rootMount)
-      return attached
-        .map((m) => {
-          const options = m.swapped ? 'rw,idmapped' : 'rw'
-          const mountPoint = world.pathOf({ mount: m, path: m.root })
-          return `${m.id} 1 0:${m.id} ${m.root || '/'} ${mountPoint} ${options} - memory none rw\n`
-        })
-        .join('')
+      const attached = world.mounts.filter((mount) => mount.at)
+      return attached.map((mount) => row(world, mount)).join('')
     },
   }
+}
+
+function row(world: MemoryWorld, mount: MemoryMount): string {
+  const parent = mount === world.rootMount ? mount.id : mount.at?.mount.id
+  const place = world.pathOf({ mount, path: mount.root })
+  const options = mount.swapped ? 'rw,idmapped' : 'rw'
+  return `${mount.id} ${parent} 0:${deviceOf(mount.fileSystem)} ${mount.root || '/'} ${place} ${options} - memory none rw\n`
 }

@@ -137,3 +137,7 @@ export class MemoryWorld {
 export function text(name: Name): string {
   return Buffer.from(name).toString()
 }
+
+export function deviceOf({ id }: MemoryFileSystem): number {
+  return Number(id.slice('memory-'.length))
+}

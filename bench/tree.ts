@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 
 export const GROUP = 2000
-const OLD_GROUP = 1000
+export const OLD_GROUP = 1000
 const FILES_PER_DIRECTORY = 1000
 
 /** A tree of empty files, 1,000 to a directory; root is their owner and group. */
@@ -23,8 +23,9 @@ export function resetTree(root: string): void {
   })
 }
 
-/** Permission bits a walk adds, to files and to directories. */
+/** What is on disk after a walk: the group, and the permission bits added to files and to directories. */
 export interface Access {
+  group: number
   file: number
   directory: number
 }
@@ -33,13 +34,13 @@ export interface Access {
  * Whether a walk did its work on every inode: the group, and the bits added to what `resetTree` left.
  * @throws {Error} naming the first inode that is different
  */
-export function checkTree(root: string, { file, directory }: Access): void {
+export function checkTree(root: string, { group, file, directory }: Access): void {
   each(root, (path, isDirectory) => {
     const stat = fs.lstatSync(path)
     const want = isDirectory ? 0o755 | directory : 0o644 | file
-    if (stat.gid === GROUP && (stat.mode & 0o7777) === want) return
+    if (stat.gid === group && (stat.mode & 0o7777) === want) return
     const found = `group ${stat.gid}, mode ${(stat.mode & 0o7777).toString(8)}`
-    throw new Error(`${path}: expected group ${GROUP}, mode ${want.toString(8)}, found ${found}`)
+    throw new Error(`${path}: expected group ${group}, mode ${want.toString(8)}, found ${found}`)
   })
 }
 

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import type { Absent } from '../results.ts'
 import { checkTree, makeTree, resetTree } from '../tree.ts'
 import { kubeletWalk } from './kubelet-build.ts'
-import { modekeepDriver, modekeepWalker, Node } from './modekeep.ts'
+import { modekeepDriver, modekeepMapper, modekeepWalker, Node } from './modekeep.ts'
 import { bareProcess, chgrpWalker, cWalker, kubeletWalker, scriptDriver } from './others.ts'
 import type { Driver, Walker } from './peer.ts'
 
@@ -33,6 +33,7 @@ export function findPeers(workDirectory: string, volumes: string, say: (text: st
   const driver = (what: string, make: () => Driver) => offer(what, () => peers.drivers.push(mounted(make(), tree)))
   walker('modekeep keep', () => modekeepWalker(node, 'keep'))
   walker('modekeep grant', () => modekeepWalker(node, 'grant'))
+  walker('modekeep idmap', () => modekeepMapper(node))
   walker('kubelet', () => kubeletWalker(kubeletWalk(workDirectory, say)))
   walker('chgrp, chmod', chgrpWalker)
   walker('C, one thread', () => cWalker(workDirectory))

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { run, timed } from '../command.ts'
-import type { Access } from '../tree.ts'
+import { type Access, GROUP, OLD_GROUP } from '../tree.ts'
 import { type Driver, mountOptions, type Walker } from './peer.ts'
 
 export const BINARY = resolve(import.meta.dirname, '../../dist/modekeep')
@@ -51,8 +51,8 @@ export class Node {
 }
 
 const ADDED: Record<'keep' | 'grant', Access> = {
-  keep: { file: 0, directory: 0o2000 },
-  grant: { file: 0o660, directory: 0o2770 },
+  keep: { group: GROUP, file: 0, directory: 0o2000 },
+  grant: { group: GROUP, file: 0o660, directory: 0o2770 },
 }
 
 /** Each walk is a new mount's: the whole call is timed, from the start of the process to its end. */
@@ -63,6 +63,22 @@ export function modekeepWalker(node: Node, groupAccess: 'keep' | 'grant'): Walke
     walk(tree) {
       const time = node.mount(tree, { groupAccess, fsGroupChangePolicy: 'Always' })
       node.unmount()
+      return time
+    },
+    finish: () => node.forget(),
+  }
+}
+
+/** Nothing on disk changes: what is shown is looked at through the mount. */
+export function modekeepMapper(node: Node): Walker {
+  return {
+    name: 'modekeep idmap',
+    access: { group: OLD_GROUP, file: 0, directory: 0 },
+    walk(tree) {
+      const time = node.mount(tree, { ownership: 'idmap' })
+      const { gid } = fs.statSync(node.directory)
+      node.unmount()
+      if (gid !== GROUP) throw new Error(`${tree}: group ${gid} is shown instead of ${GROUP}`)
       return time
     },
     finish: () => node.forget(),

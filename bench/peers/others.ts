@@ -4,7 +4,7 @@ import { run, timed } from '../command.ts'
 import { GROUP } from '../tree.ts'
 import { type Driver, mountOptions, type Walker } from './peer.ts'
 
-const KUBELETS_MASKS = { file: 0o660, directory: 0o2770 }
+const KUBELETS_MASKS = { group: GROUP, file: 0o660, directory: 0o2770 }
 const nothing = () => {}
 
 /** @param binary what `kubeletWalk` built */
@@ -20,7 +20,7 @@ export function chgrpWalker(): Walker {
       run('chmod', ['-R', 'g+rwX', tree])
     })
   // No set-gid on directories: chmod would give it to files as well.
-  return { name: 'chgrp, chmod', access: { file: 0o060, directory: 0o070 }, walk, finish: nothing }
+  return { name: 'chgrp, chmod', access: { group: GROUP, file: 0o060, directory: 0o070 }, walk, finish: nothing }
 }
 
 /** Compiles the walk into `directory`. */

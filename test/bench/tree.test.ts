@@ -17,9 +17,9 @@ it.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: chown needs root; run "s
     fs.chownSync(`${root}/${path}`, 0, GROUP)
     fs.chmodSync(`${root}/${path}`, path.includes('/') ? 0o664 : 0o2775)
   }
-  const granted = { file: 0o660, directory: 0o2770 }
+  const granted = { group: GROUP, file: 0o660, directory: 0o2770 }
   checkTree(root, granted)
-  expect(() => checkTree(root, { file: 0, directory: 0o2000 })).toThrow('expected group 2000, mode 644')
+  expect(() => checkTree(root, { group: GROUP, file: 0, directory: 0o2000 })).toThrow('expected group 2000, mode 644')
   fs.chownSync(`${root}/directory-1/file-0`, 0, 1000)
   expect(() => checkTree(root, granted)).toThrow('directory-1/file-0: expected group 2000')
 })

@@ -36,6 +36,8 @@ export class SmallNode {
   /** The source that the directory shows; '' for none, and nothing by half. */
   shown(): string {
     const directory = this.node.podDirectory('a')
+    // An empty file is what a subPath of a file is mounted on.
+    if (!fs.statSync(directory).isDirectory()) return fs.readFileSync(directory, 'utf8')
     const names = fs.readdirSync(directory)
     if (names.length === 0) return ''
     return names.join() === 'name' ? fs.readFileSync(`${directory}/name`, 'utf8') : `also ${names.join()}`

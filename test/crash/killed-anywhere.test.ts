@@ -36,6 +36,17 @@ describe.skipIf(cannotInject !== '')(title, () => {
   )
 
   it(
+    'a mount of one file by a mapping: nothing is shown or the file, and kubelet gets its directory back',
+    async () => {
+      const on = new SmallNode()
+      const call = on.mountCall({ subPath: 'name', ownership: 'idmap', 'kubernetes.io/fsGroup': '2000' })
+      const check = checks(on, ['', on.source], [0, 1], [call, on.unmountCall(), on.mountCall()])
+      expect(await killAtSystemCalls('mount of a file', on, call, 4, async () => {}, check)).toBeGreaterThan(20)
+    },
+    PATIENCE,
+  )
+
+  it(
     'an unmount: the next unmount or mount finishes it',
     async () => {
       const on = new SmallNode()

@@ -3,6 +3,7 @@ import { type Claim, removeClaim, writeClaim } from '../state/claim.ts'
 import { type Others, othersWith } from './holders.ts'
 import { lockClaims, lockVolume, untilUnclaimed } from './locks.ts'
 import type { Session } from './session.ts'
+import { releaseVolume } from './tidy-volume.ts'
 
 export type Wanted = Omit<Claim, 'place'>
 
@@ -55,13 +56,14 @@ async function claimUnlessBusy(
   }
 }
 
-function release({ host, config, warn }: Session, volume: string, lock: Lock): void {
+function release(session: Session, volume: string, lock: Lock): void {
+  const { host, config, warn } = session
   try {
     removeClaim(host, config.stateDir, volume)
+    releaseVolume(session, volume, lock)
   } catch (error) {
     // Without the lock nobody believes it.
     warn(`a claim was left behind: ${(error as Error).message}`)
-  } finally {
     lock.release()
   }
 }

@@ -16,7 +16,11 @@ export function lockMount(host: Host, stateDir: string, path: string): Promise<L
 
 /** One walk or restore at a time for a volume. Taken after the mount's lock, never before; nobody takes two. */
 export function lockVolume(host: Host, stateDir: string, volume: string): Promise<Lock> {
-  return waitFor(() => tryLockIn(host, volumeStateDirectory(stateDir, volume)))
+  return waitFor(() => tryLockVolume(host, stateDir, volume))
+}
+
+export function tryLockVolume(host: Host, stateDir: string, volume: string): Lock | undefined {
+  return tryLockIn(host, volumeStateDirectory(stateDir, volume))
 }
 
 /** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */

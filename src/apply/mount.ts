@@ -9,6 +9,7 @@ import { type MountPoint, missingMountPoint, openMountPoint } from './mount-poin
 import { observe } from './observe.ts'
 import type { Session } from './session.ts'
 import { sweepAfterBoot } from './sweep.ts'
+import { tidyVolume } from './tidy-volume.ts'
 import { Transaction } from './transaction.ts'
 
 /**
@@ -87,6 +88,8 @@ async function mountOnce(
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
     if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
     const given = await new Transaction(session, request, kind, point, source).run(plan.steps)
+    // What a call that died had begun with another volume.
+    if (view.record && view.record.volume !== view.source?.volume) tidyVolume(session, view.record.volume)
     if (given.why !== '') session.note({ given: given.ownership, why: given.why })
     return { plan, given }
   } finally {

@@ -11,6 +11,7 @@ import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from './mount
 import { setTarget } from './mount-target.ts'
 import { isRestoreOwed, restoreVolume } from './restore-volume.ts'
 import type { Session } from './session.ts'
+import { tidyVolume } from './tidy-volume.ts'
 
 /**
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
@@ -101,7 +102,10 @@ async function apply(
     case 'restore-volume':
       return restoreQuietly(session, step.volume, step.source, path)
     case 'forget':
-      return asFarAsTheDiskGoes(session, () => removeMountRecord(session.host, session.config.stateDir, path))
+      return asFarAsTheDiskGoes(session, () => {
+        tidyVolume(session, step.volume)
+        removeMountRecord(session.host, session.config.stateDir, path)
+      })
     default:
       throw new Error(`step ${step.do} is not part of an unmount`)
   }

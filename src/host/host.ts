@@ -144,7 +144,7 @@ export interface TrustedFiles {
 }
 
 export interface Lock {
-  /** @param discard also removes the lock's file: nobody will need it again soon */
+  /** Once: later calls do nothing. @param discard also removes the lock's file: nobody will need it again soon */
   release(discard?: boolean): void
 }
 

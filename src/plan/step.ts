@@ -19,7 +19,7 @@ export type Step =
   | { do: 'replace' }
   | { do: 'detach-all' }
   | { do: 'restore-volume'; volume: string; source: string }
-  | { do: 'forget' }
+  | { do: 'forget'; volume: string }
 
 /** Shows the group on disk (undefined: the root's) as another. `otherwise` is done where this cannot be. */
 export interface MapStep {

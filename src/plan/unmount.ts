@@ -11,5 +11,5 @@ export function planUnmount(record: MountRecord | undefined, restoreOwed: boolea
   if (record && record.volume !== '' && restoreOwed) {
     steps.push({ do: 'restore-volume', volume: record.volume, source: record.source })
   }
-  return steps.concat({ do: 'forget' })
+  return steps.concat({ do: 'forget', volume: record?.volume ?? '' })
 }

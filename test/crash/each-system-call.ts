@@ -5,7 +5,7 @@ import type { KillPoint, TracedCall } from '../helpers/strace-text.ts'
 import { FULL, mountStorage, wipe } from './volume.ts'
 
 /** Kept for good, or made anew by the next call that needs it. */
-const LASTING = new Set(['boot', 'boot.new', 'claims.lock', 'mounts', 'sweep.lock'])
+const LASTING = new Set(['boot', 'boot.new', 'claims.lock', 'mounts', 'ownership', 'sweep.lock'])
 
 /** A node with a volume of one file, where a call can be killed at every system call it makes for itself. */
 export class SmallNode {
@@ -51,12 +51,17 @@ export class SmallNode {
       ...node.layers('a').map(({ root }) => `mount of ${root}`),
       ...fs.readdirSync(node.state).filter((name) => !LASTING.has(name)),
       ...node.mountState().map((name) => `mounts/${name}`),
+      ...namesIn(`${node.state}/ownership`).map((name) => `ownership/${name}`),
       ...fs.readdirSync(node.podDirectory('a')),
       ...fs.readdirSync(`${node.top}/pods`).filter((name) => name !== 'a'),
       ...fs.readdirSync(node.volumes).filter((name) => name !== 'data' && name !== 'other'),
       ...fs.readdirSync(node.top).filter((name) => !['config.json', 'log', 'pods', 'state', 'volumes'].includes(name)),
     ]
   }
+}
+
+function namesIn(directory: string): string[] {
+  return fs.existsSync(directory) ? fs.readdirSync(directory) : []
 }
 
 /** Command lines of processes that name a directory of the node. */

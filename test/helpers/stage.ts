@@ -64,7 +64,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
       const directory = stage.podDirectory(pod)
       pods.add(pod)
       // A subPath may have left a file there.
-      if (!over.existsSync(directory)) over.mkdirSync(directory, { recursive: true, mode: 0o750 })
+      if (!over.existsSync(directory)) over.mkdirSync(directory, { recursive: true })
       const request = readRequest(directory, JSON.stringify(options), stage.config, kinds)
       await mount(session(stage), request)
     },

@@ -10,7 +10,15 @@ import { libc, run } from './libc.ts'
  */
 export function tryLockFile(path: string): Lock | undefined {
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
-  if (tryLock(fd) && isStillAt(path, fd)) return { release: (discard) => release(path, fd, discard) }
+  if (tryLock(fd) && isStillAt(path, fd)) {
+    let held = true
+    return {
+      release(discard) {
+        if (held) release(path, fd, discard)
+        held = false
+      },
+    }
+  }
   closeSync(fd)
   return undefined
 }

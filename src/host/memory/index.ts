@@ -36,8 +36,11 @@ export function memoryHost(world: MemoryWorld): Host {
       if (world.locked.has(path)) return undefined
       world.fs.writeFileSync(path, '')
       world.locked.add(path)
+      let held = true
       return {
         release(discard) {
+          if (!held) return
+          held = false
           world.locked.delete(path)
           world.alive()
           if (discard) world.fs.rmSync(path, { force: true })

@@ -1,0 +1,36 @@
+import type { Lock } from '../host/host.ts'
+import { removeClaim } from '../state/claim.ts'
+import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { removeWalkProgress } from '../state/walk-progress.ts'
+import { tryLockVolume } from './locks.ts'
+import type { Session } from './session.ts'
+
+// Also half-written: files are replaced by way of a new one.
+const PASSING: ReadonlySet<string> = new Set(
+  [LOCK_FILE, CLAIM_FILE, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
+)
+
+/** Gives a volume's lock back, and leaves no trace of a volume of which nothing is remembered. */
+export function releaseVolume({ host, config }: Session, volume: string, lock: Lock): void {
+  const place = volumeStateDirectory(config.stateDir, volume)
+  const isOver = host.files.list(place).every((name) => PASSING.has(name))
+  if (isOver) {
+    removeClaim(host, config.stateDir, volume)
+    removeWalkProgress(host, config.stateDir, volume)
+  }
+  lock.release(isOver)
+  if (isOver) host.files.removeEmpty(place, config.stateDir)
+}
+
+/** The same for what a call that died has left; whoever is at work on the volume does it himself. */
+export function tidyVolume(session: Session, volume: string): void {
+  const { host, config } = session
+  const place = volumeStateDirectory(config.stateDir, volume)
+  if (volume === '') return
+  if (host.files.list(place).length === 0) {
+    host.files.removeEmpty(place, config.stateDir)
+    return
+  }
+  const lock = tryLockVolume(host, config.stateDir, volume)
+  if (lock) releaseVolume(session, volume, lock)
+}

@@ -1,4 +1,5 @@
 import * as fs from 'node:fs'
+import * as net from 'node:net'
 import * as grpc from '@grpc/grpc-js'
 import { describe, expect, it } from 'vitest'
 import { Stage, until } from './stage.ts'
@@ -56,6 +57,20 @@ describe('a device plugin', () => {
     await plugin.end()
     expect(fs.readdirSync(stage.directory)).toEqual(['kubelet.sock'])
     await until(() => stage.kubelet.ended === 1)
+  })
+
+  it('ends also while somebody is connected who says nothing', async () => {
+    await using stage = new Stage()
+    await stage.kubelet.start()
+    const plugin = stage.plugin()
+    await until(() => stage.kubelet.lists.length === 1)
+    const silent = net.connect(`${stage.directory}/${stage.sockets()[0]}`)
+    await new Promise((resolve) => silent.once('connect', resolve))
+    const closed = new Promise((resolve) => silent.once('close', resolve))
+    silent.resume()
+    await plugin.end()
+    await closed
+    expect(stage.sockets()).toEqual([])
   })
 })
 

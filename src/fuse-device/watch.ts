@@ -6,7 +6,7 @@ import { look } from './sockets.ts'
 export class DirectoryWatch {
   readonly #directory: string
   readonly #onChange: () => void
-  #watching: { inode: bigint; watcher: fs.FSWatcher } | undefined
+  #watching: { identity: string; watcher: fs.FSWatcher } | undefined
 
   constructor(directory: string, onChange: () => void) {
     this.#directory = directory
@@ -16,15 +16,17 @@ export class DirectoryWatch {
   /** To be called before each look at the directory, so that no change falls between the two. */
   arm(): void {
     for (const path of [this.#directory, dirname(this.#directory)]) {
-      const inode = look(path)?.ino
-      if (inode === undefined) continue
-      if (this.#watching?.inode === inode) return
+      const stat = look(path)
+      if (stat === undefined) continue
+      // The number alone may be that of a directory which is gone, and its watch with it.
+      const identity = `${stat.ino}:${stat.birthtimeNs}`
+      if (this.#watching?.identity === identity) return
       this.close()
       try {
         const watcher = fs.watch(path, this.#onChange)
         // Without inotify the regular look remains.
         watcher.on('error', () => this.close())
-        this.#watching = { inode, watcher }
+        this.#watching = { identity, watcher }
         return
       } catch {}
     }

@@ -9,7 +9,7 @@ describe('the health of the devices', () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     await stage.kubelet.start()
-    const plugin = stage.plugin({ device })
+    const plugin = stage.plugin({ device, timing: { lookMs: 20 } })
     await until(() => stage.kubelet.health.join() === 'Unhealthy')
     fs.symlinkSync('/dev/null', device)
     await until(() => stage.kubelet.health.join() === 'Healthy')

@@ -59,6 +59,24 @@ describe('a device plugin', () => {
     await until(() => stage.kubelet.ended === 1)
   })
 
+  it('goes on when connections break off, whatever was said on them', async () => {
+    await using stage = new Stage()
+    await stage.kubelet.start()
+    stage.plugin()
+    await until(() => stage.kubelet.lists.length === 1)
+    const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings])
+    for (let size = 0; size <= preface.length; size++) {
+      const socket = net.connect(`${stage.directory}/${stage.sockets()[0]}`)
+      await new Promise((resolve) => socket.once('connect', resolve))
+      // Closed with an answer unread: ECONNRESET for the other side.
+      await new Promise((resolve) => socket.write(preface.subarray(0, size), resolve))
+      socket.destroy()
+    }
+    expect(await stage.kubelet.call('PreStartContainer', { devicesIDs: ['fuse-0'] })).toEqual({})
+    expect(stage.kubelet.ended).toBe(0)
+  })
+
   it('ends also while somebody is connected who says nothing', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()

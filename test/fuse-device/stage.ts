@@ -6,11 +6,12 @@ import { runPlugin } from '../../src/fuse-device/plugin.ts'
 import type { PluginTiming } from '../../src/fuse-device/settings.ts'
 import { Kubelet } from './kubelet.ts'
 
+/** Quick to try again; slow to look without being told, so that a change that is not told of shows. */
 const QUICK: PluginTiming = {
   firstMs: 10,
   mostMs: 50,
   graceMs: 60_000,
-  lookMs: 50,
+  lookMs: 3_600_000,
   registerMs: 60_000,
   drainMs: 2_000,
 }
@@ -27,9 +28,15 @@ export interface Running {
 /** A kubelet's directory with a stand-in for it, and plugins that run in this process. */
 export class Stage {
   readonly top = fs.mkdtempSync(join(tmpdir(), 'modekeep-plugin-'))
-  readonly directory = join(this.top, 'device-plugins')
-  readonly kubelet = new Kubelet(this.directory)
+  readonly directory: string
+  readonly kubelet: Kubelet
   readonly #running: Running[] = []
+
+  /** @param below where kubelet's directory is */
+  constructor(below = '') {
+    this.directory = join(this.top, below, 'device-plugins')
+    this.kubelet = new Kubelet(this.directory)
+  }
 
   plugin({ device = '/dev/null', count = 3, timing = {} as Partial<PluginTiming> } = {}): Running {
     const stop = new AbortController()

@@ -9,6 +9,7 @@ const BY_HAND = new Set(['plan', 'apply', 'restore', 'status', 'heal', 'help', '
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (BY_HAND.has(argv[0] ?? '')) return operateByHand(argv)
+  if (argv[0] === 'device-plugin') process.exit(await (await import('./device-plugin.ts')).devicePlugin(argv.slice(1)))
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
   try {

@@ -24,6 +24,8 @@ async function bundle(entry: string, outfile: string): Promise<void> {
     minify: true,
     legalComments: 'none',
     logLevel: 'warning',
+    // grpc-js asks for it where .proto files are read, which is not here.
+    external: ['@grpc/proto-loader'],
     // Only a run from the sources needs it.
     define: { 'import.meta.url': '""' },
   })

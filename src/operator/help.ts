@@ -8,6 +8,7 @@ By hand, as root:
   modekeep restore DIR               put back all that modekeep has changed in DIR
   modekeep status                    what is mounted, how groups were given, what is not well
   modekeep heal                      mend mounts whose source, daemon or layers went wrong
+  modekeep device-plugin             offer /dev/fuse to kubelet, for pods that run a FUSE daemon of their own
   modekeep help [VERB]               this text, or a verb's
   modekeep version                   the version
 

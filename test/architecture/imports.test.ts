@@ -20,6 +20,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   path: ['host', 'protocol'],
   filesystem: ['host', 'path', 'protocol', 'mount-table'],
   apply: ['filesystem', 'host', 'mount-table', 'ownership', 'path', 'plan', 'protocol', 'state', 'node:path'],
+  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:stream', 'node:util'],
   operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],
 }
 

@@ -1,0 +1,55 @@
+import type { Socket } from 'node:net'
+import { Duplex, Transform } from 'node:stream'
+import { dashSlashes } from './hpack.ts'
+
+const PREFACE_SIZE = 24
+const FRAME_HEADER_SIZE = 9
+const HEADERS = 1
+const END_HEADERS = 0x4
+const PADDED = 0x8
+const PRIORITY = 0x20
+
+/**
+ * Kubelet before 1.26 gives the socket's path as `:authority`, which HTTP/2 forbids and Node's server refuses. In such a
+ * header each slash becomes a dash, which is allowed and says nothing to a gRPC server.
+ */
+export function acceptPathAsAuthority(connection: Socket): Duplex {
+  const readable = new Frames()
+  connection.on('error', (error) => readable.destroy(error))
+  connection.on('close', () => readable.destroy())
+  // Its types know only the streams of the web.
+  return Duplex.from({ readable: connection.pipe(readable), writable: connection } as never)
+}
+
+/** Passes a client's HTTP/2 bytes on, frame by frame. */
+class Frames extends Transform {
+  #rest = Buffer.alloc(0)
+  #seen = 0
+
+  override _transform(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#rest = Buffer.concat([this.#rest, chunk])
+    for (let size = this.#next(); size > 0 && this.#rest.length >= size; size = this.#next()) {
+      const frame = Buffer.from(this.#rest.subarray(0, size))
+      this.#rest = this.#rest.subarray(size)
+      if (this.#seen > 0 && frame[3] === HEADERS) mendHeaders(frame)
+      this.#seen += 1
+      this.push(frame)
+    }
+    done()
+  }
+
+  /** @returns the size of what comes next; 0: not known yet */
+  #next(): number {
+    if (this.#seen === 0) return PREFACE_SIZE
+    return this.#rest.length < FRAME_HEADER_SIZE ? 0 : FRAME_HEADER_SIZE + this.#rest.readUIntBE(0, 3)
+  }
+}
+
+function mendHeaders(frame: Buffer): void {
+  const flags = frame[4] ?? 0
+  // A block in several frames: no kubelet's is that long.
+  if (!(flags & END_HEADERS)) return
+  const padding = flags & PADDED ? (frame[FRAME_HEADER_SIZE] ?? 0) : 0
+  const start = FRAME_HEADER_SIZE + (flags & PADDED ? 1 : 0) + (flags & PRIORITY ? 5 : 0)
+  dashSlashes(frame.subarray(start, Math.max(start, frame.length - padding)))
+}

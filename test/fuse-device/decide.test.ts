@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import { pause } from '../../src/fuse-device/back-off.ts'
+import { advance, decide, type Event, START, type State, type View } from '../../src/fuse-device/decide.ts'
+
+const TIMING = { firstMs: 500, mostMs: 30_000, graceMs: 30_000 }
+const FOREVER = { do: 'wait', until: Number.POSITIVE_INFINITY }
+const NOTHING: View = { directory: 'present', kubelet: undefined, own: false }
+const KUBELET: View = { ...NOTHING, kubelet: 'A' }
+const SERVING: View = { ...KUBELET, own: true }
+
+const given = (events: readonly Event[], now = 0): State =>
+  events.reduce((state, event) => advance(state, event, now, 0, TIMING), START)
+const serving: Event = { type: 'listening' }
+const asking: Event = { type: 'asking', kubelet: 'A' }
+const registered: Event = { type: 'registered', kubelet: 'A' }
+const watched: Event = { type: 'watchers', count: 1 }
+const failed: Event = { type: 'failed', kubelet: 'A' }
+
+const CASES: [promise: string, events: readonly Event[], view: View, now: number, action: object][] = [
+  ['without kubelet it waits', [], NOTHING, 0, FOREVER],
+  ['without the directory it waits', [], { ...NOTHING, directory: 'absent' }, 0, FOREVER],
+  ['it listens first', [], KUBELET, 0, { do: 'listen', kubelet: 'A' }],
+  ['it registers when it listens', [serving], SERVING, 0, { do: 'register', kubelet: 'A' }],
+  ['it waits for the answer', [serving, asking], SERVING, 1e9, FOREVER],
+  ['it leaves a kubelet that is replaced', [serving, asking], { ...SERVING, kubelet: 'B' }, 0, { do: 'abandon' }],
+  ['it waits to be watched', [serving, asking, registered], SERVING, 29_999, { do: 'wait', until: 30_000 }],
+  ['it registers again when nobody watches', [serving, registered], SERVING, 30_000, { do: 'register', kubelet: 'A' }],
+  ['it rests while it is watched', [serving, watched, registered], SERVING, 1e9, FOREVER],
+  [
+    'it registers with the next kubelet, also while the last one still watches',
+    [serving, watched, registered],
+    { ...SERVING, kubelet: 'B' },
+    0,
+    { do: 'register', kubelet: 'B' },
+  ],
+  ['it closes a socket that is gone', [serving, watched, registered], KUBELET, 0, { do: 'close' }],
+  ['it closes a socket that is gone, also without kubelet', [serving], NOTHING, 0, { do: 'close' }],
+  ['it closes a socket that is gone, also while it asks', [serving, asking], KUBELET, 0, { do: 'close' }],
+  ['it pauses after a failure', [serving, failed], SERVING, 249, { do: 'wait', until: 250 }],
+  ['it tries again after the pause', [serving, failed], SERVING, 250, { do: 'register', kubelet: 'A' }],
+  ['it pauses when it cannot listen', [failed], KUBELET, 249, { do: 'wait', until: 250 }],
+  ['another kubelet ends the pause', [failed, failed], { ...KUBELET, kubelet: 'B' }, 0, { do: 'listen', kubelet: 'B' }],
+  ['it gives up a detached directory', [serving, watched], { ...SERVING, directory: 'detached' }, 0, { do: 'give-up' }],
+]
+
+describe('what the plugin does next', () => {
+  it.each(CASES)('%s', (_promise, events, view, now, action) => {
+    expect(decide(given(events), view, now, TIMING)).toEqual(action)
+  })
+
+  it('pauses count from the first failure with each kubelet', () => {
+    expect(given([failed, failed, failed]).failures).toBe(3)
+    expect(given([failed, failed, { type: 'failed', kubelet: 'B' }]).failures).toBe(1)
+    expect(given([failed, failed, registered, failed]).failures).toBe(1)
+  })
+
+  it('comes to rest from whatever it was doing, once kubelet answers and nothing changes', () => {
+    const starts = CASES.map(([, events]) => given(events))
+    for (const start of starts.filter(({ asking }) => asking === undefined)) {
+      let state = start
+      let now = 0
+      for (let step = 0; step < 10; step++) {
+        const action = decide(state, { ...SERVING, own: state.serving }, now, TIMING)
+        if (action.do === 'wait' && action.until === Number.POSITIVE_INFINITY) break
+        if (action.do === 'wait') now = action.until
+        if (action.do === 'listen') state = advance(state, serving, now, 0, TIMING)
+        if (action.do === 'register') {
+          for (const event of [asking, watched, registered]) state = advance(state, event, now, 0, TIMING)
+        }
+      }
+      expect(state).toMatchObject({ serving: true, registered: 'A', watchers: 1 })
+    }
+  })
+})
+
+describe('a pause', () => {
+  it('doubles from half a second to half a minute, and is between half its bound and its bound', () => {
+    const bounds = [1, 2, 3, 4, 5, 6, 7, 8, 1000].map((failures) => [
+      pause(TIMING, failures, 0),
+      pause(TIMING, failures, 1),
+    ])
+    const most = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]
+    expect(bounds).toEqual(most.map((bound) => [bound / 2, bound]))
+  })
+})

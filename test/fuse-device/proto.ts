@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs'
+import type { ServiceDefinition } from '@grpc/grpc-js'
+import protobuf from 'protobufjs'
+
+/** The published proto through a protobuf implementation that shares nothing with the plugin's. */
+const { root } = protobuf.parse(readFileSync(`${import.meta.dirname}/api.proto`, 'utf8'), { keepCase: true })
+
+export function messageType(name: string): protobuf.Type {
+  return root.lookupType(`v1beta1.${name}`)
+}
+
+/** The types of all messages of the proto. */
+export const MESSAGE_NAMES = (root.lookup('v1beta1') as protobuf.Namespace).nestedArray
+  .filter((one) => one instanceof protobuf.Type)
+  .map(({ name }) => name)
+
+export function plain(name: string, bytes: Uint8Array): Record<string, unknown> {
+  const type = messageType(name)
+  return type.toObject(type.decode(bytes), { defaults: true, arrays: true, longs: Number })
+}
+
+export function bytesOf(name: string, value: object): Buffer {
+  const type = messageType(name)
+  const fault = type.verify(value)
+  if (fault) throw new Error(`${name}: ${fault}`)
+  return Buffer.from(type.encode(type.create(value)).finish())
+}
+
+/** A service of the proto, as gRPC takes it. */
+export function serviceDefinition(name: string): ServiceDefinition {
+  const entries = root.lookupService(`v1beta1.${name}`).methodsArray.map((method) => [
+    method.name,
+    {
+      path: `/v1beta1.${name}/${method.name}`,
+      requestStream: method.requestStream ?? false,
+      responseStream: method.responseStream ?? false,
+      requestSerialize: (value: object) => bytesOf(method.requestType, value),
+      requestDeserialize: (bytes: Buffer) => plain(method.requestType, bytes),
+      responseSerialize: (value: object) => bytesOf(method.responseType, value),
+      responseDeserialize: (bytes: Buffer) => plain(method.responseType, bytes),
+    },
+  ])
+  return Object.fromEntries(entries)
+}

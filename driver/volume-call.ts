@@ -10,6 +10,7 @@ import type { Call } from '../src/protocol/call.ts'
 import { Refusal } from '../src/protocol/refusal.ts'
 import { failureReply, type Reply } from '../src/protocol/reply.ts'
 import { readRequest } from '../src/protocol/request.ts'
+import { readSecrets } from '../src/protocol/secrets.ts'
 import { readConfig } from './config.ts'
 import { crew } from './crew.ts'
 
@@ -50,6 +51,7 @@ async function mountAs(
 ): Promise<string | undefined> {
   if (faults.length > 0) throw new Refusal(faults)
   const request = readRequest(call.directory, call.options, session.config, kinds)
+  session.secrets = readSecrets(call.options)
   session.note({ pod: request.pod, source: request.source })
   const given = await mount(session, request)
   if (request.ownership !== 'auto' || given.why === '') return undefined

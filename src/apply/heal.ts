@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import { kinds } from '../filesystem/index.ts'
 import { planHeal } from '../plan/heal.ts'
 import { Refusal } from '../protocol/refusal.ts'
+import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
 import { releaseForGood, tryLockMount } from './locks.ts'
@@ -108,7 +109,7 @@ async function remount(
   if (asked === undefined || point === undefined) return { outcome: 'left', reason: 'another version made its record' }
   const request = { ...asked, pod: record.pod, directory: point.path }
   // The configuration may have changed since.
-  const faults = kinds.get(request.fsType)?.faults(request, session.config) ?? [`fsType ${request.fsType} is unknown`]
+  const faults = kindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
   const { plan } = await mountLocked(session, request, point, isDry)
   return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : reason || plan.reason }

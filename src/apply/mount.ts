@@ -1,9 +1,11 @@
-import { kinds } from '../filesystem/index.ts'
+import { kindOf } from '../filesystem/index.ts'
 import { SystemError } from '../host/host.ts'
+import type { KindFacts } from '../plan/give-group.ts'
 import { type MountPlan, planMount } from '../plan/mount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { type Given, NOTHING_GIVEN, readMountRecord } from '../state/mount-record.ts'
+import { DetachedTree } from './detached-tree.ts'
 import { lockMount, releaseForGood } from './locks.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from './mount-point.ts'
 import { observe } from './observe.ts'
@@ -38,7 +40,12 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
   }
 }
 
-const isPersistent = (fsType: string) => kinds.get(fsType)?.persistent ?? false
+/** A record may speak of a kind that this version does not have: nothing is known of its data. */
+function factsOf(fsType: string): KindFacts {
+  const kind = kindOf(fsType)
+  if (!kind) return { persistent: false, walk: 'nothing is known', hasGroupOptions: false }
+  return { persistent: kind.persistent, walk: kind.walk, hasGroupOptions: kind.groupOptions !== undefined }
+}
 
 /**
  * The same under the mount's lock, `directory` being the point's real path.
@@ -78,16 +85,18 @@ async function mountOnce(
   isDry: boolean,
 ): Promise<{ plan: MountPlan; given: Given }> {
   const { host } = session
-  const kind = kinds.get(request.fsType)
+  const kind = kindOf(request.fsType)
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
   const source = kind.openSource(host, request)
   try {
-    const view = observe(session, point, source)
-    const plan = planMount(request, view, isPersistent)
+    const view = observe(session, request, kind, point, source)
+    const plan = planMount(request, view, factsOf)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
     if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
-    const given = await new Transaction(session, request, kind, point, source).run(plan.steps)
+    const given = await new Transaction(session, point, new DetachedTree(session, kind, request, source)).run(
+      plan.steps,
+    )
     // What a call that died had begun with another volume.
     if (view.record && view.record.volume !== view.source?.volume) tidyVolume(session, view.record.volume)
     if (given.why !== '') session.note({ given: given.ownership, why: given.why })

@@ -1,13 +1,20 @@
-import type { OpenedSource } from '../filesystem/kind.ts'
+import type { OpenedSource, VolumeKind } from '../filesystem/kind.ts'
 import { DIRECTORY, FILE_TYPE } from '../host/host.ts'
 import type { SourceView, View } from '../plan/view.ts'
+import type { MountRequest } from '../protocol/request.ts'
 import { readMountRecord } from '../state/mount-record.ts'
-import { readVolumeRecord, volumeIdentity } from '../state/volume-record.ts'
+import { readVolumeRecord, textIdentity, volumeIdentity } from '../state/volume-record.ts'
 import { askPoint, lookAt, type MountPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */
-export function observe(session: Session, point: MountPoint, source: OpenedSource | undefined): View {
+export function observe(
+  session: Session,
+  request: MountRequest,
+  kind: VolumeKind,
+  point: MountPoint,
+  source: OpenedSource | undefined,
+): View {
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
   const stat = askPoint(host, point)
@@ -19,18 +26,27 @@ export function observe(session: Session, point: MountPoint, source: OpenedSourc
     target: mounted === undefined && stat !== 'broken' ? targetOf(point, stat) : 'directory',
     record,
     walked: record && record.walkGroup >= 0 ? readVolumeRecord(host, config.stateDir, record.volume) : undefined,
-    source: source && sourceView(session, source),
+    source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot: host.bootId(),
   }
 }
 
-function sourceView({ host }: Session, { handle, stat, path }: OpenedSource): SourceView {
-  return {
-    device: stat.device,
-    inode: stat.inode,
-    volume: volumeIdentity(host, handle, stat),
-    path,
-    group: stat.gid,
-    isDirectory: (stat.mode & FILE_TYPE) === DIRECTORY,
+function sourceView(
+  { host }: Session,
+  request: MountRequest,
+  { root }: VolumeKind,
+  source: OpenedSource | undefined,
+): SourceView {
+  if (source === undefined) {
+    const volume = root === 'text' ? textIdentity(request) : undefined
+    return { root: undefined, identity: '', volume, path: request.source, isDirectory: true }
   }
+  const { handle, stat, path } = source
+  const { device, inode, gid: group, mode } = stat
+  // A disk's file system has a root of its own, but another disk under its name is another inode or device.
+  const identity = `${device}:${inode}:${stat.born}`
+  if (root !== 'source') return { root: undefined, identity, volume: undefined, path, isDirectory: true }
+  const isDirectory = (mode & FILE_TYPE) === DIRECTORY
+  const volume = volumeIdentity(host, handle, stat)
+  return { root: { device, inode, group }, identity: '', volume, path, isDirectory }
 }

@@ -2,6 +2,7 @@ import type { Host } from '../host/host.ts'
 import type { Counts } from '../ownership/progress.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import type { NodeConfig } from '../protocol/defaults.ts'
+import type { Secrets } from '../protocol/secrets.ts'
 
 /** What an effect works with: the node, its configuration, and the call's line in the log. */
 export interface Session {
@@ -13,6 +14,8 @@ export interface Session {
   progress?(counts: Counts): void
   /** Threads for walks of large trees; without them one thread walks. */
   crew?: WalkOptions['crew']
+  /** What the pod gave for this call; none where a person or heal calls. */
+  secrets?: Secrets
   /** A person should look at this, though the call goes on. */
   warn(message: string): void
 }

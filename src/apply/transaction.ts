@@ -1,44 +1,25 @@
-import type { OpenedSource, VolumeKind } from '../filesystem/kind.ts'
-import type { Handle, Lock, MountFlags } from '../host/host.ts'
-import { change } from '../ownership/change.ts'
-import { firstRecord } from '../ownership/held.ts'
-import { type OwnOrder, ownershipOf, verdict } from '../ownership/policy.ts'
-import type { MapStep, Step, WalkStep } from '../plan/step.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import type { MountRequest } from '../protocol/request.ts'
-import { type Given, NOTHING_GIVEN, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
+import type { Step } from '../plan/step.ts'
+import { type Given, type MountRecord, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
 import { attachAt, detachAll, replaceAt } from './attach.ts'
-import { Unmappable } from './map-group.ts'
-import { mapVolume } from './map-volume.ts'
+import type { DetachedTree } from './detached-tree.ts'
+import { GroupGiver } from './group-giver.ts'
 import type { MountPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
-import { ownVolume } from './own-volume.ts'
 import type { Session } from './session.ts'
 
 /** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
 export class Transaction {
   readonly #session: Session
-  readonly #request: MountRequest
-  readonly #kind: VolumeKind
   readonly #point: MountPoint
-  readonly #source: OpenedSource | undefined
-  #tree: Handle | undefined
-  #flags: MountFlags = { set: 0, clear: 0 }
-  #given: Given = NOTHING_GIVEN
-  #locks: Lock[] = []
+  readonly #tree: DetachedTree
+  readonly #giver: GroupGiver
+  #preparing: MountRecord | undefined
 
-  constructor(
-    session: Session,
-    request: MountRequest,
-    kind: VolumeKind,
-    point: MountPoint,
-    source: OpenedSource | undefined,
-  ) {
+  constructor(session: Session, point: MountPoint, tree: DetachedTree) {
     this.#session = session
-    this.#request = request
-    this.#kind = kind
     this.#point = point
-    this.#source = source
+    this.#tree = tree
+    this.#giver = new GroupGiver(session, tree)
   }
 
   /** @returns how the group was given */
@@ -49,47 +30,70 @@ export class Transaction {
         await this.#apply(step)
         done.push(step)
       }
-      return this.#given
+      return this.#giver.given
     } catch (error) {
       for (const step of done.reverse()) this.#undo(step)
       throw error
     } finally {
-      this.#closeTree()
-      for (const lock of this.#locks) lock.release()
+      this.#tree.close()
+      this.#giver.release()
     }
   }
 
   async #apply(step: Step): Promise<void> {
-    const { host, config } = this.#session
+    const { host } = this.#session
     switch (step.do) {
       case 'record':
-        return writeMountRecord(host, config.stateDir, step.record)
+        this.#preparing = step.record
+        return this.#write(step.record)
       case 'make-tree':
-        return this.#makeTree()
+        await this.#tree.make(step.group)
+        this.#giver.byOption(step.group)
+        return this.#recordVolume()
       case 'set-flags':
-        this.#flags = step
-        return host.mounts.setFlags(this.#held(), step)
+        return this.#tree.setFlags(step)
       case 'own-root':
       case 'own-volume':
-        return this.#walk(step, 'asked for')
+        return this.#giver.walk(step)
       case 'map-group':
-        return this.#map(step)
-      case 'record-ready': {
-        const mountId = String(host.inodes.stat(this.#held()).mountId)
-        const whole = { ...step.record, ...this.#given, phase: 'ready' as const, mountId, since: Date.now() }
-        return writeMountRecord(host, config.stateDir, whole)
-      }
+        return this.#giver.map(step)
+      case 'record-ready':
+        return this.#write(this.#ready(step.record))
       case 'detach-all':
         return detachAll(host, this.#point)
       case 'set-target':
         return setTarget(host, this.#point, step.type)
       case 'attach':
-        return attachAt(host, this.#point, this.#held())
+        return attachAt(host, this.#point, this.#tree.handle)
       case 'replace':
-        return replaceAt(host, this.#point, this.#held(), this.#where().source)
+        return replaceAt(host, this.#point, this.#tree.handle, this.#tree.where.source)
       default:
         throw new Error(`step ${step.do} is not part of a mount`)
     }
+  }
+
+  #ready(record: MountRecord): MountRecord {
+    const { mountId, device } = this.#session.host.inodes.stat(this.#tree.handle)
+    const { volume } = this.#tree
+    return {
+      ...record,
+      ...this.#giver.given,
+      volume,
+      device: volume === '' ? -1 : device,
+      phase: 'ready',
+      mountId: String(mountId),
+      since: Date.now(),
+    }
+  }
+
+  /** Should this call die from now on, the next one must find what it may have done to the volume. */
+  #recordVolume(): void {
+    const { volume } = this.#tree
+    if (this.#preparing && this.#preparing.volume !== volume) this.#write({ ...this.#preparing, volume })
+  }
+
+  #write(record: MountRecord): void {
+    writeMountRecord(this.#session.host, this.#session.config.stateDir, record)
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
@@ -98,75 +102,13 @@ export class Transaction {
     const { host, config } = this.#session
     try {
       if (step.undo === undefined) return
-      if (step.undo === 'close-tree') this.#closeTree()
+      if (step.undo === 'close-tree') this.#tree.close()
       else if (step.undo === 'directory-target') setTarget(host, this.#point, 'directory')
       else if (step.undo === 'detach') detachAll(host, this.#point)
-      else if (step.undo.restore) writeMountRecord(host, config.stateDir, step.undo.restore)
+      else if (step.undo.restore) this.#write(step.undo.restore)
       else removeMountRecord(host, config.stateDir, this.#point.path)
     } catch (error) {
       this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
     }
-  }
-
-  async #walk(step: WalkStep, why: string): Promise<void> {
-    this.#given = { ownership: 'walk', why, walkGroup: step.group, mappedFrom: -1 }
-    if (step.do === 'own-root') return this.#ownRoot(step)
-    const { source, pod, directory, restoreOnUnmount } = this.#where()
-    const order = { ...step, source, pod, directory, restoreOnUnmount }
-    this.#locks.push(await ownVolume(this.#session, this.#held(), order))
-  }
-
-  async #map(step: MapStep): Promise<void> {
-    const why = this.#request.ownership === 'auto' ? 'the file system maps groups' : 'asked for'
-    try {
-      const { from, lock } = await mapVolume(this.#session, this.#held(), this.#source?.handle, this.#where(), step)
-      if (lock) this.#locks.push(lock)
-      this.#given = { ownership: 'idmap', why, walkGroup: -1, mappedFrom: from }
-    } catch (error) {
-      if (!(error instanceof Unmappable) || this.#request.ownership === 'idmap') throw error
-      await this.#insteadOfMapping(step.otherwise, error)
-    }
-  }
-
-  async #insteadOfMapping(otherwise: MapStep['otherwise'], { why }: Unmappable): Promise<void> {
-    if (otherwise === 'refuse') {
-      throw new Refusal(
-        `what "subPath" names is no directory, so its group can only be mapped, but ${why}: leave "ownership" out, or mount the directory it is in`,
-      )
-    }
-    // Some are found unfit only once they are mapped.
-    this.#closeTree()
-    this.#makeTree()
-    this.#session.host.mounts.setFlags(this.#held(), this.#flags)
-    this.#given = { ...NOTHING_GIVEN, why }
-    if (otherwise !== 'nothing') await this.#walk(otherwise, why)
-  }
-
-  #makeTree(): void {
-    this.#tree = this.#kind.openTree(this.#session.host, this.#request, this.#source?.handle)
-  }
-
-  /** A volume that goes with its mount has only its root yet, and nothing to put back. */
-  #ownRoot(order: OwnOrder): void {
-    const { inodes } = this.#session.host
-    const held = { handle: this.#held(), stat: inodes.stat(this.#held()), at: 0, capability: null, acl: null }
-    const decided = verdict(held.stat, order)
-    if (!('want' in decided)) return
-    change(inodes, held, firstRecord(held, new Uint8Array(), ownershipOf(held.stat), decided.want, null))
-  }
-
-  /** The request with the real place of what its subPath names: what others compare theirs with. */
-  #where(): MountRequest {
-    return { ...this.#request, source: this.#source?.path ?? this.#request.source }
-  }
-
-  #held(): Handle {
-    if (this.#tree === undefined) throw new Error('the plan has no tree yet')
-    return this.#tree
-  }
-
-  #closeTree(): void {
-    if (this.#tree !== undefined) this.#session.host.inodes.close(this.#tree)
-    this.#tree = undefined
   }
 }

@@ -9,6 +9,8 @@ import { optionFaults } from './options.ts'
 export const bind: VolumeKind = {
   name: 'bind',
   persistent: true,
+  walk: true,
+  root: 'source',
 
   faults({ source, subPath, mountOptions }, config) {
     return [
@@ -23,9 +25,9 @@ export const bind: VolumeKind = {
     return subPath === '' ? { ...opened, path: source } : partOf(host, opened.handle, subPath)
   },
 
-  openTree(host, request, source) {
+  openTree({ host, request, source }) {
     if (source === undefined) throw new Error(`no source for ${request.directory}`)
-    return host.mounts.cloneTree(source)
+    return host.mounts.cloneTree(source.handle)
   },
 }
 

@@ -2,5 +2,15 @@ import { bind } from './bind.ts'
 import type { VolumeKind } from './kind.ts'
 import { tmpfs } from './tmpfs.ts'
 
-/** The kinds of volume by fsType: a new kind is one file and its line here. */
-export const kinds: ReadonlyMap<string, VolumeKind> = new Map([bind, tmpfs].map((kind) => [kind.name, kind]))
+/** A new kind is one file and its line here. */
+const KINDS: ReadonlyMap<string, VolumeKind> = new Map([bind, tmpfs].map((kind) => [kind.name, kind]))
+
+/** The kind that mounts a fsType, if there is one. */
+export function kindOf(fsType: string): VolumeKind | undefined {
+  return KINDS.get(fsType)
+}
+
+/** What there is to choose from, for messages. */
+export const KIND_NAMES: readonly string[] = [...KINDS.keys()]
+
+export const kinds = { of: kindOf, names: KIND_NAMES }

@@ -1,5 +1,6 @@
 import type { Handle, Host, Stat } from '../host/host.ts'
 import type { KindRules, MountRequest } from '../protocol/request.ts'
+import type { Secrets } from '../protocol/secrets.ts'
 
 /** What a request names, held open, and its real path. */
 export interface OpenedSource {
@@ -8,14 +9,39 @@ export interface OpenedSource {
   path: string
 }
 
+/** What a detached mount is made of. */
+export interface Making {
+  host: Host
+  request: MountRequest
+  /** What openSource gave. */
+  source: OpenedSource | undefined
+  /** The group that `groupOptions` are to give; undefined: none. */
+  group: number | undefined
+  secrets: Secrets
+  /** A directory of modekeep's own on the node's disk, for what a helper program mounts. */
+  stateDir: string
+  /** For each helper program. */
+  timeoutSeconds: number
+}
+
 /** A kind of volume: what it accepts, where its data is, how its detached mount is made. One file each. */
 export interface VolumeKind extends KindRules {
   /** False where the data goes with the mount: then there is nothing to record, and a mount cannot be replaced. */
   readonly persistent: boolean
+  /** Whether a walk may give the group, else why not, as a clause: 'its server decides about groups'. */
+  readonly walk: true | string
+  /** Mount options that show the volume's files as a group's; undefined where this kind has none. */
+  groupOptions?(group: number): string[]
   /**
-   * Opens what the request names; undefined where nothing exists before the mount.
+   * Whose inode the mount shows: that of the source itself (a bind mount), or one that only the mount knows, which then
+   * is named by its file system (a disk) or by the source's text (a server, a daemon).
+   */
+  readonly root: 'source' | 'file system' | 'text'
+  /**
+   * Opens what the request names on this node; undefined where nothing is there before the mount.
    * @throws {Refusal} naming the source and what to do
    */
   openSource(host: Host, request: MountRequest): OpenedSource | undefined
-  openTree(host: Host, request: MountRequest, source: Handle | undefined): Handle
+  /** @throws {Refusal} with what the helper program or the kernel said, without a secret */
+  openTree(making: Making): Handle | Promise<Handle>
 }

@@ -18,6 +18,8 @@ const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
 export const tmpfs: VolumeKind = {
   name: 'tmpfs',
   persistent: false,
+  walk: true,
+  root: 'file system',
 
   faults({ source, subPath, mountOptions }, config) {
     const faults = optionFaults('tmpfs', mountOptions, OPTIONS, config)
@@ -30,7 +32,7 @@ export const tmpfs: VolumeKind = {
 
   openSource: () => undefined,
 
-  openTree(host, { mountOptions }) {
+  openTree({ host, request: { mountOptions } }) {
     try {
       return host.mounts.createTree('tmpfs', ownOptions(mountOptions))
     } catch (error) {

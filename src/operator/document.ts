@@ -88,7 +88,7 @@ export interface MountStatus {
   /** The pod's fsGroup. */
   group: number | null
   /** How it was given, and why so. */
-  ownership: 'none' | 'walk' | 'idmap'
+  ownership: 'none' | 'walk' | 'idmap' | 'option'
   why: string
   /** ISO 8601. */
   since: string | null

@@ -1,28 +1,53 @@
+import { show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import type { MapStep, Step, WalkStep } from './step.ts'
 import type { View } from './view.ts'
 
+/** What a plan must know of a kind of volume. */
+export interface KindFacts {
+  /** Whether the data outlives the mount: what does not is never replaced. */
+  persistent: boolean
+  /** Whether a walk may give the group, else why not. */
+  walk: true | string
+  /** Whether it has mount options of its own that give a group. */
+  hasGroupOptions: boolean
+}
+
+interface Giving {
+  steps: Step[]
+  /** The group that mount options of the kind's own give. */
+  byOption?: number
+  refusal?: string
+}
+
 /** How the pod's group is given: the steps, or the reason why it cannot be. Pure. */
-export function giveGroup(request: MountRequest, view: View): { steps: Step[]; refusal?: string } {
+export function giveGroup(request: MountRequest, view: View, kind: KindFacts): Giving {
   const { ownership, fsGroup } = request
   if (fsGroup === undefined || ownership === 'none') return { steps: [] }
-  const walk = walkSteps(request, view, fsGroup)
+  if (ownership === 'auto' && kind.hasGroupOptions) return { steps: [], byOption: fsGroup }
+  const walk = walkSteps(request, view, fsGroup, kind)
   if (ownership === 'walk') return walk
   // The group of root is everybody's who runs as root: it has what it needs.
   if (fsGroup === 0) return { steps: [] }
-  const volume = view.source?.volume ?? ''
-  const otherwise = ownership === 'auto' ? instead(request, walk) : 'refuse'
+  const volume = view.source === undefined ? '' : view.source.volume
+  const otherwise = ownership === 'auto' ? instead(request, walk.steps) : 'refuse'
   return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume, otherwise }] }
 }
 
-function instead({ readOnly }: MountRequest, { steps: [step] }: { steps: WalkStep[] }): MapStep['otherwise'] {
+function instead({ readOnly }: MountRequest, [step]: readonly WalkStep[]): MapStep['otherwise'] {
   return step ?? (readOnly ? 'nothing' : 'refuse')
 }
 
-function walkSteps(request: MountRequest, { source }: View, group: number): { steps: WalkStep[]; refusal?: string } {
+type Walking = { steps: WalkStep[]; refusal?: string }
+
+function walkSteps(request: MountRequest, { source }: View, group: number, kind: KindFacts): Walking {
+  const { readOnly, fsType, groupAccess: access, changePolicy: policy } = request
   // Read-only volumes are changed by nobody.
-  if (request.readOnly) return { steps: [] }
-  const { groupAccess: access, changePolicy: policy } = request
+  if (readOnly) return { steps: [] }
+  if (kind.walk !== true) {
+    const way = kind.hasGroupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
+    return { steps: [], refusal: `option "ownership" is "walk", but of ${show(fsType)} ${kind.walk}: use ${way}` }
+  }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, volume: source.volume, policy }] }
   return {

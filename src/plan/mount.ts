@@ -2,7 +2,7 @@ import { mountFlags } from '../mount-table/flags.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { type MountRecord, newMountRecord } from '../state/mount-record.ts'
 import { requestKey } from '../state/request-key.ts'
-import { giveGroup } from './give-group.ts'
+import { giveGroup, type KindFacts } from './give-group.ts'
 import type { Step } from './step.ts'
 import type { View } from './view.ts'
 
@@ -15,18 +15,18 @@ export interface MountPlan {
 
 /**
  * Decides what a `mount` call does. Pure.
- * @param persistent whether the data of a volume of this fsType outlives its mount: what does not is never replaced
+ * @param kindOf what is planned with of a fsType: the request's, and that of a mount that is there
  */
-export function planMount(request: MountRequest, view: View, persistent: (fsType: string) => boolean): MountPlan {
+export function planMount(request: MountRequest, view: View, kindOf: (fsType: string) => KindFacts): MountPlan {
   const { record, mounted } = view
   const ours = mounted !== undefined && mounted !== 'broken' && isOurs(record, view) ? record : undefined
   if (ours) {
     const change = whatChanged(ours, request, view)
     if (change === undefined) return { decision: 'ready', reason: 'the mount is there and as asked for', steps: [] }
-    if (!persistent(ours.fsType)) {
+    if (!kindOf(ours.fsType).persistent) {
       return refuse(`${change}, and replacing this ${ours.fsType} would lose its files: delete the pod to apply it`)
     }
-    return act('replace', change, request, view)
+    return act('replace', change, request, view, kindOf(request.fsType))
   }
   if (mounted !== undefined) {
     if (!isKubeletVolume(request.directory) && !isBeingReplaced(record, view)) {
@@ -34,16 +34,16 @@ export function planMount(request: MountRequest, view: View, persistent: (fsType
         `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`,
       )
     }
-    if (mounted !== 'broken' && !persistent(request.fsType)) {
+    if (mounted !== 'broken' && !kindOf(request.fsType).persistent) {
       return refuse(
         `a mount without a record is there, and if it is this ${request.fsType}, replacing it would lose its files: delete the pod to mount a new one`,
       )
     }
     const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
-    return act('replace', reason, request, view)
+    return act('replace', reason, request, view, kindOf(request.fsType))
   }
   const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
-  return act('fresh', reason, request, view)
+  return act('fresh', reason, request, view, kindOf(request.fsType))
 }
 
 function refuse(reason: string): MountPlan {
@@ -74,10 +74,13 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
     return 'an interrupted call has regrouped the volume'
   }
   if (source === undefined || mounted === undefined || mounted === 'broken') return undefined
-  if (mounted.device !== source.device || mounted.inode !== source.inode) {
-    return `the source is another ${source.isDirectory ? 'directory' : 'file'} now`
+  if (record.identity !== source.identity) return 'the source is another one now'
+  const { root, isDirectory } = source
+  if (root === undefined) return undefined
+  if (mounted.device !== root.device || mounted.inode !== root.inode) {
+    return `the source is another ${isDirectory ? 'directory' : 'file'} now`
   }
-  if (record.mappedFrom >= 0 && request.idmapFrom === undefined && record.mappedFrom !== source.group) {
+  if (record.mappedFrom >= 0 && request.idmapFrom === undefined && record.mappedFrom !== root.group) {
     return 'the volume has another group on disk now'
   }
   return undefined
@@ -87,8 +90,14 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
  * The steps up to the new mount. A mount that is there keeps its record until the new one is whole: others must see it
  * as a holder of its volume.
  */
-function act(decision: 'fresh' | 'replace', reason: string, request: MountRequest, view: View): MountPlan {
-  const given = giveGroup(request, view)
+function act(
+  decision: 'fresh' | 'replace',
+  reason: string,
+  request: MountRequest,
+  view: View,
+  kind: KindFacts,
+): MountPlan {
+  const given = giveGroup(request, view, kind)
   if (given.refusal !== undefined) return refuse(given.refusal)
   const { mounted } = view
   const replaces = mounted === undefined || mounted === 'broken' ? '' : String(mounted.mountId)
@@ -98,7 +107,7 @@ function act(decision: 'fresh' | 'replace', reason: string, request: MountReques
   const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
   const steps: Step[] = [
     ...preparing,
-    { do: 'make-tree', undo: 'close-tree' },
+    { do: 'make-tree', group: given.byOption, undo: 'close-tree' },
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },

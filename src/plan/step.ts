@@ -6,7 +6,8 @@ type GroupAccess = MountRequest['groupAccess']
 /** One effect. `undo` names its inverse, run in reverse order when a later step fails. */
 export type Step =
   | { do: 'record'; record: MountRecord; undo: { restore: MountRecord | undefined } }
-  | { do: 'make-tree'; undo: 'close-tree' }
+  /** @property group given by the kind's own mount options */
+  | { do: 'make-tree'; group: number | undefined; undo: 'close-tree' }
   | { do: 'set-flags'; set: number; clear: number }
   | WalkStep
   | MapStep
@@ -26,11 +27,18 @@ export interface MapStep {
   do: 'map-group'
   from: number | undefined
   to: number
-  volume: string
+  /** Empty where the volume goes with its mount; undefined where only the mount knows. */
+  volume: string | undefined
   otherwise: WalkStep | 'nothing' | 'refuse'
 }
 
 /** Gives a group by changing inodes: the root alone where the volume goes with its mount. */
 export type WalkStep =
   | { do: 'own-root'; group: number; access: GroupAccess }
-  | { do: 'own-volume'; group: number; access: GroupAccess; volume: string; policy: 'OnRootMismatch' | 'Always' }
+  | {
+      do: 'own-volume'
+      group: number
+      access: GroupAccess
+      volume: string | undefined
+      policy: 'OnRootMismatch' | 'Always'
+    }

@@ -13,13 +13,14 @@ export type Target = 'directory' | 'file' | 'missing'
 
 /** What the request's source, or its subPath in it, is now. */
 export interface SourceView {
-  device: number
-  inode: bigint
-  volume: string
-  /** Its real path. */
+  /** The inode that a mount of it shows; undefined where only the mount knows. */
+  root: { device: number; inode: bigint; group: number } | undefined
+  /** Tells a source from another of the same name, where `root` does not; '' where nothing can. */
+  identity: string
+  /** Undefined where only the mount knows. */
+  volume: string | undefined
+  /** Its real path, or its text as it was written. */
   path: string
-  /** Its group on disk. */
-  group: number
   isDirectory: boolean
 }
 

@@ -23,23 +23,29 @@ export interface MountRequest {
   pod: string
 }
 
+/** What a kind judges: the rest of a request means the same for all. */
+export type KindRequest = Pick<
+  MountRequest,
+  'source' | 'subPath' | 'fsType' | 'mountOptions' | 'readOnly' | 'ownership'
+>
+
 /** What a kind of volume says about a request before anyone looks at the node. */
 export interface KindRules {
   readonly name: string
-  faults(request: Pick<MountRequest, 'source' | 'subPath' | 'mountOptions' | 'readOnly'>, config: NodeConfig): string[]
+  faults(request: KindRequest, config: NodeConfig): string[]
+}
+
+export interface Kinds {
+  of(fsType: string): KindRules | undefined
+  names: readonly string[]
 }
 
 /**
  * Reads `mount`'s options argument.
- * @param kinds the kinds of volume there are, by fsType
+ * @param kinds the kinds of volume there are
  * @throws {Refusal} with every fault of the call
  */
-export function readRequest(
-  directory: string,
-  text: string,
-  config: NodeConfig,
-  kinds: ReadonlyMap<string, KindRules>,
-): MountRequest {
+export function readRequest(directory: string, text: string, config: NodeConfig, kinds: Kinds): MountRequest {
   const parsed = parseOptionsText(text)
   const checked = checkOptions(parsed.entries)
   const group = fsGroupOf(
@@ -114,10 +120,11 @@ function contradictions(options: Options): string[] {
   return faults
 }
 
-function kindFaults(request: MountRequest, config: NodeConfig, kinds: ReadonlyMap<string, KindRules>): string[] {
-  const kind = kinds.get(request.fsType)
+/** What is wrong with a request as its kind sees it. */
+export function kindFaults(request: MountRequest, config: NodeConfig, kinds: Kinds): string[] {
+  const kind = kinds.of(request.fsType)
   if (!kind) {
-    return [`fsType is ${show(request.fsType)}: this version mounts ${[...kinds.keys()].join(', ')} (empty means bind)`]
+    return [`fsType is ${show(request.fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`]
   }
   if (!config.allowedFsTypes.includes(request.fsType)) {
     return [

@@ -20,11 +20,13 @@ const schema = z.object({
   /** Where what is mounted lay when it was mounted: with a subPath, below the request's source. */
   source: z.string(),
   fsType: z.string(),
+  /** What told the source from others of its name, '' where its root's inode does. */
+  identity: z._default(z.string(), ''),
   /** The volume's identity, empty where the volume goes with its mount, and its device number, -1 then. */
   volume: z.string(),
   device: z.number(),
   /** How the group was given, and why so, in words for people. */
-  ownership: z._default(z.enum(['none', 'walk', 'idmap']), 'none'),
+  ownership: z._default(z.enum(['none', 'walk', 'idmap', 'option']), 'none'),
   why: z._default(z.string(), ''),
   /** The group a walk gives, -1 where there is none. */
   walkGroup: z.number(),
@@ -41,11 +43,15 @@ const schema = z.object({
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
 export type MountRecord = z.infer<typeof schema>
 
-export function newMountRecord(
-  request: MountRequest,
-  boot: string,
-  source: { volume: string; device: number; path: string } | undefined,
-): MountRecord {
+/** What a record keeps of a source; a volume that only its mount knows is added when it is made. */
+export interface SourceFacts {
+  root: { device: number } | undefined
+  identity: string
+  volume: string | undefined
+  path: string
+}
+
+export function newMountRecord(request: MountRequest, boot: string, source: SourceFacts | undefined): MountRecord {
   return {
     format: FORMAT,
     phase: 'preparing',
@@ -55,8 +61,9 @@ export function newMountRecord(
     request: requestKey(request),
     source: source?.path ?? request.source,
     fsType: request.fsType,
+    identity: source?.identity ?? '',
     volume: source?.volume ?? '',
-    device: source?.device ?? -1,
+    device: source?.root?.device ?? -1,
     ...NOTHING_GIVEN,
     since: 0,
     mountId: '',

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
+import type { MountRequest } from '../protocol/request.ts'
 import { readRecord } from './json-record.ts'
 import { RECORD_FILE, volumeStateDirectory } from './paths.ts'
 
@@ -23,6 +24,13 @@ export type VolumeRecord = z.infer<typeof schema>
 /** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
 export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
   return `${host.inodes.fileSystemId(root)}-${stat.inode.toString(16)}-${stat.born.toString(16)}`
+}
+
+/** Names a volume whose root says nothing about it (a server's, a daemon's): the same request has the same volume. */
+export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  const digest = createHash('sha256').update([fsType, source, subPath].join('\0')).digest('hex')
+  return `text-${digest.slice(0, 40)}`
 }
 
 export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {

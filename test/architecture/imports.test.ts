@@ -11,7 +11,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   host: ['node:fs', 'node:path', 'node:sqlite'],
   'host/linux': ['host', 'node:ffi', 'node:fs', 'node:sqlite', 'node:util'],
   'host/memory': ['host', 'memfs', 'node:sqlite'],
-  state: ['host', 'protocol', 'zod/mini'],
+  state: ['host', 'node:crypto', 'protocol', 'zod/mini'],
   // The forms of records, which are data; nothing is read or written.
   plan: ['protocol', 'mount-table', 'state'],
   log: ['protocol', 'node:fs', 'node:path'],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Making } from '../../src/filesystem/kind.ts'
 import { tmpfs } from '../../src/filesystem/tmpfs.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { memoryHost } from '../../src/host/memory/index.ts'
@@ -8,7 +9,10 @@ import { Refusal } from '../../src/protocol/refusal.ts'
 import type { MountRequest } from '../../src/protocol/request.ts'
 
 function faults(mountOptions: string[], source = '', subPath = '') {
-  return tmpfs.faults({ source, subPath, mountOptions, readOnly: false }, DEFAULT_CONFIG)
+  return tmpfs.faults(
+    { source, subPath, fsType: 'tmpfs', ownership: 'none', mountOptions, readOnly: false },
+    DEFAULT_CONFIG,
+  )
 }
 
 const REQUEST: MountRequest = {
@@ -25,6 +29,18 @@ const REQUEST: MountRequest = {
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,
   pod: '',
+}
+
+function makingOn(host: Host): Making {
+  return {
+    host,
+    request: REQUEST,
+    source: undefined,
+    group: undefined,
+    secrets: new Map(),
+    stateDir: '/state',
+    timeoutSeconds: 1,
+  }
 }
 
 function hostWhoseTreeFails(syscall: string, code: string): Host {
@@ -109,14 +125,14 @@ describe('a tmpfs', () => {
     const world = new MemoryWorld()
     const host = memoryHost(world)
     expect(tmpfs.openSource(host, REQUEST)).toBeUndefined()
-    tmpfs.openTree(host, REQUEST, undefined)
+    tmpfs.openTree(makingOn(host))
     expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770'])
   })
 
   it.each([['EINVAL'], ['EBUSY']])(
     "tells the pod's author what the kernel says of an option it refuses, if it says so at first or again: %s",
     (code) => {
-      const make = () => tmpfs.openTree(hostWhoseTreeFails('fsconfig', code), REQUEST, undefined)
+      const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails('fsconfig', code)))
       expect(make).toThrow(Refusal)
       expect(make).toThrow(
         `the kernel refuses mountOptions "size=64m,noexec,mode=0770": fsconfig size=64m: ${code} (tmpfs: Bad value)`,
@@ -130,7 +146,7 @@ describe('a tmpfs', () => {
     ['fsmount', 'ENOMEM'],
     ['fsmount', 'EINVAL'],
   ])("does not blame the pod's author for the node's own trouble: %s %s", (syscall, code) => {
-    const make = () => tmpfs.openTree(hostWhoseTreeFails(syscall, code), REQUEST, undefined)
+    const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails(syscall, code)))
     expect(make).toThrow(SystemError)
     expect(make).toThrow(`${syscall} size=64m: ${code} (tmpfs: Bad value)`)
   })
@@ -141,6 +157,6 @@ describe('a tmpfs', () => {
       throw new TypeError('fsconfig')
     }
     const broken = { ...host, mounts: { ...host.mounts, createTree } }
-    expect(() => tmpfs.openTree(broken, REQUEST, undefined)).toThrow(TypeError)
+    expect(() => tmpfs.openTree(makingOn(broken))).toThrow(TypeError)
   })
 })

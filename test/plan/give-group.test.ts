@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { giveGroup } from '../../src/plan/give-group.ts'
+import { giveGroup, type KindFacts } from '../../src/plan/give-group.ts'
 import { planMount } from '../../src/plan/mount.ts'
 import type { SourceView, View } from '../../src/plan/view.ts'
 import type { MountRequest } from '../../src/protocol/request.ts'
 import { newMountRecord } from '../../src/state/mount-record.ts'
 
-const DIRECTORY: SourceView = { device: 5, inode: 2n, volume: 'v', path: '/srv/a', group: 7, isDirectory: true }
+const ROOT = { device: 5, inode: 2n, group: 7 }
+const DIRECTORY: SourceView = { root: ROOT, identity: '', volume: 'v', path: '/srv/a', isDirectory: true }
+const BIND: KindFacts = { persistent: true, walk: true, hasGroupOptions: false }
 const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
 const ASKED: MountRequest = {
   directory: '/pods/p/volumes/modekeep~fs/v',
@@ -52,22 +54,44 @@ describe('the group of a pod', () => {
     ['needs no mapping for group 0', { fsGroup: 0 }, []],
     ['is walked for where that is group 0', { ownership: 'walk', fsGroup: 0 }, [{ ...walk, group: 0 }]],
   ])('%s', (_what, over, steps) => {
-    expect(giveGroup({ ...ASKED, ...over }, view())).toEqual({ steps })
+    expect(giveGroup({ ...ASKED, ...over }, view(), BIND)).toEqual({ steps })
   })
 
   it('is given to the root of a tmpfs alone', () => {
     const own = { do: 'own-root', group: 2000, access: 'keep' }
     const none = view({ source: undefined })
-    expect(giveGroup({ ...ASKED, ownership: 'walk' }, none).steps).toEqual([own])
-    expect(giveGroup(ASKED, none).steps).toEqual([{ ...map, volume: '', otherwise: own }])
+    expect(giveGroup({ ...ASKED, ownership: 'walk' }, none, BIND).steps).toEqual([own])
+    expect(giveGroup(ASKED, none, BIND).steps).toEqual([{ ...map, volume: '', otherwise: own }])
   })
 
   it('of a file is mapped, and a walk is refused', () => {
     const file = view({ source: FILE })
-    expect(giveGroup(ASKED, file)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
-    expect(giveGroup({ ...ASKED, ownership: 'walk' }, file).refusal).toMatch(/"subPath" names is no directory.*"idmap"/)
-    const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => true)
+    expect(giveGroup(ASKED, file, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
+    expect(giveGroup({ ...ASKED, ownership: 'walk' }, file, BIND).refusal).toMatch(
+      /"subPath" names is no directory.*"idmap"/,
+    )
+    const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => BIND)
     expect(plan).toMatchObject({ decision: 'refuse', steps: [] })
+  })
+})
+
+describe('the group of a volume whose server or daemon decides', () => {
+  const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', hasGroupOptions: true }
+  const source: SourceView = { root: undefined, identity: '', volume: 'text', path: '//s/a', isDirectory: true }
+
+  it('is given by mount options with auto', () => {
+    expect(giveGroup(ASKED, view({ source }), remote)).toEqual({ steps: [], byOption: 2000 })
+    const { steps } = planMount(ASKED, view({ source }), () => remote)
+    expect(steps[1]).toEqual({ do: 'make-tree', group: 2000, undo: 'close-tree' })
+  })
+
+  it('is never given by a walk', () => {
+    const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
+    expect(giveGroup(asked, view({ source }), remote).refusal).toBe(
+      'option "ownership" is "walk", but of "cifs" its server decides about groups: use "auto", which gives the group by mount options',
+    )
+    const none = { ...remote, hasGroupOptions: false }
+    expect(giveGroup(asked, view({ source }), none).refusal).toMatch(/use "none", or "idmap"$/)
   })
 })
 
@@ -81,7 +105,11 @@ describe('a mount that maps a group', () => {
       ...record,
       request: newMountRecord(asked, 'b', DIRECTORY).request,
     }
-    return planMount(asked, view({ mounted, record: now, source: { ...DIRECTORY, group } }), () => true)
+    return planMount(
+      asked,
+      view({ mounted, record: now, source: { ...DIRECTORY, root: { ...ROOT, group } } }),
+      () => BIND,
+    )
   }
 
   it('is ready while the group on disk is the one it maps', () => {
@@ -96,7 +124,7 @@ describe('a mount that maps a group', () => {
 
 describe('what a volume lies on', () => {
   const steps = (over: Partial<View>) =>
-    planMount({ ...ASKED, ownership: 'none' }, view(over), () => true)
+    planMount({ ...ASKED, ownership: 'none' }, view(over), () => BIND)
       .steps.map((step) => ('type' in step ? `${step.do} ${step.type}` : step.do))
       .filter((step) => /target|attach|replace|detach/.test(step))
   const onDirectory = { mountId: 9n, device: 5, inode: 3n, isDirectory: true }

@@ -11,6 +11,7 @@ const RECORD: MountRecord = {
   request: '{}',
   source: '/srv/a',
   fsType: 'bind',
+  identity: '',
   volume: 'v',
   device: 5,
   ownership: 'none',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { KindFacts } from '../../src/plan/give-group.ts'
 import { isKubeletVolume, planMount } from '../../src/plan/mount.ts'
 import type { Step } from '../../src/plan/step.ts'
 import type { MountedView, View } from '../../src/plan/view.ts'
@@ -7,7 +8,8 @@ import { type MountRecord, newMountRecord } from '../../src/state/mount-record.t
 
 const BOOT = 'boot-2'
 const VOLUME = 'fs1-2-3'
-const SOURCE = { device: 5, inode: 2n, volume: VOLUME, path: '/srv/a', group: 0, isDirectory: true }
+const ROOT = { device: 5, inode: 2n, group: 0 }
+const SOURCE = { root: ROOT, identity: '', volume: VOLUME, path: '/srv/a', isDirectory: true }
 const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n, isDirectory: true }
 
 const bind: MountRequest = {
@@ -47,7 +49,11 @@ function view(over: Partial<View> = {}): View {
 }
 
 /** As the kinds of src/filesystem say. */
-const persistent = (fsType: string) => fsType !== 'tmpfs'
+const kindOf = (fsType: string): KindFacts => ({
+  persistent: fsType !== 'tmpfs',
+  walk: true,
+  hasGroupOptions: false,
+})
 
 const FRESH = ['record', 'make-tree', 'set-flags', 'record-ready', 'attach']
 const REPLACE = ['make-tree', 'set-flags', 'record-ready', 'replace']
@@ -131,7 +137,7 @@ describe('a mount call', () => {
     ],
   ]
   it.each(cases)('%s: %#', (_what, request, over, decision, reason, steps) => {
-    const plan = planMount(request, view(over), persistent)
+    const plan = planMount(request, view(over), kindOf)
     expect(plan).toMatchObject({ decision, reason })
     expect(plan.steps.map((step) => step.do)).toEqual(steps)
   })
@@ -146,7 +152,7 @@ describe('a mount call', () => {
     ['restoreOnUnmount', { restoreOnUnmount: true }],
     ['fsType', { fsType: 'tmpfs' }],
   ])('with another %s replaces the mount', (_what, over) => {
-    const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), persistent)
+    const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), kindOf)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
     expect(plan.steps.at(-1)).toEqual({ do: 'replace' })
   })
@@ -159,7 +165,7 @@ describe('a mount call', () => {
       { ...bind, mountOptions: ['noatime', 'noexec'] },
     ],
   ])('with only %s touches nothing', (_what, before, now) => {
-    const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), persistent)
+    const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), kindOf)
     expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
   })
 
@@ -168,7 +174,7 @@ describe('a mount call', () => {
     ['not answering', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
   ])("clears nothing that is %s where kubelet has no FlexVolume's directory", (_what, over) => {
-    expect(planMount({ ...bind, directory: '/home' }, view(over), persistent)).toEqual({
+    expect(planMount({ ...bind, directory: '/home' }, view(over), kindOf)).toEqual({
       decision: 'refuse',
       reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
       steps: [],
@@ -177,16 +183,16 @@ describe('a mount call', () => {
 
   it('works anywhere, as long as nothing foreign is mounted there', () => {
     const home = { ...bind, directory: '/home' }
-    expect(planMount(home, view(), persistent).decision).toBe('fresh')
-    expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), persistent).decision).toBe('ready')
+    expect(planMount(home, view(), kindOf).decision).toBe('fresh')
+    expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), kindOf).decision).toBe('ready')
   })
 
   it('compares mount ids in all their 64 bits', () => {
     const mountId = 2n ** 63n + 1n
     const record = ready(bind, { mountId: '9223372036854775809' })
-    expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), persistent).decision).toBe('ready')
+    expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), kindOf).decision).toBe('ready')
     const next = { ...MOUNTED, mountId: mountId - 1n }
-    expect(planMount(bind, view({ mounted: next, record }), persistent).decision).toBe('replace')
+    expect(planMount(bind, view({ mounted: next, record }), kindOf).decision).toBe('replace')
   })
 })
 
@@ -204,14 +210,14 @@ it.each([
 
 describe('a mount call for a tmpfs', () => {
   it('that is there already touches nothing', () => {
-    const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), persistent)
+    const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
     expect(plan.decision).toBe('ready')
     expect(plan.steps).toEqual([])
   })
 
   it('that is there with other options is refused, as its files would be lost', () => {
     const changed = { ...tmpfs, mountOptions: ['size=1m'] }
-    const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), persistent)
+    const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
     expect(plan).toEqual({
       decision: 'refuse',
       reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
@@ -224,7 +230,7 @@ describe('a mount call for a tmpfs', () => {
     ['a read-only one', { readOnly: true }],
     ['one for another group', { ownership: 'walk', fsGroup: 3000 }],
   ])('that is there is not given up for %s', (_what, over) => {
-    const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), persistent)
+    const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), kindOf)
     expect(plan).toEqual({
       decision: 'refuse',
       reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
@@ -234,7 +240,7 @@ describe('a mount call for a tmpfs', () => {
 
   it('takes the place of a bind, which keeps its files', () => {
     const seen = view({ mounted: MOUNTED, record: ready(bind), source: undefined })
-    const plan = planMount(tmpfs, seen, persistent)
+    const plan = planMount(tmpfs, seen, kindOf)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
@@ -246,7 +252,7 @@ describe('a mount call for a tmpfs', () => {
     ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
     ['the record of another bind', { record: ready(bind, { mountId: '78' }) }],
   ])('is refused where a mount is there with %s, as it might be this tmpfs', (_what, over) => {
-    expect(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), persistent)).toEqual({
+    expect(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), kindOf)).toEqual({
       decision: 'refuse',
       reason:
         'a mount without a record is there, and if it is this tmpfs, replacing it would lose its files: delete the pod to mount a new one',
@@ -258,7 +264,7 @@ describe('a mount call for a tmpfs', () => {
     ['no record', {}],
     ['its record', { record: ready(tmpfs) }],
   ])('replaces a mount that does not answer, with %s, as nothing of it can be read', (_what, over) => {
-    const plan = planMount(tmpfs, view({ mounted: 'broken', source: undefined, ...over }), persistent)
+    const plan = planMount(tmpfs, view({ mounted: 'broken', source: undefined, ...over }), kindOf)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'what is mounted does not answer' })
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
@@ -267,7 +273,7 @@ describe('a mount call for a tmpfs', () => {
     ['not recorded', { mounted: MOUNTED }],
     ['not answering', { mounted: 'broken' }],
   ])("is told of the directory first where what is %s lies in no FlexVolume's", (_what, over) => {
-    const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), persistent)
+    const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), kindOf)
     expect(plan).toEqual({
       decision: 'refuse',
       reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
@@ -276,7 +282,7 @@ describe('a mount call for a tmpfs', () => {
   })
 
   it('that is gone is made anew', () => {
-    const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), persistent)
+    const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), kindOf)
     expect(plan.decision).toBe('fresh')
     expect(plan.steps.map((step) => step.do)).toEqual(FRESH)
   })
@@ -304,7 +310,7 @@ describe('ownership in a plan', () => {
     ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000, access: 'keep' }],
   ])('%s', (_what, request, steps, own) => {
     const source = request.fsType === 'tmpfs' ? undefined : SOURCE
-    const plan = planMount(request, view({ source }), persistent)
+    const plan = planMount(request, view({ source }), kindOf)
     expect(plan.steps.map((step) => step.do)).toEqual(steps)
     expect(plan.steps.find((step) => step.do.startsWith('own'))).toEqual(own)
   })
@@ -312,11 +318,11 @@ describe('ownership in a plan', () => {
 
 describe('the steps of a mount', () => {
   it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
-    const { steps } = planMount(walk, view(), persistent)
+    const { steps } = planMount(walk, view(), kindOf)
     const record = newMountRecord(walk, BOOT, SOURCE)
     expect(steps).toEqual([
       { do: 'record', record, undo: { restore: undefined } },
-      { do: 'make-tree', undo: 'close-tree' },
+      { do: 'make-tree', group: undefined, undo: 'close-tree' },
       { do: 'set-flags', set: 0x6, clear: 0 },
       { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
       { do: 'record-ready', record, undo: { restore: undefined } },
@@ -333,21 +339,21 @@ describe('the steps of a mount', () => {
 
   it('leave the earlier record until the new mount is whole, and put it back when the replacement fails', () => {
     const record = ready(bind)
-    const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), persistent)
+    const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), kindOf)
     expect(steps.filter((step) => step.do.startsWith('record'))).toMatchObject([
       { do: 'record-ready', undo: { restore: record } },
     ])
   })
 
   it('set what the options and readOnly ask for', () => {
-    const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), persistent)
+    const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), kindOf)
     expect(steps[2]).toEqual({ do: 'set-flags', set: 0x1 | 0x2 | 0x4 | 0x8 | 0x10, clear: 0x70 })
   })
 
   it('are planned without touching what they are planned from', () => {
     const request = Object.freeze({ ...walk, mountOptions: Object.freeze(['noexec', 'noatime']) })
     const before = Object.freeze(view({ mounted: Object.freeze({ ...MOUNTED }), record: Object.freeze(ready(bind)) }))
-    expect(planMount(request, before, persistent)).toEqual(planMount(request, before, persistent))
+    expect(planMount(request, before, kindOf)).toEqual(planMount(request, before, kindOf))
     expect(request.mountOptions).toEqual(['noexec', 'noatime'])
   })
 })
@@ -359,7 +365,7 @@ describe('a mount whose volume an interrupted call has regrouped', () => {
     [{ group: 3000, complete: true }, 'replace'],
     [undefined, 'ready'],
   ] as const)('is not taken for ready: %j', (walked, decision) => {
-    const plan = planMount(walk, view({ mounted: MOUNTED, record: ready(walk), walked }), persistent)
+    const plan = planMount(walk, view({ mounted: MOUNTED, record: ready(walk), walked }), kindOf)
     expect(plan.decision).toBe(decision)
   })
 })

@@ -11,6 +11,7 @@ const RECORD: MountRecord = {
   request: '{}',
   source: '/srv/a',
   fsType: 'bind',
+  identity: '',
   volume: 'fs1-2-3',
   device: 5,
   ownership: 'walk',

@@ -32,7 +32,12 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: true,
   pod: 'n/p',
 }
-const RECORD = newMountRecord(REQUEST, 'boot-1', { volume: 'fs-2-3', device: 5, path: '/srv/a' })
+const RECORD = newMountRecord(REQUEST, 'boot-1', {
+  root: { device: 5 },
+  identity: '',
+  volume: 'fs-2-3',
+  path: '/srv/a',
+})
 
 let top: string
 let real: Host
@@ -59,6 +64,7 @@ describe('a mount record', () => {
       request: requestKey(REQUEST),
       source: '/srv/a',
       fsType: 'bind',
+      identity: '',
       volume: 'fs-2-3',
       device: 5,
       ownership: 'none',

@@ -1,0 +1,85 @@
+import type { Making, OpenedSource, VolumeKind } from '../filesystem/kind.ts'
+import type { Handle, MountFlags } from '../host/host.ts'
+import type { MountRequest } from '../protocol/request.ts'
+import { textIdentity, volumeIdentity } from '../state/volume-record.ts'
+import type { Session } from './session.ts'
+
+/** The mount that a call is making: no path leads to it until it is attached. */
+export class DetachedTree {
+  readonly #session: Session
+  readonly #kind: VolumeKind
+  readonly #request: MountRequest
+  readonly #source: OpenedSource | undefined
+  #tree: Handle | undefined
+  #group: number | undefined
+  #flags: MountFlags = { set: 0, clear: 0 }
+  #volume: string | undefined
+
+  constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
+    this.#session = session
+    this.#kind = kind
+    this.#request = request
+    this.#source = source
+  }
+
+  /** @param group given by the kind's own mount options */
+  async make(group: number | undefined): Promise<void> {
+    const { host, config, secrets = new Map() } = this.#session
+    this.#group = group
+    const making: Making = {
+      host,
+      request: this.#request,
+      source: this.#source,
+      group,
+      secrets,
+      stateDir: config.stateDir,
+      timeoutSeconds: config.helperTimeoutSeconds,
+    }
+    this.#tree = await this.#kind.openTree(making)
+  }
+
+  setFlags(flags: MountFlags): void {
+    this.#flags = flags
+    this.#session.host.mounts.setFlags(this.handle, flags)
+  }
+
+  /** Another one like it: what was tried with the first cannot be undone. */
+  async makeAnew(): Promise<void> {
+    this.close()
+    await this.make(this.#group)
+    this.setFlags(this.#flags)
+  }
+
+  get handle(): Handle {
+    if (this.#tree === undefined) throw new Error('the plan has no tree yet')
+    return this.#tree
+  }
+
+  /** What it is a clone of, if it is one. */
+  get clonedFrom(): Handle | undefined {
+    return this.#kind.root === 'source' ? this.#source?.handle : undefined
+  }
+
+  /** The volume's identity, '' where the volume goes with its mount. */
+  get volume(): string {
+    this.#volume ??= this.#identify()
+    return this.#volume
+  }
+
+  #identify(): string {
+    if (!this.#kind.persistent) return ''
+    if (this.#kind.root === 'text') return textIdentity(this.#request)
+    const { host } = this.#session
+    return volumeIdentity(host, this.handle, host.inodes.stat(this.handle))
+  }
+
+  /** The request with the real place of what its subPath names: what others compare theirs with. */
+  get where(): MountRequest {
+    return { ...this.#request, source: this.#source?.path ?? this.#request.source }
+  }
+
+  close(): void {
+    if (this.#tree !== undefined) this.#session.host.inodes.close(this.#tree)
+    this.#tree = undefined
+  }
+}

@@ -28,7 +28,8 @@ export class BinaryNode {
   }
 
   #close(): void {
-    for (const { mountPoint } of parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))) {
+    // The latest first: one may lie on another.
+    for (const { mountPoint } of parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')).reverse()) {
       if (mountPoint.startsWith(`${this.top}/`)) execFileSync('umount', ['--lazy', mountPoint])
     }
     fs.rmSync(this.top, { recursive: true, force: true })

@@ -1,0 +1,47 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+const title = `ownership: auto${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  async function mountAuto(node: BinaryNode, source: string) {
+    const options = { source, ownership: 'auto', 'kubernetes.io/mounterArgs.FsGroup': '2000' }
+    return node.call('mount', node.podDirectory('a'), JSON.stringify(options))
+  }
+
+  async function statusOf(node: BinaryNode): Promise<{ ownership: string; why: string; group: number }[]> {
+    return JSON.parse((await node.start(['status', '--json']).ended).text).mounts
+  }
+
+  it('says in the reply and in status that it maps, each time', async () => {
+    const node = new BinaryNode()
+    const source = `${node.volumes}/data`
+    execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
+    fs.mkdirSync(source)
+    const reply = { status: 'Success', message: 'ownership idmap: the file system maps groups' }
+    for (let call = 0; call < 3; call++) expect(await mountAuto(node, source)).toEqual(reply)
+    expect(fs.statSync(node.podDirectory('a')).gid).toBe(2000)
+    expect(fs.statSync(source).gid).toBe(0)
+    expect(await statusOf(node)).toMatchObject([
+      { ownership: 'idmap', why: 'the file system maps groups', group: 2000 },
+    ])
+    expect(node.logLines().at(-2)).toMatchObject({ verb: 'mount', decision: 'ready' })
+  })
+
+  it('says in the reply and in status why it walks', async () => {
+    const node = new BinaryNode()
+    const source = `${node.volumes}/merged`
+    execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
+    const [lower, upper, work] = ['lower', 'upper', 'work'].map((name) => `${node.volumes}/${name}`)
+    for (const directory of [lower, upper, work, source]) fs.mkdirSync(directory ?? '')
+    const layers = `lowerdir=${lower},upperdir=${upper},workdir=${work}`
+    execFileSync('mount', ['-t', 'overlay', '-o', layers, 'overlay', source])
+    const why = "this node's kernel cannot mount overlay idmapped"
+    expect(await mountAuto(node, source)).toEqual({ status: 'Success', message: `ownership walk: ${why}` })
+    expect(fs.statSync(source).gid).toBe(2000)
+    expect(await statusOf(node)).toMatchObject([{ ownership: 'walk', why, group: 2000 }])
+  })
+})

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { Daemon } from '../node/daemon.ts'
 import { INSTALLED } from '../node/drivers.ts'
+import type { TestNode } from '../node/node.ts'
 import type { Pod } from '../node/pod.ts'
 import { until } from '../node/until.ts'
 import type { Case } from './case.ts'
-import { control } from './tree.ts'
+
+const CONFIG = 'cat /data'
 
 /** As kubelet writes ConfigMaps: the files are links through `..data` to a directory that is swapped and then removed. */
 function write(directory: string, version: number): void {
@@ -17,58 +20,75 @@ function write(directory: string, version: number): void {
   else fs.rmSync(`${directory}/..v${version - 1}`, { recursive: true })
 }
 
-const flipped: Case = {
-  name: 'a container is started again after the source of its subPath was flipped, and sees the new file',
+async function podWithConfig(node: TestNode, name: string): Promise<{ pod: Pod; source: string }> {
+  const source = `${node.volumes}/${name}`
+  write(source, 1)
+  const pod = await node.run({ name, driver: 'modekeep', options: { source, subPath: 'config' } })
+  assert.equal((await pod.exec(CONFIG)).text, 'version 1')
+  return { pod, source }
+}
+
+const watched: Case = {
+  name: 'a container is started again after the source of its subPath was flipped, while heal watches',
   when: 'together',
   async run({ node }) {
-    const [ours, theirs] = [`${node.volumes}/flipped`, `${node.volumes}/flipped-naive`]
-    for (const directory of [ours, theirs]) write(directory, 1)
-    const heal = new Daemon('heal', node.elsewhere, [INSTALLED, 'heal', '--watch'], process.env)
+    const heal = new Daemon('heal', `${node.elsewhere}`, [INSTALLED, 'heal', '--watch'], process.env)
     heal.start()
     try {
-      const mine = await node.run({ name: 'flipped', driver: 'modekeep', options: { source: ours, subPath: 'config' } })
-      const subPath = { volumeMounts: [{ name: 'v', mountPath: '/data', subPath: 'config' }] }
-      const other = await node.run({
-        name: 'flipped-naive',
-        driver: 'naive',
-        options: { source: theirs },
-        container: subPath,
-      })
-      assert.equal((await mine.exec('cat /data')).text, 'version 1')
-      for (const directory of [ours, theirs]) write(directory, 2)
-      await end(other)
-      const failure = await startFailure(other)
+      const { pod, source } = await podWithConfig(node, 'flipped')
+      const theirs = `${node.volumes}/flipped-naive`
+      write(theirs, 1)
+      const wish = { name: 'flipped-naive', driver: 'naive', options: { source: theirs } } as const
+      const volumeMounts = [{ name: 'v', mountPath: '/data', subPath: 'config' }]
+      const other = await node.run({ ...wish, container: { volumeMounts } })
+      for (const directory of [source, theirs]) write(directory, 2)
+      await healed(pod)
       heal.mustRun()
-      const before = await mine.restarts()
-      await end(mine)
-      await mine.restarted(before)
-      const { text } = await mine.exec('cat /data')
-      await node.remove(mine, other)
-      assert.equal(text, 'version 2')
-      control('the container does not start', /no such file or directory/.test(failure), true)
-      return { modekeep: `started, "${text}"`, naive: `kubelet's subPath: ${failure}` }
+      const ends = [await startAgain(pod), await startAgain(other)]
+      await node.remove(pod, other)
+      assert.equal(ends[0], 'version 2')
+      return { modekeep: `started, sees ${ends[0]}`, naive: `kubelet's own subPath: ${ends[1]}` }
     } finally {
       await heal.stop('SIGKILL')
     }
   },
 }
 
-async function end(pod: Pod): Promise<void> {
-  process.kill(await pod.process(), 'SIGKILL')
+const unwatched: Case = {
+  name: 'a container that came before heal is started again by itself after one heal',
+  // Where nobody else's heal watches.
+  when: 'alone',
+  async run({ node }) {
+    const { pod, source } = await podWithConfig(node, 'unwatched')
+    write(source, 2)
+    const first = await startAgain(pod)
+    execFileSync(INSTALLED, ['heal'])
+    await healed(pod)
+    await until('it runs by itself', () => pod.isRunning())
+    const { text } = await pod.exec(CONFIG)
+    await node.remove(pod)
+    assert.equal(text, 'version 2')
+    return { modekeep: `before: ${first}; after: started, sees ${text}` }
+  },
 }
 
-/** What the kubelet says of a container that it cannot start; '' if it starts it. */
-async function startFailure(pod: Pod): Promise<string> {
+/** Waits until the file that is mounted is there again under its name. */
+async function healed(pod: Pod): Promise<void> {
+  await until('the new file is mounted', () => !/\/\/deleted$/.test(pod.layers().at(-1)?.root ?? '//deleted'))
+}
+
+/** Kills the container. Returns what it sees when it runs again, or why it cannot. */
+async function startAgain(pod: Pod): Promise<string> {
   const before = await pod.restarts()
+  process.kill(await pod.process(), 'SIGKILL')
   let message = ''
   await until(`${pod.uid} is started, or not`, async () => {
-    const [container] = (await pod.status())?.containerStatuses ?? []
-    const { waiting, terminated } = (container?.state ?? {}) as Record<string, { message?: string } | undefined>
-    message = waiting?.message ?? terminated?.message ?? ''
-    if (/no such file/.test(message)) return true
-    return (await pod.restarts()) > before && (await pod.isRunning())
+    message = (await pod.failure()) ?? ''
+    return message !== '' || ((await pod.restarts()) > before && (await pod.isRunning()))
   })
-  return message.replace(/.*(error mounting|stat) /, '$1 ').slice(0, 160)
+  return message
+    ? `not started, ${/"?([^:"]*: [^:"]*)"?$/.exec(message)?.[1] ?? message}`
+    : (await pod.exec(CONFIG)).text
 }
 
-export const FLIPPED = [flipped]
+export const FLIPPED = [watched, unwatched]

@@ -5,6 +5,9 @@ import type { Hierarchy } from './cgroups.ts'
 // What a node's programs write to wherever they are told to work: the kubelet's pod logs, install.sh's configuration, …
 const WRITTEN_TO = ['/etc', '/var/lib', '/var/log', '/usr/libexec', '/usr/local']
 
+// What is there of a kubelet's and a modekeep's that this machine has is not for this run.
+const EMPTY = ['/var/lib/kubelet', '/var/lib/modekeep', '/var/log/modekeep', '/etc/modekeep']
+
 // The kubelet sets these for the whole machine unless they are so already.
 const KUBELETS_SETTINGS: Readonly<Record<string, number>> = {
   'vm/overcommit_memory': 1,
@@ -30,9 +33,9 @@ export function makeOwnPlace(directory: string, cgroups: readonly Hierarchy[], b
     mount('-t', 'overlay', '-o', `lowerdir=${path},upperdir=${upper},workdir=${work}`, 'overlay', path)
   }
   mount('-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/run')
-  for (const path of ['/var/lib/kubelet', '/var/lib/modekeep']) {
+  for (const path of EMPTY) {
     fs.mkdirSync(path, { recursive: true })
-    fs.mkdirSync(`${directory}${path}`, { recursive: true, mode: 0o700 })
+    fs.mkdirSync(`${directory}${path}`, { recursive: true })
     mount('--bind', `${directory}${path}`, path)
   }
   for (const [name, value] of Object.entries(KUBELETS_SETTINGS)) {

@@ -38,6 +38,11 @@ export function makeKubelet({ place, kubelet }: World, logs: string, manifests: 
   return new Daemon('kubelet', logs, [kubelet, ...arguments_(manifests, place)], process.env)
 }
 
+interface Ended {
+  reason?: string
+  message?: string
+}
+
 export interface PodStatus {
   metadata: { name: string; uid: string }
   status: {
@@ -46,7 +51,7 @@ export interface PodStatus {
       ready: boolean
       restartCount: number
       containerID?: string
-      state: { running?: object; waiting?: { reason?: string }; terminated?: { exitCode: number } }
+      state: { running?: object; waiting?: Ended; terminated?: Ended }
     }[]
   }
 }

@@ -36,6 +36,13 @@ export class Pod {
     return (await this.#container())?.state.running !== undefined
   }
 
+  /** Why its container could not be started, if that was so at the last try. */
+  async failure(): Promise<string | undefined> {
+    const { waiting, terminated } = (await this.#container())?.state ?? {}
+    const { reason, message } = waiting ?? terminated ?? {}
+    return reason?.endsWith('Error') && reason !== 'Error' ? message : undefined
+  }
+
   /** How often its container has been started again. */
   async restarts(): Promise<number> {
     return (await this.#container())?.restartCount ?? 0

@@ -1,6 +1,6 @@
 const EVERY_MS = 200
 // The longest that anything here may take on a machine that is busy with other work.
-const PATIENCE_S = 60
+const PATIENCE_S = 240
 
 /** What no waiting helps with. */
 export class Hopeless extends Error {}

@@ -14,8 +14,7 @@ export function cached(name: string, make: (path: string) => void): string {
   if (fs.existsSync(path)) return path
   fs.mkdirSync(CACHE, { recursive: true })
   sweep()
-  const work = join(CACHE, `.making-${process.pid}`)
-  fs.mkdirSync(work)
+  const work = fs.mkdtempSync(join(CACHE, `.making-${process.pid}-`))
   try {
     make(join(work, name))
     try {
@@ -33,7 +32,7 @@ export function cached(name: string, make: (path: string) => void): string {
 /** Removes what runs that were interrupted have begun. */
 function sweep(): void {
   for (const name of fs.readdirSync(CACHE)) {
-    const [, pid] = /^\.making-(\d+)$/.exec(name) ?? []
+    const [, pid] = /^\.making-(\d+)-/.exec(name) ?? []
     if (pid && !fs.existsSync(`/proc/${pid}`)) fs.rmSync(join(CACHE, name), { recursive: true, force: true })
   }
 }

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { run } from '../../../bench/command.ts'
 import { fetchSource } from '../../../bench/peers/debian-source.ts'
 import { cached } from './cache.ts'
-import { provideCompiler } from './packages.ts'
+import { unpackCompiler } from './packages.ts'
 
 // Without these the kubelet takes itself for version 0.0.0.
 const VERSION = 'k8s.io/component-base/version.gitVersion=v1.20.2'
@@ -16,9 +16,9 @@ const FLAGS = ['-ldflags', `-s -w -X ${VERSION}`]
 export function provideKubelet(say: (text: string) => void): string {
   const key = createHash('sha256').update(build.toString()).update(FLAGS.join()).digest('hex').slice(0, 8)
   return cached(`kubelet-1.20.2-${key}`, (binary) => {
-    const tools = provideCompiler()
-    const work = `${binary}.build`
-    say("fetching kubelet's source …")
+    const [work, tools] = [`${binary}.build`, `${binary}.tools`]
+    say("fetching kubelet's source and a compiler …")
+    unpackCompiler(tools)
     fetchSource(work)
     say('building kubelet (once, some minutes) …')
     build(work, tools, binary)

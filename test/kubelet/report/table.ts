@@ -35,8 +35,9 @@ export function table(results: readonly Result[], skipped: number): string {
     failure === undefined ? [] : [`\nFAILED ${name}\n${failure}\n`],
   )
   const failed = failures.length
+  const left = skipped === 0 ? '' : '\nSkipped: cases that --only does not name.\n'
   const closing = `${results.length - failed} passed, ${failed} failed, ${skipped} skipped`
-  return `${text.join('\n\n')}\n${failures.join('')}\n${closing}\n`
+  return `${text.join('\n\n')}\n${failures.join('')}${left}\n${closing}\n`
 }
 
 function wrap(text: string): string[] {

@@ -21,12 +21,19 @@ exec unshare --pid --fork --kill-child --mount --propagation private --net --ipc
 const PLACE = `${tmpdir()}/modekeep-kubelet-test`
 
 /** One run at a time: a name that the kernel takes back with the process. False if another run has it. */
-function onlyOne(): Promise<boolean> {
+function isOnlyOne(): Promise<boolean> {
   const server = createServer().unref()
   return new Promise((done) => {
     server.once('error', () => done(false))
     server.listen('\0modekeep-kubelet-test', () => done(true))
   })
+}
+
+async function becomeOnlyOne(say: (text: string) => void): Promise<void> {
+  for (let tries = 0; !(await isOnlyOne()); tries++) {
+    if (tries === 0) say('waiting for another run on this machine to end …')
+    await new Promise((done) => setTimeout(done, 1000))
+  }
 }
 
 async function main(): Promise<number> {
@@ -36,13 +43,14 @@ async function main(): Promise<number> {
     return 0
   }
   if (process.getuid?.() !== 0) throw new Error('this needs root: run it with sudo')
-  if (process.arch !== 'x64') throw new Error('Debian 12 on amd64 is needed: the kubelet is built for it alone')
+  if (process.arch !== 'x64' || !fs.existsSync('/etc/debian_version'))
+    throw new Error('Debian 12 on amd64 is needed: the kubelet is built for it alone')
   const say = (text: string) => console.log(text)
   const clock = new Clock(say)
   const runtime = clock.measure('containerd and runc', provideRuntime)
   const kubelet = clock.measure('kubelet', () => provideKubelet(say))
 
-  if (!(await onlyOne())) throw new Error('another run is under way on this machine')
+  await becomeOnlyOne(say)
   const cgroups = hierarchies()
   const clean = async () => {
     await removeGroups(cgroups)

@@ -3,7 +3,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { MODEKEEPS_STATE } from '../node/drivers.ts'
 import type { Case } from './case.ts'
-import { control, FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } from './tree.ts'
+import { control, type Facts, FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } from './tree.ts'
+
+const withoutTimes = (facts: Map<string, Facts>) => [...facts].map(([name, { mode, group }]) => [name, mode, group])
 
 const leavesNothing: Case = {
   name: 'a deleted pod leaves no mount, record or directory, and restoreOnUnmount gives back what was',
@@ -22,7 +24,6 @@ const leavesNothing: Case = {
     await node.remove(...pods)
 
     assert.notDeepEqual(granted, SIX_MODES, 'grant has changed nothing')
-    const withoutTimes = (facts: typeof before) => [...facts].map(([name, { mode, group }]) => [name, mode, group])
     assert.deepEqual(withoutTimes(look(source)), withoutTimes(before))
     assert(!fs.readFileSync('/proc/self/mountinfo', 'utf8').includes('/pods/deleted/'), 'a mount is left')
     assert.deepEqual(recordsWith('deleted'), [])

@@ -32,7 +32,7 @@ const watched: Case = {
   name: 'a container is started again after the source of its subPath was flipped, while heal watches',
   when: 'together',
   async run({ node }) {
-    const heal = new Daemon('heal', `${node.elsewhere}`, [INSTALLED, 'heal', '--watch'], process.env)
+    const heal = new Daemon('heal', node.elsewhere, [INSTALLED, 'heal', '--watch'], process.env)
     heal.start()
     try {
       const { pod, source } = await podWithConfig(node, 'flipped')
@@ -72,6 +72,23 @@ const unwatched: Case = {
   },
 }
 
+const overRestart: Case = {
+  name: 'a kubelet restart shows the new file of a flipped subPath to the next container, in one mount',
+  when: 'restarts',
+  async run({ node, threeRestarts }) {
+    const { pod, source } = await podWithConfig(node, 'restarted')
+    write(source, 2)
+    await threeRestarts(pod)
+    await healed(pod)
+    const layers = pod.layers().length
+    const seen = await startAgain(pod)
+    await node.remove(pod)
+    assert.equal(layers, 1)
+    assert.equal(seen, 'version 2')
+    return { modekeep: `sees ${seen}, ${layers} mount` }
+  },
+}
+
 /** Waits until the file that is mounted is there again under its name. */
 async function healed(pod: Pod): Promise<void> {
   await until('the new file is mounted', () => !/\/\/deleted$/.test(pod.layers().at(-1)?.root ?? '//deleted'))
@@ -91,4 +108,4 @@ async function startAgain(pod: Pod): Promise<string> {
     : (await pod.exec(CONFIG)).text
 }
 
-export const FLIPPED = [watched, unwatched]
+export const FLIPPED = [overRestart, watched, unwatched]

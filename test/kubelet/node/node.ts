@@ -69,9 +69,14 @@ export class TestNode {
     return this.give(wish).running()
   }
 
+  /** Takes a pod away, without waiting for its end. */
+  withdraw({ wish }: Pod): void {
+    fs.rmSync(`${this.#manifests}/${wish.name}.json`)
+  }
+
   /** Takes pods away and waits until nothing of them is left in the kubelet's directory. */
   async remove(...pods: readonly Pod[]): Promise<void> {
-    for (const { wish } of pods) fs.rmSync(`${this.#manifests}/${wish.name}.json`)
+    for (const pod of pods) this.withdraw(pod)
     for (const { directory, uid } of pods) await until(`${uid} is gone`, () => !fs.existsSync(directory))
   }
 

@@ -45,5 +45,7 @@ function build(work: string, tools: string, binary: string): void {
     CGO_ENABLED: '0',
   }
   const env = { ...process.env, ...go, GOROOT: `${tools}/usr/lib/go-1.19`, PWD: source }
-  run(`${tools}/usr/lib/go-1.19/bin/go`, ['build', ...FLAGS, '-o', binary, './cmd/kubelet'], { cwd: source, env })
+  const compile = [`${tools}/usr/lib/go-1.19/bin/go`, 'build', ...FLAGS, '-o', binary, './cmd/kubelet']
+  // It is not to go on alone when this process is killed.
+  run('setpriv', ['--pdeathsig', 'KILL', ...compile], { cwd: source, env })
 }

@@ -65,7 +65,12 @@ async function main(): Promise<number> {
   const args = ['--pdeathsig', 'KILL', 'sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside]
   const child = spawn('setpriv', args, { stdio: 'inherit', env: { ...process.env, LATER } })
   // The whole run dies with this one process: it holds the namespace of its processes.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      say('interrupted: everything of the run is ended and removed')
+      child.kill('SIGKILL')
+    })
+  }
   try {
     return await new Promise<number>((done, failed) => {
       child.once('error', failed)

@@ -55,7 +55,7 @@ const watched: Case = {
 }
 
 const unwatched: Case = {
-  name: 'a container that came before heal is started again by itself after one heal',
+  name: 'without heal a container is not started after a flip; one heal, and it starts by itself',
   // Where nobody else's heal watches.
   when: 'alone',
   async run({ node }) {

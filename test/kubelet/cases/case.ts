@@ -1,0 +1,27 @@
+import type { TestNode } from '../node/node.ts'
+import type { Pod } from '../node/pod.ts'
+import type { Options } from '../options.ts'
+
+/** What was seen of the two drivers, in a few words; without `naive` where it would show no difference. */
+export interface Seen {
+  modekeep: string
+  naive?: string
+}
+
+export interface Scene {
+  node: TestNode
+  options: Options
+  /** Returns when the kubelet has been restarted three times and has called for these pods' volumes each time. */
+  threeRestarts(...pods: readonly Pod[]): Promise<void>
+}
+
+export interface Case {
+  name: string
+  /**
+   * restarts: together with others, awaits `threeRestarts` once. together: with others, while nobody restarts the
+   * kubelet. alone: nothing else is done at that time.
+   */
+  when: 'restarts' | 'together' | 'alone'
+  /** @throws {Error} what differs from the promise, or that the control shows no difference */
+  run(scene: Scene): Promise<Seen>
+}

@@ -1,0 +1,54 @@
+import * as fs from 'node:fs'
+import { run } from '../../../bench/command.ts'
+import type { World } from '../world.ts'
+import { Daemon } from './daemon.ts'
+import { IMAGE, makeImages, PAUSE } from './images.ts'
+import { until } from './until.ts'
+
+export const SOCKET = '/run/containerd/containerd.sock'
+
+const configuration = (directory: string, runc: string) => `
+version = 2
+root = "${directory}/root"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.opt"]
+[grpc]
+  address = "${SOCKET}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "${PAUSE}"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  stream_server_address = "127.0.0.1"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "native"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "${runc}"
+`
+
+/** Starts containerd and gives it the two images. */
+export async function startContainerd({ place, runtime }: World, logs: string): Promise<Daemon> {
+  const directory = `${place}/containerd`
+  fs.mkdirSync(directory, { recursive: true })
+  const [sbin] = runtime.path.split(':')
+  fs.writeFileSync(`${directory}/config.toml`, configuration(directory, `${sbin}/runc`))
+  const command = ['containerd', '--config', `${directory}/config.toml`]
+  const containerd = new Daemon('containerd', logs, command, process.env)
+  containerd.start()
+  await until('containerd answers', () => {
+    containerd.mustRun()
+    return ctr('version') !== ''
+  })
+  const images = makeImages(`${directory}/images`, runtime.busybox)
+  ctr('images', 'import', '--snapshotter', 'native', images)
+  for (const name of [IMAGE, PAUSE]) if (!ctr('images', 'ls', '-q').includes(name)) throw new Error(`no image ${name}`)
+  return containerd
+}
+
+/** containerd's own client, on the containers of kubelet. @throws {Error} with its last words */
+export function ctr(...args: string[]): string {
+  return run('ctr', ['--address', SOCKET, '--namespace', 'k8s.io', ...args])
+}

@@ -1,0 +1,95 @@
+import * as fs from 'node:fs'
+import type { World } from '../world.ts'
+import { startContainerd } from './containerd.ts'
+import type { Daemon } from './daemon.ts'
+import { install, installNaive } from './drivers.ts'
+import { makeKubelet, podStatuses } from './kubelet.ts'
+import { manifest, type PodWish } from './manifest.ts'
+import { Pod } from './pod.ts'
+import { until } from './until.ts'
+
+/** A machine with containerd, kubelet and the two drivers. */
+export class TestNode {
+  readonly kubelet: Daemon
+  /** Sources of volumes are made here; the node's configuration allows them. */
+  readonly volumes: string
+  /** For what is to lie outside of it. */
+  readonly elsewhere: string
+  readonly #manifests: string
+
+  private constructor(place: string, kubelet: Daemon, manifests: string) {
+    this.kubelet = kubelet
+    this.volumes = `${place}/volumes`
+    this.elsewhere = `${place}/elsewhere`
+    this.#manifests = manifests
+    for (const directory of [this.volumes, this.elsewhere]) fs.mkdirSync(directory)
+  }
+
+  /** Both drivers are installed while the kubelet runs. */
+  static async start(world: World): Promise<TestNode> {
+    const logs = `${world.place}/logs`
+    fs.mkdirSync(logs)
+    process.env.PATH = `${world.runtime.path}:${process.env.PATH}`
+    await startContainerd(world, logs)
+    const manifests = `${world.place}/manifests`
+    const node = new TestNode(world.place, makeKubelet(world, logs, manifests), manifests)
+    await node.#start()
+    node.allow([node.volumes])
+    install()
+    installNaive()
+    return node
+  }
+
+  async #start(): Promise<void> {
+    this.kubelet.start()
+    await until('kubelet answers', async () => {
+      this.kubelet.mustRun()
+      await podStatuses()
+      return true
+    })
+  }
+
+  /** Sets what pods may mount. */
+  allow(allowedSources: readonly string[]): void {
+    fs.mkdirSync('/etc/modekeep', { recursive: true })
+    fs.writeFileSync('/etc/modekeep/config.json.new', JSON.stringify({ allowedSources }))
+    fs.renameSync('/etc/modekeep/config.json.new', '/etc/modekeep/config.json')
+  }
+
+  /** Gives the kubelet a pod, without waiting for it. */
+  give(wish: PodWish): Pod {
+    const file = `${this.#manifests}/${wish.name}.json`
+    // The kubelet passes over names with a leading dot.
+    fs.writeFileSync(`${this.#manifests}/.${wish.name}`, JSON.stringify(manifest(wish)))
+    fs.renameSync(`${this.#manifests}/.${wish.name}`, file)
+    return new Pod(wish)
+  }
+
+  async run(wish: PodWish): Promise<Pod> {
+    return this.give(wish).running()
+  }
+
+  /** Takes a pod away, without waiting for its end. */
+  withdraw({ wish }: Pod): void {
+    fs.rmSync(`${this.#manifests}/${wish.name}.json`)
+  }
+
+  /** Takes pods away and waits until nothing of them is left in the kubelet's directory. */
+  async remove(...pods: readonly Pod[]): Promise<void> {
+    for (const pod of pods) this.withdraw(pod)
+    for (const { directory, uid } of pods) await until(`${uid} is gone`, () => !fs.existsSync(directory))
+  }
+
+  /** Ends the kubelet and starts it; waits until it has set up the volumes of these pods again. */
+  async restartKubelet(signal: 'SIGTERM' | 'SIGKILL', pods: readonly Pod[]): Promise<void> {
+    await this.kubelet.stop(signal)
+    await this.#start()
+    for (const { uid } of pods) await until(`${uid}: mounted again`, () => this.hasSetUp(uid))
+  }
+
+  /** Whether the kubelet has set up the pod's volume since its last start. */
+  hasSetUp(uid: string): boolean {
+    const lines = this.kubelet.log().split('\n')
+    return lines.some((line) => line.includes('MountVolume.SetUp succeeded') && line.includes(`(UID: "${uid}")`))
+  }
+}

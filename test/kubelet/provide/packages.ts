@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { run } from '../../../bench/command.ts'
+import { cached } from './cache.ts'
+
+const RUNTIME = ['containerd', 'runc', 'busybox-static']
+const COMPILER = ['golang-1.19-go', 'golang-1.19-src', 'patch', 'xz-utils']
+
+export interface Runtime {
+  /** What PATH needs for containerd and its shims. */
+  path: string
+  /** Statically linked. */
+  busybox: string
+}
+
+/** containerd, runc and busybox of Debian 12, unpacked into the cache: nothing is installed. */
+export function provideRuntime(): Runtime {
+  const key = createHash('sha256').update(RUNTIME.join()).digest('hex').slice(0, 8)
+  const root = cached(`containerd-${key}`, (directory) => unpack(RUNTIME, directory))
+  return { path: `${root}/usr/sbin:${root}/usr/bin`, busybox: `${root}/bin/busybox` }
+}
+
+/** Go, and what unpacks a source package, below `directory`. */
+export function unpackCompiler(directory: string): void {
+  unpack(COMPILER, directory)
+}
+
+/** Downloads packages with lists of its own, the machine's apt keeps those it has, and unpacks them. */
+function unpack(packages: readonly string[], directory: string): void {
+  const apt = `${directory}.apt`
+  for (const part of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(`${apt}/${part}`, { recursive: true })
+  const settings = [
+    `Dir::State::lists=${apt}/lists`,
+    `Dir::Cache=${apt}/cache`,
+    'APT::Sandbox::User=root',
+    'Acquire::http::Timeout=30',
+  ]
+  const options = settings.flatMap((setting) => ['-o', setting])
+  run('apt-get', [...options, '-q', 'update'])
+  run('apt-get', [...options, '-q', 'download', ...packages], { cwd: apt })
+  for (const name of fs.readdirSync(apt).filter((file) => file.endsWith('.deb'))) {
+    run('dpkg-deb', ['-x', `${apt}/${name}`, directory])
+  }
+}

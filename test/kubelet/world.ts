@@ -1,0 +1,14 @@
+import type { Hierarchy } from './confine/cgroups.ts'
+import type { Options } from './options.ts'
+import type { Runtime } from './provide/packages.ts'
+
+/** What a run has been given from outside. */
+export interface World {
+  /** The directory in which everything of the run lies. */
+  place: string
+  cgroups: Hierarchy[]
+  /** The kubelet's executable. */
+  kubelet: string
+  runtime: Runtime
+  options: Options
+}

@@ -7,22 +7,30 @@ import { appendLine } from '../src/log/log-file.ts'
 import type { NodeCommand } from '../src/operator/command.ts'
 import type { HealDocument } from '../src/operator/document.ts'
 import { heal } from '../src/operator/heal.ts'
+import type { NodeConfig } from '../src/protocol/defaults.ts'
 import { watchNode } from './watch.ts'
 
 type Order = Extract<NodeCommand, { verb: 'heal' }>
 
 /**
  * `heal --watch`: heals after every change until it is told to end. What is as it was at the last heal is not told again.
+ * @param configNow the node's configuration as it is at each heal; throws while it is faulty
  * @param tell prints what a heal found
  */
-export async function keepHealing(session: Session, order: Order, tell: (found: HealDocument) => void): Promise<void> {
-  const { config } = session
+export async function keepHealing(
+  session: Session,
+  order: Order,
+  configNow: () => Promise<NodeConfig>,
+  tell: (found: HealDocument) => void,
+): Promise<void> {
+  let { config } = session
   const newLog = () => new CallLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
   let lastTold = ''
   await watchNode(
     async () => {
+      config = await configNow()
       const log = newLog()
-      const hearing = { ...session, note: log.note.bind(log), warn: log.warn.bind(log) }
+      const hearing = { ...session, config, note: log.note.bind(log), warn: log.warn.bind(log) }
       const document = await heal(hearing, order)
       const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
       const news = JSON.stringify([found, document.subPaths])
@@ -32,8 +40,8 @@ export async function keepHealing(session: Session, order: Order, tell: (found: 
         tell(document)
       }
       lastTold = news
-      const kubelets = order.kubelet === undefined ? [] : subPathVolumes(session, order.kubelet)
-      return { watched: [...sourceDirectories(session), ...kubelets] }
+      const kubelets = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
+      return { watched: [...sourceDirectories(hearing), ...kubelets] }
     },
     {
       warn: (message) => newLog().warn(message),

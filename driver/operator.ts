@@ -11,6 +11,7 @@ import { jsonLine, printable } from '../src/operator/printable.ts'
 import { render } from '../src/operator/render.ts'
 import { run } from '../src/operator/run.ts'
 import { linesOf } from '../src/operator/text.ts'
+import type { NodeConfig } from '../src/protocol/defaults.ts'
 import { Refusal } from '../src/protocol/refusal.ts'
 import { readConfig } from './config.ts'
 import { crew } from './crew.ts'
@@ -58,9 +59,7 @@ function messageOf(error: unknown): string {
 async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
   const { verb } = command
   if (process.geteuid?.() !== 0) throw new Refusal(`${verb} needs root: run it with sudo`)
-  const { config, faults } = await readConfig(env)
-  // Another stateDir than the node's would be another memory.
-  if (faults.length > 0) throw new Refusal(faults)
+  const config = await wholeConfig(env)
   const about = 'directory' in command ? { verb, directory: command.directory } : { verb }
   const log = new CallLog(about, config.logLevel, (line) => {
     if (!onlyLooks(command)) appendLine(fs, config.logFile, line)
@@ -75,8 +74,11 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     progress: progress.update,
   }
   if (command.verb === 'heal' && command.isWatching) {
-    await keepHealing(session, command, (document) =>
-      writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT),
+    await keepHealing(
+      session,
+      command,
+      () => wholeConfig(env),
+      (document) => writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT),
     )
     return OK
   }
@@ -93,6 +95,13 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     progress.clear()
     throw error
   }
+}
+
+/** Another stateDir than the node's would be another memory. */
+async function wholeConfig(env: NodeJS.ProcessEnv): Promise<NodeConfig> {
+  const { config, faults } = await readConfig(env)
+  if (faults.length > 0) throw new Refusal(faults)
+  return config
 }
 
 function onlyLooks(command: Work): boolean {

@@ -111,6 +111,7 @@ async function remount(
   // The configuration may have changed since.
   const faults = kindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
-  const { plan } = await mountLocked(session, request, point, isDry)
+  // What is told of one mount is its finding.
+  const { plan } = await mountLocked({ ...session, note: () => {} }, request, point, isDry)
   return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : reason || plan.reason }
 }

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -49,15 +49,24 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readFileSync(directory, 'utf8')).toBe('one')
   })
 
+  it('--watch goes by the configuration as it is now', async () => {
+    const node = new BinaryNode()
+    const file = `${node.top}/config.json`
+    const config = JSON.parse(fs.readFileSync(file, 'utf8'))
+    fs.writeFileSync(file, JSON.stringify({ ...config, allowedSources: ['/elsewhere'] }))
+    const { child, ended } = watching(node)
+    fs.writeFileSync(file, JSON.stringify(config))
+    const { source, directory } = await mounted(node)
+    write(source, { name: 'two' })
+    await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 30_000 }).toBe('two')
+    child.kill('SIGTERM')
+    expect(await ended).toEqual([0, null])
+  })
+
   it('--watch mends flips and lost mounts by itself, and ends when told', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
-    const env = { MODEKEEP_CONFIG: `${node.top}/config.json` }
-    const child = spawn(BINARY, ['heal', '--watch', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-    onTestFinished(() => {
-      child.kill('SIGKILL')
-    })
-    const ended = once(child, 'close')
+    const { child, ended } = watching(node)
     for (let turn = 0; turn < 5; turn++) {
       write(source, { name: `turn ${turn}` })
       await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 30_000 }).toBe(`turn ${turn}`)
@@ -72,6 +81,15 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.mountState()).toEqual([])
   })
 })
+
+function watching(node: BinaryNode): { child: ChildProcess; ended: Promise<unknown> } {
+  const env = { MODEKEEP_CONFIG: `${node.top}/config.json` }
+  const child = spawn(BINARY, ['heal', '--watch', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  return { child, ended: once(child, 'close') }
+}
 
 async function detach(directory: string): Promise<void> {
   const child = spawn('umount', ['--lazy', directory], { stdio: 'inherit' })

@@ -5,7 +5,7 @@ import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
-import { releaseForGood, tryLockMount } from './locks.ts'
+import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
@@ -34,10 +34,19 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
   return findings
 }
 
-/** Directories whose changes may make a mount stale: the sources, and those that they lie in. */
+/**
+ * Directories whose changes may make a mount stale: the sources, those that they lie in, and with a subPath all between
+ * the source and what was found there, where a link may be exchanged.
+ */
 export function sourceDirectories({ host, config }: Session): string[] {
-  const sources = listMountRecords(host, config.stateDir).flatMap(({ request }) => requestFrom(request)?.source || [])
-  return [...new Set(sources.flatMap((source) => [source, dirname(source)]))].sort()
+  const directories = new Set<string>()
+  for (const record of listMountRecords(host, config.stateDir)) {
+    const source = requestFrom(record.request)?.source
+    if (!source) continue
+    for (const directory of [source, dirname(source)]) directories.add(directory)
+    for (let at = dirname(record.source); at.startsWith(`${source}/`); at = dirname(at)) directories.add(at)
+  }
+  return [...directories].sort()
 }
 
 type Found = Pick<Finding, 'outcome' | 'reason'>
@@ -46,15 +55,38 @@ function failed(error: unknown): Found {
   return { outcome: 'failed', reason: error instanceof Error ? error.message : String(error) }
 }
 
-/** @returns undefined where the record is gone meanwhile */
-async function healOne(session: Session, { directory }: MountRecord, isDry: boolean): Promise<Found | undefined> {
+/**
+ * Looks without the lock, as a source whose server or daemon is gone may not answer, and kubelet's own calls must not wait
+ * for that; what is to be mended is looked at once more under the lock.
+ * @returns undefined where the record is gone meanwhile
+ */
+async function healOne(session: Session, record: MountRecord, isDry: boolean): Promise<Found | undefined> {
+  const seen = await look(session, record)
+  if (seen.outcome === 'healthy' || seen.outcome === 'left') return seen
+  if (isDry) return isMountBusy(session.host, session.config.stateDir, record.directory) ? BUSY : seen
+  return mend(session, record)
+}
+
+const BUSY: Found = { outcome: 'busy', reason: 'a call is at work on it' }
+
+async function look(session: Session, record: MountRecord): Promise<Found> {
+  const point = openMountPoint(session.host, record.directory)
+  try {
+    return await healLocked(session, record, point, true).catch(failed)
+  } finally {
+    if (point) session.host.inodes.close(point.parent)
+  }
+}
+
+async function mend(session: Session, { directory }: MountRecord): Promise<Found | undefined> {
   const { host, config } = session
   const lock = tryLockMount(host, config.stateDir, directory)
-  if (lock === undefined) return { outcome: 'busy', reason: 'a call is at work on it' }
-  const point = openMountPoint(host, directory)
+  if (lock === undefined) return BUSY
+  let point: MountPoint | undefined
   try {
+    point = openMountPoint(host, directory)
     const record = readMountRecord(host, config.stateDir, directory)
-    return record && (await healLocked(session, record, point, isDry))
+    return record && (await healLocked(session, record, point, false))
   } finally {
     if (point) host.inodes.close(point.parent)
     if (readMountRecord(host, config.stateDir, directory)) lock.release()
@@ -73,7 +105,7 @@ async function healLocked(
     case 'leave':
       return { outcome: 'left', reason: plan.reason }
     case 'forget':
-      if (!isDry) await forgetLocked(session, point, record)
+      if (!isDry) await forgetLocked(session, point, record, plan.pays ?? false)
       return { outcome: 'forgotten', reason: plan.reason }
     case 'mount':
       return remount(session, record, point, plan.reason, isDry)
@@ -112,6 +144,6 @@ async function remount(
   const faults = kindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
   // What is told of one mount is its finding.
-  const { plan } = await mountLocked({ ...session, note: () => {} }, request, point, isDry)
+  const { plan } = await mountLocked({ ...session, note: () => {} }, request, point, { isDry, isKept: true })
   return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : reason || plan.reason }
 }

@@ -44,6 +44,12 @@ export function isVolumeBusy(host: Host, stateDir: string, volume: string): bool
   return naming('look at', path, () => host.isLocked(path))
 }
 
+/** Whether a call for a mount directory is under way. */
+export function isMountBusy(host: Host, stateDir: string, path: string): boolean {
+  const lock = `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`
+  return naming('look at', lock, () => host.isLocked(lock))
+}
+
 export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {
   return tryLockIn(host, mountStateDirectory(stateDir, path))
 }

@@ -1,7 +1,8 @@
 import type { Handle, Lock } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
+import { readVolumeRecord } from '../state/volume-record.ts'
 import { claimVolume } from './claim.ts'
-import { mapGroup } from './map-group.ts'
+import { mapGroup, Unmappable } from './map-group.ts'
 import type { Session } from './session.ts'
 
 interface Mapping {
@@ -24,11 +25,16 @@ export async function mapVolume(
   request: MountRequest,
   { from, to, volume }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
-  const { inodes } = session.host
+  const { host, config } = session
+  const { inodes } = host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
     const lock = volume === '' ? undefined : await claim(session, request, volume, group)
     try {
+      const walked = readVolumeRecord(host, config.stateDir, volume)
+      if (walked && !walked.complete) {
+        throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
+      }
       const root = inodes.stat(tree)
       // A walk that was waited for may have given it another.
       if (from === undefined && root.gid !== group) {

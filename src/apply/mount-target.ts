@@ -19,7 +19,16 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
   if (there === 'file') host.inodes.removeFile(parent, name)
   if (there === 'directory') removeEmptyDirectory(host, point)
   if (wanted === 'directory') host.inodes.createDirectory(parent, name, DIRECTORY_MODE)
-  else host.inodes.createFile(parent, name, FILE_MODE)
+  else createFile(host, point)
+}
+
+function createFile(host: Host, { parent, name }: MountPoint): void {
+  try {
+    host.inodes.createFile(parent, name, FILE_MODE)
+  } catch (error) {
+    host.inodes.createDirectory(parent, name, DIRECTORY_MODE)
+    throw error
+  }
 }
 
 function removeEmptyDirectory(host: Host, { parent, name, path }: MountPoint): void {

@@ -49,17 +49,18 @@ function factsOf(fsType: string): KindFacts {
 
 /**
  * The same under the mount's lock, `directory` being the point's real path.
- * @param isDry plans, and does nothing
+ * @param options.isDry plans, and does nothing
+ * @param options.isKept its record stays where the mount fails
  */
 export async function mountLocked(
   session: Session,
   request: MountRequest,
   point: MountPoint,
-  isDry = false,
+  { isDry = false, isKept = false } = {},
 ): Promise<{ plan: MountPlan; given: Given }> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await mountOnce(session, request, point, isDry)
+      return await mountOnce(session, request, point, isDry, isKept)
     } catch (error) {
       if (!isDeletedSource(error)) throw error
       if (attempt === MOST_ATTEMPTS) {
@@ -83,6 +84,7 @@ async function mountOnce(
   request: MountRequest,
   point: MountPoint,
   isDry: boolean,
+  isKept: boolean,
 ): Promise<{ plan: MountPlan; given: Given }> {
   const { host } = session
   const kind = kindOf(request.fsType)
@@ -90,7 +92,7 @@ async function mountOnce(
   const source = kind.openSource(host, request)
   try {
     const view = observe(session, request, kind, point, source)
-    const plan = planMount(request, view, factsOf)
+    const plan = planMount(request, view, factsOf, isKept)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
     if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }

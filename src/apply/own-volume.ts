@@ -111,6 +111,6 @@ function refuseAny(others: Others, { volume, source, group }: Asked, device: num
 const NO_GROUP = -1
 
 /** The group that a mount has given its volume, or that its mapping expects there; -1 where it relies on none. */
-function groupOnDisk(holder: MountRecord | Claim): number {
+export function groupOnDisk(holder: MountRecord | Claim): number {
   return 'mappedFrom' in holder && holder.walkGroup < 0 ? holder.mappedFrom : holder.walkGroup
 }

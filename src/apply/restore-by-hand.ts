@@ -4,6 +4,7 @@ import type { VolumeByHand } from './by-hand.ts'
 import { claimVolume } from './claim.ts'
 import { holders, type Others } from './holders.ts'
 import { hasJournal, openJournal } from './journal.ts'
+import { groupOnDisk } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
 import type { Session } from './session.ts'
 
@@ -33,10 +34,10 @@ export async function restoreByHand(
 }
 
 function refuseHolders(others: Others): void {
-  const holder = holders(others).find(({ walkGroup }) => walkGroup >= 0)
+  const holder = holders(others).find((other) => groupOnDisk(other) >= 0)
   if (holder === undefined) return
   throw new Refusal(
-    `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${holder.walkGroup}, ` +
+    `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
       'which a restore would take from it: delete that pod first',
   )
 }

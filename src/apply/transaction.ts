@@ -1,10 +1,12 @@
 import type { Step } from '../plan/step.ts'
 import { type Given, type MountRecord, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
-import { attachAt, detachAll, replaceAt } from './attach.ts'
+import { attachAt, detachAll } from './attach.ts'
 import type { DetachedTree } from './detached-tree.ts'
 import { GroupGiver } from './group-giver.ts'
 import type { MountPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
+import { replaceAt } from './replace.ts'
+import { SavedMount } from './saved-mount.ts'
 import type { Session } from './session.ts'
 
 /** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
@@ -14,6 +16,7 @@ export class Transaction {
   readonly #tree: DetachedTree
   readonly #giver: GroupGiver
   #preparing: MountRecord | undefined
+  #saved: SavedMount | undefined
 
   constructor(session: Session, point: MountPoint, tree: DetachedTree) {
     this.#session = session
@@ -36,6 +39,7 @@ export class Transaction {
       throw error
     } finally {
       this.#tree.close()
+      this.#saved?.close()
       this.#giver.release()
     }
   }
@@ -60,6 +64,7 @@ export class Transaction {
       case 'record-ready':
         return this.#write(this.#ready(step.record))
       case 'detach-all':
+        this.#saved = SavedMount.of(host, this.#point)
         return detachAll(host, this.#point)
       case 'set-target':
         return setTarget(host, this.#point, step.type)
@@ -79,6 +84,7 @@ export class Transaction {
       ...record,
       ...this.#giver.given,
       volume,
+      namespace: this.#session.host.mountNamespace(),
       device: volume === '' ? -1 : device,
       phase: 'ready',
       mountId: String(mountId),
@@ -105,6 +111,7 @@ export class Transaction {
       if (step.undo === 'close-tree') this.#tree.close()
       else if (step.undo === 'directory-target') setTarget(host, this.#point, 'directory')
       else if (step.undo === 'detach') detachAll(host, this.#point)
+      else if (step.undo === 'old-mount') this.#saved?.putBack()
       else if (step.undo.restore) this.#write(step.undo.restore)
       else removeMountRecord(host, config.stateDir, this.#point.path)
     } catch (error) {

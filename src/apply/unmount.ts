@@ -52,16 +52,19 @@ async function detachAndForget(
 }
 
 /**
- * Forgets a mount whose unmount never came, under its lock: pays what its volume is owed, and leaves a directory to mount
- * on. Nothing is unmounted.
+ * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Nothing is unmounted.
+ * @param pays puts the volume back if that is owed
  */
 export async function forgetLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
+  pays: boolean,
 ): Promise<void> {
   const { directory } = record
-  const steps = planUnmount(record, isRestoreOwed(session, record.volume)).filter((step) => step.do !== 'detach-all')
+  const steps = planUnmount(record, pays && isRestoreOwed(session, record.volume)).filter(
+    (step) => step.do !== 'detach-all',
+  )
   for (const step of steps) await apply(session, step, point, directory, true)
 }
 

@@ -35,10 +35,23 @@ export const bind: VolumeKind = {
 function partOf({ inodes }: Host, root: Handle, subPath: string): OpenedSource {
   try {
     const handle = openInside(inodes, root, subPath)
-    return { handle, stat: inodes.stat(handle), path: inodes.pathOf(handle) }
+    try {
+      return { handle, stat: inodes.stat(handle), path: textOf(inodes.pathOf(handle), subPath) }
+    } catch (error) {
+      inodes.close(handle)
+      throw error
+    }
   } finally {
     inodes.close(root)
   }
+}
+
+/** Records name it, and a restore finds it by that. */
+function textOf(path: string, subPath: string): string {
+  if (!path.includes('\ufffd')) return path
+  throw new Refusal(
+    `option "subPath" is ${show(subPath)}: it leads to ${show(path)}, whose name is not valid UTF-8: rename it`,
+  )
 }
 
 function sourceFaults(source: string, config: NodeConfig): string[] {

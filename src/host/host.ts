@@ -159,6 +159,8 @@ export interface Host {
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */
   bootId(): string
+  /** Names the mount namespace of this process: mounts of another have other ids, or are not seen. */
+  mountNamespace(): string
 }
 
 /** A failed system call: `syscall` and `code` (ENOENT, …) for decisions, the message for people. */

@@ -1,4 +1,5 @@
 import { applyByHand, openByHand, type VolumeByHand } from '../apply/by-hand.ts'
+import { refuseOtherNamespace } from '../apply/namespace.ts'
 import { restoreByHand } from '../apply/restore-by-hand.ts'
 import type { Session } from '../apply/session.ts'
 import { mountFlags } from '../mount-table/flags.ts'
@@ -14,6 +15,7 @@ import { status } from './status.ts'
  * @throws {Refusal} with a sentence for the operator; any other error is the system's
  */
 export async function run(session: Session, command: Work): Promise<Document> {
+  if (command.verb !== 'plan' && command.verb !== 'heal') refuseOtherNamespace(session)
   switch (command.verb) {
     case 'status':
       return status(session)

@@ -26,7 +26,9 @@ export function giveGroup(request: MountRequest, view: View, kind: KindFacts): G
   if (fsGroup === undefined || ownership === 'none') return { steps: [] }
   if (ownership === 'auto' && kind.hasGroupOptions) return { steps: [], byOption: fsGroup }
   const walk = walkSteps(request, view, fsGroup, kind)
-  if (ownership === 'walk') return walk
+  // Permission bits are on disk, and no mapping adds any.
+  const needsBits = ownership === 'auto' && request.groupAccess === 'grant' && walk.steps.length > 0
+  if (ownership === 'walk' || needsBits) return walk
   // The group of root is everybody's who runs as root: it has what it needs.
   if (fsGroup === 0) return { steps: [] }
   const volume = view.source === undefined ? '' : view.source.volume

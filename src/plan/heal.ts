@@ -18,6 +18,8 @@ export interface HealPlan {
    * not for modekeep to decide.
    */
   action: 'mount' | 'forget' | 'leave'
+  /** With `forget`: the pod is gone, so that its volume is put back if that is owed; after a reboot it comes again. */
+  pays?: boolean
   reason: string
 }
 
@@ -25,8 +27,8 @@ export interface HealPlan {
 export function planHeal(view: HealView): HealPlan {
   const { record, boot, mounted, target } = view
   const { replaces } = record
-  if (mounted === undefined && target === 'missing') return forget('its directory is gone')
-  if (record.boot !== boot) return mounted === undefined ? forget('a reboot has ended it') : leave()
+  if (mounted === undefined && target === 'missing') return forget('its directory is gone', true)
+  if (record.boot !== boot) return mounted === undefined ? forget('a reboot has ended it', false) : leave()
   if (record.phase === 'preparing') {
     return mounted === undefined ? { action: 'mount', reason: 'the call that made it was interrupted' } : leave()
   }
@@ -39,8 +41,8 @@ export function planHeal(view: HealView): HealPlan {
   return view.showsSource ? { action: 'mount', reason: 'its source is mounted over it once more' } : leave()
 }
 
-function forget(reason: string): HealPlan {
-  return { action: 'forget', reason }
+function forget(reason: string, pays: boolean): HealPlan {
+  return { action: 'forget', reason, pays }
 }
 
 /** Whoever mounted that may need it. */

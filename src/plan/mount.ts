@@ -16,8 +16,14 @@ export interface MountPlan {
 /**
  * Decides what a `mount` call does. Pure.
  * @param kindOf what is planned with of a fsType: the request's, and that of a mount that is there
+ * @param isKept a mount that fails is tried again, so that its record stays
  */
-export function planMount(request: MountRequest, view: View, kindOf: (fsType: string) => KindFacts): MountPlan {
+export function planMount(
+  request: MountRequest,
+  view: View,
+  kindOf: (fsType: string) => KindFacts,
+  isKept = false,
+): MountPlan {
   const { record, mounted } = view
   const ours = mounted !== undefined && mounted !== 'broken' && isOurs(record, view) ? record : undefined
   if (ours) {
@@ -26,7 +32,7 @@ export function planMount(request: MountRequest, view: View, kindOf: (fsType: st
     if (!kindOf(ours.fsType).persistent) {
       return refuse(`${change}, and replacing this ${ours.fsType} would lose its files: delete the pod to apply it`)
     }
-    return act('replace', change, request, view, kindOf(request.fsType))
+    return act('replace', change, request, view, kindOf(request.fsType), isKept)
   }
   if (mounted !== undefined) {
     if (!isKubeletVolume(request.directory) && !isBeingReplaced(record, view)) {
@@ -34,16 +40,19 @@ export function planMount(request: MountRequest, view: View, kindOf: (fsType: st
         `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`,
       )
     }
-    if (mounted !== 'broken' && !kindOf(request.fsType).persistent) {
+    if (mounted !== 'broken' && !kindOf(request.fsType).persistent && !isBeingReplaced(record, view)) {
       return refuse(
         `a mount without a record is there, and if it is this ${request.fsType}, replacing it would lose its files: delete the pod to mount a new one`,
       )
     }
     const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
-    return act('replace', reason, request, view, kindOf(request.fsType))
+    return act('replace', reason, request, view, kindOf(request.fsType), isKept)
+  }
+  if (view.target === 'file' && record === undefined && !isKubeletVolume(request.directory)) {
+    return refuse(`mount directory ${request.directory} is a file: name a directory`)
   }
   const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
-  return act('fresh', reason, request, view, kindOf(request.fsType))
+  return act('fresh', reason, request, view, kindOf(request.fsType), isKept)
 }
 
 function refuse(reason: string): MountPlan {
@@ -96,6 +105,7 @@ function act(
   request: MountRequest,
   view: View,
   kind: KindFacts,
+  isKept: boolean,
 ): MountPlan {
   const given = giveGroup(request, view, kind)
   if (given.refusal !== undefined) return refuse(given.refusal)
@@ -103,7 +113,7 @@ function act(
   const replaces = mounted === undefined || mounted === 'broken' ? '' : String(mounted.mountId)
   const record = { ...newMountRecord(request, view.boot, view.source), replaces }
   // Without a mount a record is what a dead call left.
-  const undo = { restore: mounted === undefined ? undefined : view.record }
+  const undo = { restore: mounted === undefined && !isKept ? undefined : view.record }
   const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
   const steps: Step[] = [
     ...preparing,
@@ -121,7 +131,7 @@ function show({ mounted, target, source }: View): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
   if (mounted !== undefined && there === type) return [{ do: 'replace' }]
-  const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all' }]
+  const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all', undo: 'old-mount' }]
   const place: Step[] = there === type ? [] : [{ do: 'set-target', type, undo: 'directory-target' }]
   return [...clear, ...place, { do: 'attach', undo: 'detach' }]
 }

@@ -18,7 +18,7 @@ export type Step =
   | { do: 'attach'; undo: 'detach' }
   /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
   | { do: 'replace' }
-  | { do: 'detach-all' }
+  | { do: 'detach-all'; undo?: 'old-mount' }
   | { do: 'restore-volume'; volume: string; source: string }
   | { do: 'forget'; volume: string }
 

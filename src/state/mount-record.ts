@@ -38,6 +38,8 @@ const schema = z.object({
   mountId: z.string(),
   /** The mount it took the place of, or is about to: '' where there was none. */
   replaces: z._default(z.string(), ''),
+  /** The mount namespace it was made in: its id means nothing in another. */
+  namespace: z._default(z.string(), ''),
 })
 
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
@@ -68,6 +70,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     since: 0,
     mountId: '',
     replaces: '',
+    namespace: '',
   }
 }
 
@@ -78,7 +81,8 @@ export const NOTHING_GIVEN: Given = { ownership: 'none', why: '', walkGroup: -1,
 
 /** Undefined when there is none or it cannot be understood: what is mounted is then nobody's. */
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
-  return readRecord(host, `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`, schema)
+  const record = readRecord(host, `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`, schema)
+  return record && asOfToday(record)
 }
 
 export function writeMountRecord(host: Host, stateDir: string, record: MountRecord): void {
@@ -91,6 +95,11 @@ export function removeMountRecord(host: Host, stateDir: string, directory: strin
   host.files.remove(`${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`)
 }
 
+/** Versions that only walked did not say so. */
+function asOfToday(record: MountRecord): MountRecord {
+  return record.walkGroup >= 0 && record.ownership === 'none' ? { ...record, ownership: 'walk' } : record
+}
+
 /** All records, of whatever phase and boot. */
 export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
   return below(host, mountsDirectory(stateDir))
@@ -98,7 +107,10 @@ export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
 
 function below(host: Host, place: string): MountRecord[] {
   return host.files.list(place).flatMap((name) => {
-    if (name === RECORD_FILE) return readRecord(host, `${place}/${name}`, schema) ?? []
+    if (name === RECORD_FILE) {
+      const record = readRecord(host, `${place}/${name}`, schema)
+      return record ? asOfToday(record) : []
+    }
     return name.startsWith('%') || name.startsWith('+') ? below(host, `${place}/${name}`) : []
   })
 }

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { lockMount } from '../../src/apply/locks.ts'
+import { refuseOtherNamespace } from '../../src/apply/namespace.ts'
+import { SystemError } from '../../src/host/host.ts'
 import { listMountRecords, writeMountRecord } from '../../src/state/mount-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -109,6 +111,66 @@ onEveryStage('heal', (open) => {
     stage.reboot()
     await heals('forgotten')
     expect(records()).toEqual([])
+  })
+
+  it('keeps what it knows of a mount that it could not make', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    unmountByHand('a')
+    const { mounts } = stage.host
+    stage.host.mounts = {
+      ...mounts,
+      attach() {
+        throw new Error('not today')
+      },
+    }
+    expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: 'not today' }])
+    stage.host.mounts = mounts
+    expect(records()).toMatchObject([{ phase: 'ready' }])
+    await heals('mounted again')
+  })
+
+  it('gives its lock back whatever it meets', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    unmountByHand('a')
+    const { inodes } = stage.host
+    let opened = 0
+    stage.host.inodes = {
+      ...inodes,
+      openTrusted(path) {
+        // The first look is without the lock.
+        if (++opened > 1) throw new SystemError('openat', 'ELOOP', path)
+        return inodes.openTrusted(path)
+      },
+    }
+    expect(await outcomes()).toEqual(['failed'])
+    stage.host.inodes = inodes
+    await stage.mount('a', { source: `${volumes}/one` })
+    expect(names('a')).toEqual(['.', 'first'])
+  })
+
+  it('does not wait for a lock where all is well', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    const lock = await lockMount(stage.host, stage.config.stateDir, stage.podDirectory('a'))
+    expect(await outcomes()).toEqual(['healthy'])
+    lock.release()
+  })
+
+  it('is not done in a mount namespace that does not see the mounts', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    refuseOtherNamespace(stage.session())
+    stage.host.mountNamespace = () => 'mnt:[7]'
+    expect(() => refuseOtherNamespace(stage.session())).toThrow(/this is mnt:\[7\]\): run it in kubelet's.*nsenter/)
+  })
+
+  it('puts nothing back of what a reboot has ended: the pods come again', async () => {
+    const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+    await stage.mount('a', { source: `${volumes}/one`, ...asked })
+    stage.reboot()
+    await heals('forgotten')
+    expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 2000, first: 2000 })
+    await stage.mount('a', { source: `${volumes}/one`, ...asked })
+    await stage.unmount('a')
+    expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 0, first: 0 })
   })
 
   it('passes over a mount that a call is at work on', async () => {

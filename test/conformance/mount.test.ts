@@ -147,6 +147,27 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
+  it('puts the old mount back where one with a gap fails', async () => {
+    await stage.mount('a', bind('one'))
+    const { mounts } = stage.host
+    let attached = 0
+    stage.host.mounts = {
+      ...mounts,
+      attachBeneath: () => false,
+      attach(tree, target) {
+        attached++
+        if (attached === 1) throw new Error('not today')
+        mounts.attach(tree, target)
+      },
+    }
+    await expect(stage.mount('a', bind('two'))).rejects.toThrow('not today')
+    stage.host.mounts = mounts
+    expect(names('a')).toEqual(['.', 'first'])
+    expect(stage.layers('a')).toHaveLength(1)
+    await stage.mount('a', bind('two'))
+    expect(names('a')).toEqual(['.', 'second'])
+  })
+
   it('serves concurrent calls for one directory one after the other: one mount, the rest find it', async () => {
     await Promise.all(Array.from({ length: 8 }, () => stage.mount('a', bind('one'))))
     expect(stage.layers('a')).toHaveLength(1)

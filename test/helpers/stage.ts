@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { describe } from 'vitest'
+import { openByHand, type VolumeByHand } from '../../src/apply/by-hand.ts'
 import { type Finding, healMounts } from '../../src/apply/heal.ts'
 import { mount } from '../../src/apply/mount.ts'
 import type { Session } from '../../src/apply/session.ts'
@@ -34,6 +35,9 @@ export interface Stage {
   mount(pod: string, options: Record<string, string>): Promise<void>
   unmount(pod: string): Promise<void>
   heal(isDry?: boolean): Promise<Finding[]>
+  /** As an operator's verb works on a directory. */
+  byHand<T>(directory: string, work: (session: Session, opened: VolumeByHand) => Promise<T>): Promise<T>
+  session(): Session
   layers(pod: string): MountRow[]
   /** What the pod's directory shows. */
   shown(pod: string): Record<string, Listed>
@@ -70,6 +74,15 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     },
 
     unmount: (pod) => unmount(session(stage), stage.podDirectory(pod)),
+    session: () => session(stage),
+    async byHand(directory, work) {
+      const opened = openByHand(session(stage), directory, { set: 0, clear: 0 })
+      try {
+        return await work(session(stage), opened)
+      } finally {
+        stage.host.inodes.close(opened.tree)
+      }
+    },
     heal: (isDry = false) => healMounts(session(stage), isDry),
     shown: (pod) => (world ? shownIn(world, stage.podDirectory(pod)) : listTree(over, stage.podDirectory(pod))),
     layers: (pod) => layersAt(parseMountinfo(host.mounts.table()), stage.podDirectory(pod)),

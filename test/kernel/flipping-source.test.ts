@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { sourceDirectories } from '../../src/apply/heal.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { readInLoop } from '../helpers/reader.ts'
 import { runtimeBind } from '../helpers/runtime-bind.ts'
@@ -71,6 +72,16 @@ onKernelStages('a source that flips', (open) => {
     expect(stage.fs.readdirSync(directory)).toEqual([])
     await mend('dir')
     expect(stage.fs.readFileSync(`${directory}/name`, 'utf8')).toBe('turn 1')
+  })
+
+  it('is watched where its link is exchanged, also below the source', async () => {
+    stage.fs.mkdirSync(`${source}/nested`)
+    write(`${source}/nested`, { name: 'one' })
+    await mount('nested/name')
+    const watched = sourceDirectories(stage.session())
+    expect(watched).toContain(`${source}/nested`)
+    expect(watched).toContain(source)
+    expect(watched).toContain(`${stage.top}/volumes`)
   })
 
   it('is mounted whole while it flips all the time', async () => {

@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { restoreByHand } from '../../src/apply/restore-by-hand.ts'
 import { listMountRecords } from '../../src/state/mount-record.ts'
+import { readVolumeRecord, writeVolumeRecord } from '../../src/state/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -116,6 +118,38 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(groups(listTree(stage.fs, source))['.']).toBe(2000)
     await stage.unmount('b')
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 100, one: 100, other: 7, sub: 100 })
+  })
+
+  it('keeps a restore by hand away while it is there', async () => {
+    await stage.mount('a', walk(2000))
+    await stage.unmount('a')
+    await stage.mount('b', idmap(3000))
+    const restore = () => stage.byHand(source, restoreByHand)
+    await expect(restore()).rejects.toThrow(/uses .* with group 2000 on disk.*delete that pod first/)
+    expect(shown('b')['.']).toBe(3000)
+    await stage.unmount('b')
+    expect(await restore()).toBe('restored')
+    expect(groups(listTree(stage.fs, source))['.']).toBe(100)
+  })
+
+  it('is refused for a volume whose walk was not finished, and auto finishes the walk', async () => {
+    await stage.mount('a', walk(2000))
+    await stage.unmount('a')
+    for (const volume of stage.fs.readdirSync(`${stage.config.stateDir}/ownership`)) {
+      const record = readVolumeRecord(stage.host, stage.config.stateDir, volume)
+      if (record) writeVolumeRecord(stage.host, stage.config.stateDir, { ...record, complete: false })
+    }
+    stage.fs.chownSync(source, 0, 100)
+    await expect(stage.mount('a', idmap(3000))).rejects.toThrow(/a walk or a restore of it was not finished/)
+    await stage.mount('a', { ...idmap(3000), ownership: 'auto' })
+    expect(new Set(Object.values(groups(listTree(stage.fs, source))))).toEqual(new Set([3000]))
+    expect(given()).toMatchObject([{ ownership: 'walk', why: expect.stringMatching(/not finished/) }])
+  })
+
+  it('gives no permission bits, so that auto walks for groupAccess: grant', async () => {
+    await stage.mount('a', { ...idmap(2000), ownership: 'auto', groupAccess: 'grant' })
+    expect(given()).toMatchObject([{ ownership: 'walk' }])
+    expect(shown('a')['.']).toBe(2000)
   })
 
   it('is what auto takes where it can', async () => {

@@ -89,6 +89,42 @@ onKernelStages('a subPath', (open) => {
     expect(stateLeft()).toEqual([])
   })
 
+  it('of another type that fails puts the old mount back', async () => {
+    const { mounts } = stage.host
+    for (const [old, next] of [
+      ['sub', 'top'],
+      ['top', 'sub'],
+    ] as const) {
+      await stage.mount('a', { source, subPath: old })
+      let attached = 0
+      stage.host.mounts = {
+        ...mounts,
+        attach(tree, target) {
+          if (attached++ === 0) throw new Error('not today')
+          mounts.attach(tree, target)
+        },
+      }
+      await expect(stage.mount('a', { source, subPath: next })).rejects.toThrow('not today')
+      stage.host.mounts = mounts
+      expect(inode(directory)).toBe(inode(`${source}/${old}`))
+      expect(stage.layers('a')).toHaveLength(1)
+      await stage.unmount('a')
+    }
+  })
+
+  it('for which no file can be made leaves the directory that kubelet made', async () => {
+    const { inodes } = stage.host
+    stage.host.inodes = {
+      ...inodes,
+      createFile() {
+        throw new Error('no space')
+      },
+    }
+    await expect(stage.mount('a', { source, subPath: 'top' })).rejects.toThrow('no space')
+    stage.host.inodes = inodes
+    expect(isEmptyDirectory()).toBe(true)
+  })
+
   it('of a file is mounted again after a reboot, on the file that was left', async () => {
     await stage.mount('a', { source, subPath: 'top' })
     stage.reboot()

@@ -316,6 +316,18 @@ describe('ownership in a plan', () => {
   })
 })
 
+it('a mount of a tmpfs that died before it took the place of another goes on', () => {
+  const record = { ...ready(tmpfs), mountId: '78', replaces: '77' }
+  const plan = planMount(tmpfs, view({ mounted: MOUNTED, record, source: undefined }), kindOf)
+  expect(plan.decision).toBe('replace')
+})
+
+it("an empty file that is none of kubelet's volumes is never mounted on", () => {
+  const elsewhere = { ...bind, directory: '/etc/allow' }
+  expect(planMount(elsewhere, view({ target: 'file' }), kindOf).decision).toBe('refuse')
+  expect(planMount(bind, view({ target: 'file' }), kindOf).decision).toBe('fresh')
+})
+
 describe('the steps of a mount', () => {
   it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
     const { steps } = planMount(walk, view(), kindOf)

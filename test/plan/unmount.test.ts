@@ -21,6 +21,7 @@ const RECORD: MountRecord = {
   since: 1,
   mountId: '77',
   replaces: '',
+  namespace: '',
 }
 const CLEAR = [{ do: 'detach-all' }, { do: 'set-target', type: 'directory' }]
 const NOTHING = [...CLEAR, { do: 'forget', volume: '' }]

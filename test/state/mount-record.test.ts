@@ -74,6 +74,7 @@ describe('a mount record', () => {
       since: 0,
       mountId: '',
       replaces: '',
+      namespace: '',
     })
   })
 
@@ -95,6 +96,13 @@ describe('a mount record', () => {
       expect(listMountRecords(real, top)).toEqual([])
     },
   )
+
+  it('of a version that only walked says so', () => {
+    const { ownership: _, why: __, ...old } = { ...RECORD, walkGroup: 2000 }
+    put(JSON.stringify(old))
+    expect(readMountRecord(real, top, RECORD.directory)).toMatchObject({ ownership: 'walk', why: '', walkGroup: 2000 })
+    expect(listMountRecords(real, top)).toMatchObject([{ ownership: 'walk' }])
+  })
 
   it('may lie in the directory of a longer one', () => {
     const short = { ...RECORD, directory: `/${'x'.repeat(197)}` }

@@ -17,5 +17,6 @@ export const linuxHost: Host = {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000 })
   },
+  mountNamespace: () => fs.readlinkSync('/proc/self/ns/mnt'),
   bootId: () => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
 }

@@ -62,6 +62,7 @@ export function memoryHost(world: MemoryWorld): Host {
     },
 
     bootId: () => world.boot,
+    mountNamespace: () => 'memory',
   }
 }
 

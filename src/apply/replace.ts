@@ -1,0 +1,63 @@
+import { DIRECTORY, FILE_TYPE, type Handle, type Host } from '../host/host.ts'
+import { layersAt, type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { type Place, placesFrom } from '../mount-table/place.ts'
+import { attachAt, detachAll } from './attach.ts'
+import type { MountPoint } from './mount-point.ts'
+import { setTarget } from './mount-target.ts'
+import { SavedMount } from './saved-mount.ts'
+
+/**
+ * Puts a detached tree in the place of all that is mounted at the point. With MOVE_MOUNT_BENEATH there is no moment
+ * without a mount; an older kernel has a short one.
+ * @param source what the tree shows, as a path; '' where it has none
+ */
+export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string): void {
+  const wanted = source === '' ? undefined : placesFrom(host.mounts.table())(source)
+  let layers = layersOf(host, point)
+  // Counted anew each time: where the source's mount is shared, one umount takes several.
+  for (; mayShowBelow(layers, wanted); layers = layersOf(host, point)) host.mounts.detach(point.parent, point.name)
+  if (layers.length > 0 && attachBeneath(host, point, tree)) host.mounts.detach(point.parent, point.name)
+  else replaceWithGap(host, point, tree)
+}
+
+function attachBeneath(host: Host, point: MountPoint, tree: Handle): boolean {
+  const old = host.inodes.openEntry(point.parent, point.name)
+  try {
+    return host.mounts.attachBeneath(tree, old)
+  } finally {
+    host.inodes.close(old)
+  }
+}
+
+/** The kernel says the same whether it has no MOVE_MOUNT_BENEATH or the two roots are not of one type. */
+function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
+  const isDirectory = (host.inodes.stat(tree).mode & FILE_TYPE) === DIRECTORY
+  const saved = SavedMount.of(host, point)
+  try {
+    detachAll(host, point)
+    setTarget(host, point, isDirectory ? 'directory' : 'file')
+    attachAt(host, point, tree)
+  } catch (error) {
+    saved?.putBack()
+    throw error
+  } finally {
+    saved?.close()
+  }
+}
+
+function layersOf(host: Host, point: MountPoint): MountRow[] {
+  return layersAt(parseMountinfo(host.mounts.table()), point.path)
+}
+
+/**
+ * Whether users may see what lies under the topmost layer for a moment: the same directory, or the one that comes next.
+ * Any other layer stays hidden until the unmount: nothing but the topmost can be taken away.
+ */
+function mayShowBelow(layers: readonly MountRow[], wanted: Place | undefined): boolean {
+  const [below, top] = layers.slice(-2).map(placeOfRow)
+  if (below === undefined || top === undefined) return false
+  return isSame(below, top) || (wanted !== undefined && isSame(below, wanted))
+}
+
+const placeOfRow = ({ device, root }: MountRow): Place => ({ device, path: root === '/' ? '' : root })
+const isSame = (one: Place, other: Place) => one.device === other.device && one.path === other.path

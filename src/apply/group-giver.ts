@@ -1,4 +1,4 @@
-import type { Lock } from '../host/host.ts'
+import { DIRECTORY, FILE_TYPE, type Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
 import { firstRecord } from '../ownership/held.ts'
 import { type OwnOrder, ownershipOf, verdict } from '../ownership/policy.ts'
@@ -10,6 +10,8 @@ import { Unmappable } from './map-group.ts'
 import { mapVolume } from './map-volume.ts'
 import { ownVolume } from './own-volume.ts'
 import type { Session } from './session.ts'
+
+const SET_GID = 0o2000
 
 /** Gives a detached tree its pod's group, and keeps what others must not touch until the tree is attached. */
 export class GroupGiver {
@@ -45,12 +47,19 @@ export class GroupGiver {
       const mapping = { ...step, volume: step.volume ?? this.#tree.volume }
       const { from, lock } = await mapVolume(this.#session, handle, clonedFrom, where, mapping)
       if (lock) this.#locks.push(lock)
-      const why = isAsked ? 'asked for' : 'the file system maps groups'
+      const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${this.#ofNewFiles()}`
       this.given = { ownership: 'idmap', why, walkGroup: -1, mappedFrom: from }
     } catch (error) {
       if (!(error instanceof Unmappable) || isAsked) throw error
       await this.#insteadOfMapping(step.otherwise, error)
     }
+  }
+
+  /** A mapping changes nothing on disk, so that new files have the volume's group only where directories hand it down. */
+  #ofNewFiles(): string {
+    const { mode } = this.#session.host.inodes.stat(this.#tree.handle)
+    const isPlain = (mode & FILE_TYPE) === DIRECTORY && (mode & SET_GID) === 0
+    return isPlain ? '; its root is not set-gid, so new files get the group of the process that makes them' : ''
   }
 
   async #insteadOfMapping(otherwise: MapStep['otherwise'], { why }: Unmappable): Promise<void> {

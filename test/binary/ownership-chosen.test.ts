@@ -21,6 +21,7 @@ describe.skipIf(!isRoot)(title, () => {
     const source = `${node.volumes}/data`
     execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
     fs.mkdirSync(source)
+    fs.chmodSync(source, 0o2775)
     const reply = { status: 'Success', message: 'ownership idmap: the file system maps groups' }
     for (let call = 0; call < 3; call++) expect(await mountAuto(node, source)).toEqual(reply)
     expect(fs.statSync(node.podDirectory('a')).gid).toBe(2000)

@@ -47,6 +47,18 @@ describe.skipIf(cannotInject !== '')(title, () => {
   )
 
   it(
+    'a replacement of a directory by a file: one of them is shown or nothing, and the next call ends it',
+    async () => {
+      const on = new SmallNode()
+      const before = async () => void expect(await on.node.call(...on.mountCall())).toEqual(SUCCESS)
+      const call = on.mountCall({ subPath: 'name' })
+      const check = checks(on, ['', on.source], [0, 1], [call, on.unmountCall(), on.mountCall()])
+      expect(await killAtSystemCalls('directory to file', on, call, 4, before, check)).toBeGreaterThan(20)
+    },
+    PATIENCE,
+  )
+
+  it(
     'an unmount: the next unmount or mount finishes it',
     async () => {
       const on = new SmallNode()

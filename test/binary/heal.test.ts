@@ -4,6 +4,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { write } from '../helpers/atomic-writer.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
+import { kubeletPod } from '../helpers/kubelet-pod.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = `heal and status${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
@@ -47,6 +48,24 @@ describe.skipIf(!isRoot)(title, () => {
     expect(text).toContain('does not exist on this node')
     expect(text).toContain('modekeep: not every mount could be mended')
     expect(fs.readFileSync(directory, 'utf8')).toBe('one')
+  })
+
+  it("--kubelet-subpaths mends kubelet's own binds of what an update deleted", async () => {
+    const node = new BinaryNode()
+    const pod = kubeletPod(node.top)
+    const volume = pod.volume('configmap', 'config', 'disk')
+    write(volume, { name: 'one' })
+    const bound = pod.bind(volume, 'name')
+    write(volume, { name: 'two' })
+    const args = ['heal', '--kubelet-subpaths', '--kubelet-dir', pod.kubeletDir]
+    const about = { mountPoint: bound, source: `${volume}/name` }
+    expect(await json(node, ...args, '--dry-run')).toMatchObject({ subPaths: [{ ...about, action: 'would heal' }] })
+    expect(fs.readFileSync(bound, 'utf8')).toBe('one')
+    expect((await node.start(args).ended).text).toMatch(/^0 of 0 mounts healthy\nhealed +\/.*\/volume-subpaths\//)
+    expect(fs.readFileSync(bound, 'utf8')).toBe('two')
+    expect(await json(node, ...args)).toEqual({ verb: 'heal', isDry: false, mounts: [], subPaths: [] })
+    const missing = await node.start(['heal', '--kubelet-subpaths', '--kubelet-dir', `${node.top}/none`]).ended
+    expect(missing).toMatchObject({ code: 1, text: expect.stringContaining('/none" does not exist: name it with') })
   })
 
   it('--watch goes by the configuration as it is now', async () => {

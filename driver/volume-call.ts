@@ -29,6 +29,10 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     get crew() {
       return crew()
     },
+    // Decoded for the kinds that use them.
+    get secrets() {
+      return call.verb === 'mount' ? readSecrets(call.options) : new Map()
+    },
     progress: (counts) => log.progress(counts),
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
@@ -51,7 +55,6 @@ async function mountAs(
 ): Promise<string | undefined> {
   if (faults.length > 0) throw new Refusal(faults)
   const request = readRequest(call.directory, call.options, session.config, kinds)
-  session.secrets = readSecrets(call.options)
   session.note({ pod: request.pod, source: request.source })
   const given = await mount(session, request)
   if (request.ownership !== 'auto' || given.why === '') return undefined

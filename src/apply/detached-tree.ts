@@ -24,14 +24,17 @@ export class DetachedTree {
 
   /** @param group given by the kind's own mount options */
   async make(group: number | undefined): Promise<void> {
-    const { host, config, secrets = new Map() } = this.#session
+    const session = this.#session
+    const { host, config } = session
     this.#group = group
     const making: Making = {
       host,
       request: this.#request,
       source: this.#source,
       group,
-      secrets,
+      get secrets() {
+        return session.secrets ?? new Map()
+      },
       stateDir: config.stateDir,
       timeoutSeconds: config.helperTimeoutSeconds,
     }

@@ -52,9 +52,9 @@ class StreamOutput {
   #add(bytes: Buffer): void {
     const room = KEPT - this.#head.length
     this.#head = Buffer.concat([this.#head, bytes.subarray(0, room)])
-    const tail = Buffer.concat([this.#tail, bytes.subarray(room)])
-    this.#isCut ||= tail.length > KEPT
-    this.#tail = Buffer.from(tail.subarray(-KEPT))
+    const rest = bytes.subarray(room)
+    this.#isCut ||= this.#tail.length + rest.length > KEPT
+    this.#tail = Buffer.concat([this.#tail, rest.subarray(-KEPT)]).subarray(-KEPT)
   }
 
   end(): void {

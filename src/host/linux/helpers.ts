@@ -1,4 +1,5 @@
 import { closeSync } from 'node:fs'
+import { execa } from 'execa'
 import { HelperError, type HelperOrder, type Helpers } from '../helpers.ts'
 import { HelperOutput } from './helper-output.ts'
 import { endAll, MARK, signalGroup } from './helper-processes.ts'
@@ -73,8 +74,6 @@ async function start(
   secretFile: number | undefined,
   env: Record<string, string>,
 ) {
-  // Kubelet's calls for what the kernel mounts alone do not pay for it.
-  const { execa } = await import('execa')
   const child = execa(file, args, {
     env,
     extendEnv: false,

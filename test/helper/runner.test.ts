@@ -141,7 +141,10 @@ describe('a hostile helper', () => {
 
   it('whose child flees into a session of its own has it ended all the same', async () => {
     const programs = new Programs()
-    programs.add('flees', 'setsid sh -c "echo \\$\\$ > $TOP/child; exec sleep 1000" & sleep 0.5; exit 1')
+    programs.add(
+      'flees',
+      'setsid sh -c "echo \\$\\$ > $TOP/child; exec sleep 1000" & while ! [ -s $TOP/child ]; do sleep 0.05; done; exit 1',
+    )
     expect(await messageOf(programs.run('flees'))).toBe('flees failed with exit status 1: it said nothing')
     expect(isRunning(programs.read('child'))).toBe(false)
   })

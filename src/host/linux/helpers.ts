@@ -45,17 +45,17 @@ async function runProgram(
     [MARK]: mark,
   })
   const ending = await within(order.timeoutSeconds * 1000, exited)
-  const isLate = ending === undefined
-  if (isLate) {
+  if (ending?.code === 0) {
+    if (!order.leavesDaemon) await endAll(pid, mark)
+    return output.finish()
+  }
+  if (ending === undefined) {
     signalGroup(pid, 'SIGTERM')
     await within(UNTIL_KILLED_MS, exited)
   }
-  const isFailed = ending?.code !== 0
-  const isEnded = !isFailed || (await endAll(pid, mark))
-  if (!isFailed && !order.leavesDaemon) signalGroup(pid, 'SIGKILL')
+  const isEnded = await endAll(pid, mark)
   await output.finish()
-  if (isFailed)
-    throw new HelperError(`${order.program} ${told(order, ending, isEnded)}: ${output.text || 'it said nothing'}`)
+  throw new HelperError(`${order.program} ${told(order, ending, isEnded)}: ${output.text || 'it said nothing'}`)
 }
 
 function told({ timeoutSeconds }: HelperOrder, ending: Ending | undefined, isEnded: boolean): string {

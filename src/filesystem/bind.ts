@@ -82,7 +82,7 @@ export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean
   return places.some((place) => isBelow(path, place) || isBelow(place, path))
 }
 
-function isBelow(path: string, prefix: string): boolean {
+export function isBelow(path: string, prefix: string): boolean {
   return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
 }
 

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { Helpers } from './helpers.ts'
 
 declare const brand: unique symbol
 
@@ -152,6 +153,7 @@ export interface Host {
   inodes: Inodes
   mounts: Mounts
   files: TrustedFiles
+  helpers: Helpers
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */

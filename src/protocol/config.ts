@@ -12,6 +12,14 @@ const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(pat
 const diskRule = wants('choose a path of its own, outside /proc and /sys')
 const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
 const ownPath = path.check(z.refine(onDisk, diskRule))
+// //server/share and host:/export: a server's directories are allowed one by one, and by no local path, "/" included.
+const remote = (source: string) => {
+  const place =
+    /^\/(\/[^/,\s]+(?:\/.*)?)$/.exec(source) ?? /^(?:[^\s/:,[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):(\/.*)$/.exec(source)
+  return place?.[1] !== undefined && normalAbsolute(place[1])
+}
+const sourceRule = wants('write an absolute path without "..", "." or a trailing slash, //server/share or host:/export')
+const source = z.string(sourceRule).check(z.refine((text) => normalAbsolute(text) || remote(text), sourceRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
 const flag = z.boolean(wants('write true or false'))
 
@@ -19,7 +27,7 @@ const KEYS = {
   stateDir: ownPath,
   logFile: ownPath,
   logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
-  allowedSources: z.array(path, wants('write a list of absolute paths')),
+  allowedSources: z.array(source, wants('write a list of absolute paths, //server/share or host:/export')),
   allowedFsTypes: names('write a list of file system types'),
   allowedMountOptions: z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
   helperTimeoutSeconds: z

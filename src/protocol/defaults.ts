@@ -5,7 +5,7 @@ export interface NodeConfig {
   stateDir: string
   logFile: string
   logLevel: (typeof LOG_LEVELS)[number]
-  /** Prefixes below which a bind source may lie. */
+  /** Prefixes below which a source may lie: absolute paths for the node's own, //server/share and host:/export for others'. */
   allowedSources: readonly string[]
   allowedFsTypes: readonly string[]
   /** For each fsType named here, the mount options a pod may use instead of the kind's own list. */

@@ -8,8 +8,18 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   protocol: ['zod/mini'],
   'mount-table': [],
-  host: ['node:fs', 'node:path', 'node:sqlite'],
-  'host/linux': ['host', 'node:ffi', 'node:fs', 'node:sqlite', 'node:util'],
+  // protocol for Refusal alone: what a helper program said is a sentence for people.
+  host: ['node:fs', 'node:path', 'node:sqlite', 'protocol'],
+  'host/linux': [
+    'execa',
+    'host',
+    'node:ffi',
+    'node:fs',
+    'node:sqlite',
+    'node:stream',
+    'node:timers/promises',
+    'node:util',
+  ],
   'host/memory': ['host', 'memfs', 'node:sqlite'],
   state: ['host', 'node:crypto', 'protocol', 'zod/mini'],
   // The forms of records, which are data; nothing is read or written.

@@ -3,11 +3,12 @@ import { build, type Metafile } from 'esbuild'
 import { describe, expect, it } from 'vitest'
 
 const ENTRY = 'driver/main.ts'
+const MOUNT = 'driver/volume-call.ts'
 
 /** The sources that run before anything is imported dynamically, and those that may come later. */
-async function sources(): Promise<{ first: string[]; later: string[] }> {
+async function sources(entry: string): Promise<{ first: string[]; later: string[] }> {
   const { metafile } = await build({
-    entryPoints: [ENTRY],
+    entryPoints: [entry],
     absWorkingDir: resolve(import.meta.dirname, '../..'),
     bundle: true,
     splitting: true,
@@ -19,7 +20,7 @@ async function sources(): Promise<{ first: string[]; later: string[] }> {
     logLevel: 'silent',
   })
   const outputs = Object.entries(metafile.outputs)
-  const start = outputs.find(([, { entryPoint }]) => entryPoint === ENTRY)?.[0] ?? ''
+  const start = outputs.find(([, { entryPoint }]) => entryPoint === entry)?.[0] ?? ''
   const first = [...reached(metafile, start, new Set())]
   const inputs = (names: readonly string[]) =>
     names.flatMap((name) => Object.keys(metafile.outputs[name]?.inputs ?? {}))
@@ -37,10 +38,19 @@ function reached(metafile: Metafile, output: string, seen: Set<string>): Set<str
 
 describe('a call of kubelet to mount a volume', () => {
   it('does not pay for the device plugin: it is evaluated for its own verb only', async () => {
-    const { first, later } = await sources()
+    const { first, later } = await sources(ENTRY)
     const ofPlugin = (paths: readonly string[]) => paths.filter((path) => /@grpc|fuse-device/.test(path))
     expect(first).toContain(ENTRY)
     expect(ofPlugin(first)).toEqual([])
     expect(ofPlugin(later).length).toBeGreaterThan(20)
+  })
+
+  it('does not pay for helper programs: what runs them is evaluated for kinds of volume that need one', async () => {
+    const { first, later } = await sources(MOUNT)
+    const ofHelpers = (paths: readonly string[]) =>
+      paths.filter((path) => /node_modules\/execa|linux\/helper/.test(path))
+    expect(first).toContain(MOUNT)
+    expect(ofHelpers(first)).toEqual([])
+    expect(ofHelpers(later).length).toBeGreaterThan(20)
   })
 })

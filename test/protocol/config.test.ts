@@ -6,6 +6,7 @@ const FILE = '/etc/modekeep/config.json'
 const KEYS =
   'stateDir, logFile, logLevel, allowedSources, allowedFsTypes, allowedMountOptions, helperTimeoutSeconds, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
+const SOURCE = `${PATH}, //server/share or host:/export`
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
 function parse(config: unknown) {
@@ -42,6 +43,8 @@ describe("the node's configuration", () => {
     ['allowedSources', []],
     ['allowedSources', ['/']],
     ['allowedSources', ['/srv', '/mnt/a']],
+    ['allowedSources', ['//server', '//server/share', '//10.0.0.1/share/a b', '//[::1]/share']],
+    ['allowedSources', ['nfs:/', 'nfs.example.com:/exports/a', '10.0.0.1:/a', '[fe80::1%eth0]:/a', 'me@host:/home']],
     ['allowedFsTypes', []],
     ['allowedFsTypes', ['bind']],
     ['allowedMountOptions', {}],
@@ -80,10 +83,14 @@ describe("the node's configuration", () => {
     ['logFile', 'log', `key "logFile" is "log": ${PATH}`],
     ['logLevel', 'INFO', 'key "logLevel" is "INFO": use one of error, warn, info, debug'],
     ['logLevel', 3, 'key "logLevel" is 3: use one of error, warn, info, debug'],
-    ['allowedSources', '/srv', 'key "allowedSources" is "/srv": write a list of absolute paths'],
-    ['allowedSources', ['/srv', 'x'], `key "allowedSources.1" is "x": ${PATH}`],
-    ['allowedSources', ['/srv\0'], `key "allowedSources.0" is "/srv\\u0000": ${PATH}`],
-    ['allowedSources', [5], `key "allowedSources.0" is 5: ${PATH}`],
+    [
+      'allowedSources',
+      '/srv',
+      'key "allowedSources" is "/srv": write a list of absolute paths, //server/share or host:/export',
+    ],
+    ['allowedSources', ['/srv', 'x'], `key "allowedSources.1" is "x": ${SOURCE}`],
+    ['allowedSources', ['/srv\0'], `key "allowedSources.0" is "/srv\\u0000": ${SOURCE}`],
+    ['allowedSources', [5], `key "allowedSources.0" is 5: ${SOURCE}`],
     ['allowedFsTypes', 'bind', 'key "allowedFsTypes" is "bind": write a list of file system types'],
     ['allowedFsTypes', [1], 'key "allowedFsTypes.0" is 1: write a string'],
     ['allowedMountOptions', [], 'key "allowedMountOptions" is []: map fsType to a list'],
@@ -109,6 +116,15 @@ describe("the node's configuration", () => {
     // Written by hand: in an object literal __proto__ would be no key.
     const { config, faults } = parseConfig(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`, FILE)
     expect(faults).toEqual([`node configuration ${FILE}: ${fault}`])
+    expect(config).toEqual(DEFAULT_CONFIG)
+  })
+
+  it.each([
+    ...['//', '//server/', '//server//share', '//server/../share', '///share', '//a,b/c', '/a//b'],
+    ...['nfs:', ':/a', 'nfs:a', 'nfs:/a/', 'nfs:/a/../b', 'n/fs:/a', 'a b:/c', 'a,b:/c', '[x]:/a', 'nfs:/a//b'],
+  ])('refuses the source %s, which no kind of volume has', (source) => {
+    const { config, faults } = parse({ allowedSources: [source] })
+    expect(faults).toEqual([`node configuration ${FILE}: key "allowedSources.0" is "${source}": ${SOURCE}`])
     expect(config).toEqual(DEFAULT_CONFIG)
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { kinds } from '../../src/filesystem/index.ts'
+import { KIND_NAMES, kinds } from '../../src/filesystem/index.ts'
 import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import { readRequest } from '../../src/protocol/request.ts'
@@ -172,9 +172,9 @@ describe('a refused request', () => {
     ).toEqual(['option "mountOptions" has rw but the volume is readOnly: leave one of them out'])
   })
 
-  it.each([['ext4'], ['BIND'], ['nfs'], ['__proto__'], [' ']])('has an fsType nobody mounts: %j', (fsType) => {
+  it.each([['zfs'], ['BIND'], ['afs'], ['__proto__'], [' ']])('has an fsType nobody mounts: %j', (fsType) => {
     expect(faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/fsType': fsType })).toEqual([
-      `fsType is ${JSON.stringify(fsType)}: this version mounts bind, tmpfs (empty means bind)`,
+      `fsType is ${JSON.stringify(fsType)}: this version mounts ${KIND_NAMES.join(', ')} (empty means bind)`,
     ])
   })
 

@@ -34,6 +34,7 @@ export const SYS_MKDIRAT = arm64 ? 34n : 258n
 export const SYS_MKNODAT = arm64 ? 33n : 259n
 export const SYS_UNLINKAT = arm64 ? 35n : 263n
 export const SYS_READLINKAT = arm64 ? 78n : 267n
+export const SYS_MEMFD_CREATE = arm64 ? 279n : 319n
 export const SYS_OPEN_TREE = 428n
 export const SYS_MOVE_MOUNT = 429n
 export const SYS_FSOPEN = 430n
@@ -74,3 +75,6 @@ export const LOCK_NB = 4
 
 /** _IOR(0x15, 0, struct fsuuid2), Linux 6.9 (include/uapi/linux/fs.h). */
 export const FS_IOC_GETFSUUID = 0x80111500n
+
+// memfd_create(2)
+export const MFD_CLOEXEC = 1

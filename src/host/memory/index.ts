@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { Host, Lock } from '../host.ts'
 import { trustedFiles } from '../trusted-files.ts'
+import { memoryHelpers } from './helpers.ts'
 import { memoryInodes } from './inodes.ts'
 import { memoryMounts } from './mounts.ts'
 import type { MemoryWorld } from './world.ts'
@@ -29,6 +30,7 @@ export function memoryHost(world: MemoryWorld): Host {
   return {
     inodes: memoryInodes(world),
     mounts: memoryMounts(world),
+    helpers: memoryHelpers(world),
     files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
 
     tryLock(path): Lock | undefined {

@@ -1,0 +1,116 @@
+import { closeSync } from 'node:fs'
+import { execa } from 'execa'
+import { HelperError, type HelperOrder, type Helpers } from '../helpers.ts'
+import { HelperOutput } from './helper-output.ts'
+import { endAll, MARK, signalGroup } from './helper-processes.ts'
+import { findProgram, SYSTEM_PATH } from './helper-program.ts'
+import { openMemoryFile } from './memory-file.ts'
+
+const UNTIL_KILLED_MS = 2000
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+interface Ending {
+  code: number | null
+  signal: NodeJS.Signals | null
+}
+
+let started = 0
+
+/** @param path the directories in which programs are looked up, and what they get as PATH */
+export function linuxHelpers(path: readonly string[] = SYSTEM_PATH): Helpers {
+  return {
+    async run(order) {
+      const file = findProgram(order.program, path)
+      const secretFile = order.secretFile && openMemoryFile(order.secretFile)
+      try {
+        await runProgram(file, order, path, secretFile)
+      } finally {
+        if (secretFile !== undefined) closeSync(secretFile)
+      }
+    },
+  }
+}
+
+async function runProgram(
+  file: string,
+  order: HelperOrder,
+  path: readonly string[],
+  secretFile: number | undefined,
+): Promise<void> {
+  const mark = `${process.pid}-${performance.timeOrigin}-${++started}`
+  const { pid, exited, output } = await start(file, order, secretFile, {
+    ...order.environment,
+    PATH: path.join(':'),
+    LC_ALL: 'C',
+    [MARK]: mark,
+  })
+  const ending = await within(order.timeoutSeconds * 1000, exited)
+  if (ending?.code === 0) {
+    if (!order.leavesDaemon) await endAll(pid, mark)
+    return output.finish()
+  }
+  if (ending === undefined) {
+    signalGroup(pid, 'SIGTERM')
+    await within(UNTIL_KILLED_MS, exited)
+  }
+  const isEnded = await endAll(pid, mark)
+  await output.finish()
+  throw new HelperError(`${order.program} ${told(order, ending, isEnded)}: ${output.text || 'it said nothing'}`)
+}
+
+function told({ timeoutSeconds }: HelperOrder, ending: Ending | undefined, isEnded: boolean): string {
+  const left = isEnded ? '' : ', and the kernel does not let it end'
+  if (ending === undefined) {
+    return `did not end within ${timeoutSeconds} s (helperTimeoutSeconds in the node's modekeep configuration) and was ended${left}`
+  }
+  return ending.signal === null
+    ? `failed with exit status ${ending.code}${left}`
+    : `was ended by ${ending.signal}${left}`
+}
+
+async function start(
+  file: string,
+  { program, args, input, secrets }: HelperOrder,
+  secretFile: number | undefined,
+  env: Record<string, string>,
+) {
+  const child = execa(file, args, {
+    env,
+    extendEnv: false,
+    cwd: '/',
+    // A session of its own: a signal to its group reaches no other process, and none of a terminal reaches it.
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    ...(input === undefined ? {} : { input }),
+    // Its types know descriptors up to 9 only.
+    stdio: [
+      input === undefined ? 'ignore' : 'pipe',
+      'pipe',
+      'pipe',
+      ...(secretFile === undefined ? [] : [secretFile as 3]),
+    ],
+  } as const)
+  const exited = new Promise<Ending>((done) =>
+    child.nodeChildProcess.once('exit', (code, signal) => done({ code, signal })),
+  )
+  if (child.pid === undefined) {
+    const { code } = await child
+    throw new HelperError(
+      `${program} could not be started (${code ?? 'no reason is known'}): install its package again`,
+    )
+  }
+  return { pid: child.pid, exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
+}
+
+/** Undefined when the time is over first. */
+function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((done) => {
+    const timer = setTimeout(() => done(undefined), Math.min(milliseconds, LONGEST_TIMER_MS))
+    void promise.then((value) => {
+      clearTimeout(timer)
+      done(value)
+    })
+  })
+}

@@ -1,0 +1,107 @@
+import { execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { onTestFinished } from 'vitest'
+
+/** A server of a Debian package on loopback, ended with the test. */
+export interface Server {
+  port: number
+  /** What it shares. */
+  shared: string
+  /** For other files of the test. */
+  top: string
+}
+
+function prepare(): { top: string; shared: string } {
+  const top = fs.mkdtempSync(`${tmpdir()}/modekeep-server-`)
+  fs.chmodSync(top, 0o755)
+  const shared = `${top}/shared`
+  fs.mkdirSync(shared)
+  onTestFinished(() => fs.rmSync(top, { recursive: true, force: true }))
+  return { top, shared }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as { port: number }
+  await new Promise((done) => server.close(done))
+  return port
+}
+
+/** Starts it in a group of its own, which is ended by its id, and waits until it listens. */
+async function serve(program: string, args: readonly string[], port: number, log: string): Promise<void> {
+  const child = spawn(program, args, { stdio: 'ignore', detached: true })
+  const ended = new Promise((done) => child.once('exit', done).once('error', done))
+  onTestFinished(async () => {
+    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
+    await ended
+  })
+  for (;;) {
+    if (child.exitCode !== null || child.pid === undefined) {
+      throw new Error(
+        `${program} did not start: ${fs.existsSync(log) ? fs.readFileSync(log, 'utf8').slice(-2000) : ''}`,
+      )
+    }
+    if (await isListening(port)) return
+    await new Promise((done) => setTimeout(done, 50))
+  }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => done(true)).once('error', () => done(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+/** Samba with one share, "share", for one user, root. */
+export async function startSamba(password: string): Promise<Server> {
+  const { top, shared } = prepare()
+  const port = await freePort()
+  const directories = [
+    'private dir',
+    'lock directory',
+    'state directory',
+    'cache directory',
+    'pid directory',
+    'ncalrpc dir',
+  ]
+  for (const name of directories) fs.mkdirSync(`${top}/${name.split(' ')[0]}`)
+  fs.writeFileSync(
+    `${top}/smb.conf`,
+    [
+      '[global]',
+      ...['server role = standalone server', 'interfaces = 127.0.0.1', 'bind interfaces only = yes'],
+      ...[`smb ports = ${port}`, 'disable netbios = yes', 'disable spoolss = yes', 'load printers = no'],
+      ...directories.map((name) => `${name} = ${top}/${name.split(' ')[0]}`),
+      ...[`passdb backend = tdbsam:${top}/passdb.tdb`, `log file = ${top}/log`],
+      ...['[share]', `path = ${shared}`, 'read only = no', ''],
+    ].join('\n'),
+  )
+  execFileSync('smbpasswd', ['-c', `${top}/smb.conf`, '-s', '-a', 'root'], {
+    input: `${password}\n${password}\n`,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  await serve('smbd', ['-F', '--no-process-group', '-s', `${top}/smb.conf`], port, `${top}/log`)
+  return { port, shared, top }
+}
+
+/** nfs-ganesha with one export, "/export", over version 4. */
+export async function startGanesha(squash: 'root_squash' | 'no_root_squash'): Promise<Server> {
+  const { top, shared } = prepare()
+  const port = await freePort()
+  fs.writeFileSync(
+    `${top}/ganesha.conf`,
+    [
+      `NFS_CORE_PARAM { Protocols = 4; NFS_Port = ${port}; Enable_UDP = false; Bind_addr = 127.0.0.1; Enable_NLM = false; Enable_RQUOTA = false; }`,
+      `NFSv4 { Graceless = true; RecoveryBackend = fs; RecoveryRoot = ${top}; }`,
+      `EXPORT { Export_Id = 1; Path = ${shared}; Pseudo = /export; Access_Type = RW; Squash = ${squash}; SecType = sys; FSAL { Name = VFS; } }`,
+    ].join('\n'),
+  )
+  const args = ['-F', '-f', `${top}/ganesha.conf`, '-L', `${top}/log`, '-p', `${top}/pid`]
+  await serve('ganesha.nfsd', args, port, `${top}/log`)
+  return { port, shared, top }
+}

@@ -1,0 +1,191 @@
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { HelperError } from '../../src/host/helpers.ts'
+import { Refusal } from '../../src/protocol/refusal.ts'
+import { messageOf, Programs, processesWith } from './stand-in.ts'
+
+const LATE = "did not end within 1 s (helperTimeoutSeconds in the node's modekeep configuration) and was ended"
+
+function isRunning(pid: string): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(fs.readFileSync(`/proc/${pid.trim()}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+describe('a helper program', () => {
+  it('gets its arguments as they are, no shell in between, and nothing of modekeep’s environment', async () => {
+    const programs = new Programs()
+    programs.add('record', 'printf "%s|" "$@" > $TOP/argv; cat /proc/self/environ > $TOP/environment; pwd > $TOP/cwd')
+    const args = ['a b', '$HOME', '`id`', "'", '"', ';', '*', '', '-o', 'x\ny']
+    await programs.run('record', { args, environment: { EXTRA: 'yes' } })
+    expect(programs.read('argv')).toBe(`${args.join('|')}|`)
+    const names = programs.read('environment').split('\0').filter(Boolean).sort()
+    // The shell of the stand-in adds PWD.
+    expect(names.filter((name) => !name.startsWith('PWD='))).toEqual([
+      'EXTRA=yes',
+      'LC_ALL=C',
+      expect.stringMatching(/^MODEKEEP_HELPER=[0-9.-]+$/),
+      expect.stringMatching(/^PATH=.*:\/usr\/sbin:\/usr\/bin:\/sbin:\/bin:\/usr\/local\/sbin:\/usr\/local\/bin$/),
+    ])
+    expect(programs.read('cwd')).toBe('/\n')
+  })
+
+  it('reads what it is given on stdin to its end, and without that nothing', async () => {
+    const programs = new Programs()
+    programs.add('input', 'cat > $TOP/got')
+    await programs.run('input', { input: Buffer.from('one\0two') })
+    expect(programs.read('got')).toBe('one\0two')
+    await programs.run('input')
+    expect(programs.read('got')).toBe('')
+  })
+
+  it('may leave its stdin unread', async () => {
+    const programs = new Programs()
+    programs.add('deaf', 'exec 0<&-; exit 0')
+    await programs.run('deaf', { input: Buffer.alloc(1_000_000) })
+  })
+
+  it('has a session of its own, and none of the descriptors of this process', async () => {
+    const programs = new Programs()
+    programs.add('look', 'cut -d" " -f1,5,6 /proc/$$/stat > $TOP/ids; ls /proc/$$/fd > $TOP/fds')
+    const held = fs.openSync('/etc/passwd', 'r')
+    await programs.run('look')
+    fs.closeSync(held)
+    const [pid, group, session] = programs.read('ids').trim().split(' ')
+    expect([group, session]).toEqual([pid, pid])
+    // 10 is the shell's own script.
+    expect(
+      programs
+        .read('fds')
+        .trim()
+        .split('\n')
+        .filter((fd) => Number(fd) < 10),
+    ).toEqual(['0', '1', '2'])
+  })
+
+  it('that fails is told with its exit status and what it said, on one line without control characters', async () => {
+    const programs = new Programs()
+    programs.add('fails', String.raw`printf 'out\n'; printf '\033[31mmount: "bad"\r\n\tthing\0\n' >&2; exit 32`)
+    const work = programs.run('fails')
+    await expect(work).rejects.toThrow(HelperError)
+    await expect(work).rejects.toThrow(Refusal)
+    expect(await messageOf(work)).toMatch(/^fails failed with exit status 32: /)
+    expect(await messageOf(work)).toContain('[31mmount: "bad" thing')
+    expect(await messageOf(work)).not.toMatch(/\p{Cc}/u)
+  })
+
+  it('that fails silently is told so', async () => {
+    const programs = new Programs()
+    programs.add('silent', 'exit 3')
+    expect(await messageOf(programs.run('silent'))).toBe('silent failed with exit status 3: it said nothing')
+  })
+
+  it('that is killed is told with the signal', async () => {
+    const programs = new Programs()
+    programs.add('dies', 'echo so far; kill -SEGV $$')
+    expect(await messageOf(programs.run('dies'))).toBe('dies was ended by SIGSEGV: so far')
+  })
+
+  it.each([
+    ['mount.nfs', 'install the package nfs-common (Debian) or nfs-utils (RPM)'],
+    ['mount.nfs4', 'install the package nfs-common (Debian) or nfs-utils (RPM)'],
+    ['mount.cifs', 'install the package cifs-utils'],
+    ['sshfs', 'install the package sshfs (Debian) or fuse-sshfs (RPM)'],
+    ['bindfs', 'install the package bindfs'],
+    ['squashfuse', 'install the package squashfuse'],
+    ['fusermount3', 'install the package fuse3'],
+    ['constructor', 'install it'],
+  ])('that is missing is told with its package: %s', async (program, way) => {
+    const programs = new Programs([])
+    expect(await messageOf(programs.run(program))).toBe(
+      `${program} is not on this node: ${way}; it is looked for in ${programs.top}`,
+    )
+  })
+
+  it.each([['../bin/sh'], ['/bin/sh'], ['-x'], ['']])('is a bare name, never a path: %j', async (program) => {
+    expect(await messageOf(new Programs().run(program))).toBe(`no bare name of a program: ${program}`)
+  })
+
+  it('that is not executable, or no program at all, is told', async () => {
+    const programs = new Programs()
+    programs.add('plain', 'exit 0', 0o644)
+    expect(await messageOf(programs.run('plain'))).toBe(
+      `${programs.top}/plain is not executable: install its package again`,
+    )
+    fs.writeFileSync(`${programs.top}/rubbish`, '#!/no/interpreter\n', { mode: 0o755 })
+    expect(await messageOf(programs.run('rubbish'))).toBe(
+      'rubbish could not be started (ENOENT): install its package again',
+    )
+  })
+})
+
+describe('a hostile helper', () => {
+  it('that hangs is ended after its time', async () => {
+    const programs = new Programs()
+    programs.add('hangs', 'echo begun; echo $$ > $TOP/pid; sleep 1000')
+    expect(await messageOf(programs.run('hangs', { timeoutSeconds: 1 }))).toBe(`hangs ${LATE}: begun`)
+    expect(isRunning(programs.read('pid'))).toBe(false)
+  })
+
+  it('that ignores SIGTERM is killed, and so is what it started', async () => {
+    const programs = new Programs()
+    programs.add(
+      'stubborn',
+      "trap '' TERM; sleep 1000 & echo $! > $TOP/child; echo $$ > $TOP/pid; wait; wait; sleep 1000",
+    )
+    expect(await messageOf(programs.run('stubborn', { timeoutSeconds: 1 }))).toBe(`stubborn ${LATE}: it said nothing`)
+    expect([programs.read('pid'), programs.read('child')].filter(isRunning)).toEqual([])
+  })
+
+  it('whose child flees into a session of its own has it ended all the same', async () => {
+    const programs = new Programs()
+    programs.add(
+      'flees',
+      'setsid sh -c "echo \\$\\$ > $TOP/child; exec sleep 1000" & while ! [ -s $TOP/child ]; do sleep 0.05; done; exit 1',
+    )
+    expect(await messageOf(programs.run('flees'))).toBe('flees failed with exit status 1: it said nothing')
+    expect(isRunning(programs.read('child'))).toBe(false)
+  })
+
+  it('whose child keeps stdout open does not hold the call, and the child is ended', async () => {
+    const programs = new Programs()
+    programs.add('forks', 'sleep 1000 & echo $! > $TOP/child; exit 0')
+    await programs.run('forks')
+    expect(isRunning(programs.read('child'))).toBe(false)
+  })
+
+  it('that leaves a daemon on purpose keeps it', async () => {
+    const programs = new Programs()
+    programs.add('serves', 'sleep 1000 & echo $! > $TOP/child; exit 0')
+    await programs.run('serves', { leavesDaemon: true })
+    const child = programs.read('child')
+    expect(isRunning(child)).toBe(true)
+    process.kill(Number(child), 'SIGKILL')
+  })
+
+  it('that prints 300 MB does not block and fills no memory; beginning and end are told', async () => {
+    const programs = new Programs()
+    programs.add(
+      'loud',
+      'echo the beginning >&2; head -c 300000000 /dev/zero | tr "\\0" x >&2; echo the end >&2; exit 1',
+    )
+    const before = process.memoryUsage().rss
+    const message = await messageOf(programs.run('loud', { secrets: [Buffer.from('hunter2')] }))
+    expect(message).toMatch(/^loud failed with exit status 1: the beginning x+ … x+the end$/)
+    expect(Buffer.byteLength(message)).toBeLessThan(700)
+    expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
+  })
+
+  it('that goes on printing after its time is ended', async () => {
+    const programs = new Programs()
+    programs.add('endless', 'echo $$ > $TOP/pid; exec yes')
+    expect(await messageOf(programs.run('endless', { timeoutSeconds: 1 }))).toContain(LATE)
+    expect(isRunning(programs.read('pid'))).toBe(false)
+  })
+
+  it('leaves no process behind that has its mark', () => {
+    expect(processesWith(`MODEKEEP_HELPER=${process.pid}-`)).toEqual([])
+  })
+})

@@ -1,0 +1,135 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { cifs } from '../../src/filesystem/cifs.ts'
+import { RemoteStage, secretsOf } from '../filesystem/remote.ts'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { messageOf, processesWith } from './stand-in.ts'
+
+const PASSWORD = 'p,a"s\\s w%rd!$`x`'
+const KEY = '-----BEGIN-----\nMIIEpAIBAAKCAQEA\n-----END-----\n'
+const SECRETS = { username: 'bob-the-user', password: PASSWORD, domain: 'WORKGROUP-7', key: KEY }
+
+/** Every text that would give a secret away. */
+const FORMS = Object.values(SECRETS).flatMap((secret) => {
+  const base64 = Buffer.from(secret).toString('base64')
+  return [secret, base64, base64.replace(/=+$/, ''), encodeURIComponent(secret), ...secret.trim().split('\n')]
+})
+
+function formsIn(text: string | Buffer): string[] {
+  return FORMS.filter((form) => text.includes(form))
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** Says all it knows, and more than it was told, on both streams. */
+const LOUD = `
+loud() {
+  echo "argv: $*"; cat /proc/self/environ; cat; cat /proc/self/fd/3
+  ${FORMS.map((form) => `printf '%s\\n' ${quoted(form)}`).join('\n  ')}
+  base64 -w 0 /proc/self/fd/3; echo
+}
+loud "$@"; loud "$@" >&2`
+
+/** One that says where it is and waits until the test has looked around. */
+const WAITING = 'echo $$ > $TOP/waiting; while [ -e $TOP/waiting ]; do sleep 0.05; done'
+
+async function whenThere(path: string): Promise<void> {
+  while (!fs.existsSync(path)) await new Promise((done) => setTimeout(done, 20))
+}
+
+describe.skipIf(!isRoot)('a secret appears nowhere (mounts need root)', () => {
+  it('in the message of a helper that fails loudly and repeats its input', async () => {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add('mount.cifs', `${LOUD}; exit 13`)
+    const secrets = secretsOf(SECRETS)
+    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
+    expect(message).toMatch(/^mount\.cifs failed with exit status 13: argv: .*\*\*\*/)
+    expect(formsIn(message)).toEqual([])
+  })
+
+  it('in the message of one that is ended, or killed in the middle of a word', async () => {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add('mount.cifs', `${LOUD}; printf '%s' ${quoted(PASSWORD.slice(0, -2))}; kill -9 $$`)
+    const secrets = secretsOf(SECRETS)
+    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
+    expect(message).toMatch(/^mount\.cifs was ended by SIGKILL: /)
+    expect(formsIn(message)).toEqual([])
+    expect(message).not.toContain(PASSWORD.slice(0, -2))
+  })
+
+  it('in the arguments or environment of any process, or in a file, while the helper runs', async () => {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add('mount.cifs', `cat /proc/self/fd/3 > /dev/null; ${WAITING}; exit 1`)
+    const work = messageOf(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
+    const waiting = `${stage.programs.top}/waiting`
+    await whenThere(waiting)
+    const found = FORMS.flatMap((form) => processesWith(form))
+    // It finds processes by what they have: the helper, by its source.
+    const seen = processesWith('//server/share')
+    const places = [stage.stateDir, '/dev/shm', '/run']
+    const written = spawnSync('grep', ['-rlF', '-e', PASSWORD, '-e', SECRETS.username, ...places], { encoding: 'utf8' })
+    fs.rmSync(waiting)
+    await work
+    expect(found).toEqual([])
+    expect(seen.length).toBeGreaterThan(0)
+    expect(written.stdout).toBe('')
+  })
+
+  it('in the answer, the log or the records of a call, nor in other processes meanwhile', async () => {
+    const node = new BinaryNode()
+    const config = {
+      stateDir: node.state,
+      logFile: node.log,
+      logLevel: 'debug',
+      allowedSources: ['//server'],
+      allowedFsTypes: ['cifs'],
+    }
+    fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
+    const programs = `${node.top}/programs`
+    fs.mkdirSync(programs)
+    const waiting = `${programs}/waiting`
+    fs.writeFileSync(`${programs}/mount.cifs`, `#!/bin/sh\nTOP=${programs}\n${LOUD}\n${WAITING}\nexit 13\n`, {
+      mode: 0o755,
+    })
+    standInFor('mount.cifs', programs)
+    const secrets = Object.entries(SECRETS).map(([key, value]) => [
+      `kubernetes.io/secret/${key}`,
+      Buffer.from(value).toString('base64'),
+    ])
+    const options = { 'kubernetes.io/fsType': 'cifs', source: '//server/share', ...Object.fromEntries(secrets) }
+    const { child, ended } = node.start(['mount', node.podDirectory('p'), JSON.stringify(options)])
+    await whenThere(waiting)
+    // Kubelet itself has put the secrets into the arguments of the call.
+    const others = FORMS.flatMap((form) => processesWith(form)).filter((pid) => Number(pid) !== child.pid)
+    fs.rmSync(waiting)
+    const { text } = await ended
+    expect(JSON.parse(text)).toMatchObject({ status: 'Failure', message: expect.stringMatching(/^mount\.cifs failed/) })
+    expect(others).toEqual([])
+    expect(formsIn(text)).toEqual([])
+    const log = fs.readFileSync(node.log)
+    expect(log.includes('mount.cifs failed')).toBe(true)
+    expect(formsIn(log)).toEqual([])
+    for (const name of fs.readdirSync(node.state, { recursive: true, encoding: 'utf8' })) {
+      const path = `${node.state}/${name}`
+      if (fs.statSync(path).isFile()) expect(formsIn(fs.readFileSync(path))).toEqual([])
+    }
+  })
+})
+
+/** In the mount namespace of the run: where the node's own program is, and where it would be looked for last. */
+function standInFor(program: string, directory: string): void {
+  const places: [string, string][] = [[directory, '/usr/local/sbin']]
+  for (const path of [`/usr/sbin/${program}`, `/usr/bin/${program}`]) {
+    if (fs.existsSync(path)) places.push([`${directory}/${program}`, path])
+  }
+  for (const [from, to] of places) {
+    execFileSync('mount', ['--bind', from, to])
+    onTestFinished(() => {
+      execFileSync('umount', ['--lazy', to])
+    })
+  }
+}

@@ -1,0 +1,63 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { onTestFinished } from 'vitest'
+import type { HelperOrder, Helpers } from '../../src/host/helpers.ts'
+import { SYSTEM_PATH } from '../../src/host/linux/helper-program.ts'
+import { linuxHelpers } from '../../src/host/linux/helpers.ts'
+
+/** A directory of programs written by a test, found before those of the system. */
+export class Programs {
+  readonly top = fs.mkdtempSync(`${tmpdir()}/modekeep-programs-`)
+  readonly helpers: Helpers
+
+  constructor(path: readonly string[] = SYSTEM_PATH) {
+    this.helpers = linuxHelpers([this.top, ...path])
+    onTestFinished(() => fs.rmSync(this.top, { recursive: true, force: true }))
+  }
+
+  /** @param body a shell script; $TOP is the directory, for what it leaves behind */
+  add(name: string, body: string, mode = 0o755): string {
+    fs.writeFileSync(`${this.top}/${name}`, `#!/bin/sh\nTOP=${this.top}\n${body}\n`)
+    fs.chmodSync(`${this.top}/${name}`, mode)
+    return name
+  }
+
+  /** What a program wrote below $TOP. */
+  read(name: string): string {
+    return fs.readFileSync(`${this.top}/${name}`, 'latin1')
+  }
+
+  run(program: string, over: Partial<HelperOrder> = {}): Promise<void> {
+    return this.helpers.run({ program, args: [], timeoutSeconds: 30, secrets: [], ...over })
+  }
+}
+
+/** A program that writes down its arguments, environment and secret file, and succeeds. */
+export const RECORDING = `
+for argument in "$@"; do printf '%s\\0' "$argument"; done > $TOP/argv
+cat /proc/self/environ > $TOP/environment
+cat /proc/self/fd/3 > $TOP/secret-file 2>/dev/null
+exit 0`
+
+/** Processes whose command line or environment has a text, this one left out. */
+export function processesWith(text: string | Buffer): string[] {
+  const pids = fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name) && Number(name) !== process.pid)
+  return pids.filter((pid) =>
+    ['cmdline', 'environ'].some((file) => {
+      try {
+        return fs.readFileSync(`/proc/${pid}/${file}`).includes(text)
+      } catch {
+        return false
+      }
+    }),
+  )
+}
+
+export async function messageOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => {
+      throw new Error('it should have failed')
+    },
+    (error: Error) => error.message,
+  )
+}

@@ -1,4 +1,5 @@
 import type { Handle, Lock } from '../host/host.ts'
+import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { claimVolume } from './claim.ts'
 import { mapGroup } from './map-group.ts'
@@ -10,6 +11,8 @@ interface Mapping {
   to: number
   /** Empty where the volume goes with its mount, and nobody else can have it. */
   volume: string
+  /** Where it lies, if the source's path does not tell. */
+  place: Place | undefined
 }
 
 /**
@@ -22,12 +25,12 @@ export async function mapVolume(
   tree: Handle,
   source: Handle | undefined,
   request: MountRequest,
-  { from, to, volume }: Mapping,
+  { from, to, volume, place }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
   const { inodes } = session.host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
-    const lock = volume === '' ? undefined : await claim(session, request, volume, group)
+    const lock = volume === '' ? undefined : await claim(session, request, { volume, place }, group)
     try {
       const root = inodes.stat(tree)
       // A walk that was waited for may have given it another.
@@ -45,6 +48,11 @@ export async function mapVolume(
 }
 
 /** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */
-function claim(session: Session, { source, pod, directory }: MountRequest, volume: string, group: number) {
-  return claimVolume(session, { volume, source, walkGroup: group, pod, directory }, directory, () => {})
+function claim(
+  session: Session,
+  { source, pod, directory }: MountRequest,
+  at: Pick<Mapping, 'volume' | 'place'>,
+  group: number,
+) {
+  return claimVolume(session, { ...at, source, walkGroup: group, pod, directory }, directory, () => {})
 }

@@ -1,9 +1,10 @@
 import { bind } from './bind.ts'
+import { blocks } from './block.ts'
 import type { VolumeKind } from './kind.ts'
 import { tmpfs } from './tmpfs.ts'
 
 /** A new kind is one file and its line here. */
-const KINDS: ReadonlyMap<string, VolumeKind> = new Map([bind, tmpfs].map((kind) => [kind.name, kind]))
+const KINDS: ReadonlyMap<string, VolumeKind> = new Map([bind, tmpfs, ...blocks].map((kind) => [kind.name, kind]))
 
 /** The kind that mounts a fsType, if there is one. */
 export function kindOf(fsType: string): VolumeKind | undefined {

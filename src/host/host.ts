@@ -109,8 +109,15 @@ export interface MountFlags {
 export interface Mounts {
   /** A detached mount of the directory alone, without what is mounted below it. */
   cloneTree(source: Handle): Handle
-  /** A detached mount of a new file system, `options` as fsconfig(2) strings `key=value` or flags. */
-  createTree(fsType: string, options: readonly string[]): Handle
+  /**
+   * A detached mount of a new file system, or of the one on a block device held open. One that is mounted already is
+   * shared, with the options it was mounted with first.
+   * @param options fsconfig(2) strings `key=value` or flags; `ro` makes the file system itself read-only
+   * @throws {SystemError} of `fsopen` ENODEV where the kernel lacks the file system; of `fsmount` EBUSY where the device
+   *   is mounted with another `ro`, or otherwise in use; EACCES where the device is read-only; EINVAL where the device
+   *   has no such file system
+   */
+  createTree(fsType: string, options: readonly string[], device?: Handle): Handle
   /** Also makes the mount private: what a pod mounts inside must not spread to the source. */
   setFlags(tree: Handle, flags: MountFlags): void
   /**
@@ -129,6 +136,32 @@ export interface Mounts {
   tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */
   table(): string
+}
+
+/** A loop device that shows a file. */
+export interface LoopDevice {
+  /** Open; closed like any handle. */
+  device: Handle
+  isReadOnly: boolean
+  /** Not a part of the file only. */
+  isWhole: boolean
+}
+
+export interface BlockDevices {
+  /** Opens a device by its node; it stays the same disk's as long as it is open. */
+  open(node: Handle): Handle
+  isReadOnly(device: Handle): boolean
+  /** `/dev/sdb`, for messages and for the mount table. */
+  nameOf(device: Handle): string
+  /** Up to `length` bytes from the start. */
+  start(device: Handle, length: number): Uint8Array
+  /** The loop device that shows the file already: two at once would both write to it, each with a cache of its own. */
+  loopOf(image: Handle): LoopDevice | undefined
+  /**
+   * Makes a file a loop device, which goes when its last mount and the last handle of it are gone, however that comes.
+   * @throws {SystemError} EBUSY where others take each free device first; ENOENT of `/dev/loop-control`
+   */
+  attachLoop(image: Handle, readOnly: boolean): Handle
 }
 
 /** modekeep's own files, below directories only root can write. Paths are absolute. */
@@ -151,6 +184,7 @@ export interface Lock {
 export interface Host {
   inodes: Inodes
   mounts: Mounts
+  blocks: BlockDevices
   files: TrustedFiles
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
   tryLock(path: string): Lock | undefined

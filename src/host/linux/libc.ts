@@ -143,6 +143,15 @@ export function run(
   throw new SystemError(syscall, 'EIO', describe(target), 'errno did not settle')
 }
 
+/** The same for a call that answers otherwise when it is repeated: errno is believed the first time. */
+export function runOnce(syscall: string, target: string, call: () => number | bigint, detail?: () => string): number {
+  const result = Number(call())
+  if (result >= 0) return result
+  throw new SystemError(syscall, getSystemErrorName(-(errno[0] || EIO)), target, detail?.())
+}
+
+const EIO = 5
+
 /** Whether the last failed call said `code`; only for values that V8's own calls never leave behind. */
 export function lastErrorIs(code: number): boolean {
   return errno[0] === code

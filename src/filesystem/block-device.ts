@@ -28,7 +28,7 @@ function openNode(host: Host, source: string, node: Handle): Handle {
     return host.blocks.open(node)
   } catch (error) {
     const code = errorCode(error)
-    if (code !== 'ENXIO' && code !== 'ENODEV' && code !== 'ENOMEDIUM') throw error
+    if (code !== 'ENXIO' && code !== 'ENODEV') throw error
     throw new Refusal(`source ${show(source)} is a device that is not there (${code}): attach the disk`)
   }
 }

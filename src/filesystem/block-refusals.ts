@@ -55,7 +55,6 @@ export function refusedMount(host: Host, device: Handle, { source, fsType }: Mou
       )
     case 'EUCLEAN':
     case 'EIO':
-    case 'EFSCORRUPTED':
       return refused(`${it} is damaged: check it with fsck.${fsType} while it is not mounted ${words}`)
     case 'EEXIST':
       return refused(

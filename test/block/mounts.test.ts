@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { listMountRecords } from '../../src/state/mount-record.ts'
-import { attachDisk, DISK_TYPES, type DiskType, loopsBelow, makeImage, ON_DISK } from '../helpers/disks.ts'
+import { attachDisk, DISK_TYPES, type DiskType, detachDisks, loopsBelow, makeImage, ON_DISK } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
@@ -18,11 +18,13 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     makeImage(image, fsType)
   })
   afterEach(() => {
+    detachDisks()
     stage.close()
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
   const isReadOnly = fsType === 'squashfs'
+  const changeable = isReadOnly ? () => {} : it
   const ask = (more: Record<string, string> = {}) => ({ source: image, 'kubernetes.io/fsType': fsType, ...more })
   const onDisk = { '.': ON_DISK, one: ON_DISK, sub: ON_DISK, 'sub/two': ON_DISK }
   const read = (pod: string, file = 'one') => fs.readFileSync(`${stage.podDirectory(pod)}/${file}`, 'utf8')
@@ -127,7 +129,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('a')).toBe('content\n')
   })
 
-  it.skipIf(isReadOnly)('walks, and restores at the last unmount what no directory shows any more', async () => {
+  changeable('walks, and restores at the last unmount what no directory shows any more', async () => {
     const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
     await stage.mount('a', ask(walk))
     await stage.mount('b', ask({ ...walk, subPath: 'sub' }))
@@ -141,7 +143,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(shown('a')).toEqual(onDisk)
   })
 
-  it.skipIf(isReadOnly)('keeps a restore owed while the image is missing, and pays when it is back', async () => {
+  changeable('keeps a restore owed while the image is missing, and pays when it is back', async () => {
     const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
     await stage.mount('a', ask(walk))
     fs.renameSync(image, `${image}.away`)
@@ -155,7 +157,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(shown('a')).toEqual(onDisk)
   })
 
-  it.skipIf(isReadOnly)('is one volume with a directory of it that the node has mounted', async () => {
+  changeable('is one volume with a directory of it that the node has mounted', async () => {
     const device = attachDisk(image)
     const place = `${stage.top}/volumes/mounted`
     fs.mkdirSync(place)

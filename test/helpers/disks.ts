@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { onTestFinished } from 'vitest'
 
 export type DiskType = 'ext4' | 'xfs' | 'btrfs' | 'squashfs'
 export const DISK_TYPES: readonly DiskType[] = ['ext4', 'xfs', 'btrfs', 'squashfs']
@@ -23,6 +22,7 @@ export function makeImage(image: string, fsType: DiskType, content = 'content\n'
     run(`mkfs.${fsType}`, ...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), image)
     // Held by a device of its own, which goes with the mount.
     run('mount', '-o', 'loop', image, tree)
+    fs.rmSync(`${tree}/lost+found`, { recursive: true, force: true })
     fill(tree, content)
     run('umount', tree)
   }
@@ -39,13 +39,18 @@ function fill(tree: string, content: string): void {
   for (const path of ['/one', '/sub/two']) fs.chmodSync(`${tree}${path}`, 0o664)
 }
 
-/** Makes an image a block device until the test ends, as a disk of the node would be; returns its name. */
+const attached: string[] = []
+
+/** Makes an image a block device, as a disk of the node would be, until `detachDisks`; returns its name. */
 export function attachDisk(image: string, ...options: string[]): string {
   const device = run('losetup', ...options, '--find', '--show', image)
-  onTestFinished(() => {
-    run('losetup', '--detach', device)
-  })
+  attached.push(device)
   return device
+}
+
+/** After their unmount. */
+export function detachDisks(): void {
+  for (const device of attached.splice(0)) run('losetup', '--detach', device)
 }
 
 /** The loop devices that show a file below `top`, one line each. */

@@ -1,5 +1,6 @@
 import { constants, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
-import type { BlockDevices, Handle } from '../host.ts'
+import type { BlockDevices } from '../blocks.ts'
+import type { Handle } from '../host.ts'
 import { attachLoop, loopOf } from './loop.ts'
 
 export const linuxBlocks: BlockDevices = {

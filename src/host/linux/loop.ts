@@ -1,5 +1,6 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, readdirSync, readlinkSync } from 'node:fs'
-import { errorCode, type Handle, type LoopDevice, SystemError } from '../host.ts'
+import type { LoopDevice } from '../blocks.ts'
+import { errorCode, type Handle, SystemError } from '../host.ts'
 import {
   LO_FLAGS_AUTOCLEAR,
   LO_FLAGS_READ_ONLY,

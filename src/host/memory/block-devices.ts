@@ -1,4 +1,5 @@
-import { type BlockDevices, SystemError } from '../host.ts'
+import type { BlockDevices } from '../blocks.ts'
+import { SystemError } from '../host.ts'
 
 function none(): never {
   throw new SystemError('open', 'ENXIO', 'a block device in memory')

@@ -65,7 +65,7 @@ export function refusedMount(host: Host, device: Handle, { source, fsType }: Mou
     case 'EINVAL':
     case 'ENOENT':
       return refused(
-        `the kernel does not mount ${it}: check the mountOptions, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
+        `the kernel does not mount ${it}: check the mountOptions${fsType === 'xfs' ? ' ("nouuid" if it is a copy of one that is mounted)' : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
       )
     default:
       return { reason: 'other', error }

@@ -129,6 +129,27 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('a')).toBe('content\n')
   })
 
+  it('is mended by heal when its mount has gone', async () => {
+    await stage.mount('a', ask())
+    execFileSync('umount', [stage.podDirectory('a')])
+    expect(loopsBelow(stage.top)).toEqual([])
+    expect(await stage.heal()).toMatchObject([{ outcome: 'mounted again' }])
+    expect(read('a')).toBe('content\n')
+    expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+  })
+
+  it('and a copy of it, with the same UUID: both are shown, or the refusal says what is in the way', async () => {
+    fs.copyFileSync(image, `${image}2`)
+    await stage.mount('a', ask())
+    const copy = (mountOptions = '') => stage.mount('b', ask({ source: `${image}2`, mountOptions }))
+    if (fsType === 'xfs') await expect(copy()).rejects.toThrow('"nouuid"')
+    if (fsType === 'btrfs') await expect(copy()).rejects.toThrow('has the UUID of a file system that is mounted')
+    else {
+      await copy(fsType === 'xfs' ? 'nouuid' : '')
+      expect(read('b')).toBe('content\n')
+    }
+  })
+
   changeable('walks, and restores at the last unmount what no directory shows any more', async () => {
     const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
     await stage.mount('a', ask(walk))

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { blocks } from '../../src/filesystem/block.ts'
 import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
-import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
+import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -194,10 +194,8 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     makeImage(image, 'ext4')
     const device = disk()
     const names = '/dev/disk/by-modekeep-test'
-    const isNew = !fs.existsSync('/dev/disk')
-    fs.mkdirSync(names, { recursive: true })
+    const unname = udevName(`${names}/disk`, device)
     try {
-      fs.symlinkSync(`../..${device.slice(4)}`, `${names}/disk`)
       fs.symlinkSync(image, `${names}/out`)
       await ask(`${names}/disk`)
       expect(stage.layers('a')).toMatchObject([{ source: device }])
@@ -206,7 +204,8 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
       fs.lchownSync(`${names}/disk`, 1000, 1000)
       await expect(ask(`${names}/disk`)).rejects.toThrow("is a link that is not udev's")
     } finally {
-      fs.rmSync(isNew ? '/dev/disk' : names, { recursive: true })
+      fs.rmSync(`${names}/out`, { force: true })
+      unname()
     }
   })
 })

@@ -53,6 +53,21 @@ export function detachDisks(): void {
   for (const device of attached.splice(0)) run('losetup', '--detach', device)
 }
 
+/** Gives a device a name as udev would; the result takes it away, and the directories that were made for it. */
+export function udevName(name: string, device: string): () => void {
+  const directory = name.slice(0, name.lastIndexOf('/'))
+  fs.mkdirSync(directory, { recursive: true })
+  fs.symlinkSync(`../..${device.slice('/dev'.length)}`, name)
+  return () => {
+    fs.rmSync(name)
+    for (const place of [directory, '/dev/disk']) if (isEmpty(place)) fs.rmdirSync(place)
+  }
+}
+
+function isEmpty(directory: string): boolean {
+  return fs.existsSync(directory) && fs.readdirSync(directory).length === 0
+}
+
 /** The loop devices that show a file below `top`, one line each. */
 export function loopsBelow(top: string): string[] {
   return run('losetup', '--all', '--output', 'NAME,BACK-FILE', '--noheadings')

@@ -30,6 +30,26 @@ export function refuseOtherContent({ blocks }: Host, device: Handle, { source, f
   throw new Refusal(`source ${show(source)} holds ${what}, not ${fsType}: correct fsType or the name`)
 }
 
+const BTRFS_UUID = 0x10020
+
+/**
+ * Since Linux 6.7 a btrfs whose UUID is mounted already gets another for as long as it is mounted: records of it would be
+ * of no use the next time.
+ * @throws {Refusal}
+ */
+export function refuseTwin(host: Host, device: Handle, tree: Handle, { source, fsType }: MountRequest): void {
+  if (fsType !== 'btrfs') return
+  const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
+  // f_fsid begins with two words of the UUID, folded (fs/btrfs/super.c); the rest tells the subvolume.
+  const folded = (start.readUInt32BE(BTRFS_UUID) ^ start.readUInt32BE(BTRFS_UUID + 8)) >>> 0
+  const id = Buffer.from(host.inodes.fileSystemId(tree).split('.')[1] ?? '', 'hex')
+  if (id.length === F_FSID_SIZE && id.readUInt32LE(0) !== folded) throw new Refusal(twin(`source ${show(source)}`))
+}
+
+const F_FSID_SIZE = 8
+
+const twin = (it: string) => `${it} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
+
 export interface Refused {
   reason: 'mounted for writing' | 'other'
   error: unknown
@@ -57,9 +77,7 @@ export function refusedMount(host: Host, device: Handle, { source, fsType }: Mou
     case 'EIO':
       return refused(`${it} is damaged: check it with fsck.${fsType} while it is not mounted ${words}`)
     case 'EEXIST':
-      return refused(
-        `${it} has the UUID of a file system that is mounted: unmount that, or give one a new UUID ${words}`,
-      )
+      return refused(`${twin(it)} ${words}`)
     case 'EBUSY':
       return busy(host, device, it, words, refused)
     case 'EINVAL':

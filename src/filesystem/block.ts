@@ -5,7 +5,7 @@ import { Refusal, show } from '../protocol/refusal.ts'
 import type { KindRequest, MountRequest } from '../protocol/request.ts'
 import { sourceFaults } from './bind.ts'
 import { deviceOf } from './block-device.ts'
-import { refusedMount, refusedPart, refuseOtherContent } from './block-refusals.ts'
+import { refusedMount, refusedPart, refuseOtherContent, refuseTwin } from './block-refusals.ts'
 import { openBlockSource } from './block-source.ts'
 import type { VolumeKind } from './kind.ts'
 import { type OptionRule, optionFaults, ownOptions } from './options.ts'
@@ -77,7 +77,12 @@ function block(rules: DiskRules): VolumeKind {
       try {
         refuseOtherContent(host, device, request)
         const tree = mountDevice(host, device, request, fsOptions(rules, request), readOnly)
-        return request.subPath === '' ? tree : partOf(host, tree, request.subPath)
+        try {
+          refuseTwin(host, device, tree, request)
+          return request.subPath === '' ? host.inodes.duplicate(tree) : partOf(host, tree, request.subPath)
+        } finally {
+          host.inodes.close(tree)
+        }
       } finally {
         host.inodes.close(device)
       }
@@ -119,22 +124,17 @@ function mountDevice(host: Host, device: Handle, request: MountRequest, options:
   }
 }
 
-/** Closes the whole. */
 function partOf({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
+  const part = openInside(inodes, tree, subPath)
   try {
-    const part = openInside(inodes, tree, subPath)
-    try {
-      if ((inodes.stat(part).mode & FILE_TYPE) !== DIRECTORY) {
-        throw new Refusal(`subPath ${show(subPath)} is not a directory: of a disk or an image, name one`)
-      }
-      return mounts.cloneTree(part)
-    } catch (error) {
-      throw refusedPart(error, subPath)
-    } finally {
-      inodes.close(part)
+    if ((inodes.stat(part).mode & FILE_TYPE) !== DIRECTORY) {
+      throw new Refusal(`subPath ${show(subPath)} is not a directory: of a disk or an image, name one`)
     }
+    return mounts.cloneTree(part)
+  } catch (error) {
+    throw refusedPart(error, subPath)
   } finally {
-    inodes.close(tree)
+    inodes.close(part)
   }
 }
 

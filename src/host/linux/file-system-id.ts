@@ -4,14 +4,8 @@ import { address, libc, put, run, view } from './libc.ts'
 
 /** The file system's UUID (Linux 6.9), else statfs' f_fsid: not st_dev, which a reboot may hand to another disk. */
 export function fileSystemId(handle: Handle): string {
-  const uuid = uuidOf(handle)
-  if (uuid === undefined) return fsidOf(handle)
-  // A snapshot's root has the inode number and the birth time of its original's: f_fsid tells the subvolumes apart.
-  const fsid = fsidOf(handle)
-  return fsid.startsWith(BTRFS_SUPER_MAGIC) ? `${uuid}.${fsid}` : uuid
+  return uuidOf(handle) ?? fsidOf(handle)
 }
-
-const BTRFS_SUPER_MAGIC = '9123683e.'
 
 function uuidOf(handle: Handle): string | undefined {
   // ioctl(2) refuses an O_PATH descriptor.

@@ -5,7 +5,8 @@ import { lockClaims, lockVolume, untilUnclaimed } from './locks.ts'
 import type { Session } from './session.ts'
 import { releaseVolume } from './tidy-volume.ts'
 
-export type Wanted = Omit<Claim, 'place'>
+/** The place is looked up by the source where it is not given. */
+export type Wanted = Claim
 
 /**
  * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what it

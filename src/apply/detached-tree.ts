@@ -1,7 +1,9 @@
 import type { Making, OpenedSource, VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, MountFlags } from '../host/host.ts'
+import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { textIdentity, volumeIdentity } from '../state/volume-record.ts'
+import { placeOfTree } from './holders.ts'
 import type { Session } from './session.ts'
 
 /** The mount that a call is making: no path leads to it until it is attached. */
@@ -61,6 +63,12 @@ export class DetachedTree {
   /** What it is a clone of, if it is one. */
   get clonedFrom(): Handle | undefined {
     return this.#kind.root === 'source' ? this.#source?.handle : undefined
+  }
+
+  /** Where it lies, if the source's path does not tell. */
+  get place(): Place | undefined {
+    if (this.#kind.root !== 'file system' || !this.#kind.persistent) return undefined
+    return placeOfTree(this.#session.host, this.handle)
   }
 
   /** The volume's identity, '' where the volume goes with its mount. */

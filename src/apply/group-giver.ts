@@ -33,18 +33,19 @@ export class GroupGiver {
   async walk(step: WalkStep, why = 'asked for'): Promise<void> {
     this.given = { ownership: 'walk', why, walkGroup: step.group, mappedFrom: -1 }
     if (step.do === 'own-root') return this.#ownRoot(step)
-    const { source, pod, directory, restoreOnUnmount } = this.#tree.where
+    const { where, place } = this.#tree
+    const { source, pod, directory, restoreOnUnmount } = where
     const volume = step.volume ?? this.#tree.volume
-    const order = { ...step, volume, source, pod, directory, restoreOnUnmount }
+    const order = { ...step, volume, source, place, pod, directory, restoreOnUnmount }
     this.#locks.push(await ownVolume(this.#session, this.#tree.handle, order))
   }
 
   /** @throws {Refusal} where groups cannot be mapped and nothing may be done instead */
   async map(step: MapStep): Promise<void> {
-    const { clonedFrom, handle, where } = this.#tree
+    const { clonedFrom, handle, place, where } = this.#tree
     const isAsked = where.ownership === 'idmap'
     try {
-      const mapping = { ...step, volume: step.volume ?? this.#tree.volume }
+      const mapping = { ...step, volume: step.volume ?? this.#tree.volume, place }
       const { from, lock } = await mapVolume(this.#session, handle, clonedFrom, where, mapping)
       if (lock) this.#locks.push(lock)
       const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${this.#ofNewFiles()}`

@@ -1,3 +1,4 @@
+import type { Handle, Host } from '../host/host.ts'
 import { areNested, isNested, type Place, placesFrom } from '../mount-table/place.ts'
 import { isOurs } from '../plan/mount.ts'
 import { Refusal } from '../protocol/refusal.ts'
@@ -26,14 +27,14 @@ export interface Others {
  * Looks for the mounts that are there and the calls at work.
  * @param except the mount directory that is left out
  */
-export function othersWith(session: Session, { volume, source }: Volume, except: string): Others {
+export function othersWith(session: Session, { volume, source, place }: Volume, except: string): Others {
   const { host, config } = session
   // In this order: a call gives its claim up once its mount can be seen.
   const claims = listClaims(host, config.stateDir)
     .filter((claim) => claim.volume !== volume)
     .filter((claim) => isClaimed(host, config.stateDir, claim.volume))
   const placeOf = placesFrom(host.mounts.table())
-  const asked = { volume, source, place: placeOf(source) }
+  const asked = { volume, source, place: place ?? placeOf(source) }
   return {
     place: asked.place,
     mounts: listMountRecords(host, config.stateDir)
@@ -54,9 +55,22 @@ export function holders({ mounts, claims }: Others): (MountRecord | Claim)[] {
 /** Whether one is, has or is in the other. */
 function overlap(one: Volume, other: Volume): boolean {
   if (one.volume === other.volume) return true
+  if (isUnlisted(one.place) || isUnlisted(other.place)) return fileSystemOf(one.volume) === fileSystemOf(other.volume)
   if (one.place && other.place) return isNested(one.place, other.place)
   // A tmpfs has none.
   return one.source !== '' && other.source !== '' && areNested(one.source, other.source)
+}
+
+/** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
+const isUnlisted = (place: Place | undefined) => place?.device === ''
+const fileSystemOf = (volume: string) => volume.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
+
+/** Where a new mount lies that is no clone, and not in the mount table yet. */
+export function placeOfTree({ inodes }: Host, tree: Handle): Place {
+  const { device } = inodes.stat(tree)
+  const [major, minor] = [Math.floor(device / 2 ** 20), device % 2 ** 20]
+  const path = inodes.pathOf(tree)
+  return { device: major === 0 ? '' : `${major}:${minor}`, path: path === '/' ? '' : path }
 }
 
 /** What cannot be looked at counts as there. */

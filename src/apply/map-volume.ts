@@ -1,4 +1,5 @@
 import type { Handle, Lock } from '../host/host.ts'
+import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
 import { claimVolume } from './claim.ts'
@@ -11,6 +12,8 @@ interface Mapping {
   to: number
   /** Empty where the volume goes with its mount, and nobody else can have it. */
   volume: string
+  /** Where it lies, if the source's path does not tell. */
+  place: Place | undefined
 }
 
 /**
@@ -23,13 +26,13 @@ export async function mapVolume(
   tree: Handle,
   source: Handle | undefined,
   request: MountRequest,
-  { from, to, volume }: Mapping,
+  { from, to, volume, place }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
   const { host, config } = session
   const { inodes } = host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
-    const lock = volume === '' ? undefined : await claim(session, request, volume, group)
+    const lock = volume === '' ? undefined : await claim(session, request, { volume, place }, group)
     try {
       const walked = readVolumeRecord(host, config.stateDir, volume)
       if (walked && !walked.complete) {
@@ -51,6 +54,11 @@ export async function mapVolume(
 }
 
 /** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */
-function claim(session: Session, { source, pod, directory }: MountRequest, volume: string, group: number) {
-  return claimVolume(session, { volume, source, walkGroup: group, pod, directory }, directory, () => {})
+function claim(
+  session: Session,
+  { source, pod, directory }: MountRequest,
+  at: Pick<Mapping, 'volume' | 'place'>,
+  group: number,
+) {
+  return claimVolume(session, { ...at, source, walkGroup: group, pod, directory }, directory, () => {})
 }

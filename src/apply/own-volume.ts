@@ -1,4 +1,5 @@
 import type { Handle, Lock } from '../host/host.ts'
+import type { Place } from '../mount-table/place.ts'
 import { own } from '../ownership/own.ts'
 import { type OwnOrder, rootMatches } from '../ownership/policy.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
@@ -16,6 +17,8 @@ export interface VolumeOrder extends OwnOrder {
   volume: string
   policy: 'OnRootMismatch' | 'Always'
   source: string
+  /** Where it lies, if the source's path does not tell. */
+  place?: Place | undefined
   pod: string
   /** The mount's; empty where none is made. */
   directory: string
@@ -29,9 +32,9 @@ export interface VolumeOrder extends OwnOrder {
  */
 export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Lock> {
   const { host, config } = session
-  const { volume, source, group, access, pod, directory } = order
+  const { volume, source, place, group, access, pod, directory } = order
   const { device } = host.inodes.stat(tree)
-  const wanted = { volume, source, walkGroup: group, pod, directory }
+  const wanted = { volume, source, place, walkGroup: group, pod, directory }
   const lock = await claimVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   try {
     const record = readVolumeRecord(host, config.stateDir, order.volume)

@@ -1,17 +1,22 @@
 import { openNodeDirectory } from '../filesystem/bind.ts'
+import { kindOf } from '../filesystem/index.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import { restore } from '../ownership/restore.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
+import type { Claim } from '../state/claim.ts'
+import { type MountRecord, readMountRecord } from '../state/mount-record.ts'
+import { requestFrom } from '../state/request-key.ts'
 import {
   readVolumeRecord,
   removeVolumeRecord,
+  textIdentity,
   type VolumeRecord,
   volumeIdentity,
   writeVolumeRecord,
 } from '../state/volume-record.ts'
 import { claimVolume } from './claim.ts'
-import { holders } from './holders.ts'
+import { holders, placeOfTree } from './holders.ts'
 import { noteWalk, openJournal, walkWith } from './journal.ts'
 import type { Session } from './session.ts'
 
@@ -27,20 +32,46 @@ export function isRestoreOwed({ host, config }: Session, volume: string): boolea
  */
 export async function restoreVolume(session: Session, volume: string, source: string, except: string): Promise<void> {
   const { host, config } = session
-  const lock = await claimUnheld(session, volume, source, except)
-  if (lock === undefined) return
+  const mount = readMountRecord(host, config.stateDir, except)
+  const made = await openDisk(session, volume, mount)
+  let tree = made
+  let lock: Lock | undefined
   try {
-    const record = readVolumeRecord(host, config.stateDir, volume)
+    const place = made === undefined ? undefined : placeOfTree(host, made)
+    lock = await claimUnheld(session, { volume, source, place }, except)
+    const record = lock && readVolumeRecord(host, config.stateDir, volume)
     if (!record?.restoreOwed) return
-    const tree = openTree(session, volume, source)
-    try {
-      await restoreTree(session, tree, volume, record)
-    } finally {
-      host.inodes.close(tree)
-    }
+    tree ??= openTree(session, volume, source)
+    await restoreTree(session, tree, volume, record)
   } finally {
-    lock.release()
+    if (tree !== undefined) host.inodes.close(tree)
+    lock?.release()
   }
+}
+
+/**
+ * Mounts once more what no directory of the node shows, for no path to lead to it.
+ * @returns undefined where the source itself is the volume
+ */
+async function openDisk(session: Session, volume: string, mount: MountRecord | undefined): Promise<Handle | undefined> {
+  const { host, config } = session
+  const kind = mount && kindOf(mount.fsType)
+  const asked = mount && requestFrom(mount.request)
+  if (!mount || !kind || !asked || kind.root === 'source') return undefined
+  const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
+  const request = { ...asked, mountOptions, readOnly: false, directory: mount.directory, pod: mount.pod }
+  const { stateDir, helperTimeoutSeconds: timeoutSeconds } = config
+  const secrets = session.secrets ?? new Map()
+  const source = kind.openSource(host, request)
+  try {
+    const tree = await kind.openTree({ host, request, source, group: undefined, secrets, stateDir, timeoutSeconds })
+    const found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
+    if (found === volume) return tree
+    host.inodes.close(tree)
+  } finally {
+    if (source) host.inodes.close(source.handle)
+  }
+  throw new Refusal(`source ${show(asked.source)} is another disk than the one that was mounted: put that one back`)
 }
 
 class Held extends Error {}
@@ -48,11 +79,10 @@ class Held extends Error {}
 /** Undefined: another mount of the volume is there or being made, and its unmount pays. */
 async function claimUnheld(
   session: Session,
-  volume: string,
-  source: string,
+  at: Pick<Claim, 'volume' | 'source' | 'place'>,
   except: string,
 ): Promise<Lock | undefined> {
-  const wanted = { volume, source, walkGroup: -1, pod: '', directory: '' }
+  const wanted = { ...at, walkGroup: -1, pod: '', directory: '' }
   try {
     return await claimVolume(session, wanted, except, (others) => {
       const [holder] = holders(others)

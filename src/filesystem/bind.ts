@@ -54,8 +54,9 @@ function textOf(path: string, subPath: string): string {
   )
 }
 
-function sourceFaults(source: string, config: NodeConfig): string[] {
-  if (source === '') return ['option "source" is missing: name the directory of the node to mount']
+/** @param what kinds of things it may name */
+export function sourceFaults(source: string, config: NodeConfig, what = 'directory'): string[] {
+  if (source === '') return [`option "source" is missing: name the ${what} of the node to mount`]
   const parts = source.split('/').slice(1)
   if (
     !source.startsWith('/') ||
@@ -100,15 +101,14 @@ export function openNodeDirectory(host: Host, source: string, what = 'source'): 
   throw new Refusal(`${what} ${show(source)} is not a directory: name one`)
 }
 
-function openLinkFree(host: Host, source: string, what: string): Handle {
+/** @throws {Refusal} naming the source; `mend` is what to do where there is none */
+export function openLinkFree(host: Host, source: string, what: string, mend = 'create the directory'): Handle {
   try {
     return host.inodes.openLinkFree(source)
   } catch (error) {
     switch (errorCode(error)) {
       case 'ENOENT':
-        throw new Refusal(
-          `${what} ${show(source)} does not exist on this node: create the directory, or correct the name`,
-        )
+        throw new Refusal(`${what} ${show(source)} does not exist on this node: ${mend}, or correct the name`)
       case 'ELOOP':
         throw new Refusal(
           `${what} ${show(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,

@@ -1,11 +1,14 @@
 import { bind } from './bind.ts'
+import { blocks } from './block.ts'
 import { cifs } from './cifs.ts'
 import type { VolumeKind } from './kind.ts'
 import { nfs, nfs4 } from './nfs.ts'
 import { tmpfs } from './tmpfs.ts'
 
 /** A new kind is one file and its line here. */
-const KINDS: ReadonlyMap<string, VolumeKind> = new Map([bind, tmpfs, nfs, nfs4, cifs].map((kind) => [kind.name, kind]))
+const KINDS: ReadonlyMap<string, VolumeKind> = new Map(
+  [bind, tmpfs, ...blocks, nfs, nfs4, cifs].map((kind) => [kind.name, kind]),
+)
 
 /** The kind that mounts a fsType, if there is one. */
 export function kindOf(fsType: string): VolumeKind | undefined {

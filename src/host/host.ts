@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { BlockDevices } from './blocks.ts'
 import type { Helpers } from './helpers.ts'
 
 declare const brand: unique symbol
@@ -110,8 +111,15 @@ export interface MountFlags {
 export interface Mounts {
   /** A detached mount of the directory alone, without what is mounted below it. */
   cloneTree(source: Handle): Handle
-  /** A detached mount of a new file system, `options` as fsconfig(2) strings `key=value` or flags. */
-  createTree(fsType: string, options: readonly string[]): Handle
+  /**
+   * A detached mount of a new file system, or of the one on a block device held open. One that is mounted already is
+   * shared, with the options it was mounted with first.
+   * @param options fsconfig(2) strings `key=value` or flags; `ro` makes the file system itself read-only
+   * @throws {SystemError} of `fsopen` ENODEV where the kernel lacks the file system; of `fsmount` EBUSY where the device
+   *   is mounted with another `ro`, or otherwise in use; EACCES where the device is read-only; EINVAL where the device
+   *   has no such file system
+   */
+  createTree(fsType: string, options: readonly string[], device?: Handle): Handle
   /** Also makes the mount private: what a pod mounts inside must not spread to the source. */
   setFlags(tree: Handle, flags: MountFlags): void
   /**
@@ -152,6 +160,7 @@ export interface Lock {
 export interface Host {
   inodes: Inodes
   mounts: Mounts
+  blocks: BlockDevices
   files: TrustedFiles
   helpers: Helpers
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */

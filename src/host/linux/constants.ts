@@ -73,6 +73,13 @@ export const LOCK_SH = 1
 export const LOCK_EX = 2
 export const LOCK_NB = 4
 
+/** include/uapi/linux/loop.h; LOOP_CONFIGURE is of Linux 5.8. */
+export const LOOP_GET_STATUS64 = 0x4c05n
+export const LOOP_CONFIGURE = 0x4c0an
+export const LOOP_CTL_GET_FREE = 0x4c82n
+export const LO_FLAGS_READ_ONLY = 1
+export const LO_FLAGS_AUTOCLEAR = 4
+
 /** _IOR(0x15, 0, struct fsuuid2), Linux 6.9 (include/uapi/linux/fs.h). */
 export const FS_IOC_GETFSUUID = 0x80111500n
 

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
 import { trustedFiles } from '../trusted-files.ts'
+import { linuxBlocks } from './block-devices.ts'
 import { linuxInodes } from './inodes.ts'
 import { isLockedFile, tryLockFile } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
@@ -9,6 +10,7 @@ import { linuxMounts } from './mounts.ts'
 export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
+  blocks: linuxBlocks,
   files: trustedFiles(fs),
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },

@@ -135,12 +135,26 @@ export function run(
     const code = errno[0] ?? 0
     if (result >= 0) return result
     if (code !== 0 && code === previous) {
-      const name = getSystemErrorName(-code)
+      const name = errorName(code)
       throw new SystemError(syscall, name, describe(target), name === 'ENOSYS' ? TOO_OLD : detail?.())
     }
     previous = code
   }
   throw new SystemError(syscall, 'EIO', describe(target), 'errno did not settle')
+}
+
+/** The same for a call that answers otherwise when it is repeated: errno is believed the first time. */
+export function runOnce(syscall: string, target: string, call: () => number | bigint, detail?: () => string): number {
+  const result = Number(call())
+  if (result >= 0) return result
+  throw new SystemError(syscall, errorName(errno[0] || EIO), target, detail?.())
+}
+
+const EIO = 5
+
+/** libuv names no error of a damaged file system. */
+function errorName(code: number): string {
+  return code === 117 ? 'EUCLEAN' : getSystemErrorName(-code)
 }
 
 /** Whether the last failed call said `code`; only for values that V8's own calls never leave behind. */

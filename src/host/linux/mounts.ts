@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { errorCode, type Handle, type Mounts } from '../host.ts'
+import { nameOf, sourceOf } from './block-devices.ts'
 import {
   AT_EMPTY_PATH,
   FSCONFIG_CMD_CREATE,
@@ -22,7 +23,7 @@ import {
   SYS_OPEN_TREE,
   UMOUNT_NOFOLLOW,
 } from './constants.ts'
-import { address, libc, put, run, view } from './libc.ts'
+import { address, libc, put, run, runOnce, view } from './libc.ts'
 import { setMountAttributes } from './mount-attributes.ts'
 import { openUserNamespace } from './user-namespace.ts'
 
@@ -34,16 +35,19 @@ export const linuxMounts: Mounts = {
     ) as Handle
   },
 
-  createTree(fsType, options) {
+  createTree(fsType, options, device) {
+    const source = device === undefined ? 'modekeep' : sourceOf(device)
     const context = run('fsopen', fsType, () =>
       libc.syscall(SYS_FSOPEN, put('name', fsType), BigInt(FSOPEN_CLOEXEC), 0n, 0n, 0n, 0n),
     )
     const why = () => kernelSays(context)
     try {
-      for (const option of ['source=modekeep', ...options]) {
+      for (const option of [`source=${source}`, ...options]) {
         run('fsconfig', option, () => configure(context, option), why)
       }
-      run('fsconfig', fsType, () => fsconfig(context, FSCONFIG_CMD_CREATE, 0n, 0n), why)
+      // A context that refused once answers EBUSY from then on.
+      if (device === undefined) run('fsconfig', fsType, () => create(context), why)
+      else runOnce('fsmount', nameOf(device), () => create(context), why)
       return run('fsmount', fsType, () =>
         libc.syscall(SYS_FSMOUNT, BigInt(context), BigInt(FSMOUNT_CLOEXEC), 0n, 0n, 0n, 0n),
       ) as Handle
@@ -108,6 +112,10 @@ function configure(context: number, option: string): bigint {
     put('name', option.slice(0, equals)),
     put('second', option.slice(equals + 1)),
   )
+}
+
+function create(context: number): bigint {
+  return fsconfig(context, FSCONFIG_CMD_CREATE, 0n, 0n)
 }
 
 function fsconfig(context: number, command: number, key: bigint, value: bigint): bigint {

@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { Host, Lock } from '../host.ts'
 import { trustedFiles } from '../trusted-files.ts'
+import { noBlockDevices } from './block-devices.ts'
 import { memoryHelpers } from './helpers.ts'
 import { memoryInodes } from './inodes.ts'
 import { memoryMounts } from './mounts.ts'
@@ -31,6 +32,7 @@ export function memoryHost(world: MemoryWorld): Host {
     inodes: memoryInodes(world),
     mounts: memoryMounts(world),
     helpers: memoryHelpers(world),
+    blocks: noBlockDevices,
     files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
 
     tryLock(path): Lock | undefined {

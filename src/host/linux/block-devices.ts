@@ -1,0 +1,60 @@
+import { constants, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import type { BlockDevices } from '../blocks.ts'
+import type { Handle } from '../host.ts'
+import { attachLoop, loopOf } from './loop.ts'
+
+export const linuxBlocks: BlockDevices = {
+  // Read-only: kernels that protect mounted devices refuse a mount while another has it open for writing.
+  open: (node) => openAgain(node, constants.O_RDONLY),
+
+  isReadOnly(device) {
+    return readSys(device, 'ro') === '1'
+  },
+
+  nameOf,
+
+  start(device, length) {
+    const bytes = Buffer.alloc(length)
+    return bytes.subarray(0, readSync(device, bytes, 0, length, 0))
+  },
+
+  loopOf,
+  attachLoop,
+}
+
+/** What a handle holds, whatever has become of its name. */
+function openAgain(handle: Handle, flags: number): Handle {
+  return openSync(`/proc/self/fd/${handle}`, flags | constants.O_NONBLOCK) as Handle
+}
+
+export function nameOf(device: Handle): string {
+  const name = /^DEVNAME=(.+)$/m.exec(readSys(device, 'uevent') ?? '')?.[1]
+  return name === undefined ? `/dev/block/${numbersOf(device)}` : `/dev/${name}`
+}
+
+/**
+ * A path that leads fsconfig(2) to the device: its name, for the mount table's readers, where that is the kernel's own
+ * and only root could change it, else the handle. The handle keeps its numbers from being given to another disk.
+ */
+export function sourceOf(device: Handle): string {
+  const name = nameOf(device)
+  const there = statSync(name, { throwIfNoEntry: false })
+  return there?.isBlockDevice() && there.rdev === fstatSync(device).rdev ? name : `/proc/self/fd/${device}`
+}
+
+function readSys(device: Handle, file: string): string | undefined {
+  const directory = `/sys/dev/block/${numbersOf(device)}`
+  try {
+    return readFileSync(`${directory}/${file}`, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** As Linux encodes device numbers for user space. */
+function numbersOf(device: Handle): string {
+  const { rdev } = fstatSync(device)
+  const major = (rdev >>> 8) & 0xfff
+  const minor = (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)
+  return `${major}:${minor}`
+}

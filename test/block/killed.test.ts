@@ -1,0 +1,87 @@
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { loopsBelow, makeImage, ON_DISK } from '../helpers/disks.ts'
+import { cannotInject, killAtEach } from '../helpers/inject.ts'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { killPoints, type TracedCall } from '../helpers/strace-text.ts'
+
+const title = `a call for an image killed at what it does to devices and mounts${cannotInject && ` (skipped: ${cannotInject})`}`
+const TEN_MINUTES = 600_000
+
+/** What makes, holds or ends devices and mounts. */
+function isOfDevices({ name, text, failed }: TracedCall): boolean {
+  if (failed) return false
+  if (/^(fsopen|fsconfig|fsmount|mount_setattr|move_mount|umount2)$/.test(name)) return true
+  if (name === 'ioctl') return text.includes('LOOP_')
+  return (name === 'openat' && text.includes('"/dev/loop')) || (name === 'close' && text.includes('</dev/loop'))
+}
+
+function stage() {
+  const node = new BinaryNode()
+  const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
+  fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...config, allowedFsTypes: ['ext4'] }))
+  const image = `${node.volumes}/image`
+  makeImage(image, 'ext4')
+  const directory = node.podDirectory('a')
+  const call = async (...args: string[]) => expect(await node.call(...args)).toEqual({ status: 'Success' })
+  const mountWith = (more: Record<string, string>) => [
+    'mount',
+    directory,
+    JSON.stringify({ source: image, 'kubernetes.io/fsType': 'ext4', ...more }),
+  ]
+  const choose = (calls: TracedCall[]) => killPoints(calls, isOfDevices, node.top)
+  const expectNoneLost = () => expect(loopsBelow(node.top)).toHaveLength(node.layers('a').length)
+  return { node, directory, call, mountWith, choose, expectNoneLost }
+}
+
+describe.skipIf(cannotInject !== '')(title, () => {
+  it(
+    'mount: a loop device is left only to a mount, and the next calls find everything as new',
+    async () => {
+      const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
+      const args = mountWith({})
+      const { tried, missed } = await killAtEach(node, {
+        args,
+        choose,
+        prepare: () => call('unmount', directory),
+        async check() {
+          expectNoneLost()
+          await call(...args)
+          expect(fs.readFileSync(`${directory}/one`, 'utf8')).toBe('content\n')
+          expect(loopsBelow(node.top)).toHaveLength(1)
+          await call('unmount', directory)
+          expect(loopsBelow(node.top)).toEqual([])
+        },
+      })
+      expect(missed).toEqual([])
+      expect(tried).toBeGreaterThan(10)
+      console.log(`mount of an image: ${tried} deaths, all survived`)
+    },
+    TEN_MINUTES,
+  )
+
+  it(
+    'unmount with a restore: the next one pays it, and no loop device is left',
+    async () => {
+      const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
+      const walk = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+      const { tried, missed } = await killAtEach(node, {
+        args: ['unmount', directory],
+        choose,
+        prepare: () => call(...mountWith(walk)),
+        async check() {
+          expectNoneLost()
+          await call('unmount', directory)
+          expect(loopsBelow(node.top)).toEqual([])
+          await call(...mountWith({}))
+          expect(fs.statSync(`${directory}/one`).gid).toBe(ON_DISK)
+          await call('unmount', directory)
+        },
+      })
+      expect(missed).toEqual([])
+      expect(tried).toBeGreaterThan(10)
+      console.log(`unmount of an image: ${tried} deaths, all survived`)
+    },
+    TEN_MINUTES,
+  )
+})

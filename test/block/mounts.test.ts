@@ -1,0 +1,197 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { listMountRecords } from '../../src/state/mount-record.ts'
+import { attachDisk, DISK_TYPES, type DiskType, detachDisks, loopsBelow, makeImage, ON_DISK } from '../helpers/disks.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+import { groups } from '../helpers/tree.ts'
+
+const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+
+describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`, (fsType) => {
+  let stage: Stage
+  let image: string
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    stage.config = { ...stage.config, allowedFsTypes: [fsType, 'bind'] }
+    image = `${stage.top}/volumes/image`
+    makeImage(image, fsType)
+  })
+  afterEach(() => {
+    detachDisks()
+    stage.close()
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  const isReadOnly = fsType === 'squashfs'
+  const changeable = isReadOnly ? () => {} : it
+  const ask = (more: Record<string, string> = {}) => ({ source: image, 'kubernetes.io/fsType': fsType, ...more })
+  const onDisk = { '.': ON_DISK, one: ON_DISK, sub: ON_DISK, 'sub/two': ON_DISK }
+  const read = (pod: string, file = 'one') => fs.readFileSync(`${stage.podDirectory(pod)}/${file}`, 'utf8')
+  const shown = (pod: string) => groups(stage.shown(pod))
+  const given = () => listMountRecords(stage.host, stage.config.stateDir).map(({ ownership }) => ownership)
+
+  it('shows an image, and nothing is left of its loop device', async () => {
+    await stage.mount('a', ask())
+    expect(read('a')).toBe('content\n')
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(stage.layers('a')).toMatchObject([{ fsType, source: expect.stringMatching(/^\/dev\/loop\d+$/) }])
+    await stage.mount('a', ask())
+    expect(stage.noted.decision).toBe('ready')
+    await stage.unmount('a')
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  it('shows a disk by its name in /dev, which it leaves attached', async () => {
+    const device = attachDisk(image)
+    stage.config = { ...stage.config, allowedSources: [device] }
+    await stage.mount('a', ask({ source: device }))
+    expect(read('a')).toBe('content\n')
+    expect(stage.layers('a')).toMatchObject([{ source: device }])
+    await stage.unmount('a')
+    expect(loopsBelow(stage.top)).toEqual([`${device} ${image}`])
+  })
+
+  it('shows two pods one and the same', async () => {
+    await stage.mount('a', ask())
+    await stage.mount('b', ask())
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+    if (!isReadOnly) {
+      fs.writeFileSync(`${stage.podDirectory('a')}/new`, 'of a')
+      expect(read('b', 'new')).toBe('of a')
+    }
+    await stage.unmount('a')
+    expect(read('b')).toBe('content\n')
+  })
+
+  it('is made once when many ask at the same moment', async () => {
+    const pods = ['a', 'b', 'c', 'd', 'e']
+    await Promise.all(pods.map((pod) => stage.mount(pod, ask())))
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+    for (const pod of pods) expect(read(pod)).toBe('content\n')
+  })
+
+  it('gives its group by a mapping, and nothing changes on disk', async () => {
+    await stage.mount('a', ask({ ownership: 'auto', 'kubernetes.io/fsGroup': '2000' }))
+    await stage.mount('b', ask({ ownership: 'idmap', 'kubernetes.io/fsGroup': '3000' }))
+    expect(given()).toEqual(['idmap', 'idmap'])
+    expect(new Set(Object.values(shown('a')))).toEqual(new Set([2000]))
+    expect(new Set(Object.values(shown('b')))).toEqual(new Set([3000]))
+    await stage.mount('c', ask())
+    expect(shown('c')).toEqual(onDisk)
+  })
+
+  it('read-only is read-only from the file system up, and changes nothing of the image', async () => {
+    const before = execFileSync('sha256sum', [image], { encoding: 'utf8' })
+    await stage.mount('a', ask({ 'kubernetes.io/readwrite': 'ro' }))
+    expect(read('a')).toBe('content\n')
+    const [row] = stage.layers('a')
+    expect(row?.options).toContain('ro')
+    expect(row?.superOptions).toContain('ro')
+    await stage.unmount('a')
+    expect(execFileSync('sha256sum', [image], { encoding: 'utf8' })).toBe(before)
+  })
+
+  it('shows a directory of it with subPath, and refuses what leads out or is a file', async () => {
+    await stage.mount('a', ask({ subPath: 'sub', ownership: 'auto', 'kubernetes.io/fsGroup': '2000' }))
+    expect(shown('a')).toEqual({ '.': 2000, two: 2000 })
+    await expect(stage.mount('b', ask({ subPath: 'one' }))).rejects.toThrow('subPath "one" is not a directory')
+    await expect(stage.mount('b', ask({ subPath: 'none' }))).rejects.toThrow('does not exist')
+    expect(stage.layers('b')).toEqual([])
+  })
+
+  it('refuses a disk that holds something else, and says what it holds', async () => {
+    const other: DiskType = fsType === 'squashfs' ? 'ext4' : 'squashfs'
+    makeImage(`${image}2`, other)
+    await expect(stage.mount('a', ask({ source: `${image}2` }))).rejects.toThrow(
+      `source "${image}2" holds ${other}, not ${fsType}`,
+    )
+    fs.writeFileSync(`${image}3`, Buffer.alloc(1 << 20))
+    await expect(stage.mount('a', ask({ source: `${image}3` }))).rejects.toThrow(`holds no ${fsType}`)
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  it('mounts another image that has taken the name', async () => {
+    await stage.mount('a', ask())
+    makeImage(`${image}2`, fsType, 'other\n')
+    fs.renameSync(`${image}2`, image)
+    await stage.mount('a', ask())
+    expect(stage.noted).toMatchObject({ decision: 'replace', reason: 'the source is another one now' })
+    expect(read('a')).toBe('other\n')
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+  })
+
+  it('mounts again after a reboot', async () => {
+    await stage.mount('a', ask())
+    stage.reboot()
+    expect(loopsBelow(stage.top)).toEqual([])
+    await stage.mount('a', ask())
+    expect(read('a')).toBe('content\n')
+  })
+
+  it('is mended by heal when its mount has gone', async () => {
+    await stage.mount('a', ask())
+    execFileSync('umount', [stage.podDirectory('a')])
+    expect(loopsBelow(stage.top)).toEqual([])
+    expect(await stage.heal()).toMatchObject([{ outcome: 'mounted again' }])
+    expect(read('a')).toBe('content\n')
+    expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+  })
+
+  it('and a copy of it, with the same UUID: both are shown, or the refusal says what is in the way', async () => {
+    fs.copyFileSync(image, `${image}2`)
+    await stage.mount('a', ask())
+    const copy = (mountOptions = '') => stage.mount('b', ask({ source: `${image}2`, mountOptions }))
+    if (fsType === 'xfs') await expect(copy()).rejects.toThrow('"nouuid"')
+    if (fsType === 'btrfs') await expect(copy()).rejects.toThrow('has the UUID of a file system that is mounted')
+    else {
+      await copy(fsType === 'xfs' ? 'nouuid' : '')
+      expect(read('b')).toBe('content\n')
+    }
+  })
+
+  changeable('walks, and restores at the last unmount what no directory shows any more', async () => {
+    const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
+    await stage.mount('a', ask(walk))
+    await stage.mount('b', ask({ ...walk, subPath: 'sub' }))
+    expect(shown('a')).toEqual({ '.': 2000, one: 2000, sub: 2000, 'sub/two': 2000 })
+    await expect(stage.mount('c', ask({ ...walk, 'kubernetes.io/fsGroup': '3000' }))).rejects.toThrow('group 2000')
+    await stage.unmount('b')
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([])
+    expect(loopsBelow(stage.top)).toEqual([])
+    await stage.mount('a', ask())
+    expect(shown('a')).toEqual(onDisk)
+  })
+
+  changeable('keeps a restore owed while the image is missing, and pays when it is back', async () => {
+    const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
+    await stage.mount('a', ask(walk))
+    fs.renameSync(image, `${image}.away`)
+    await stage.unmount('a')
+    expect(stage.warnings).toMatchObject([expect.stringContaining('does not exist on this node')])
+    fs.renameSync(`${image}.away`, image)
+    await stage.mount('a', ask())
+    expect(shown('a')['.']).toBe(2000)
+    await stage.unmount('a')
+    await stage.mount('a', ask())
+    expect(shown('a')).toEqual(onDisk)
+  })
+
+  changeable('is one volume with a directory of it that the node has mounted', async () => {
+    const device = attachDisk(image)
+    const place = `${stage.top}/volumes/mounted`
+    fs.mkdirSync(place)
+    execFileSync('mount', [device, place])
+    stage.config = { ...stage.config, allowedSources: [device, place] }
+    const walk = (group: number) => ({ ownership: 'walk', 'kubernetes.io/fsGroup': String(group) })
+    const bind = { source: `${place}/sub`, 'kubernetes.io/fsType': '' }
+    await stage.mount('a', { ...bind, ...walk(2000) })
+    await expect(stage.mount('b', ask({ source: device, ...walk(3000) }))).rejects.toThrow('group 2000')
+    await stage.unmount('a')
+    await stage.mount('b', ask({ source: device, ...walk(3000) }))
+    await expect(stage.mount('a', { ...bind, ...walk(2000) })).rejects.toThrow('group 3000')
+    await stage.unmount('b')
+    execFileSync('umount', [place])
+  })
+})

@@ -1,0 +1,41 @@
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { loopsBelow, makeImage } from '../helpers/disks.ts'
+import { isRoot, kernelStage } from '../helpers/stage.ts'
+import { Actors } from '../race/actors.ts'
+
+const ROUNDS = 100
+const title = `a source that is exchanged while it is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  it('is mounted as it was opened: never what a link leads to, never one disk under the identity of another', async () => {
+    const stage = kernelStage('tmpfs')
+    stage.config = { ...stage.config, allowedFsTypes: ['squashfs'] }
+    const at = (name: string) => `${stage.top}/volumes/${name}`
+    makeImage(`${stage.top}/outside`, 'squashfs', 'outside\n')
+    makeImage(at('image'), 'squashfs', 'inside\n')
+    makeImage(at('other'), 'squashfs', 'other\n')
+    fs.symlinkSync('../outside', at('link'))
+    const running = new Actors()
+    running.start('exchange', at('image'), at('link'), at('image'), at('other'))
+    const seen = { inside: 0, other: 0, refused: 0 }
+    for (let round = 0; round < ROUNDS; round++) {
+      try {
+        await stage.mount('a', { source: at('image'), 'kubernetes.io/fsType': 'squashfs' })
+        const content = fs.readFileSync(`${stage.podDirectory('a')}/one`, 'utf8').trim()
+        expect(['inside', 'other']).toContain(content)
+        seen[content as 'inside' | 'other']++
+      } catch (error) {
+        if (!/symbolic link/.test((error as Error).message)) throw error
+        seen.refused++
+      }
+      if (round % 3 === 2) await stage.unmount('a')
+    }
+    const [turns = 0] = await running.stop()
+    await stage.unmount('a')
+    expect(loopsBelow(stage.top)).toEqual([])
+    stage.close()
+    expect(turns).toBeGreaterThan(ROUNDS)
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)
+  })
+})

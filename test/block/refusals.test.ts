@@ -1,0 +1,211 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { blocks } from '../../src/filesystem/block.ts'
+import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+
+const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+
+function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
+  const kind = blocks.find(({ name }) => name === fsType)
+  const request = { source: '/srv/image', subPath: '', fsType, ownership: 'none', mountOptions, readOnly } as const
+  return kind?.faults(request, { ...DEFAULT_CONFIG, allowedSources: ['/srv'] })
+}
+
+describe('the mount options of a disk', () => {
+  it.each([
+    ['ext4', ['noatime', 'data=journal', 'errors=continue', 'discard']],
+    ['xfs', ['nouuid', 'noquota', 'discard']],
+    ['btrfs', ['subvol=/a/b c', 'compress=zstd:3', 'discard']],
+    ['btrfs', ['subvolid=256']],
+    ['squashfs', ['ro', 'noexec']],
+  ] as const)('%s takes %j', (fsType, options) => {
+    expect(faults(fsType, [...options])).toEqual([])
+  })
+
+  it.each([
+    ['ext4', 'journal_dev=0x801'],
+    ['ext4', 'journal_path=/dev/sda'],
+    ['ext4', 'usrjquota=x'],
+    ['ext4', 'debug'],
+    ['ext4', 'source=/dev/sda'],
+    ['xfs', 'logdev=/dev/sda'],
+    ['xfs', 'rtdev=/dev/sda'],
+    ['btrfs', 'device=/dev/sda'],
+    ['btrfs', 'degraded'],
+    ['btrfs', 'fatal_errors=panic'],
+    ['squashfs', 'errors=panic'],
+    ['squashfs', 'threads=1'],
+  ] as const)('%s does not know %s', (fsType, option) => {
+    expect(faults(fsType, [option])).toEqual([expect.stringContaining(`has ["${option}"]: ${fsType} takes ro, rw,`)])
+  })
+
+  it.each([
+    ['ext4', 'errors=panic', 'errors=remount-ro'],
+    ['ext4', 'data=writeback', 'data=journal'],
+    ['btrfs', 'subvol=', 'subvol=data'],
+    ['btrfs', 'subvolid=0', 'subvolid=256'],
+    ['btrfs', 'rescue=all', 'rescue=nologreplay'],
+    ['xfs', 'nouuid=1', 'nouuid'],
+  ] as const)('%s refuses %s and shows a good value', (fsType, option, example) => {
+    expect(faults(fsType, [option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
+  })
+
+  it.each([
+    ['ext4', 'noload'],
+    ['xfs', 'norecovery'],
+    ['btrfs', 'rescue=nologreplay'],
+  ] as const)('%s takes %s for read-only volumes only', (fsType, option) => {
+    expect(faults(fsType, [option], true)).toEqual([])
+    expect(faults(fsType, [option])).toEqual([expect.stringContaining('which is for read-only volumes')])
+  })
+
+  it('of squashfs have no rw', () => {
+    expect(faults('squashfs', ['rw'])).toEqual([expect.stringContaining('squashfs is always read-only')])
+  })
+})
+
+describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
+  let stage: Stage
+  let image: string
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    stage.config = { ...stage.config, allowedFsTypes: ['ext4', 'xfs', 'btrfs', 'squashfs', 'bind'] }
+    image = `${stage.top}/volumes/image`
+  })
+  afterEach(() => {
+    detachDisks()
+    stage.close()
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  const ask = (source: string, more: Record<string, string> = {}) =>
+    stage.mount('a', { source, 'kubernetes.io/fsType': 'ext4', ...more })
+  const disk = (...options: string[]) => {
+    const device = attachDisk(image, ...options)
+    stage.config = { ...stage.config, allowedSources: [device, '/dev/disk'] }
+    return device
+  }
+
+  it('a source outside what the node allows, a link, a directory, nothing at all', async () => {
+    fs.mkdirSync(`${stage.top}/volumes/directory`)
+    fs.symlinkSync('image', `${stage.top}/volumes/link`)
+    const at = (name: string) => ask(`${stage.top}/volumes/${name}`)
+    await expect(ask('/dev/loop0')).rejects.toThrow('this node allows sources below')
+    await expect(ask('')).rejects.toThrow('name the block device or image file of the node to mount')
+    await expect(at('link')).rejects.toThrow('has a symbolic link in its path')
+    await expect(at('directory')).rejects.toThrow('is neither a block device nor an image file: name one')
+    await expect(at('none')).rejects.toThrow('attach the disk, or create the image file, or correct the name')
+  })
+
+  it('a device node that a pod has made in its volume', async () => {
+    makeImage(image, 'ext4')
+    const device = attachDisk(image)
+    const { rdev } = fs.statSync(device)
+    execFileSync('mknod', [`${stage.top}/volumes/node`, 'b', String(rdev >> 8), String(rdev & 0xff)])
+    await expect(ask(`${stage.top}/volumes/node`)).rejects.toThrow(
+      'is a device node outside /dev, which a pod may have',
+    )
+  })
+
+  it('a device that is not there', async () => {
+    const device = '/dev/loop-of-the-test'
+    execFileSync('mknod', [device, 'b', '240', '77'])
+    try {
+      stage.config = { ...stage.config, allowedSources: [device] }
+      await expect(ask(device)).rejects.toThrow('is a device that is not there (ENXIO): attach the disk')
+    } finally {
+      fs.rmSync(device)
+    }
+  })
+
+  it('a read-only device for writing; read-only it can be', async () => {
+    makeImage(image, 'ext4')
+    const device = disk('--read-only')
+    await expect(ask(device)).rejects.toThrow('is a read-only device: set readOnly on the volume')
+    await ask(device, { 'kubernetes.io/readwrite': 'ro' })
+    await stage.unmount('a')
+  })
+
+  it('a disk that the node has mounted the other way', async () => {
+    makeImage(image, 'ext4')
+    const device = disk()
+    const place = `${stage.top}/elsewhere`
+    fs.mkdirSync(place)
+    execFileSync('mount', ['-o', 'ro', device, place])
+    await expect(ask(device)).rejects.toThrow(`is mounted read-only already at ${place}`)
+    execFileSync('umount', [place])
+    execFileSync('mount', [device, place])
+    await ask(device, { 'kubernetes.io/readwrite': 'ro' })
+    expect(stage.layers('a')[0]?.options).toContain('ro')
+    expect(() => fs.writeFileSync(`${stage.podDirectory('a')}/new`, '')).toThrow('EROFS')
+    execFileSync('umount', [place])
+    await stage.unmount('a')
+  })
+
+  it('an image for writing while it is in use read-only, or in part', async () => {
+    makeImage(image, 'ext4')
+    await stage.mount('b', { source: image, 'kubernetes.io/fsType': 'ext4', 'kubernetes.io/readwrite': 'ro' })
+    await expect(ask(image)).rejects.toThrow('is in use read-only (/dev/loop')
+    await stage.unmount('b')
+    attachDisk(image, '--offset', '512')
+    await expect(ask(image)).rejects.toThrow('a part of image')
+  })
+
+  it('a torn disk that cannot be written, unless the pod does without its log', async () => {
+    makeImage(`${image}1`, 'ext4')
+    const place = `${stage.top}/elsewhere`
+    fs.mkdirSync(place)
+    execFileSync('mount', ['-o', 'loop', `${image}1`, place])
+    fs.writeFileSync(`${place}/late`, 'x')
+    execFileSync('sync', ['-f', place])
+    fs.copyFileSync(`${image}1`, image)
+    execFileSync('umount', [place])
+    const readOnly = { 'kubernetes.io/readwrite': 'ro' }
+    await expect(ask(image, readOnly)).rejects.toThrow('must have its log replayed, but cannot be written')
+    await ask(image, { ...readOnly, mountOptions: 'noload' })
+    await stage.unmount('a')
+    await ask(image)
+    await stage.unmount('a')
+  })
+
+  it('a disk that is damaged', async () => {
+    makeImage(image, 'xfs')
+    const file = fs.openSync(image, 'r+')
+    // The rest of the superblock after its magic number.
+    fs.writeSync(file, Buffer.alloc(400, 0xff), 0, 400, 4)
+    fs.closeSync(file)
+    await expect(ask(image, { 'kubernetes.io/fsType': 'xfs' })).rejects.toThrow(/damaged|does not mount/)
+  })
+
+  it("never panics the node because the disk says so: ext4's own setting does not count", async () => {
+    makeImage(image, 'ext4')
+    execFileSync('tune2fs', ['-e', 'panic', image])
+    await ask(image)
+    const [row] = stage.layers('a')
+    expect(row?.superOptions.join()).not.toContain('panic')
+    expect(row?.superOptions).toContain('errors=remount-ro')
+    await stage.unmount('a')
+  })
+
+  it("a name that is not udev's; udev's are followed", async () => {
+    makeImage(image, 'ext4')
+    const device = disk()
+    const names = '/dev/disk/by-modekeep-test'
+    const unname = udevName(`${names}/disk`, device)
+    try {
+      fs.symlinkSync(image, `${names}/out`)
+      await ask(`${names}/disk`)
+      expect(stage.layers('a')).toMatchObject([{ source: device }])
+      await stage.unmount('a')
+      await expect(ask(`${names}/out`)).rejects.toThrow("is a link that is not udev's, or leads out of /dev")
+      fs.lchownSync(`${names}/disk`, 1000, 1000)
+      await expect(ask(`${names}/disk`)).rejects.toThrow("is a link that is not udev's")
+    } finally {
+      fs.rmSync(`${names}/out`, { force: true })
+      unname()
+    }
+  })
+})

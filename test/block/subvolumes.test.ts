@@ -1,0 +1,67 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loopsBelow, makeImage } from '../helpers/disks.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+import { groups } from '../helpers/tree.ts'
+
+const title = `subvolumes of a btrfs${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  let stage: Stage
+  let image: string
+  let place: string
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    stage.config = { ...stage.config, allowedFsTypes: ['btrfs', 'bind'] }
+    image = `${stage.top}/volumes/image`
+    place = `${stage.top}/volumes/mounted`
+    makeImage(image, 'btrfs')
+    fs.mkdirSync(place)
+    execFileSync('mount', ['-o', 'loop', image, place])
+    execFileSync('btrfs', ['-q', 'subvolume', 'create', `${place}/data`])
+    fs.mkdirSync(`${place}/data/deep`)
+    fs.writeFileSync(`${place}/data/file`, 'data\n')
+    execFileSync('btrfs', ['-q', 'subvolume', 'snapshot', `${place}/data`, `${place}/copy`])
+    execFileSync('umount', [place])
+  })
+  afterEach(() => {
+    stage.close()
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  const ask = (subvolume: string, group: number, more: Record<string, string> = {}) => ({
+    source: image,
+    'kubernetes.io/fsType': 'btrfs',
+    mountOptions: `subvol=${subvolume}`,
+    ownership: 'walk',
+    'kubernetes.io/fsGroup': String(group),
+    ...more,
+  })
+
+  it('are volumes of their own, a snapshot too, on one device', async () => {
+    await stage.mount('a', ask('data', 2000, { restoreOnUnmount: 'true' }))
+    await stage.mount('b', ask('copy', 3000))
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(groups(stage.shown('a'))).toEqual({ '.': 2000, deep: 2000, file: 2000 })
+    expect(groups(stage.shown('b'))).toEqual({ '.': 3000, deep: 3000, file: 3000 })
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([])
+    await stage.mount('a', ask('data', 2000, { ownership: 'none' }))
+    expect(groups(stage.shown('a'))).toEqual({ '.': 0, deep: 0, file: 0 })
+    expect(groups(stage.shown('b'))).toEqual({ '.': 3000, deep: 3000, file: 3000 })
+  })
+
+  it('are one volume with their directories, however these are reached', async () => {
+    execFileSync('mount', ['-o', 'loop', image, place])
+    const bind = { source: `${place}/data/deep`, 'kubernetes.io/fsType': '', mountOptions: '' }
+    await stage.mount('a', ask('data', 2000, bind))
+    await expect(stage.mount('b', ask('data', 3000))).rejects.toThrow('group 2000')
+    await stage.mount('b', ask('copy', 3000))
+    await stage.mount('c', ask('data', 2000))
+    await stage.unmount('a')
+    await expect(stage.mount('a', ask('data', 3000, bind))).rejects.toThrow('group 2000')
+    for (const pod of ['b', 'c']) await stage.unmount(pod)
+    execFileSync('umount', [place])
+  })
+})

@@ -14,6 +14,8 @@ export class DetachedTree {
   #group: number | undefined
   #flags: MountFlags = { set: 0, clear: 0 }
   #volume: string | undefined
+  /** The staging directory of the daemon that serves it; '' where none does. */
+  staging = ''
 
   constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
     this.#session = session
@@ -26,6 +28,8 @@ export class DetachedTree {
   async make(group: number | undefined): Promise<void> {
     const { host, config, secrets = new Map() } = this.#session
     this.#group = group
+    const staging = `${process.pid}-${process.hrtime.bigint().toString(36)}`
+    if (this.#kind.hasDaemon) this.staging = staging
     const making: Making = {
       host,
       request: this.#request,
@@ -33,6 +37,7 @@ export class DetachedTree {
       group,
       secrets,
       stateDir: config.stateDir,
+      staging,
       timeoutSeconds: config.helperTimeoutSeconds,
     }
     this.#tree = await this.#kind.openTree(making)

@@ -3,6 +3,7 @@ import { type Given, type MountRecord, removeMountRecord, writeMountRecord } fro
 import { attachAt, detachAll, replaceAt } from './attach.ts'
 import type { DetachedTree } from './detached-tree.ts'
 import { GroupGiver } from './group-giver.ts'
+import { putGuard } from './guard.ts'
 import type { MountPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
 import type { Session } from './session.ts'
@@ -63,6 +64,8 @@ export class Transaction {
         return detachAll(host, this.#point)
       case 'set-target':
         return setTarget(host, this.#point, step.type)
+      case 'guard':
+        return putGuard(host, this.#point)
       case 'attach':
         return attachAt(host, this.#point, this.#tree.handle)
       case 'replace':
@@ -74,11 +77,13 @@ export class Transaction {
 
   #ready(record: MountRecord): MountRecord {
     const { mountId, device } = this.#session.host.inodes.stat(this.#tree.handle)
-    const { volume } = this.#tree
+    const { volume, staging } = this.#tree
     return {
       ...record,
       ...this.#giver.given,
       volume,
+      staging,
+      hadSecrets: (this.#session.secrets?.size ?? 0) > 0,
       device: volume === '' ? -1 : device,
       phase: 'ready',
       mountId: String(mountId),

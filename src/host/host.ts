@@ -1,4 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { Daemons } from './daemons.ts'
+import type { Helpers } from './helpers.ts'
 
 declare const brand: unique symbol
 
@@ -123,8 +125,11 @@ export interface Mounts {
   attach(tree: Handle, target: Handle): void
   /** Under the mount whose root `target` is (MOVE_MOUNT_BENEATH, Linux 6.5). False: this kernel cannot. */
   attachBeneath(tree: Handle, target: Handle): boolean
-  /** Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there. */
-  detach(parent: Handle, name: Name): void
+  /**
+   * Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there.
+   * @param abort ends the connection to a FUSE daemon first: whoever waits for an answer of it gets an error
+   */
+  detach(parent: Handle, name: Name, abort?: boolean): void
   /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel uses these ids again. */
   tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */
@@ -141,6 +146,8 @@ export interface TrustedFiles {
   /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
   removeEmpty(path: string, top: string): void
   list(path: string): string[]
+  /** The content of a file that is there; neither atomic nor durable. */
+  write(path: string, bytes: Uint8Array): void
 }
 
 export interface Lock {
@@ -152,6 +159,8 @@ export interface Host {
   inodes: Inodes
   mounts: Mounts
   files: TrustedFiles
+  helpers: Helpers
+  daemons: Daemons
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */

@@ -11,6 +11,8 @@ const pathRule = wants('write an absolute path without "..", "." or a trailing s
 const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
 const diskRule = wants('choose a path of its own, outside /proc and /sys')
 const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
+const remote = (text: string) => /^[^/\0]+:\//.test(text)
+const source = z.string(pathRule).check(z.refine((text) => normalAbsolute(text) || remote(text), pathRule))
 const ownPath = path.check(z.refine(onDisk, diskRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
 const flag = z.boolean(wants('write true or false'))
@@ -19,7 +21,7 @@ const KEYS = {
   stateDir: ownPath,
   logFile: ownPath,
   logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
-  allowedSources: z.array(path, wants('write a list of absolute paths')),
+  allowedSources: z.array(source, wants('write a list of absolute paths')),
   allowedFsTypes: names('write a list of file system types'),
   allowedMountOptions: z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
   helperTimeoutSeconds: z

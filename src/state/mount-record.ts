@@ -38,6 +38,10 @@ const schema = z.object({
   mountId: z.string(),
   /** The mount it took the place of, or is about to: '' where there was none. */
   replaces: z._default(z.string(), ''),
+  /** The staging directory its daemon was started with, by which that is found; '' where there is none. */
+  staging: z._default(z.string(), ''),
+  /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
+  hadSecrets: z._default(z.boolean(), false),
 })
 
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
@@ -68,6 +72,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     since: 0,
     mountId: '',
     replaces: '',
+    staging: '',
+    hadSecrets: false,
   }
 }
 

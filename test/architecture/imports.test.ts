@@ -9,7 +9,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   protocol: ['zod/mini'],
   'mount-table': [],
   host: ['node:fs', 'node:path', 'node:sqlite'],
-  'host/linux': ['host', 'node:ffi', 'node:fs', 'node:sqlite', 'node:util'],
+  'host/linux': ['host', 'node:child_process', 'node:ffi', 'node:fs', 'node:sqlite', 'node:util'],
   'host/memory': ['host', 'memfs', 'node:sqlite'],
   state: ['host', 'node:crypto', 'protocol', 'zod/mini'],
   // The forms of records, which are data; nothing is read or written.

@@ -21,6 +21,8 @@ const RECORD: MountRecord = {
   since: 1,
   mountId: '9',
   replaces: '8',
+  staging: '',
+  hadSecrets: false,
 }
 const ours = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }
 const other = { ...ours, mountId: 10n }

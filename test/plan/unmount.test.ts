@@ -21,6 +21,8 @@ const RECORD: MountRecord = {
   since: 1,
   mountId: '77',
   replaces: '',
+  staging: '',
+  hadSecrets: false,
 }
 const CLEAR = [{ do: 'detach-all' }, { do: 'set-target', type: 'directory' }]
 const NOTHING = [...CLEAR, { do: 'forget', volume: '' }]

@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
 import { trustedFiles } from '../trusted-files.ts'
+import { linuxDaemons } from './daemons.ts'
+import { linuxHelpers } from './helpers.ts'
 import { linuxInodes } from './inodes.ts'
 import { isLockedFile, tryLockFile } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
@@ -10,6 +12,8 @@ export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
   files: trustedFiles(fs),
+  helpers: linuxHelpers,
+  daemons: linuxDaemons,
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   openDatabase(path) {

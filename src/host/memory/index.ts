@@ -31,6 +31,9 @@ export function memoryHost(world: MemoryWorld): Host {
     mounts: memoryMounts(world),
     files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
 
+    helpers: { run: () => Promise.reject(new Error('no program runs in memory')) },
+    daemons: { find: () => undefined, answers: () => Promise.resolve(true), kill: () => {} },
+
     tryLock(path): Lock | undefined {
       world.alive()
       if (world.locked.has(path)) return undefined

@@ -1,4 +1,4 @@
-import { stagedMount } from '../filesystem/staged.ts'
+import { killStaged, stagedMount } from '../filesystem/staged.ts'
 import type { Daemon } from '../host/daemons.ts'
 import type { Stat } from '../host/host.ts'
 import type { MountRecord } from '../state/mount-record.ts'
@@ -50,5 +50,5 @@ export async function isHanging(
 
 /** One that was stopped would stay for ever: it never hears that its mount is gone. */
 export function endDaemon({ host, config }: Session, { staging }: MountRecord): void {
-  host.daemons.kill(stagedMount(config.stateDir, staging))
+  killStaged(host, config.stateDir, staging)
 }

@@ -16,6 +16,7 @@ export class DetachedTree {
   #volume: string | undefined
   /** The staging directory of the daemon that serves it; '' where none does. */
   staging = ''
+  hadSecrets = false
 
   constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
     this.#session = session
@@ -30,6 +31,7 @@ export class DetachedTree {
     this.#group = group
     const staging = `${process.pid}-${process.hrtime.bigint().toString(36)}`
     if (this.#kind.hasDaemon) this.staging = staging
+    this.hadSecrets = (this.#kind.usesSecrets ?? false) && secrets.size > 0
     const making: Making = {
       host,
       request: this.#request,

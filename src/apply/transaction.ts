@@ -77,13 +77,13 @@ export class Transaction {
 
   #ready(record: MountRecord): MountRecord {
     const { mountId, device } = this.#session.host.inodes.stat(this.#tree.handle)
-    const { volume, staging } = this.#tree
+    const { volume, staging, hadSecrets } = this.#tree
     return {
       ...record,
       ...this.#giver.given,
       volume,
       staging,
-      hadSecrets: (this.#session.secrets?.size ?? 0) > 0,
+      hadSecrets,
       device: volume === '' ? -1 : device,
       phase: 'ready',
       mountId: String(mountId),

@@ -27,6 +27,7 @@ function kindFor(name: string, program: string): VolumeKind {
     walk: 'its daemon decides about groups',
     root: 'text',
     hasDaemon: true,
+    ...(program === 'sshfs' ? { usesSecrets: true } : {}),
     groupOptions,
 
     faults(request, config) {

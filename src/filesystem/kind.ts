@@ -41,6 +41,8 @@ export interface VolumeKind extends KindRules {
   readonly root: 'source' | 'file system' | 'text'
   /** A process of the node serves it: started with its staging directory among its arguments. */
   readonly hasDaemon?: true
+  /** A call without secrets, as heal's is, cannot mount what was mounted with them. */
+  readonly usesSecrets?: true
   /**
    * Opens what the request names on this node; undefined where nothing is there before the mount.
    * @throws {Refusal} naming the source and what to do

@@ -27,6 +27,9 @@ const ALWAYS = [
   'ControlPath=none',
 ]
 
+/** A server that has gone silent is noticed, else ssh would wait for it longer than its mount lives. */
+const UNLESS_GIVEN = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
+
 export interface Login {
   options: string[]
   args: string[]
@@ -38,7 +41,8 @@ export interface Login {
  * @throws {Refusal} for secrets that cannot do
  */
 export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { put }: Pick<Stage, 'put'>): Login {
-  const options = [...ALWAYS]
+  const isGiven = (option: string) => mountOptions.some((given) => given.split('=')[0] === option.split('=')[0])
+  const options = [...ALWAYS, ...UNLESS_GIVEN.filter((option) => !isGiven(option))]
   const key = secrets.get('ssh-privatekey')
   const password = secrets.get('password')
   const hosts = secrets.get('known_hosts')

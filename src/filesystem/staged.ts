@@ -15,6 +15,11 @@ export interface Stage {
   show(source: Handle, readOnly: boolean): string
 }
 
+/** Ends all that was started for a staging directory. */
+export function killStaged({ daemons }: Host, stateDir: string, staging: string): void {
+  daemons.kill(`${stagingDirectory(stateDir)}/${staging}`)
+}
+
 /** Where a helper program mounts: its daemon has this path among its arguments for as long as it lives. */
 export function stagedMount(stateDir: string, staging: string): string {
   return `${stagingDirectory(stateDir)}/${staging}/mount`
@@ -134,6 +139,8 @@ export function sweepStaging(host: Host, stateDir: string): void {
       // A call is at work there.
       if (!lock) continue
       try {
+        // A helper may still be at work for a call that is dead.
+        killStaged(host, stateDir, name)
         clear(host, parent, Buffer.from(name))
       } finally {
         lock.release(true)

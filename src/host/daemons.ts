@@ -11,6 +11,6 @@ export interface Daemons {
   find(argument: string): Daemon | undefined
   /** Whether what is mounted at the path says anything within this time, be it an error. */
   answers(path: string, milliseconds: number): Promise<boolean>
-  /** SIGKILL, if it still has this among its arguments. */
-  kill(argument: string): void
+  /** SIGKILL to all that were given a path below this directory: also the programs that a daemon has started. */
+  kill(directory: string): void
 }

@@ -50,6 +50,14 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     expect(node.processes()).toEqual([])
   })
 
+  it('is not mapped where its daemon does not ask for it', async () => {
+    const asked = { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'idmap' }
+    const { status, message } = await node.mount('one', asked)
+    expect([status, message]).toEqual(['Failure', expect.stringMatching(/cannot mount .* idmapped/)])
+    expect([node.layers('one'), node.staged()]).toEqual([[], []])
+    await until(() => node.processes().length === 0)
+  })
+
   it('shows an image file, read-only', async () => {
     squash(source, `${node.volumes}/image`)
     const image = { 'kubernetes.io/fsType': 'fuse.squashfuse', source: `${node.volumes}/image` }
@@ -126,6 +134,14 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     expect(node.layers('one')).toEqual([])
     await until(() => !node.processes().includes(daemon))
     expect(shown('three')).toBe('hello')
+  })
+
+  it('is replaced when its options change, even where its daemon hangs', async () => {
+    await node.mount('one', options)
+    process.kill(node.daemon('one'), 'SIGSTOP')
+    expect(await node.mount('one', { ...options, mountOptions: 'umask=077' })).toEqual(success)
+    expect(fs.statSync(`${directory}/a`).mode & 0o777).toBe(0o700)
+    expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
   })
 
   it('lets not even root write to the disk beneath it, whoever unmounts it', async () => {

@@ -4,6 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
 import { base64, SshServer } from '../helpers/ssh-server.ts'
 
+const TMPFS_MAGIC = 0x01021994
+
 const cannot = cannotServe('sshfs', 'sshd', 'ssh-keygen')
 
 describe.skipIf(cannot !== '')(`fuse.sshfs with a real sshd${cannot && `: ${cannot}`}`, () => {
@@ -120,14 +122,41 @@ describe.skipIf(cannot !== '')(`fuse.sshfs with a real sshd${cannot && `: ${cann
     expect(other.message).toMatch(/allows sources below/)
   })
 
+  it('gives up on a server that never answers, with nothing left', async () => {
+    const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
+    fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 1 }))
+    server.freeze()
+    const { status } = await node.mount('one', withKey())
+    expect(status).toBe('Failure')
+    expect([node.layers('one'), node.staged()]).toEqual([[], []])
+    await until(() => node.processes().length === 0)
+  })
+
+  it('leaves its secrets in memory when the call is killed, until the next call', async () => {
+    server.freeze()
+    const { child, ended } = node.start(['mount', node.podDirectory('one'), JSON.stringify(withKey())])
+    await until(() => node.processes().length > 1 && node.staged().length > 0)
+    const [staged] = node.staged().filter((name) => !name.endsWith('.lock'))
+    const file = `${node.state}/staging/${staged}/key`
+    await until(() => fs.existsSync(file))
+    expect(fs.statfsSync(file).type).toBe(TMPFS_MAGIC)
+    expect(fs.statSync(file)).toMatchObject({ uid: 0, mode: 0o100600 })
+    child.kill('SIGKILL')
+    // sshfs has the call's streams no more, so nobody waits for it.
+    await ended
+    expect(fs.existsSync(file)).toBe(true)
+    expect(await node.unmount('two')).toEqual(success)
+    expect(node.staged()).toEqual([])
+    await until(() => node.processes().length === 0)
+  })
+
   it('is unmounted in time when its server hangs, which no signal to whoever waits can end', async () => {
     await node.mount('one', withKey())
     server.freeze()
-    const daemon = node.daemon('one')
     expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])
     expect(await node.unmount('one')).toEqual(success)
     expect(node.layers('one')).toEqual([])
-    await until(() => !node.processes().includes(daemon))
+    await until(() => node.processes().length === 0)
   })
 
   it('is not mounted by heal, which has no secrets, and by the next call, which has', async () => {

@@ -16,21 +16,34 @@ export const linuxDaemons: Daemons = {
     }
   },
 
-  kill(argument) {
-    const daemon = find(argument)
-    if (daemon) process.kill(daemon.pid, 'SIGKILL')
+  kill(directory) {
+    for (const { pid, args } of processes()) if (args.includes(`${directory}/`)) end(pid)
   },
 }
 
 function find(argument: string): Daemon | undefined {
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue
-    // One that has ended, or is about to, has no arguments.
-    if (!read(`/proc/${name}/cmdline`).split('\0').includes(argument)) continue
-    const state = /\) (\S)/.exec(read(`/proc/${name}/stat`))?.[1]
-    if (state !== undefined && state !== 'Z' && state !== 'X') return { pid: Number(name), state }
+  for (const { pid, args } of processes()) {
+    if (!args.split('\0').includes(argument)) continue
+    const state = /\) (\S)/.exec(read(`/proc/${pid}/stat`))?.[1]
+    if (state !== undefined && state !== 'Z' && state !== 'X') return { pid, state }
   }
   return undefined
+}
+
+/** One that has ended, or is about to, has no arguments. */
+function processes(): { pid: number; args: string }[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids
+    .map((pid) => ({ pid: Number(pid), args: read(`/proc/${pid}/cmdline`) }))
+    .filter(({ pid }) => pid !== process.pid)
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
 }
 
 function read(path: string): string {

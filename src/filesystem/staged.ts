@@ -127,6 +127,16 @@ function clear(host: Host, parent: Handle, name: Name): void {
   }
 }
 
+function isThere(host: Host, parent: Handle, name: Name): boolean {
+  try {
+    host.inodes.statMountPoint(parent, name)
+    return true
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    return false
+  }
+}
+
 /** Removes what calls that were killed have left in the staging directory. */
 export function sweepStaging(host: Host, stateDir: string): void {
   const place = stagingDirectory(stateDir)
@@ -139,6 +149,8 @@ export function sweepStaging(host: Host, stateDir: string): void {
       // A call is at work there.
       if (!lock) continue
       try {
+        // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
+        if (!isThere(host, parent, Buffer.from(name))) continue
         // A helper may still be at work for a call that is dead.
         killStaged(host, stateDir, name)
         clear(host, parent, Buffer.from(name))

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -106,6 +106,19 @@ describe.skipIf(!isRoot)(
       })
       linuxHost.inodes.close(tree)
       expect(left()).toEqual([[], false])
+    })
+
+    it('does not take a daemon with it whose call has ended while the sweep was beginning', async () => {
+      const place = `${top}/state/staging`
+      fs.mkdirSync(place, { recursive: true })
+      fs.writeFileSync(`${place}/ended.lock`, '')
+      const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount` })
+      await new Promise((done) => daemon.once('spawn', done))
+      sweepStaging(linuxHost, making.stateDir)
+      expect(fs.readdirSync(place)).toEqual([])
+      expect(linuxHost.daemons.find(`${place}/ended/mount`)).toMatchObject({ pid: daemon.pid })
+      linuxHost.daemons.kill(`${place}/ended`)
+      expect(await new Promise((done) => daemon.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL')
     })
 
     it('leaves no directory where nothing was ever staged', () => {

@@ -24,11 +24,11 @@ export async function unmount(session: Session, directory: string): Promise<void
   const { host, config } = session
   const point = openMountPoint(host, directory)
   const path = point?.path ?? directory
-  sweepStages(session)
   try {
     const lock = await asFarAsTheDiskGoes(session, () => lockMount(host, config.stateDir, path))
     try {
       await detachAndForget(session, point, path, lock !== undefined)
+      if (lock) sweepStages(session)
     } finally {
       if (lock) await asFarAsTheDiskGoes(session, () => releaseForGood(host, config.stateDir, path, lock))
     }

@@ -174,7 +174,7 @@ describe('a refused request', () => {
 
   it.each([['ext4'], ['BIND'], ['nfs'], ['__proto__'], [' ']])('has an fsType nobody mounts: %j', (fsType) => {
     expect(faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/fsType': fsType })).toEqual([
-      `fsType is ${JSON.stringify(fsType)}: this version mounts bind, tmpfs (empty means bind)`,
+      `fsType is ${JSON.stringify(fsType)}: this version mounts bind, tmpfs, fuse.<program> (empty means bind)`,
     ])
   })
 

@@ -74,6 +74,8 @@ describe('a mount record', () => {
       since: 0,
       mountId: '',
       replaces: '',
+      staging: '',
+      hadSecrets: false,
     })
   })
 

@@ -1,4 +1,5 @@
 import type { Making, OpenedSource, VolumeKind } from '../filesystem/kind.ts'
+import { newStagingName } from '../filesystem/staged.ts'
 import type { Handle, MountFlags } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../protocol/request.ts'
@@ -16,6 +17,9 @@ export class DetachedTree {
   #group: number | undefined
   #flags: MountFlags = { set: 0, clear: 0 }
   #volume: string | undefined
+  /** The staging directory of the daemon that serves it; '' where none does. */
+  staging = ''
+  hadSecrets = false
 
   constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
     this.#session = session
@@ -29,6 +33,9 @@ export class DetachedTree {
     const session = this.#session
     const { host, config } = session
     this.#group = group
+    const staging = newStagingName()
+    if (this.#kind.hasDaemon) this.staging = staging
+    this.hadSecrets = this.#kind.usesSecrets === true && (session.secrets?.size ?? 0) > 0
     const making: Making = {
       host,
       request: this.#request,
@@ -38,6 +45,7 @@ export class DetachedTree {
         return session.secrets ?? new Map()
       },
       stateDir: config.stateDir,
+      staging,
       timeoutSeconds: config.helperTimeoutSeconds,
     }
     this.#tree = await this.#kind.openTree(making)

@@ -9,6 +9,7 @@ import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
+import { sweepStages } from './sweep.ts'
 import { forgetLocked } from './unmount.ts'
 
 /** What heal found of a recorded mount, and did. */
@@ -26,6 +27,7 @@ export interface Finding {
  * @param isDry says what would be done, and does nothing
  */
 export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {
+  if (!isDry) sweepStages(session)
   const findings: Finding[] = []
   for (const record of listMountRecords(session.host, session.config.stateDir)) {
     const found = await healOne(session, record, isDry).catch((error) => failed(error))
@@ -128,6 +130,9 @@ function showsVolume({ volume, device }: MountRecord, mounted: ReturnType<typeof
   return mounted.device === device && volume.split('-').at(-2) === mounted.inode.toString(16)
 }
 
+const NO_SECRETS =
+  'its secrets came with the call that mounted it and are kept nowhere: delete the pod to mount it anew'
+
 const OUTCOMES = { ready: 'healthy', fresh: 'mounted again', replace: 'replaced', refuse: 'failed' } as const
 
 async function remount(
@@ -143,7 +148,11 @@ async function remount(
   // The configuration may have changed since.
   const faults = kindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
+  const isSecretive = record.hadSecrets
   // What is told of one mount is its finding.
-  const { plan } = await mountLocked({ ...session, note: () => {} }, request, point, { isDry, isKept: true })
+  const quiet = { ...session, note: () => {} }
+  const { plan } = await mountLocked(quiet, request, point, { isDry: isDry || isSecretive, isKept: true })
+  if (isSecretive && plan.decision !== 'ready')
+    return { outcome: 'failed', reason: `${reason || plan.reason}, and ${NO_SECRETS}` }
   return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : reason || plan.reason }
 }

@@ -2,6 +2,7 @@ import { basename, dirname } from 'node:path'
 import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Name, REGULAR, type Stat } from '../host/host.ts'
 import type { MountedView, Target } from '../plan/view.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
+import { isGuard } from './guard-row.ts'
 
 /** What stat says of a mount whose server or daemon is gone (kubernetes mount-utils, IsCorruptedMnt). */
 const BROKEN = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])
@@ -42,7 +43,7 @@ export function lookAt(
 ): MountedView | 'broken' | undefined {
   if (stat === 'broken') return 'broken'
   if (stat === undefined) throw missingMountPoint(point.path)
-  if (stat.mountRoot) {
+  if (stat.mountRoot && !isGuard(host, point.path, stat)) {
     const { mountId, device, inode } = stat
     return { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }
   }

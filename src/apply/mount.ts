@@ -10,7 +10,7 @@ import { lockMount, releaseForGood } from './locks.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from './mount-point.ts'
 import { observe } from './observe.ts'
 import type { Session } from './session.ts'
-import { sweepAfterBoot } from './sweep.ts'
+import { sweepAfterBoot, sweepStages } from './sweep.ts'
 import { tidyVolume } from './tidy-volume.ts'
 import { Transaction } from './transaction.ts'
 
@@ -26,6 +26,7 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
   if (point === undefined) throw missingMountPoint(request.directory)
   try {
     sweepAfterBoot(session)
+    sweepStages(session)
     const lock = await lockMount(host, config.stateDir, point.path)
     try {
       const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
@@ -44,7 +45,12 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
 function factsOf(fsType: string): KindFacts {
   const kind = kindOf(fsType)
   if (!kind) return { persistent: false, walk: 'nothing is known', hasGroupOptions: false }
-  return { persistent: kind.persistent, walk: kind.walk, hasGroupOptions: kind.groupOptions !== undefined }
+  return {
+    persistent: kind.persistent,
+    walk: kind.walk,
+    hasGroupOptions: kind.groupOptions !== undefined,
+    hasDaemon: kind.hasDaemon ?? false,
+  }
 }
 
 /**

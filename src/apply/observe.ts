@@ -4,7 +4,8 @@ import type { SourceView, View } from '../plan/view.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { readMountRecord } from '../state/mount-record.ts'
 import { readVolumeRecord, textIdentity, volumeIdentity } from '../state/volume-record.ts'
-import { askPoint, lookAt, type MountPoint, targetOf } from './mount-point.ts'
+import { askServed } from './daemon.ts'
+import { lookAt, type MountPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */
@@ -17,7 +18,7 @@ export function observe(
 ): View {
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
-  const stat = askPoint(host, point)
+  const stat = askServed(session, point, record)
   // A call that died between removing kubelet's directory and making a file in its place left neither.
   const isGone = stat === undefined && record !== undefined
   const mounted = isGone ? undefined : lookAt(host, point, stat)

@@ -1,5 +1,6 @@
 import { openNodeDirectory } from '../filesystem/bind.ts'
 import { kindOf } from '../filesystem/index.ts'
+import { newStagingName } from '../filesystem/staged.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import { restore } from '../ownership/restore.ts'
@@ -64,7 +65,9 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
   const secrets = session.secrets ?? new Map()
   const source = kind.openSource(host, request)
   try {
-    const tree = await kind.openTree({ host, request, source, group: undefined, secrets, stateDir, timeoutSeconds })
+    const staging = newStagingName()
+    const making = { host, request, source, group: undefined, secrets, stateDir, staging, timeoutSeconds }
+    const tree = await kind.openTree(making)
     const found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
     if (found === volume) return tree
     host.inodes.close(tree)

@@ -1,3 +1,4 @@
+import { sweepStaging } from '../filesystem/staged.ts'
 import { listMountRecords, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { BOOT_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
 import { releaseForGood, tryLockMount } from './locks.ts'
@@ -46,4 +47,13 @@ function sweep({ host, config }: Session, boot: string): number {
     swept++
   }
   return swept
+}
+
+/** Removes what killed calls were just having mounted; a call that is not about them goes on whatever happens. */
+export function sweepStages({ host, config, warn }: Session): void {
+  try {
+    sweepStaging(host, config.stateDir)
+  } catch (error) {
+    warn(`could not remove what a killed call has left: ${(error as Error).message}`)
+  }
 }

@@ -3,6 +3,7 @@ import { type Given, type MountRecord, removeMountRecord, writeMountRecord } fro
 import { attachAt, detachAll } from './attach.ts'
 import type { DetachedTree } from './detached-tree.ts'
 import { GroupGiver } from './group-giver.ts'
+import { putGuard } from './guard.ts'
 import type { MountPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
 import { replaceAt } from './replace.ts'
@@ -68,6 +69,8 @@ export class Transaction {
         return detachAll(host, this.#point)
       case 'set-target':
         return setTarget(host, this.#point, step.type)
+      case 'guard':
+        return putGuard(host, this.#point)
       case 'attach':
         return attachAt(host, this.#point, this.#tree.handle)
       case 'replace':
@@ -79,12 +82,14 @@ export class Transaction {
 
   #ready(record: MountRecord): MountRecord {
     const { mountId, device } = this.#session.host.inodes.stat(this.#tree.handle)
-    const { volume } = this.#tree
+    const { volume, staging, hadSecrets } = this.#tree
     return {
       ...record,
       ...this.#giver.given,
       volume,
       namespace: this.#session.host.mountNamespace(),
+      staging,
+      hadSecrets,
       device: volume === '' ? -1 : device,
       phase: 'ready',
       mountId: String(mountId),

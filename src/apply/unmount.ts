@@ -6,11 +6,13 @@ import { planUnmount } from '../plan/unmount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import { type MountRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { detachAll } from './attach.ts'
+import { endDaemon, isHanging } from './daemon.ts'
 import { lockMount, releaseForGood } from './locks.ts'
 import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
 import { isRestoreOwed, restoreVolume } from './restore-volume.ts'
 import type { Session } from './session.ts'
+import { sweepStages } from './sweep.ts'
 import { tidyVolume } from './tidy-volume.ts'
 
 /**
@@ -26,6 +28,7 @@ export async function unmount(session: Session, directory: string): Promise<void
     const lock = await asFarAsTheDiskGoes(session, () => lockMount(host, config.stateDir, path))
     try {
       await detachAndForget(session, point, path, lock !== undefined)
+      if (lock) sweepStages(session)
     } finally {
       if (lock) await asFarAsTheDiskGoes(session, () => releaseForGood(host, config.stateDir, path, lock))
     }
@@ -48,6 +51,9 @@ async function detachAndForget(
   // A restore stays owed, and the record is for that mount only.
   const steps = isLocked ? planned : planned.filter((step) => step.do === 'detach-all' || step.do === 'set-target')
   session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
+  const hangs = point !== undefined && (await isHanging(session, point, record))
+  if (hangs) host.mounts.detach(point.parent, point.name, true)
+  if (hangs && record) endDaemon(session, record)
   for (const step of steps) await apply(session, step, point, path, record !== undefined)
 }
 

@@ -1,4 +1,4 @@
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Stat } from '../host/host.ts'
+import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, REGULAR, type Stat } from '../host/host.ts'
 import { openInside, subPathFaults } from '../path/inside.ts'
 import { type NodeConfig, PRIVATE } from '../protocol/defaults.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
@@ -57,24 +57,33 @@ function textOf(path: string, subPath: string): string {
 /** @param what kinds of things it may name */
 export function sourceFaults(source: string, config: NodeConfig, what = 'directory'): string[] {
   if (source === '') return [`option "source" is missing: name the ${what} of the node to mount`]
-  const parts = source.split('/').slice(1)
-  if (
-    !source.startsWith('/') ||
-    source.includes('\0') ||
-    parts.some((part) => part === '' || part === '.' || part === '..')
-  ) {
-    return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
-  }
+  const faults = pathFaults(source)
+  if (faults.length > 0) return faults
   if (holdsOwnRecords(source, config)) {
     return [
       `option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ]
   }
-  if (config.allowedSources.some((prefix) => isBelow(source, prefix))) return []
+  if (isAllowedSource(source, config)) return []
   return [
     `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
       "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
   ]
+}
+
+/** Faults of a path as it is written. */
+export function pathFaults(source: string): string[] {
+  const parts = source.split('/').slice(1)
+  const isNormal = source.startsWith('/') && !source.includes('\0')
+  if (isNormal && parts.every((part) => part !== '' && part !== '.' && part !== '..')) return []
+  return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+}
+
+/** By whole components: `/a` allows `/a/b`, not `/ab`; `user@host:/a` is a prefix of the same form. */
+export function isAllowedSource(source: string, { allowedSources }: NodeConfig): boolean {
+  return allowedSources.some((prefix) =>
+    prefix === '/' ? source.startsWith('/') : isBelow(source, prefix.replace(/\/$/, '')),
+  )
 }
 
 /** Whether a directory is, has or is in one that holds modekeep's records. */
@@ -99,6 +108,15 @@ export function openNodeDirectory(host: Host, source: string, what = 'source'): 
   if ((stat.mode & FILE_TYPE) === DIRECTORY) return { handle, stat }
   host.inodes.close(handle)
   throw new Refusal(`${what} ${show(source)} is not a directory: name one`)
+}
+
+/** The same for what may be a file: an image. A FIFO, a socket or a device is refused. */
+export function openNodeFile(host: Host, source: string): { handle: Handle; stat: Stat } {
+  const handle = openLinkFree(host, source, 'source')
+  const stat = host.inodes.stat(handle)
+  if ([DIRECTORY, REGULAR].includes(stat.mode & FILE_TYPE)) return { handle, stat }
+  host.inodes.close(handle)
+  throw new Refusal(`source ${show(source)} is neither a directory nor a file: name one`)
 }
 
 /** @throws {Refusal} naming the source; `mend` is what to do where there is none */

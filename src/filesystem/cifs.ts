@@ -34,6 +34,7 @@ export const cifs: VolumeKind = {
   persistent: true,
   walk: 'its server decides about groups',
   root: 'text',
+  usesSecrets: true,
 
   faults(request, config) {
     const { mountOptions } = request

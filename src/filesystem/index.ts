@@ -1,6 +1,7 @@
 import { bind } from './bind.ts'
 import { blocks } from './block.ts'
 import { cifs } from './cifs.ts'
+import { fuse } from './fuse.ts'
 import type { VolumeKind } from './kind.ts'
 import { nfs, nfs4 } from './nfs.ts'
 import { tmpfs } from './tmpfs.ts'
@@ -12,10 +13,10 @@ const KINDS: ReadonlyMap<string, VolumeKind> = new Map(
 
 /** The kind that mounts a fsType, if there is one. */
 export function kindOf(fsType: string): VolumeKind | undefined {
-  return KINDS.get(fsType)
+  return KINDS.get(fsType) ?? fuse(fsType)
 }
 
 /** What there is to choose from, for messages. */
-export const KIND_NAMES: readonly string[] = [...KINDS.keys()]
+export const KIND_NAMES: readonly string[] = [...KINDS.keys(), 'fuse.<program>']
 
 export const kinds = { of: kindOf, names: KIND_NAMES }

@@ -20,6 +20,8 @@ export interface Making {
   secrets: Secrets
   /** A directory of modekeep's own on the node's disk, for what a helper program mounts. */
   stateDir: string
+  /** The name of its staging directory, of which the boot has only one. */
+  staging: string
   /** For each helper program. */
   timeoutSeconds: number
 }
@@ -37,6 +39,10 @@ export interface VolumeKind extends KindRules {
    * is named by its file system (a disk) or by the source's text (a server, a daemon).
    */
   readonly root: 'source' | 'file system' | 'text'
+  /** A process of the node serves it: started with its staging directory among its arguments. */
+  readonly hasDaemon?: true
+  /** A call without secrets, as heal's is, cannot mount what was mounted with them. */
+  readonly usesSecrets?: true
   /**
    * Opens what the request names on this node; undefined where nothing is there before the mount.
    * @throws {Refusal} naming the source and what to do

@@ -1,6 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { BlockDevices } from './blocks.ts'
+import type { Daemons } from './daemons.ts'
 import type { Helpers } from './helpers.ts'
+
+export { errorCode, SystemError } from './system-error.ts'
 
 declare const brand: unique symbol
 
@@ -132,8 +135,11 @@ export interface Mounts {
   attach(tree: Handle, target: Handle): void
   /** Under the mount whose root `target` is (MOVE_MOUNT_BENEATH, Linux 6.5). False: this kernel cannot. */
   attachBeneath(tree: Handle, target: Handle): boolean
-  /** Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there. */
-  detach(parent: Handle, name: Name): void
+  /**
+   * Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there.
+   * @param abort ends the connection to a FUSE daemon first: whoever waits for an answer of it gets an error
+   */
+  detach(parent: Handle, name: Name, abort?: boolean): void
   /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel uses these ids again. */
   tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */
@@ -150,6 +156,8 @@ export interface TrustedFiles {
   /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
   removeEmpty(path: string, top: string): void
   list(path: string): string[]
+  /** The content of a file that is there; neither atomic nor durable. */
+  write(path: string, bytes: Uint8Array): void
 }
 
 export interface Lock {
@@ -163,6 +171,7 @@ export interface Host {
   blocks: BlockDevices
   files: TrustedFiles
   helpers: Helpers
+  daemons: Daemons
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */
@@ -172,26 +181,4 @@ export interface Host {
   bootId(): string
   /** Names the mount namespace of this process: mounts of another have other ids, or are not seen. */
   mountNamespace(): string
-}
-
-/** A failed system call: `syscall` and `code` (ENOENT, …) for decisions, the message for people. */
-export class SystemError extends Error {
-  readonly code: string
-  readonly syscall: string
-
-  constructor(syscall: string, code: string, target: string, detail = '') {
-    super(`${syscall} ${cut(target)}: ${code}${detail && ` (${detail})`}`)
-    this.name = 'SystemError'
-    this.code = code
-    this.syscall = syscall
-  }
-}
-
-function cut(target: string): string {
-  return target.length > 200 ? `${target.slice(0, 200)}…` : target
-}
-
-/** The errno name of a failed call, of modekeep's own or of node:fs; undefined for any other error. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }

@@ -50,6 +50,10 @@ export function trustedFiles(fs: Fs): TrustedFiles {
       }
     },
 
+    write(path, bytes) {
+      naming('write', path, () => fs.writeFileSync(path, bytes))
+    },
+
     list(path) {
       return naming('list', path, () => unlessMissing(() => fs.readdirSync(path))) ?? []
     },

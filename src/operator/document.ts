@@ -97,6 +97,8 @@ export interface MountStatus {
   reason: string
   /** A walk or a restore of its volume that is under way. */
   walk: { visited: number; changed: number } | null
+  /** The process that serves it, null where none does. Whether it answers is not asked. */
+  daemon: { pid: number | null; state: 'alive' | 'stopped' | 'dead' } | null
 }
 
 export interface HealDocument {

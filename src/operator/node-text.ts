@@ -19,12 +19,18 @@ export function statusLines({ mounts }: StatusDocument, now: number): Line[] {
   ]
 }
 
-function remarks({ directory, why, health, reason, walk }: MountStatus): Line[] {
+function remarks({ directory, why, health, reason, walk, daemon }: MountStatus): Line[] {
   const lines: Line[] = [{ text: `  ${directory}` }]
   if (why !== '' && why !== 'asked for') lines.push({ text: `  ownership: ${why}` })
   if (walk) lines.push({ text: `  a walk is under way: ${walk.visited} looked at, ${walk.changed} changed` })
+  if (daemon) lines.push(daemonLine(daemon))
   if (health !== 'healthy') lines.push({ text: `  ${reason}`, style: 'notice' })
   return lines
+}
+
+function daemonLine({ pid, state }: NonNullable<MountStatus['daemon']>): Line {
+  const text = pid === null ? '  daemon: dead' : `  daemon: process ${pid}, ${state}`
+  return state === 'alive' ? { text } : { text, style: 'notice' }
 }
 
 const UNITS = [

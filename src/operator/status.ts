@@ -1,3 +1,4 @@
+import { daemonOf } from '../apply/daemon.ts'
 import { healMounts } from '../apply/heal.ts'
 import { isVolumeBusy } from '../apply/locks.ts'
 import type { Session } from '../apply/session.ts'
@@ -31,7 +32,16 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'h
     why,
     since: since > 0 ? new Date(since).toISOString() : null,
     walk: walkUnderWay(session, record),
+    daemon: daemonStatus(session, record),
   }
+}
+
+/** Asks the process table, never the daemon: it may hang. */
+function daemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
+  const daemon = daemonOf(session, record)
+  if (daemon === null) return null
+  if (daemon === undefined) return { pid: null, state: 'dead' }
+  return { pid: daemon.pid, state: /[Tt]/.test(daemon.state) ? 'stopped' : 'alive' }
 }
 
 function walkUnderWay({ host, config }: Session, { volume }: MountRecord): MountStatus['walk'] {

@@ -11,6 +11,8 @@ export interface KindFacts {
   walk: true | string
   /** Whether it has mount options of its own that give a group. */
   hasGroupOptions: boolean
+  /** Whether a process of the node serves it: it may die, and what lies beneath its mount would show. */
+  hasDaemon?: boolean
 }
 
 interface Giving {

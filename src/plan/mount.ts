@@ -121,17 +121,19 @@ function act(
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },
-    ...show(view),
+    ...show(view, kind.hasDaemon ?? false),
   ]
   return { decision, reason, steps }
 }
 
 /** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */
-function show({ mounted, target, source }: View): Step[] {
+function show({ mounted, target, source }: View, isGuarded: boolean): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
-  if (mounted !== undefined && there === type) return [{ do: 'replace' }]
+  if (mounted !== undefined && there === type)
+    return [...(isGuarded ? [{ do: 'guard' } as const] : []), { do: 'replace' }]
   const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all', undo: 'old-mount' }]
   const place: Step[] = there === type ? [] : [{ do: 'set-target', type, undo: 'directory-target' }]
-  return [...clear, ...place, { do: 'attach', undo: 'detach' }]
+  const guard: Step[] = isGuarded ? [{ do: 'guard', undo: 'detach' }] : []
+  return [...clear, ...place, ...guard, { do: 'attach', undo: 'detach' }]
 }

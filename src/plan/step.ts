@@ -15,6 +15,8 @@ export type Step =
   | { do: 'record-ready'; record: MountRecord; undo: { restore: MountRecord | undefined } }
   /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo?: 'directory-target' }
+  /** Beneath what a daemon serves: see guard.ts. */
+  | { do: 'guard'; undo?: 'detach' }
   | { do: 'attach'; undo: 'detach' }
   /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
   | { do: 'replace' }

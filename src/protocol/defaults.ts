@@ -27,7 +27,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
 }
 
 /**
- * The directories of stateDir that no pod may mount: records of mounts, and of what walks changed. By default pods' own
+ * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, and what is just being made. By default pods' own
  * sources lie beside them, in `volumes`.
  */
-export const PRIVATE = { mounts: 'mounts', ownership: 'ownership' } as const
+export const PRIVATE = { mounts: 'mounts', ownership: 'ownership', staging: 'staging' } as const

@@ -40,6 +40,10 @@ const schema = z.object({
   replaces: z._default(z.string(), ''),
   /** The mount namespace it was made in: its id means nothing in another. */
   namespace: z._default(z.string(), ''),
+  /** The staging directory its daemon was started with, by which that is found; '' where there is none. */
+  staging: z._default(z.string(), ''),
+  /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
+  hadSecrets: z._default(z.boolean(), false),
 })
 
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
@@ -71,6 +75,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     mountId: '',
     replaces: '',
     namespace: '',
+    staging: '',
+    hadSecrets: false,
   }
 }
 

@@ -35,7 +35,8 @@ async function open(node: ReturnType<typeof nodeWith>, more: Record<string, stri
   const { host } = node
   const kind = blocks.find(({ name }) => name === 'xfs')
   const source = kind?.openSource(host, request)
-  const making = { host, request, source, group: undefined, secrets: new Map(), stateDir: '/state', timeoutSeconds: 1 }
+  const rest = { group: undefined, secrets: new Map(), stateDir: '/state', staging: '1-a', timeoutSeconds: 1 }
+  const making = { host, request, source, ...rest }
   try {
     return await kind?.openTree(making)
   } finally {

@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import type { Making, VolumeKind } from '../../src/filesystem/kind.ts'
+import { newStagingName } from '../../src/filesystem/staged.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
 import type { MountRequest } from '../../src/protocol/request.ts'
@@ -68,6 +69,7 @@ export class RemoteStage {
       group: undefined,
       secrets: new Map(),
       stateDir: this.stateDir,
+      staging: newStagingName(),
       timeoutSeconds: 30,
       ...over,
     }

@@ -39,6 +39,7 @@ function makingOn(host: Host): Making {
     group: undefined,
     secrets: new Map(),
     stateDir: '/state',
+    staging: '',
     timeoutSeconds: 1,
   }
 }

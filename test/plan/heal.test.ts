@@ -22,6 +22,8 @@ const RECORD: MountRecord = {
   mountId: '9',
   replaces: '8',
   namespace: '',
+  staging: '',
+  hadSecrets: false,
 }
 const ours = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }
 const other = { ...ours, mountId: 10n }

@@ -22,6 +22,8 @@ const RECORD: MountRecord = {
   mountId: '77',
   replaces: '',
   namespace: '',
+  staging: '',
+  hadSecrets: false,
 }
 const CLEAR = [{ do: 'detach-all' }, { do: 'set-target', type: 'directory' }]
 const NOTHING = [...CLEAR, { do: 'forget', volume: '' }]

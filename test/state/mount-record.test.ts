@@ -75,6 +75,8 @@ describe('a mount record', () => {
       mountId: '',
       replaces: '',
       namespace: '',
+      staging: '',
+      hadSecrets: false,
     })
   })
 

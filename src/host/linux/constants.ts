@@ -58,6 +58,7 @@ export const FSCONFIG_SET_FLAG = 0
 export const FSCONFIG_SET_STRING = 1
 export const FSCONFIG_CMD_CREATE = 6
 export const MS_PRIVATE = 1 << 18
+export const MNT_FORCE = 1
 export const MNT_DETACH = 2
 export const UMOUNT_NOFOLLOW = 8
 

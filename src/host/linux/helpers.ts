@@ -1,5 +1,6 @@
-import { closeSync } from 'node:fs'
+import { closeSync, existsSync } from 'node:fs'
 import { execa } from 'execa'
+import { daemonCommand } from '../daemon-command.ts'
 import { HelperError, type HelperOrder, type Helpers } from '../helpers.ts'
 import { HelperOutput } from './helper-output.ts'
 import { endAll, MARK, signalGroup } from './helper-processes.ts'
@@ -20,10 +21,10 @@ let started = 0
 export function linuxHelpers(path: readonly string[] = SYSTEM_PATH): Helpers {
   return {
     async run(order) {
-      const file = findProgram(order.program, path)
+      const command = commandOf(order, path)
       const secretFile = order.secretFile && openMemoryFile(order.secretFile)
       try {
-        await runProgram(file, order, path, secretFile)
+        await runProgram(command, order, path, secretFile)
       } finally {
         if (secretFile !== undefined) closeSync(secretFile)
       }
@@ -31,14 +32,31 @@ export function linuxHelpers(path: readonly string[] = SYSTEM_PATH): Helpers {
   }
 }
 
+/** A daemon of a helper's must outlive the service that kubelet is. */
+function commandOf(order: HelperOrder, path: readonly string[]): Command {
+  const program = findProgram(order.program, path)
+  if (!order.leavesDaemon) return { program, args: order.args }
+  const command = daemonCommand({ program, args: order.args }, existsSync('/run/systemd/system'), randomName())
+  return { ...command, program: command.program === program ? program : findProgram(command.program, path) }
+}
+
+interface Command {
+  program: string
+  args: readonly string[]
+}
+
+function randomName(): string {
+  return `${process.pid}-${process.hrtime.bigint()}`
+}
+
 async function runProgram(
-  file: string,
+  command: Command,
   order: HelperOrder,
   path: readonly string[],
   secretFile: number | undefined,
 ): Promise<void> {
   const mark = `${process.pid}-${performance.timeOrigin}-${++started}`
-  const { pid, exited, output } = await start(file, order, secretFile, {
+  const { pid, exited, output } = await start(command, order, secretFile, {
     ...order.environment,
     PATH: path.join(':'),
     LC_ALL: 'C',
@@ -69,12 +87,12 @@ function told({ timeoutSeconds }: HelperOrder, ending: Ending | undefined, isEnd
 }
 
 async function start(
-  file: string,
-  { program, args, input, secrets }: HelperOrder,
+  { program: file, args }: Command,
+  { program, input, secrets }: HelperOrder,
   secretFile: number | undefined,
   env: Record<string, string>,
 ) {
-  const child = execa(file, args, {
+  const child = execa(file, [...args], {
     env,
     extendEnv: false,
     cwd: '/',

@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { linuxBlocks } from './block-devices.ts'
+import { linuxDaemons } from './daemons.ts'
 import { linuxInodes } from './inodes.ts'
 import { isLockedFile, tryLockFile } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
@@ -14,6 +15,7 @@ export const linuxHost: Host = {
   files: trustedFiles(fs),
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },
+  daemons: linuxDaemons,
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   openDatabase(path) {

@@ -9,6 +9,7 @@ import {
   FSMOUNT_CLOEXEC,
   FSOPEN_CLOEXEC,
   MNT_DETACH,
+  MNT_FORCE,
   MOUNT_ATTR_IDMAP,
   MOVE_MOUNT_BENEATH,
   MOVE_MOUNT_F_EMPTY_PATH,
@@ -83,9 +84,10 @@ export const linuxMounts: Mounts = {
     }
   },
 
-  detach(parent, name) {
+  detach(parent, name, abort = false) {
     const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
-    run('umount2', name, () => libc.umount2(put('name', path), MNT_DETACH | UMOUNT_NOFOLLOW))
+    const flags = MNT_DETACH | UMOUNT_NOFOLLOW | (abort ? MNT_FORCE : 0)
+    run('umount2', name, () => libc.umount2(put('name', path), flags))
   },
 
   tableId(handle) {

@@ -35,6 +35,8 @@ export function memoryHost(world: MemoryWorld): Host {
     blocks: noBlockDevices,
     files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
 
+    daemons: { find: () => undefined, answers: () => Promise.resolve(true), kill: () => {} },
+
     tryLock(path): Lock | undefined {
       world.alive()
       if (world.locked.has(path)) return undefined

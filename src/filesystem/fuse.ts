@@ -1,0 +1,117 @@
+import type { Host } from '../host/host.ts'
+import { show } from '../protocol/refusal.ts'
+import type { MountRequest } from '../protocol/request.ts'
+import { holdsOwnRecords, isAllowedSource, openNodeFile, pathFaults } from './bind.ts'
+import { fuseRules, isKnown } from './fuse-options.ts'
+import type { Making, OpenedSource, VolumeKind } from './kind.ts'
+import { optionFaults, ownOptions } from './options.ts'
+import { sshLogin, sshSourceFaults } from './sshfs.ts'
+import { mountStaged, type Stage } from './staged.ts'
+
+const PREFIX = 'fuse.'
+const PROGRAM = /^[a-z0-9][a-z0-9._-]*$/
+
+/** The kernel checks modes for everybody: without it, each process of the pod would have what the daemon, as root, has. */
+const ALWAYS = ['allow_other', 'default_permissions']
+
+/** A FUSE program of the node, by its fsType: `fuse.sshfs`. Undefined for what is none. */
+export function fuse(fsType: string): VolumeKind | undefined {
+  const program = fsType.startsWith(PREFIX) ? fsType.slice(PREFIX.length) : ''
+  return PROGRAM.test(program) ? kindFor(fsType, program) : undefined
+}
+
+function kindFor(name: string, program: string): VolumeKind {
+  return {
+    name,
+    persistent: true,
+    walk: 'its daemon decides about groups',
+    root: 'text',
+    hasDaemon: true,
+    ...(program === 'sshfs' ? { usesSecrets: true } : {}),
+    groupOptions,
+
+    faults(request, config) {
+      const { source, subPath, mountOptions } = request
+      const faults = sourceFaults(program, source)
+      if (faults.length === 0 && source !== '' && !isAllowedSource(source, config)) {
+        faults.push(
+          `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
+            "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
+        )
+      }
+      if (source.startsWith('/') && holdsOwnRecords(source, config)) {
+        faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
+      }
+      if (subPath !== '') {
+        faults.push(`option "subPath" is ${show(subPath)}: ${name} has none, name the directory in "source"`)
+      }
+      return [...faults, ...optionFaults(name, mountOptions, fuseRules(program, config), config)]
+    },
+
+    openSource: (host, { source }) => (source.startsWith('/') ? openLocal(host, source) : undefined),
+
+    openTree: (making) => mountStaged(making, (directory, stage) => start(program, making, directory, stage)),
+  }
+}
+
+function sourceFaults(program: string, source: string): string[] {
+  if (program === 'sshfs') return sshSourceFaults(source)
+  if (source.startsWith('/')) return pathFaults(source)
+  if (isKnown(program)) return ['option "source" names no path of this node: write what the program is to show']
+  // Text that only the program understands; a leading "-" would be an option.
+  if (source === '' || /^[A-Za-z0-9_]\P{Cc}*$/u.test(source)) return []
+  return [`option "source" is ${show(source)}: begin it with a letter or a digit, and write no control character`]
+}
+
+function openLocal(host: Host, source: string): OpenedSource {
+  return { ...openNodeFile(host, source), path: source }
+}
+
+async function start(
+  program: string,
+  { host, request, source, group, secrets, timeoutSeconds }: Making,
+  directory: string,
+  stage: Stage,
+): Promise<void> {
+  const { mountOptions, readOnly } = request
+  const login = program === 'sshfs' ? sshLogin(secrets, mountOptions, stage) : undefined
+  const shown = showSource(program, source, stage, request)
+  const wanted = ownOptions(mountOptions)
+  const isTaken = (option: string) => wanted.some((own) => nameOf(own) === nameOf(option))
+  const given = group === undefined ? [] : groupOptions(group).filter((option) => !isTaken(option))
+  const options = [
+    ...ALWAYS,
+    ...(readOnly ? ['ro'] : []),
+    ...wanted,
+    ...given,
+    ...shown.options,
+    ...(login?.options ?? []),
+  ]
+  await host.helpers.run({
+    program,
+    args: [...shown.args, directory, '-o', options.join(','), ...(login?.args ?? [])],
+    ...(login?.input ? { input: login.input } : {}),
+    timeoutSeconds,
+    secrets: [...secrets.values()],
+    leavesDaemon: true,
+  })
+}
+
+/** Programs that are known open their source once, at their start; another may come back to its path. */
+function showSource(
+  program: string,
+  source: OpenedSource | undefined,
+  stage: Stage,
+  { source: text, readOnly }: MountRequest,
+) {
+  if (source === undefined || !isKnown(program)) return { args: text === '' ? [] : [text], options: [] }
+  // What the mount table says: else it would be the staging directory's.
+  const options = /[,\\]/.test(text) ? [] : [`fsname=${text}`]
+  return { args: [stage.show(source.handle, readOnly)], options }
+}
+
+function groupOptions(group: number): string[] {
+  return [`gid=${group}`, 'umask=0007']
+}
+
+const nameOf = (option: string) => option.split('=', 1)[0]

@@ -1,0 +1,16 @@
+/** A process that serves a mount. */
+export interface Daemon {
+  pid: number
+  /** As /proc/PID/stat has it: R, S, D, T (stopped), … */
+  state: string
+}
+
+/** The processes that serve mounts; they are children of nobody that still runs. */
+export interface Daemons {
+  /** The one that has this among its arguments: a path that no other process was ever given. */
+  find(argument: string): Daemon | undefined
+  /** Whether what is mounted at the path says anything within this time, be it an error. */
+  answers(path: string, milliseconds: number): Promise<boolean>
+  /** SIGKILL to all that were given a path below this directory: also the programs that a daemon has started. */
+  kill(directory: string): void
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { isAllowedSource } from '../../src/filesystem/bind.ts'
+import { kindOf } from '../../src/filesystem/index.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/protocol/defaults.ts'
+
+const config: NodeConfig = { ...DEFAULT_CONFIG, allowedSources: ['/srv', 'me@host:/', 'bucket:/data'] }
+const SOURCES: Record<string, string> = { sshfs: 'me@host:/a', bindfs: '/srv/a', squashfuse: '/srv/a' }
+
+function faults(program: string, options: string, over: Partial<NodeConfig> = {}): string[] {
+  const request = {
+    source: SOURCES[program] ?? '',
+    subPath: '',
+    fsType: `fuse.${program}`,
+    mountOptions: options.split(',').filter(Boolean),
+    readOnly: false,
+    ownership: 'none' as const,
+  }
+  const kind = kindOf(request.fsType)
+  if (!kind) throw new Error('no kind')
+  return kind.faults(request, { ...config, ...over })
+}
+
+describe('the options of FUSE programs', () => {
+  it.each([
+    ['sshfs', 'port=2222,ServerAliveInterval=15,reconnect,uid=1000,gid=1000,umask=007,noexec'],
+    ['bindfs', 'force-group=100,perms=g=u:o=,map=1000/2000:@100/@200'],
+    ['squashfuse', 'offset=4096,ro'],
+    ['other', 'uid=1,gid=2,umask=0027,attr_timeout=1.5,kernel_cache'],
+  ])('are allowed to %s where they are harmless: %s', (program, options) => {
+    expect(faults(program, options)).toEqual([])
+  })
+
+  it.each([
+    ['sshfs', 'ssh_command=x'],
+    ['sshfs', 'idmap=file'],
+    ['sshfs', 'delay_connect'],
+    ['sshfs', 'port=22 -oProxyCommand=x'],
+    ['bindfs', 'map-passwd=/etc/passwd'],
+    ['bindfs', 'resolve-symlinks'],
+    ['bindfs', 'map=/etc/passwd'],
+    ['squashfuse', 'timeout=1'],
+    ['squashfuse', 'fsname=x'],
+    ['other', 'anything'],
+    ['other', 'no_default_permissions'],
+    ['other', 'umask=9'],
+    ['other', 'dev'],
+  ])('are refused to %s otherwise: %s', (program, options) => {
+    expect(faults(program, options)).toEqual([expect.stringMatching(/^option "mountOptions" has/)])
+  })
+
+  it('of an unknown program can be added by the node, of a known one only taken away', () => {
+    const named = (program: string, ...options: string[]) => ({ allowedMountOptions: { [`fuse.${program}`]: options } })
+    expect(faults('other', 'passwd_file=/x,allow-root', named('other', 'passwd_file', 'allow-root'))).toEqual([])
+    expect(faults('other', 'passwd_filex', named('other', 'passwd_file'))).toHaveLength(1)
+    expect(faults('sshfs', 'ssh_command=x', named('sshfs', 'ssh_command'))).toHaveLength(1)
+    expect(faults('sshfs', 'reconnect', named('sshfs', 'port'))).toHaveLength(1)
+  })
+})
+
+describe('a FUSE fsType', () => {
+  it.each(['fuse.', 'fuse', 'fuse3.sshfs', 'fuse.../x', 'fuse.a/b', 'fuse.-o', 'fuse.A'])('is not %s', (fsType) => {
+    expect(kindOf(fsType)).toBeUndefined()
+  })
+
+  it('does without source where its program does', () => {
+    expect(faults('other', '')).toEqual([])
+    expect(faults('bindfs', '')).toEqual([])
+  })
+})
+
+describe('an allowed source', () => {
+  it.each([
+    ['/srv/a', true],
+    ['/srv', true],
+    ['/srva', false],
+    ['me@host:/', true],
+    ['me@host:/a/b', true],
+    ['me@host2:/a', false],
+    ['you@host:/a', false],
+    ['bucket:/data/x', true],
+    ['bucket:/database', false],
+  ])('is %s: %s', (source, expected) => {
+    expect(isAllowedSource(source, config)).toBe(expected)
+  })
+
+  it('is every path, and nothing remote, where the root is one', () => {
+    expect(isAllowedSource('/etc', { ...config, allowedSources: ['/'] })).toBe(true)
+    expect(isAllowedSource('me@host:/', { ...config, allowedSources: ['/'] })).toBe(false)
+  })
+})

@@ -1,0 +1,204 @@
+import { execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { cannotServe, errorAt, FuseNode, killDaemon, squash, until } from '../helpers/fuse-node.ts'
+import { BINARY } from '../helpers/kubelet-call.ts'
+
+const cannot = cannotServe('bindfs', 'squashfuse', 'mksquashfs')
+
+describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => {
+  let node: FuseNode
+  let source: string
+  let directory: string
+  let options: Record<string, string>
+  beforeEach(() => {
+    node = new FuseNode(['fuse.bindfs', 'fuse.squashfuse'])
+    source = `${node.volumes}/data`
+    fs.mkdirSync(source)
+    fs.writeFileSync(`${source}/a`, 'hello', { mode: 0o640 })
+    directory = node.podDirectory('one')
+    options = { 'kubernetes.io/fsType': 'fuse.bindfs', source }
+  })
+
+  const success = { status: 'Success' }
+  const shown = (pod = 'one') => fs.readFileSync(`${node.podDirectory(pod)}/a`, 'utf8')
+
+  it('shows the source, with what pods write, and leaves nothing when it is unmounted', async () => {
+    expect(await node.mount('one', options)).toEqual(success)
+    expect(shown()).toBe('hello')
+    fs.writeFileSync(`${directory}/b`, 'written')
+    expect(fs.readFileSync(`${source}/b`, 'utf8')).toBe('written')
+    expect(node.staged()).toEqual([])
+    expect(await node.unmount('one')).toEqual(success)
+    expect(node.layers('one')).toEqual([])
+    expect(fs.readdirSync(directory)).toEqual([])
+    await until(() => node.processes().length === 0)
+  })
+
+  it('gives the group by mount options, and changes nothing on disk', async () => {
+    await node.mount('one', { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'auto' })
+    expect(fs.statSync(`${directory}/a`)).toMatchObject({ gid: 4242, mode: 0o100770 })
+    expect(fs.statSync(`${source}/a`)).toMatchObject({ gid: 0, mode: 0o100640 })
+    expect(node.status('one')).toMatchObject({ ownership: 'option', health: 'healthy', fsType: 'fuse.bindfs' })
+  })
+
+  it('does not walk, and says why', async () => {
+    const asked = { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'walk' }
+    const { status, message } = await node.mount('one', asked)
+    expect(status).toBe('Failure')
+    expect(message).toMatch(/its daemon decides about groups.*"auto"/)
+    expect(node.processes()).toEqual([])
+  })
+
+  it('is not mapped where its daemon does not ask for it', async () => {
+    const asked = { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'idmap' }
+    const { status, message } = await node.mount('one', asked)
+    expect([status, message]).toEqual(['Failure', expect.stringMatching(/cannot mount .* idmapped/)])
+    expect([node.layers('one'), node.staged()]).toEqual([[], []])
+    await until(() => node.processes().length === 0)
+  })
+
+  it('shows an image file, read-only', async () => {
+    squash(source, `${node.volumes}/image`)
+    const image = { 'kubernetes.io/fsType': 'fuse.squashfuse', source: `${node.volumes}/image` }
+    expect(await node.mount('one', { ...image, 'kubernetes.io/readwrite': 'ro' })).toEqual(success)
+    expect(shown()).toBe('hello')
+    expect(() => fs.writeFileSync(`${directory}/b`, '')).toThrow('EROFS')
+    expect(await node.unmount('one')).toEqual(success)
+  })
+
+  it('is not touched by a second call for the same', async () => {
+    await node.mount('one', options)
+    const before = { daemon: node.daemon('one'), layers: node.layers('one') }
+    expect(await node.mount('one', options)).toEqual(success)
+    expect({ daemon: node.daemon('one'), layers: node.layers('one') }).toEqual(before)
+  })
+
+  it('outlives the call and the process that made it', async () => {
+    const call = `"${BINARY}" mount "$0" "$1"; kill -9 $$`
+    const env = { MODEKEEP_CONFIG: node.config }
+    const parent = spawn('sh', ['-c', call, directory, JSON.stringify(options)], { env, detached: true })
+    let text = ''
+    parent.stdout.on('data', (data) => {
+      text += data
+    })
+    // "close" comes when nobody has the pipe any more.
+    const signal = await new Promise((done) => parent.on('close', (_, name) => done(name)))
+    expect(signal).toBe('SIGKILL')
+    expect(JSON.parse(text)).toEqual(success)
+    expect(shown()).toBe('hello')
+    const stat = fs
+      .readFileSync(`/proc/${node.daemon('one')}/stat`, 'utf8')
+      .replace(/.*\) /, '')
+      .split(' ')
+    // pid, ppid, pgrp, session: its own, and not the call's.
+    expect(Number(stat[3])).not.toBe(parent.pid)
+    expect(fs.readlinkSync(`/proc/${node.daemon('one')}/fd/1`)).toBe('/dev/null')
+  })
+
+  it('is mounted anew by heal when its daemon has died', async () => {
+    await node.mount('one', options)
+    await killDaemon(node, 'one')
+    expect(node.status('one')).toMatchObject({ daemon: { pid: null, state: 'dead' } })
+    expect(node.heal()).toMatchObject([{ outcome: 'replaced', reason: 'what is mounted does not answer' }])
+    expect(shown()).toBe('hello')
+    expect(node.status('one')).toMatchObject({ health: 'healthy', daemon: { state: 'alive' } })
+    expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
+  })
+
+  it('is mounted anew by the next call when its daemon has died', async () => {
+    await node.mount('one', options)
+    await killDaemon(node, 'one')
+    expect(await node.mount('one', options)).toEqual(success)
+    expect(shown()).toBe('hello')
+  })
+
+  it('is unmounted when its daemon has died', async () => {
+    await node.mount('one', options)
+    await killDaemon(node, 'one')
+    expect(await node.unmount('one')).toEqual(success)
+    expect([node.layers('one'), errorAt(directory), node.staged()]).toEqual([[], '', []])
+  })
+
+  it('blocks neither status nor heal nor other mounts when its daemon hangs, and is unmounted with it', async () => {
+    await node.mount('one', options)
+    await node.mount('two', options)
+    const daemon = node.daemon('one')
+    process.kill(daemon, 'SIGSTOP')
+    expect(node.status('one')).toMatchObject({ daemon: { pid: daemon, state: 'stopped' } })
+    expect(node.heal().map(({ outcome }) => outcome)).toEqual(['healthy', 'healthy'])
+    expect(await node.mount('one', options)).toEqual(success)
+    expect(await node.unmount('two')).toEqual(success)
+    expect(await node.mount('three', options)).toEqual(success)
+    expect(await node.unmount('one')).toEqual(success)
+    expect(node.layers('one')).toEqual([])
+    await until(() => !node.processes().includes(daemon))
+    expect(shown('three')).toBe('hello')
+  })
+
+  it('is replaced when its options change, even where its daemon hangs', async () => {
+    await node.mount('one', options)
+    process.kill(node.daemon('one'), 'SIGSTOP')
+    expect(await node.mount('one', { ...options, mountOptions: 'umask=077' })).toEqual(success)
+    expect(fs.statSync(`${directory}/a`).mode & 0o777).toBe(0o700)
+    expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
+  })
+
+  it('lets not even root write to the disk beneath it, whoever unmounts it', async () => {
+    await node.mount('one', options)
+    await killDaemon(node, 'one')
+    const write = () => fs.writeFileSync(`${directory}/lost`, 'data')
+    expect(write).toThrow('ENOTCONN')
+    execFileSync('umount', ['--lazy', directory])
+    expect(write).toThrow('EROFS')
+    expect(() => fs.mkdirSync(`${directory}/lost`)).toThrow('EROFS')
+    // As a pod that is started now would have it.
+    fs.mkdirSync(`${node.top}/container`)
+    execFileSync('mount', ['--bind', directory, `${node.top}/container`])
+    expect(() => fs.writeFileSync(`${node.top}/container/lost`, 'data')).toThrow('EROFS')
+    expect(node.heal()).toMatchObject([{ outcome: 'mounted again' }])
+    expect(shown()).toBe('hello')
+    expect(await node.unmount('one')).toEqual(success)
+    expect(fs.readdirSync(directory)).toEqual([])
+  })
+
+  it('takes the place of a mount of another kind, and gives it back', async () => {
+    await node.mount('one', { source })
+    expect(await node.mount('one', options)).toEqual(success)
+    expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
+    expect(await node.mount('one', { source })).toEqual(success)
+    expect(shown()).toBe('hello')
+    expect(node.status('one')).toMatchObject({ health: 'healthy', daemon: null })
+    expect(await node.unmount('one')).toEqual(success)
+    expect(node.layers('one')).toEqual([])
+    await until(() => node.processes().length === 0)
+  })
+
+  it('shows what was checked, even where its name leads elsewhere now', async () => {
+    fs.symlinkSync(source, `${node.volumes}/link`)
+    const { message } = await node.mount('one', { ...options, source: `${node.volumes}/link` })
+    expect(message).toMatch(/symbolic link/)
+    await node.mount('one', options)
+    fs.renameSync(source, `${node.volumes}/moved`)
+    fs.mkdirSync(source)
+    expect(shown()).toBe('hello')
+  })
+
+  it('is refused where its program or source is not allowed', async () => {
+    const sshfs = await node.mount('one', { ...options, 'kubernetes.io/fsType': 'fuse.sshfs', source: 'a@b:/c' })
+    expect(sshfs.message).toMatch(/"fuse\.sshfs" is not allowed on this node/)
+    expect((await node.mount('one', { ...options, source: '/etc' })).message).toMatch(/allows sources below/)
+    expect((await node.mount('one', { ...options, source: node.state })).message).toMatch(
+      /allows sources below|own records/,
+    )
+    expect((await node.mount('one', { ...options, mountOptions: 'resolve-symlinks' })).message).toMatch(/takes/)
+  })
+
+  it('leaves nothing when its program fails', async () => {
+    fs.writeFileSync(`${node.volumes}/image`, 'no image')
+    const image = { 'kubernetes.io/fsType': 'fuse.squashfuse', source: `${node.volumes}/image` }
+    expect((await node.mount('one', image)).status).toBe('Failure')
+    expect([node.layers('one'), node.staged(), node.processes()]).toEqual([[], [], []])
+    expect(fs.readdirSync(`${node.state}/mounts`)).toEqual([])
+  })
+})

@@ -1,0 +1,123 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { onTestFinished } from 'vitest'
+import type { MountStatus } from '../../src/operator/document.ts'
+import { BINARY, BinaryNode } from './kubelet-call.ts'
+
+/** Why no FUSE volume can be mounted here, empty where one can. */
+export function cannotServe(...programs: string[]): string {
+  if (process.getuid?.() !== 0) return 'mounts need root; run "sudo npm test"'
+  if (!fs.existsSync('/dev/fuse')) return 'needs /dev/fuse: load the kernel module fuse'
+  const missing = programs.filter((program) => spawnSync('which', [program]).status !== 0)
+  return missing.length === 0 ? '' : `needs ${missing.join(', ')}: apt-get install ${missing.join(' ')}`
+}
+
+type Options = Record<string, string>
+
+/** A node that allows FUSE programs. Daemons that a test leaves are ended with it. */
+export class FuseNode extends BinaryNode {
+  readonly config: string
+  readonly #directories = new Set<string>()
+
+  constructor(allowed: readonly string[], sources: readonly string[] = []) {
+    super()
+    this.config = `${this.top}/config.json`
+    const config = {
+      stateDir: this.state,
+      logFile: this.log,
+      allowedSources: [this.volumes, ...sources],
+      allowedFsTypes: ['bind', ...allowed],
+      helperTimeoutSeconds: 30,
+    }
+    fs.writeFileSync(this.config, JSON.stringify(config))
+    onTestFinished(() => {
+      for (const pid of this.processes()) process.kill(pid, 'SIGKILL')
+    })
+  }
+
+  /** Asks nothing of a daemon that may hang. */
+  override podDirectory(pod: string): string {
+    const directory = `${this.top}/pods/${pod}/volumes/modekeep~fs/v`
+    return this.#directories.has(directory) ? directory : this.#made(super.podDirectory(pod))
+  }
+
+  #made(directory: string): string {
+    this.#directories.add(directory)
+    return directory
+  }
+
+  mount(pod: string, options: Options) {
+    return this.call('mount', this.podDirectory(pod), JSON.stringify(options))
+  }
+
+  unmount(pod: string) {
+    return this.call('unmount', this.podDirectory(pod))
+  }
+
+  /** A verb that a person gives; it may not take longer than somebody who waits for it would. */
+  byHand<T>(...args: string[]): T {
+    const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: this.config }
+    const { stdout, stderr } = spawnSync(BINARY, [...args, '--json'], { env, encoding: 'utf8', timeout: 60_000 })
+    if (stdout === '') throw new Error(`${args.join(' ')} printed nothing: ${stderr}`)
+    return JSON.parse(stdout)
+  }
+
+  status(pod: string): MountStatus | undefined {
+    const { mounts } = this.byHand<{ mounts: MountStatus[] }>('status')
+    return mounts.find(({ directory }) => directory === this.podDirectory(pod))
+  }
+
+  /** The process that serves a pod's mount. */
+  daemon(pod: string): number {
+    const pid = this.status(pod)?.daemon?.pid
+    if (!pid) throw new Error('no daemon')
+    return pid
+  }
+
+  heal(): { directory: string; outcome: string; reason: string }[] {
+    return this.byHand<{ mounts: { directory: string; outcome: string; reason: string }[] }>('heal').mounts
+  }
+
+  /** All processes that were started with a path of this node. */
+  processes(): number[] {
+    return fs.readdirSync('/proc').flatMap((name) => {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
+      try {
+        return fs.readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(`${this.state}/`) ? Number(name) : []
+      } catch {
+        return []
+      }
+    })
+  }
+
+  /** What lies in the staging directory. */
+  staged(): string[] {
+    return fs.existsSync(`${this.state}/staging`) ? fs.readdirSync(`${this.state}/staging`) : []
+  }
+}
+
+/** Waits for what happens by itself. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** The kernel has heard of the death of a daemon only when its descriptors are closed. */
+export async function killDaemon(node: FuseNode, pod: string): Promise<void> {
+  process.kill(node.daemon(pod), 'SIGKILL')
+  await until(() => errorAt(node.podDirectory(pod)) === 'ENOTCONN')
+}
+
+/** What a program that looks at a path is told; '' for no error. */
+export function errorAt(path: string): string {
+  try {
+    fs.statSync(path)
+    return ''
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown'
+  }
+}
+
+/** An image of a directory. */
+export function squash(directory: string, image: string): void {
+  execFileSync('mksquashfs', [directory, image, '-quiet', '-no-progress'], { stdio: 'ignore' })
+}

@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { onTestFinished } from 'vitest'
 import { attachDisk, makeImage, ON_DISK, udevName } from '../helpers/disks.ts'
+import { SshServer } from '../helpers/ssh-server.ts'
 import type { Volume } from './example.ts'
 
 /** What an example's volume needs to be there, and what its pods must see then. */
@@ -24,6 +26,24 @@ function directory(path: string, files: Record<string, string>): void {
     fs.writeFileSync(file, content, { mode: 0o660 })
   }
   execFileSync('chgrp', ['-R', String(ON_DISK), path])
+}
+
+/** What a server has, where this kernel has no client for it: the helper program is a stand-in that mounts a tmpfs. */
+const ON_SERVER = { one: 'content\n' }
+const FILL = 'echo content > "$2/one"'
+
+function standIn(program: string, script: string): void {
+  const real = ['/sbin', '/usr/sbin'].map((place) => `${place}/${program}`).find((path) => fs.existsSync(path))
+  if (real === undefined) throw new Error(`${program} is not installed`)
+  overlayFile(fs.realpathSync(real), `#!/bin/sh\nset -e\n${script}\n`)
+  onTestFinished(() => void execFileSync('umount', [fs.realpathSync(real)]))
+}
+
+/** Another content of a file, in this mount namespace only. */
+function overlayFile(path: string, content: string): void {
+  const file = `${fs.mkdtempSync(`${VOLUMES}/overlay-`)}/file`
+  fs.writeFileSync(file, content, { mode: 0o755 })
+  execFileSync('mount', ['--bind', file, path])
 }
 
 const IN_IMAGE = { one: 'content\n', 'sub/two': 'content\n' }
@@ -69,6 +89,49 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
     directory(`${place}/projects/web`, { page: 'page\n' })
     execFileSync('umount', [place])
     return { files: { page: 'page\n' } }
+  },
+
+  nfs() {
+    standIn('mount.nfs', `mount -t tmpfs -o mode=0755 export "$2" && ${FILL}`)
+    return { files: ON_SERVER }
+  },
+
+  share() {
+    // As the kernel shows a share: all of one group.
+    standIn(
+      'mount.cifs',
+      `o=,$4,; g=\${o#*,gid=}; mount -t tmpfs -o "mode=0770,gid=\${g%%,*}" share "$2" && ${FILL} && chgrp -R "\${g%%,*}" "$2"`,
+    )
+    return { files: ON_SERVER, secrets: { username: 'bob', password: 'a,b"c!$d' } }
+  },
+
+  async remote(volume) {
+    overlayFile('/etc/hosts', '127.0.0.1 localhost files.example.com\n')
+    execFileSync('mount', ['-t', 'tmpfs', 'srv', '/srv'])
+    directory('/srv/files', { one: 'content\n' })
+    const port = Number(/port=(\d+)/.exec(volume.flexVolume.options?.mountOptions ?? '')?.[1])
+    const server = await SshServer.start(fs.mkdtempSync(`${VOLUMES}/ssh-`), port)
+    return {
+      files: { one: 'content\n' },
+      secrets: {
+        'ssh-privatekey': fs.readFileSync(server.key, 'utf8'),
+        known_hosts: server.knownHosts.replaceAll('127.0.0.1', 'files.example.com'),
+      },
+      end() {
+        execFileSync('umount', ['/srv'])
+        execFileSync('umount', ['/etc/hosts'])
+      },
+    }
+  },
+
+  owners(volume) {
+    directory(sourceOf(volume), { old: 'old\n' })
+    return { files: { old: 'old\n' } }
+  },
+
+  tools(volume) {
+    makeImage(sourceOf(volume), 'squashfs')
+    return { files: IN_IMAGE }
   },
 
   readonly(volume) {

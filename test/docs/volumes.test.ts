@@ -74,7 +74,7 @@ describe.skipIf(!isRoot)(title, () => {
       for (const name of ['.', ...Object.keys(files)]) {
         expect(fs.statSync(`${directory}/${name}`).gid, name).toBe(pod.spec.securityContext?.fsGroup)
       }
-      expect(node.layers(pod.metadata.name)[0]?.options.includes('ro')).toBe(volume.flexVolume.readOnly === true)
+      expect(node.layers(pod.metadata.name).at(-1)?.options.includes('ro')).toBe(volume.flexVolume.readOnly === true)
     }
   })
 })

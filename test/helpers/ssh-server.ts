@@ -17,8 +17,8 @@ export class SshServer {
   readonly otherHost: string
   #process: ChildProcess | undefined
 
-  static async start(top: string): Promise<SshServer> {
-    const server = new SshServer(`${top}/ssh`, await freePort())
+  static async start(top: string, port?: number): Promise<SshServer> {
+    const server = new SshServer(`${top}/ssh`, port ?? (await freePort()))
     await server.#run()
     return server
   }

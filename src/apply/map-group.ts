@@ -11,7 +11,7 @@ export class Unmappable extends Refusal {
   constructor(why: string, options?: ErrorOptions) {
     super(
       `ownership "idmap" is not possible for this volume: ${why}; ` +
-        'write ownership "walk", or "auto", which takes what is possible',
+        'write ownership "auto", which takes what is possible',
       options,
     )
     this.name = 'Unmappable'
@@ -37,16 +37,23 @@ const SINCE: Readonly<Record<string, string>> = {
 /**
  * Makes a detached tree show two groups as each other: what is `from`'s on disk is `to`'s through the tree, and what is
  * made through it by `to` becomes `from`'s. Nothing on disk changes.
- * @param source what the tree is a clone of, for messages; undefined: a new file system
+ * @param source what the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
  * @param from not equal to `to`
  * @throws {Unmappable} where this volume, kernel or process cannot; the tree must not be attached then
  */
-export function mapGroup({ host }: Session, tree: Handle, source: Handle | undefined, from: number, to: number): void {
+export function mapGroup(
+  { host }: Session,
+  tree: Handle,
+  source: Handle | undefined,
+  from: number,
+  to: number,
+  fsType?: string,
+): void {
   const before = host.inodes.stat(tree)
   try {
     host.mounts.swapGroups(tree, from, to)
   } catch (error) {
-    throw reasonOf(error, source === undefined ? undefined : rowOf(host, source))
+    throw reasonOf(error, source === undefined ? undefined : rowOf(host, source), fsType)
   }
   // On a file system that belongs to another user namespace the map is not applied to what is seen, but to what is on
   // disk: files of a container's root would show as the node's root's.
@@ -61,22 +68,22 @@ function rowOf(host: Host, source: Handle): MountRow | undefined {
   return parseMountinfo(host.mounts.table()).find((row) => row.id === id)
 }
 
-function reasonOf(error: unknown, row: MountRow | undefined): unknown {
+function reasonOf(error: unknown, row: MountRow | undefined, fsType: string | undefined): unknown {
   if (!(error instanceof SystemError)) return error
-  const why = error.syscall === 'mount_setattr' ? ofMount(error, row) : ofNamespace(error)
+  const why = error.syscall === 'mount_setattr' ? ofMount(error, row, row?.fsType ?? fsType) : ofNamespace(error)
   return why === undefined ? error : new Unmappable(why, { cause: error })
 }
 
 const NESTED = 'modekeep itself runs in a user namespace on this node'
 
-function ofMount(error: SystemError, row: MountRow | undefined): string | undefined {
+function ofMount(error: SystemError, row: MountRow | undefined, fsType: string | undefined): string | undefined {
   switch (errorCode(error)) {
     case 'ENOSYS':
       return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
     case 'EPERM':
       return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : NESTED
     case 'EINVAL':
-      return ofFileSystem(row?.fsType)
+      return ofFileSystem(fsType)
     default:
       return undefined
   }

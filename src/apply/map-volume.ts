@@ -44,7 +44,7 @@ export async function mapVolume(
         lock?.release()
         continue
       }
-      if (group !== to) mapGroup(session, tree, source, group, to)
+      if (group !== to) mapGroup(session, tree, source, group, to, request.fsType)
       return { from: group, lock }
     } catch (error) {
       lock?.release()

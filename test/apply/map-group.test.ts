@@ -67,7 +67,7 @@ describe('a tree that cannot be mapped', () => {
     expect(attempt).toThrow(Unmappable)
     expect(attempt).toThrow(Refusal)
     expect(attempt).toThrow(why)
-    expect(attempt).toThrow(/^ownership "idmap" is not possible.*; write ownership "walk", or "auto"/)
+    expect(attempt).toThrow(/^ownership "idmap" is not possible.*; write ownership "auto"/)
   })
 
   it('by its file system, though newer kernels map it, is told since which', () => {

@@ -8,7 +8,7 @@ import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-
 
 const skipped = cannotRun('', '')
 const noFuse = cannotRun('bindfs', 'bindfs')
-const WAY_OUT = /write ownership "walk", or "auto"/
+const WAY_OUT = /write ownership "auto"/
 
 /** What a pod's author reads. */
 function refusal(source: string): string {

@@ -1,6 +1,7 @@
 import type { Case } from './case.ts'
 import { DELETION } from './deletion.ts'
 import { FLIPPED } from './flipped.ts'
+import { FUSE } from './fuse.ts'
 import { KILLED_WALK } from './killed-walk.ts'
 import { PODS_VIEW } from './pods-view.ts'
 import { RESTARTS } from './restarts.ts'
@@ -15,5 +16,6 @@ export const CASES: readonly Case[] = [
   ...PODS_VIEW,
   ...TWO_GROUPS,
   ...FLIPPED,
+  ...FUSE,
   ...SOURCE,
 ]

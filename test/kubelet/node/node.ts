@@ -8,6 +8,8 @@ import { manifest, type PodWish } from './manifest.ts'
 import { Pod } from './pod.ts'
 import { until } from './until.ts'
 
+const ALLOWED_KINDS = ['bind', 'tmpfs', 'fuse.bindfs']
+
 /** A machine with containerd, kubelet and the two drivers. */
 export class TestNode {
   readonly kubelet: Daemon
@@ -52,7 +54,7 @@ export class TestNode {
   /** Sets what pods may mount. */
   allow(allowedSources: readonly string[]): void {
     fs.mkdirSync('/etc/modekeep', { recursive: true })
-    fs.writeFileSync('/etc/modekeep/config.json.new', JSON.stringify({ allowedSources }))
+    fs.writeFileSync('/etc/modekeep/config.json.new', JSON.stringify({ allowedSources, allowedFsTypes: ALLOWED_KINDS }))
     fs.renameSync('/etc/modekeep/config.json.new', '/etc/modekeep/config.json')
   }
 

@@ -3,6 +3,7 @@ import { mount } from '../src/apply/mount.ts'
 import type { Session } from '../src/apply/session.ts'
 import { unmount } from '../src/apply/unmount.ts'
 import { kinds } from '../src/filesystem/index.ts'
+import { forbidCoreDumps } from '../src/host/linux/core-dumps.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { CallLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
@@ -10,7 +11,7 @@ import type { Call } from '../src/protocol/call.ts'
 import { Refusal } from '../src/protocol/refusal.ts'
 import { failureReply, type Reply } from '../src/protocol/reply.ts'
 import { readRequest } from '../src/protocol/request.ts'
-import { readSecrets } from '../src/protocol/secrets.ts'
+import { readSecrets, SECRET_PREFIX } from '../src/protocol/secrets.ts'
 import { readConfig } from './config.ts'
 import { crew } from './crew.ts'
 
@@ -54,6 +55,7 @@ async function mountAs(
   faults: string[],
 ): Promise<string | undefined> {
   if (faults.length > 0) throw new Refusal(faults)
+  if (call.options.includes(SECRET_PREFIX)) forbidCoreDumps()
   const request = readRequest(call.directory, call.options, session.config, kinds)
   session.note({ pod: request.pod, source: request.source })
   const given = await mount(session, request)

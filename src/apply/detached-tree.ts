@@ -19,7 +19,6 @@ export class DetachedTree {
   #volume: string | undefined
   /** The staging directory of the daemon that serves it; '' where none does. */
   staging = ''
-  hadSecrets = false
 
   constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
     this.#session = session
@@ -35,7 +34,6 @@ export class DetachedTree {
     this.#group = group
     const staging = newStagingName()
     if (this.#kind.hasDaemon) this.staging = staging
-    this.hadSecrets = this.#kind.usesSecrets === true && (session.secrets?.size ?? 0) > 0
     const making: Making = {
       host,
       request: this.#request,
@@ -49,6 +47,10 @@ export class DetachedTree {
       timeoutSeconds: config.helperTimeoutSeconds,
     }
     this.#tree = await this.#kind.openTree(making)
+  }
+
+  get hadSecrets(): boolean {
+    return this.#kind.usesSecrets === true && (this.#session.secrets?.size ?? 0) > 0
   }
 
   setFlags(flags: MountFlags): void {

@@ -49,8 +49,8 @@ export class Transaction {
     const { host } = this.#session
     switch (step.do) {
       case 'record':
-        this.#preparing = step.record
-        return this.#write(step.record)
+        this.#preparing = { ...step.record, hadSecrets: this.#tree.hadSecrets }
+        return this.#write(this.#preparing)
       case 'make-tree':
         await this.#tree.make(step.group)
         this.#giver.byOption(step.group)
@@ -81,7 +81,8 @@ export class Transaction {
   }
 
   #ready(record: MountRecord): MountRecord {
-    const { mountId, device } = this.#session.host.inodes.stat(this.#tree.handle)
+    // A daemon that serves it may hang from the beginning.
+    const { mountId, device } = this.#session.host.inodes.statMountPoint(this.#tree.handle, Buffer.from('.'))
     const { volume, staging, hadSecrets } = this.#tree
     return {
       ...record,

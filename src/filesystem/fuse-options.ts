@@ -1,3 +1,4 @@
+import { ORDINARY_FLAGS } from '../mount-table/flags.ts'
 import type { NodeConfig } from '../protocol/defaults.ts'
 import type { OptionRule } from './options.ts'
 
@@ -59,6 +60,19 @@ const KNOWN: Readonly<Record<string, Rules>> = {
     ...['rename-deny', 'hide-hard-links', 'multithreaded'].map(flag),
   ]),
   squashfuse: new Map([rule('offset=4096', NUMBER)]),
+}
+
+/** What lets a pod's user pass for another, or gives him bits: the node's configuration has to name it. */
+const RISKY: ReadonlySet<string> = new Set([
+  ...['uid', 'umask', 'force-user', 'perms', 'map', 'create-for-user', 'create-for-group', 'create-with-perms'],
+  'create-as-user',
+])
+
+/** The configuration with what is allowed of a fsType where it does not say so itself. */
+export function withoutRisky(fsType: string, rules: Rules, config: NodeConfig): NodeConfig {
+  if (Object.hasOwn(config.allowedMountOptions, fsType)) return config
+  const allowed = [...ORDINARY_FLAGS, ...[...rules.keys()].filter((name) => !RISKY.has(name))]
+  return { ...config, allowedMountOptions: { ...config.allowedMountOptions, [fsType]: allowed } }
 }
 
 /** Programs of which modekeep knows which of their options are safe: the node's configuration can only take some away. */

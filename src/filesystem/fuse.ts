@@ -2,7 +2,7 @@ import type { Host } from '../host/host.ts'
 import { show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { holdsOwnRecords, isAllowedSource, openNodeFile, pathFaults } from './bind.ts'
-import { fuseRules, isKnown } from './fuse-options.ts'
+import { fuseRules, isKnown, withoutRisky } from './fuse-options.ts'
 import type { Making, OpenedSource, VolumeKind } from './kind.ts'
 import { optionFaults, ownOptions } from './options.ts'
 import { sshLogin, sshSourceFaults } from './sshfs.ts'
@@ -45,7 +45,8 @@ function kindFor(name: string, program: string): VolumeKind {
       if (subPath !== '') {
         faults.push(`option "subPath" is ${show(subPath)}: ${name} has none, name the directory in "source"`)
       }
-      return [...faults, ...optionFaults(name, mountOptions, fuseRules(program, config), config)]
+      const rules = fuseRules(program, config)
+      return [...faults, ...optionFaults(name, mountOptions, rules, withoutRisky(name, rules, config))]
     },
 
     openSource: (host, { source }) => (source.startsWith('/') ? openLocal(host, source) : undefined),
@@ -73,12 +74,14 @@ async function start(
   directory: string,
   stage: Stage,
 ): Promise<void> {
-  const { mountOptions, readOnly } = request
+  const { mountOptions, readOnly, groupAccess } = request
   const login = program === 'sshfs' ? sshLogin(secrets, mountOptions, stage) : undefined
   const shown = showSource(program, source, stage, request)
   const wanted = ownOptions(mountOptions)
   const isTaken = (option: string) => wanted.some((own) => nameOf(own) === nameOf(option))
-  const given = group === undefined ? [] : groupOptions(group).filter((option) => !isTaken(option))
+  // Without "grant" no permission bit is added.
+  const isWanted = (option: string) => !isTaken(option) && (groupAccess === 'grant' || nameOf(option) !== 'umask')
+  const given = group === undefined ? [] : groupOptions(group).filter(isWanted)
   const options = [
     ...ALWAYS,
     ...(readOnly ? ['ro'] : []),
@@ -97,16 +100,16 @@ async function start(
   })
 }
 
-/** Programs that are known open their source once, at their start; another may come back to its path. */
+/** What was opened is what the program finds, whatever its path leads to by then. */
 function showSource(
   program: string,
   source: OpenedSource | undefined,
   stage: Stage,
   { source: text, readOnly }: MountRequest,
 ) {
-  if (source === undefined || !isKnown(program)) return { args: text === '' ? [] : [text], options: [] }
+  if (source === undefined) return { args: text === '' ? [] : [text], options: [] }
   // What the mount table says: else it would be the staging directory's.
-  const options = /[,\\]/.test(text) ? [] : [`fsname=${text}`]
+  const options = !isKnown(program) || /[,\\]/.test(text) ? [] : [`fsname=${text}`]
   return { args: [stage.show(source.handle, readOnly)], options }
 }
 

@@ -6,6 +6,7 @@ import type { Making } from './kind.ts'
 const MOUNT = Buffer.from('mount')
 const SOURCE = Buffer.from('source')
 const RDONLY = 0x1
+const NOSYMFOLLOW = 0x200000
 
 /** What a helper program finds beside the directory it mounts on. All of it is gone when the call ends. */
 export interface Stage {
@@ -55,6 +56,10 @@ export async function mountStaged(
     stage = openStage(host, parent, name)
     await mountOn(stagedMount(stateDir, staging), furnish(host, stage, `${place}/${staging}`))
     return take(host, stage)
+  } catch (error) {
+    // A helper may have left a daemon without a mount.
+    killStaged(host, stateDir, staging)
+    throw error
   } finally {
     if (stage !== undefined) host.inodes.close(stage)
     clear(host, parent, name)
@@ -99,7 +104,8 @@ function furnish(host: Host, tree: Handle, path: string): Stage {
       const clone = mounts.cloneTree(source)
       const target = inodes.openEntry(tree, SOURCE)
       try {
-        mounts.setFlags(clone, { set: readOnly ? RDONLY : 0, clear: 0 })
+        // A daemon opens by name, as root, what the volume's users may exchange for a link: through here none is followed.
+        mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
         mounts.attach(clone, target)
       } finally {
         inodes.close(target)

@@ -3,6 +3,9 @@ import { Refusal } from '../protocol/refusal.ts'
 /** Where a program finds `secretFile`: in a descriptor that it inherits, which no other process can open. */
 export const SECRET_FILE = '/proc/self/fd/3'
 
+/** A variable that every helper has, and what it starts: its own processes are known by it. */
+export const MARK = 'MODEKEEP_HELPER'
+
 /** A program of the node that does what the kernel cannot. It is run without a shell, in its own session. */
 export interface HelperOrder {
   /** A bare name, looked up in the node's system directories. */

@@ -1,6 +1,7 @@
 const MASK = Buffer.from('***')
 // Shorter pieces say nothing, and are found everywhere.
 const SHORTEST_PIECE = 4
+const SHORTEST_SECRET = 3
 
 interface Range {
   start: number
@@ -87,7 +88,7 @@ export function formsOf(secrets: readonly Uint8Array[]): Buffer[] {
   const forms = new Map<string, Buffer>()
   const add = (form: string | Buffer) => {
     const bytes = Buffer.from(form)
-    if (bytes.length > 0) forms.set(bytes.toString('latin1'), bytes)
+    if (bytes.length >= SHORTEST_SECRET) forms.set(bytes.toString('latin1'), bytes)
   }
   for (const secret of secrets.map((bytes) => Buffer.from(bytes))) {
     add(secret)
@@ -101,10 +102,46 @@ export function formsOf(secrets: readonly Uint8Array[]): Buffer[] {
     add(percent(secret, /[A-Za-z0-9_.~-]/).toLowerCase())
     add(percent(secret, /[A-Za-z0-9_.~!'()*-]/))
     add(JSON.stringify(text).slice(1, -1))
+    add(secret.toString('hex'))
+    add(secret.toString('hex').toUpperCase())
+    add(text.replaceAll("'", "'\\''"))
+    add(markup(text))
+    add(escaped(secret, (code) => `\\${code.toString(8).padStart(3, '0')}`))
+    add(escaped(secret, (code) => `\\x${code.toString(16).padStart(2, '0')}`))
+    for (const offset of [0, 1, 2]) add(inBase64(secret, offset))
     // mount.cifs(8) doubles commas for the kernel.
     add(Buffer.from(secret.toString('latin1').replaceAll(',', ',,'), 'latin1'))
   }
   return [...forms.values()]
+}
+
+const MARKUP: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+function markup(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => MARKUP[character] ?? character)
+}
+
+function escaped(bytes: Buffer, write: (code: number) => string): string {
+  return [...bytes.toString('latin1')].map((byte) => (/[ -~]/.test(byte) ? byte : write(byte.charCodeAt(0)))).join('')
+}
+
+/** Of base64 of a text that holds the secret, what depends on the secret alone. */
+function inBase64(secret: Buffer, offset: number): string {
+  const whole = Buffer.concat([Buffer.alloc(offset), secret])
+    .toString('base64')
+    .replace(/=+$/, '')
+  const isRagged = (offset + secret.length) % 3 !== 0
+  const piece = whole.slice(Math.ceil((offset * 8) / 6), isRagged ? -1 : undefined)
+  return piece.length >= 2 * SHORTEST_PIECE ? piece : ''
+}
+
+/** The same for a text of which white space was folded: that can put together what was apart. */
+export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (text: string) => string): string {
+  const forms = formsOf(secrets).map((form) => fold(form.toString()))
+  const long = forms
+    .filter((form) => form.length >= SHORTEST_SECRET)
+    .toSorted((one, other) => other.length - one.length)
+  return long.reduce((rest, form) => rest.replaceAll(form, '***'), text)
 }
 
 function percent(bytes: Buffer, plain: RegExp): string {

@@ -134,6 +134,7 @@ function show({ mounted, target, source }: View, isGuarded: boolean): Step[] {
     return [...(isGuarded ? [{ do: 'guard' } as const] : []), { do: 'replace' }]
   const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all', undo: 'old-mount' }]
   const place: Step[] = there === type ? [] : [{ do: 'set-target', type, undo: 'directory-target' }]
-  const guard: Step[] = isGuarded ? [{ do: 'guard', undo: 'detach' }] : []
-  return [...clear, ...place, ...guard, { do: 'attach', undo: 'detach' }]
+  // After the mount: kubelet would take a guard alone for the volume.
+  const guard: Step[] = isGuarded ? [{ do: 'guard' }] : []
+  return [...clear, ...place, { do: 'attach', undo: 'detach' }, ...guard]
 }

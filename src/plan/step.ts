@@ -16,7 +16,7 @@ export type Step =
   /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo?: 'directory-target' }
   /** Beneath what a daemon serves: see guard.ts. */
-  | { do: 'guard'; undo?: 'detach' }
+  | { do: 'guard' }
   | { do: 'attach'; undo: 'detach' }
   /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
   | { do: 'replace' }

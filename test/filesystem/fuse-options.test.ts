@@ -22,12 +22,25 @@ function faults(program: string, options: string, over: Partial<NodeConfig> = {}
 
 describe('the options of FUSE programs', () => {
   it.each([
-    ['sshfs', 'port=2222,ServerAliveInterval=15,reconnect,uid=1000,gid=1000,umask=007,noexec'],
-    ['bindfs', 'force-group=100,perms=g=u:o=,map=1000/2000:@100/@200'],
+    ['sshfs', 'port=2222,ServerAliveInterval=15,reconnect,gid=1000,noexec'],
+    ['bindfs', 'force-group=100,chown-ignore,multithreaded'],
     ['squashfuse', 'offset=4096,ro'],
-    ['other', 'uid=1,gid=2,umask=0027,attr_timeout=1.5,kernel_cache'],
+    ['other', 'gid=2,attr_timeout=1.5,kernel_cache'],
   ])('are allowed to %s where they are harmless: %s', (program, options) => {
     expect(faults(program, options)).toEqual([])
+  })
+
+  it.each([
+    ['sshfs', 'uid=1000'],
+    ['sshfs', 'umask=007'],
+    ['bindfs', 'force-user=1000'],
+    ['bindfs', 'perms=a+rwx'],
+    ['bindfs', 'map=1000/2000:@100/@200'],
+    ['bindfs', 'create-as-user'],
+  ])('that let a user pass for another have to be named by the node, for %s: %s', (program, options) => {
+    expect(faults(program, options)).toEqual([expect.stringContaining('not allowed on this node')])
+    const name = options.split('=', 1)[0] ?? ''
+    expect(faults(program, options, { allowedMountOptions: { [`fuse.${program}`]: [name] } })).toEqual([])
   })
 
   it.each([

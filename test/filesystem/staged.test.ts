@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Making } from '../../src/filesystem/kind.ts'
 import { mountStaged, sweepStaging } from '../../src/filesystem/staged.ts'
+import { MARK } from '../../src/host/helpers.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 
@@ -112,7 +113,7 @@ describe.skipIf(!isRoot)(
       const place = `${top}/state/staging`
       fs.mkdirSync(place, { recursive: true })
       fs.writeFileSync(`${place}/ended.lock`, '')
-      const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount` })
+      const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [MARK]: 'x' } })
       await new Promise((done) => daemon.once('spawn', done))
       sweepStaging(linuxHost, making.stateDir)
       expect(fs.readdirSync(place)).toEqual([])

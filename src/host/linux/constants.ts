@@ -35,6 +35,7 @@ export const SYS_MKNODAT = arm64 ? 33n : 259n
 export const SYS_UNLINKAT = arm64 ? 35n : 263n
 export const SYS_READLINKAT = arm64 ? 78n : 267n
 export const SYS_MEMFD_CREATE = arm64 ? 279n : 319n
+export const SYS_PRLIMIT64 = arm64 ? 261n : 302n
 export const SYS_OPEN_TREE = 428n
 export const SYS_MOVE_MOUNT = 429n
 export const SYS_FSOPEN = 430n

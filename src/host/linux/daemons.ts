@@ -1,5 +1,6 @@
 import { promises, readdirSync, readFileSync } from 'node:fs'
 import type { Daemon, Daemons } from '../daemons.ts'
+import { MARK } from '../helpers.ts'
 
 export const linuxDaemons: Daemons = {
   find,
@@ -17,25 +18,33 @@ export const linuxDaemons: Daemons = {
   },
 
   kill(directory) {
-    for (const { pid, args } of processes()) if (args.includes(`${directory}/`)) end(pid)
+    for (const { pid, args } of processes()) if (args.includes(`${directory}/`) && isMarked(pid)) end(pid)
   },
 }
 
 function find(argument: string): Daemon | undefined {
   for (const { pid, args } of processes()) {
-    if (!args.split('\0').includes(argument)) continue
+    if (!args.split('\0').includes(argument) || !isMarked(pid)) continue
     const state = /\) (\S)/.exec(read(`/proc/${pid}/stat`))?.[1]
     if (state !== undefined && state !== 'Z' && state !== 'X') return { pid, state }
   }
   return undefined
 }
 
+/** Anybody may have such arguments: what modekeep has started has its mark too. */
+function isMarked(pid: number): boolean {
+  return read(`/proc/${pid}/environ`).includes(`${MARK}=`)
+}
+
 /** One that has ended, or is about to, has no arguments. */
 function processes(): { pid: number; args: string }[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return pids
-    .map((pid) => ({ pid: Number(pid), args: read(`/proc/${pid}/cmdline`) }))
-    .filter(({ pid }) => pid !== process.pid)
+  return (
+    pids
+      .map((pid) => ({ pid: Number(pid), args: read(`/proc/${pid}/cmdline`) }))
+      // Anybody may have such arguments: what modekeep has started has its mark too.
+      .filter(({ pid, args }) => pid !== process.pid && args !== '')
+  )
 }
 
 function end(pid: number): void {

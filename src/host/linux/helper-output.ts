@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { Scrubber } from '../scrub.ts'
+import { maskFolded, Scrubber } from '../scrub.ts'
 
 const KEPT = 4096
 const LONGEST_SHOWN = 300
@@ -9,8 +9,10 @@ const GRACE_MS = 200
 /** What a helper says: all of it is read, the first and last 4 KiB of each stream are kept, without secrets. */
 export class HelperOutput {
   readonly #streams: readonly StreamOutput[]
+  readonly #secrets: readonly Uint8Array[]
 
   constructor(streams: readonly Readable[], secrets: readonly Uint8Array[]) {
+    this.#secrets = secrets
     this.#streams = streams.map((stream) => new StreamOutput(stream, new Scrubber(secrets)))
   }
 
@@ -27,7 +29,7 @@ export class HelperOutput {
 
   /** One line for a message, its beginning and its end: control characters are none of it. */
   get text(): string {
-    const all = oneLine(this.#streams.map(({ text }) => text).join('\n'))
+    const all = maskFolded(oneLine(this.#streams.map(({ text }) => text).join('\n')), this.#secrets, oneLine)
     if (all.length <= 2 * LONGEST_SHOWN) return all
     return `${all.slice(0, LONGEST_SHOWN)} … ${all.slice(-LONGEST_SHOWN)}`
   }

@@ -1,11 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MARK } from '../helpers.ts'
 
 const LONGEST_MS = 2000
 const PAUSE_MS = 20
-
-/** The variable that marks a helper's processes, also those that have left its session. */
-export const MARK = 'MODEKEEP_HELPER'
 
 /** Sends a signal to all that is left of a helper's process group, which has its leader's id. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {

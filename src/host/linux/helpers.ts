@@ -1,9 +1,9 @@
 import { closeSync, existsSync } from 'node:fs'
 import { execa } from 'execa'
 import { daemonCommand } from '../daemon-command.ts'
-import { HelperError, type HelperOrder, type Helpers } from '../helpers.ts'
+import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
 import { HelperOutput } from './helper-output.ts'
-import { endAll, MARK, signalGroup } from './helper-processes.ts'
+import { endAll, signalGroup } from './helper-processes.ts'
 import { findProgram, SYSTEM_PATH } from './helper-program.ts'
 import { openMemoryFile } from './memory-file.ts'
 

@@ -12,9 +12,10 @@ const volume: Case = {
   async run({ node, threeRestarts }) {
     const source = `${node.volumes}/served`
     fs.mkdirSync(source)
+    fs.chmodSync(source, 0o775)
     fs.writeFileSync(`${source}/file`, 'served')
     const wish = { name: 'served', driver: 'modekeep', fsType: 'fuse.bindfs', fsGroup: 2000, user: 1000 } as const
-    const pod = await node.run({ ...wish, options: { source, mountOptions: 'force-group=2000,perms=g+rwX' } })
+    const pod = await node.run({ ...wish, options: { source, mountOptions: 'force-group=2000' } })
     const [before] = daemonsOf(pod.uid)
     await threeRestarts(pod)
     const { text } = await pod.exec('cat /data/file && echo of the pod > /data/new && stat -c %g /data/new')

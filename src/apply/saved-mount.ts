@@ -23,7 +23,7 @@ export class SavedMount {
     let root: Handle | undefined
     try {
       root = inodes.openEntry(point.parent, point.name)
-      const { mode, mountRoot } = inodes.statMountPoint(root, Buffer.from('.'))
+      const { mode, mountRoot } = inodes.statMountPoint(root, new Uint8Array())
       const type = (mode & FILE_TYPE) === DIRECTORY ? 'directory' : 'file'
       return mountRoot ? new SavedMount(host, point, mounts.cloneTree(root), type) : undefined
     } catch (error) {

@@ -83,7 +83,8 @@ export const linuxInodes: Inodes = {
   },
 
   statMountPoint(parent, name) {
-    run('statx', name, () => callStatx(parent, put('name', name), STAT_NAME | AT_STATX_DONT_SYNC))
+    const which = name.length === 0 ? STAT_HANDLE : STAT_NAME
+    run('statx', name, () => callStatx(parent, put('name', name), which | AT_STATX_DONT_SYNC))
     return readStat()
   },
 

@@ -1,6 +1,7 @@
 import type { Stat } from '../host.ts'
 import {
   AT_EMPTY_PATH,
+  AT_STATX_DONT_SYNC,
   STATX_ATTR_APPEND,
   STATX_ATTR_IMMUTABLE,
   STATX_ATTR_MOUNT_ROOT,
@@ -20,7 +21,8 @@ const at = address('struct')
 export function callStatx(fd: number, name: bigint, flags: number): number {
   const result = libc.statx(fd, name, flags, MASK, at)
   // A name may lead to another device than its directory's.
-  if (result === 0 && flags & AT_EMPTY_PATH) noteDevice(fd)
+  // Nor is a server or a daemon asked, where it should not be waited for.
+  if (result === 0 && (flags & (AT_EMPTY_PATH | AT_STATX_DONT_SYNC)) === AT_EMPTY_PATH) noteDevice(fd)
   return result
 }
 

@@ -57,7 +57,8 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     stat: (handle) => stat(world.at(handle)),
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
-    statMountPoint: (parent, name) => stat(world.child(world.at(parent), text(name))),
+    statMountPoint: (parent, name) =>
+      stat(name.length === 0 ? world.at(parent) : world.child(world.at(parent), text(name))),
 
     ...memoryEntries(world),
 

@@ -1,4 +1,4 @@
-import { DIRECTORY, FILE_TYPE, type Lock } from '../host/host.ts'
+import { isDirectory, type Lock } from '../host/host.ts'
 import { change } from '../ownership/change.ts'
 import { firstRecord } from '../ownership/held.ts'
 import { type OwnOrder, ownershipOf, verdict } from '../ownership/policy.ts'
@@ -58,8 +58,8 @@ export class GroupGiver {
 
   /** A mapping changes nothing on disk, so that new files have the volume's group only where directories hand it down. */
   #ofNewFiles(): string {
-    const { mode } = this.#session.host.inodes.stat(this.#tree.handle)
-    const isPlain = (mode & FILE_TYPE) === DIRECTORY && (mode & SET_GID) === 0
+    const root = this.#session.host.inodes.stat(this.#tree.handle)
+    const isPlain = isDirectory(root) && (root.mode & SET_GID) === 0
     return isPlain ? '; its root is not set-gid, so new files get the group of the process that makes them' : ''
   }
 

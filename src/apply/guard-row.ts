@@ -1,5 +1,6 @@
 import { DIRECTORY, type Host, type Stat } from '../host/host.ts'
-import { layersAt, type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import type { MountRow } from '../mount-table/mountinfo.ts'
+import { layersAtPath } from './layers.ts'
 
 /** No volume has a file system without room for a single inode. */
 export const GUARD_OPTIONS = ['ro', 'mode=0000', 'nr_inodes=1', 'size=4k']
@@ -10,12 +11,12 @@ const PERMISSIONS = 0o7777
 export function isGuard(host: Host, path: string, { mode, mountRoot }: Stat): boolean {
   // The mode is a hint that costs nothing; long tables are read for few.
   if (!mountRoot || (mode & PERMISSIONS) !== 0 || (mode & ~PERMISSIONS) !== DIRECTORY) return false
-  const top = layersAt(parseMountinfo(host.mounts.table()), path).at(-1)
+  const top = layersAtPath(host, path).at(-1)
   return top !== undefined && isGuardRow(top)
 }
 
 export function hasGuard(host: Host, path: string): boolean {
-  return layersAt(parseMountinfo(host.mounts.table()), path).some(isGuardRow)
+  return layersAtPath(host, path).some(isGuardRow)
 }
 
 function isGuardRow({ fsType, source, superOptions }: MountRow): boolean {

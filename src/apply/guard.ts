@@ -1,8 +1,7 @@
 import type { Host } from '../host/host.ts'
+import { RDONLY } from '../mount-table/flags.ts'
 import { GUARD_OPTIONS, hasGuard } from './guard-row.ts'
 import { type MountPoint, statPoint } from './mount-point.ts'
-
-const RDONLY = 0x1
 
 /**
  * Lays an empty read-only file system in memory beneath what a daemon serves. When the daemon's mount goes, by whatever

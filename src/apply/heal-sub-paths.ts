@@ -1,4 +1,4 @@
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Inodes, type Stat } from '../host/host.ts'
+import { errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
 import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { openInside } from '../path/inside.ts'
@@ -103,8 +103,6 @@ function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outco
     for (const handle of handles) inodes.close(handle)
   }
 }
-
-const isDirectory = ({ mode }: Stat) => (mode & FILE_TYPE) === DIRECTORY
 
 /** The table was read before: what is at the place now must be what it told of. */
 function compare(

@@ -1,5 +1,14 @@
 import { basename, dirname } from 'node:path'
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Name, REGULAR, type Stat } from '../host/host.ts'
+import {
+  errorCode,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  isDirectory,
+  type Name,
+  REGULAR,
+  type Stat,
+} from '../host/host.ts'
 import type { MountedView, Target } from '../plan/view.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import { isGuard } from './guard-row.ts'
@@ -65,10 +74,6 @@ export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
 /** What a volume that is no directory lies on. */
 export function isEmptyFile({ mode, size, mountRoot }: Stat): boolean {
   return (mode & FILE_TYPE) === REGULAR && size === 0n && !mountRoot
-}
-
-function isDirectory({ mode }: Stat): boolean {
-  return (mode & FILE_TYPE) === DIRECTORY
 }
 
 /** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */

@@ -1,5 +1,5 @@
 import type { OpenedSource, VolumeKind } from '../filesystem/kind.ts'
-import { DIRECTORY, FILE_TYPE } from '../host/host.ts'
+import { isDirectory } from '../host/host.ts'
 import type { SourceView, View } from '../plan/view.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { readMountRecord } from '../state/mount-record.ts'
@@ -43,11 +43,10 @@ function sourceView(
     return { root: undefined, identity: '', volume, path: request.source, isDirectory: true }
   }
   const { handle, stat, path } = source
-  const { device, inode, gid: group, mode } = stat
+  const { device, inode, gid: group } = stat
   // A disk's file system has a root of its own, but another disk under its name is another inode or device.
   const identity = `${device}:${inode}:${stat.born}`
   if (root !== 'source') return { root: undefined, identity, volume: undefined, path, isDirectory: true }
-  const isDirectory = (mode & FILE_TYPE) === DIRECTORY
   const volume = volumeIdentity(host, handle, stat)
-  return { root: { device, inode, group }, identity: '', volume, path, isDirectory }
+  return { root: { device, inode, group }, identity: '', volume, path, isDirectory: isDirectory(stat) }
 }

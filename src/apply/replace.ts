@@ -1,7 +1,8 @@
-import { DIRECTORY, FILE_TYPE, type Handle, type Host } from '../host/host.ts'
-import { layersAt, type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { type Handle, type Host, isDirectory } from '../host/host.ts'
+import type { MountRow } from '../mount-table/mountinfo.ts'
 import { type Place, placesFrom } from '../mount-table/place.ts'
 import { attachAt, detachAll } from './attach.ts'
+import { layersAtPath } from './layers.ts'
 import type { MountPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
 import { SavedMount } from './saved-mount.ts'
@@ -13,9 +14,10 @@ import { SavedMount } from './saved-mount.ts'
  */
 export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string): void {
   const wanted = source === '' ? undefined : placesFrom(host.mounts.table())(source)
-  let layers = layersOf(host, point)
+  let layers = layersAtPath(host, point.path)
   // Counted anew each time: where the source's mount is shared, one umount takes several.
-  for (; mayShowBelow(layers, wanted); layers = layersOf(host, point)) host.mounts.detach(point.parent, point.name)
+  for (; mayShowBelow(layers, wanted); layers = layersAtPath(host, point.path))
+    host.mounts.detach(point.parent, point.name)
   if (layers.length > 0 && attachBeneath(host, point, tree)) host.mounts.detach(point.parent, point.name)
   else replaceWithGap(host, point, tree)
 }
@@ -31,11 +33,12 @@ function attachBeneath(host: Host, point: MountPoint, tree: Handle): boolean {
 
 /** The kernel says the same whether it has no MOVE_MOUNT_BENEATH or the two roots are not of one type. */
 function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
-  const isDirectory = (host.inodes.stat(tree).mode & FILE_TYPE) === DIRECTORY
+  // Not asked of a daemon that serves it: that may hang.
+  const type = isDirectory(host.inodes.statMountPoint(tree)) ? 'directory' : 'file'
   const saved = SavedMount.of(host, point)
   try {
     detachAll(host, point)
-    setTarget(host, point, isDirectory ? 'directory' : 'file')
+    setTarget(host, point, type)
     attachAt(host, point, tree)
   } catch (error) {
     saved?.putBack()
@@ -43,10 +46,6 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
   } finally {
     saved?.close()
   }
-}
-
-function layersOf(host: Host, point: MountPoint): MountRow[] {
-  return layersAt(parseMountinfo(host.mounts.table()), point.path)
 }
 
 /**

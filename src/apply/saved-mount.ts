@@ -1,4 +1,4 @@
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host } from '../host/host.ts'
+import { errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
 import { attachAt } from './attach.ts'
 import type { MountPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
@@ -23,9 +23,9 @@ export class SavedMount {
     let root: Handle | undefined
     try {
       root = inodes.openEntry(point.parent, point.name)
-      const { mode, mountRoot } = inodes.statMountPoint(root, new Uint8Array())
-      const type = (mode & FILE_TYPE) === DIRECTORY ? 'directory' : 'file'
-      return mountRoot ? new SavedMount(host, point, mounts.cloneTree(root), type) : undefined
+      const stat = inodes.statMountPoint(root)
+      const type = isDirectory(stat) ? 'directory' : 'file'
+      return stat.mountRoot ? new SavedMount(host, point, mounts.cloneTree(root), type) : undefined
     } catch (error) {
       // A mount that does not answer.
       if (errorCode(error) === undefined) throw error

@@ -10,8 +10,6 @@ import { replaceAt } from './replace.ts'
 import { SavedMount } from './saved-mount.ts'
 import type { Session } from './session.ts'
 
-const ITSELF = new Uint8Array()
-
 /** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
 export class Transaction {
   readonly #session: Session
@@ -84,7 +82,7 @@ export class Transaction {
 
   #ready(record: MountRecord): MountRecord {
     // A daemon that serves it may hang from the beginning.
-    const { mountId, device } = this.#session.host.inodes.statMountPoint(this.#tree.handle, ITSELF)
+    const { mountId, device } = this.#session.host.inodes.statMountPoint(this.#tree.handle)
     const { volume, staging, hadSecrets } = this.#tree
     return {
       ...record,

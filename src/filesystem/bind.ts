@@ -1,4 +1,13 @@
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, REGULAR, type Stat } from '../host/host.ts'
+import {
+  DIRECTORY,
+  errorCode,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  isDirectory,
+  REGULAR,
+  type Stat,
+} from '../host/host.ts'
 import { openInside, subPathFaults } from '../path/inside.ts'
 import { type NodeConfig, PRIVATE } from '../protocol/defaults.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
@@ -105,7 +114,7 @@ export function isBelow(path: string, prefix: string): boolean {
 export function openNodeDirectory(host: Host, source: string, what = 'source'): { handle: Handle; stat: Stat } {
   const handle = openLinkFree(host, source, what)
   const stat = host.inodes.stat(handle)
-  if ((stat.mode & FILE_TYPE) === DIRECTORY) return { handle, stat }
+  if (isDirectory(stat)) return { handle, stat }
   host.inodes.close(handle)
   throw new Refusal(`${what} ${show(source)} is not a directory: name one`)
 }

@@ -8,6 +8,7 @@ import { deviceOf } from './block-device.ts'
 import { refusedMount, refusedPart, refuseOtherContent, refuseTwin } from './block-refusals.ts'
 import { openBlockSource } from './block-source.ts'
 import type { VolumeKind } from './kind.ts'
+import { words } from './option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from './options.ts'
 
 interface DiskRules {
@@ -21,8 +22,6 @@ interface DiskRules {
   isReadOnly?: true
 }
 
-const flag = (name: string): [string, OptionRule] => [name, { pattern: new RegExp(`^${name}$`), example: name }]
-
 /** mount(8), ext4(5), xfs(5), btrfs(5) */
 const DISKS: readonly DiskRules[] = [
   {
@@ -30,8 +29,7 @@ const DISKS: readonly DiskRules[] = [
     options: new Map([
       ['data', { pattern: /^data=(ordered|journal)$/, example: 'data=journal' }],
       ['errors', { pattern: /^errors=(remount-ro|continue)$/, example: 'errors=remount-ro' }],
-      flag('discard'),
-      flag('noload'),
+      ...words('discard', 'noload'),
     ]),
     withoutLog: 'noload',
     // Else the disk itself says what an error does, and may say: panic.
@@ -39,7 +37,7 @@ const DISKS: readonly DiskRules[] = [
   },
   {
     name: 'xfs',
-    options: new Map([flag('nouuid'), flag('noquota'), flag('discard'), flag('norecovery')]),
+    options: new Map(words('nouuid', 'noquota', 'discard', 'norecovery')),
     withoutLog: 'norecovery',
   },
   {
@@ -49,7 +47,7 @@ const DISKS: readonly DiskRules[] = [
       ['subvolid', { pattern: /^subvolid=[1-9][0-9]{0,17}$/, example: 'subvolid=256' }],
       ['compress', { pattern: /^compress=(no|zlib|lzo|zstd)(:[0-9]{1,2})?$/, example: 'compress=zstd' }],
       ['rescue', { pattern: /^rescue=nologreplay$/, example: 'rescue=nologreplay' }],
-      flag('discard'),
+      ...words('discard'),
     ]),
     withoutLog: 'rescue=nologreplay',
   },

@@ -1,5 +1,6 @@
 import { ORDINARY_FLAGS } from '../mount-table/flags.ts'
 import type { NodeConfig } from '../protocol/defaults.ts'
+import { words } from './option-rules.ts'
 import type { OptionRule } from './options.ts'
 
 type Rules = ReadonlyMap<string, OptionRule>
@@ -8,7 +9,6 @@ const rule = (example: string, value: RegExp): [string, OptionRule] => {
   const name = example.split('=', 1)[0] ?? ''
   return [name, { pattern: new RegExp(`^${name}=(?:${value.source})$`), example }]
 }
-const flag = (name: string): [string, OptionRule] => [name, { pattern: new RegExp(`^${name}$`), example: name }]
 
 const NUMBER = /0|[1-9][0-9]{0,9}/
 const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
@@ -23,7 +23,7 @@ const GENERIC: Rules = new Map([
   rule('entry_timeout=1.0', SECONDS),
   rule('negative_timeout=0', SECONDS),
   rule('max_read=131072', NUMBER),
-  ...['kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'].map(flag),
+  ...words('kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'),
 ])
 
 /**
@@ -43,9 +43,7 @@ const KNOWN: Readonly<Record<string, Rules>> = {
     rule('dcache_timeout=20', NUMBER),
     rule('idmap=user', /none|user/),
     rule('max_conns=4', /[1-9][0-9]?/),
-    ...['reconnect', 'follow_symlinks', 'transform_symlinks', 'disable_hardlink', 'no_readahead', 'sshfs_sync'].map(
-      flag,
-    ),
+    ...words('reconnect', 'follow_symlinks', 'transform_symlinks', 'disable_hardlink', 'no_readahead', 'sshfs_sync'),
   ]),
   // bindfs(1). Not here: resolve-symlinks, which leads out of the source; map-passwd and map-group, which are files.
   bindfs: new Map([
@@ -56,8 +54,8 @@ const KNOWN: Readonly<Record<string, Rules>> = {
     rule('create-for-user=1000', NUMBER),
     rule('create-for-group=1000', NUMBER),
     rule('create-with-perms=u=rw:g=r', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/),
-    ...['create-as-user', 'chown-ignore', 'chgrp-ignore', 'chmod-ignore', 'xattr-none', 'delete-deny'].map(flag),
-    ...['rename-deny', 'hide-hard-links', 'multithreaded'].map(flag),
+    ...words('create-as-user', 'chown-ignore', 'chgrp-ignore', 'chmod-ignore', 'xattr-none', 'delete-deny'),
+    ...words('rename-deny', 'hide-hard-links', 'multithreaded'),
   ]),
   squashfuse: new Map([rule('offset=4096', NUMBER)]),
 }

@@ -1,12 +1,11 @@
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Host, type Name } from '../host/host.ts'
+import { errorCode, type Handle, type Host, isDirectory, type Name } from '../host/host.ts'
+import { NOSYMFOLLOW, RDONLY } from '../mount-table/flags.ts'
 import { PRIVATE } from '../protocol/defaults.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Making } from './kind.ts'
 
 const MOUNT = Buffer.from('mount')
 const SOURCE = Buffer.from('source')
-const RDONLY = 0x1
-const NOSYMFOLLOW = 0x200000
 
 /** What a helper program finds beside the directory it mounts on. All of it is gone when the call ends. */
 export interface Stage {
@@ -98,8 +97,7 @@ function furnish(host: Host, tree: Handle, path: string): Stage {
     },
 
     show(source, readOnly) {
-      const isDirectory = (inodes.stat(source).mode & FILE_TYPE) === DIRECTORY
-      if (isDirectory) inodes.createDirectory(tree, SOURCE, 0)
+      if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, SOURCE, 0)
       else inodes.createFile(tree, SOURCE, 0)
       const clone = mounts.cloneTree(source)
       const target = inodes.openEntry(tree, SOURCE)

@@ -44,6 +44,10 @@ export interface Stat {
   immutable: boolean
 }
 
+export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
+  return (mode & FILE_TYPE) === DIRECTORY
+}
+
 /** Everything that is done to inodes. All is relative to handles; nothing follows a link, unless it says so. */
 export interface Inodes {
   /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
@@ -75,7 +79,7 @@ export interface Inodes {
    * What is known without asking a server or a daemon, which may never answer: enough to tell what is mounted. Without a
    * name, of the handle itself.
    */
-  statMountPoint(parent: Handle, name: Name): Stat
+  statMountPoint(parent: Handle, name?: Name): Stat
   /** A new, empty file; EEXIST where the name is taken. */
   createFile(parent: Handle, name: Name, mode: number): void
   createDirectory(parent: Handle, name: Name, mode: number): void

@@ -1,5 +1,5 @@
 /** MOUNT_ATTR_ bits of mount_setattr(2), include/uapi/linux/mount.h. */
-const RDONLY = 0x1
+export const RDONLY = 0x1
 const NOSUID = 0x2
 const NODEV = 0x4
 const NOEXEC = 0x8
@@ -7,7 +7,7 @@ const ATIME_MASK = 0x70
 const NOATIME = 0x10
 const STRICTATIME = 0x20
 const NODIRATIME = 0x80
-const NOSYMFOLLOW = 0x200000
+export const NOSYMFOLLOW = 0x200000
 
 interface Flag {
   /** Options of one family contradict each other. */

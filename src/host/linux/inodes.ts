@@ -83,8 +83,10 @@ export const linuxInodes: Inodes = {
   },
 
   statMountPoint(parent, name) {
-    const which = name.length === 0 ? STAT_HANDLE : STAT_NAME
-    run('statx', name, () => callStatx(parent, put('name', name), which | AT_STATX_DONT_SYNC))
+    const which = name === undefined ? STAT_HANDLE : STAT_NAME
+    run('statx', name ?? 'an open handle', () =>
+      callStatx(parent, name === undefined ? EMPTY_PATH : put('name', name), which | AT_STATX_DONT_SYNC),
+    )
     return readStat()
   },
 

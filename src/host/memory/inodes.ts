@@ -58,7 +58,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
     statMountPoint: (parent, name) =>
-      stat(name.length === 0 ? world.at(parent) : world.child(world.at(parent), text(name))),
+      stat(name === undefined ? world.at(parent) : world.child(world.at(parent), text(name))),
 
     ...memoryEntries(world),
 

@@ -5,9 +5,12 @@ import { stringify } from 'yaml'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
 
-const ALONE: string[][] = [[], ['components/before-1.30'], ['device-plugin'], ['components/uninstall']]
+const ALONE = [[], ['components/before-1.30'], ['components/heal-devices'], ['device-plugin'], ['components/uninstall']]
 /** Lists of components, as they may stand together. */
-export const COMPONENTS = [...ALONE, ['components/before-1.30', 'device-plugin', 'components/uninstall']]
+export const COMPONENTS: string[][] = [
+  ...ALONE,
+  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'components/uninstall'],
+]
 
 export interface Wishes {
   components?: readonly string[]

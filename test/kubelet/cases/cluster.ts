@@ -8,6 +8,7 @@ import type { Pod } from '../node/pod.ts'
 import { until } from '../node/until.ts'
 import type { Case } from './case.ts'
 import { healed, podWithConfig, startAgain, write } from './flipped.ts'
+import { daemonsOf } from './fuse.ts'
 import { FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } from './tree.ts'
 
 const CONFIG = '/etc/modekeep/config.json'
@@ -20,7 +21,7 @@ const life: Case = {
     execFileSync(`${ROOT}/install.sh`, ['--uninstall'])
     fs.rmSync(CONFIG)
     try {
-      const config = JSON.stringify({ allowedSources: [node.volumes], allowedFsTypes: ['bind'] })
+      const config = JSON.stringify({ allowedSources: [node.volumes], allowedFsTypes: ['bind', 'fuse.bindfs'] })
       const source = makeFiles(`${node.volumes}/new-node`, SIX)
       const options = { source, ownership: 'walk' }
       const early = node.give({ name: 'new-node', driver: 'modekeep', options, fsGroup: FSGROUP })
@@ -39,10 +40,12 @@ const life: Case = {
       const mended = await mends(node)
 
       await upgraded(node, first, early, config)
-      await offersFuse(node, config)
+      const served = await hasFuse(node, config)
       const refusal = await refusesFaults(node, config)
       await uninstalled(node, early)
-      return { modekeep: `pod ran when the driver came; heal: ${mended}; ${refusal}; gone after its last pod` }
+      return {
+        modekeep: `pod ran when the driver came; heal: ${mended}, ${served}; ${refusal}; gone after its last pod`,
+      }
     } finally {
       node.allow([node.volumes])
       install()
@@ -109,11 +112,28 @@ async function upgraded(node: TestNode, before: Pod, stays: Pod, config: string)
   await node.remove(pod)
 }
 
-async function offersFuse(node: TestNode, config: string): Promise<void> {
-  const wishes = { config, components: ['device-plugin'], image: { newTag: '2' } }
+/** With the components for it: the device plugin, and a heal that may open /dev/fuse to replace a dead daemon. */
+async function hasFuse(node: TestNode, config: string): Promise<string> {
+  const wishes = { config, components: ['components/heal-devices', 'device-plugin'], image: { newTag: '2' } }
   const pod = await runDaemonSet(node, 'modekeep-fuse', wishes).running()
   await until('the device plugin is registered', () => said(pod, 'device-plugin').includes('"event":"registered"'))
+  const source = makeFiles(`${node.volumes}/served-in-cluster`, { file: 0o644 })
+  const served = await node.run({
+    name: 'served-in-cluster',
+    driver: 'modekeep',
+    fsType: 'fuse.bindfs',
+    options: { source },
+  })
+  const [daemon] = daemonsOf(served.uid)
+  process.kill(Number(daemon), 'SIGKILL')
+  const file = `${served.mountPoint}/file`
+  await until(
+    'another daemon serves',
+    () => daemonsOf(served.uid)[0] !== daemon && fs.readFileSync(file, 'utf8') === 'file\n',
+  )
+  await node.remove(served)
   await node.remove(pod)
+  return 'a dead FUSE daemon is replaced'
 }
 
 /** The pod of a configuration with a fault does not come up, so a rollout stops; what was in force stays so. */

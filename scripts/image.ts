@@ -17,13 +17,21 @@ Then, for example:
   docker load -i dist/modekeep-image.tar                          # to tag it and push it to your registry
 `
 
-const { values } = parseArgs({
-  options: {
+function readOptions() {
+  const options = {
     output: { type: 'string', default: `${ROOT}/dist/modekeep-image.tar` },
     busybox: { type: 'string' },
     help: { type: 'boolean', default: false },
-  },
-})
+  } as const
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    console.error(`image: ${error instanceof Error ? error.message : error}\n${USAGE}`)
+    process.exit(2)
+  }
+}
+
+const values = readOptions()
 if (values.help) {
   process.stdout.write(USAGE)
   process.exit(0)

@@ -26,7 +26,9 @@ const count = (value: string) => (/^(0|[1-9]\d{0,8})$/.test(value) ? undefined :
 
 // kubelet's own are UUIDs, but those of static pods' files are hashes.
 const pod = (value: string) =>
-  /^[A-Za-z0-9.-]+(\/[A-Za-z0-9.-]+)?$/.test(value) ? undefined : "write the pod's UID, or NAMESPACE/NAME"
+  /^[A-Za-z0-9][A-Za-z0-9.-]*(\/[A-Za-z0-9][A-Za-z0-9.-]*)?$/.test(value)
+    ? undefined
+    : "write the pod's UID, or NAMESPACE/NAME"
 
 const volume = (value: string) => (isVolumeIdentity(value) ? undefined : 'write a volume as "modekeep status" names it')
 

@@ -37,7 +37,10 @@ async function killEverywhere(
     if (stage.world) stage.world.killAt = n
     let died = false
     try {
-      await run(session, verb === 'apply' ? { verb, directory, order } : { verb, target: { directory }, isDry: false, isForced: false })
+      await run(
+        session,
+        verb === 'apply' ? { verb, directory, order } : { verb, target: { directory }, isDry: false, isForced: false },
+      )
     } catch (error) {
       if (!(error instanceof Killed)) throw error
       died = true

@@ -19,7 +19,7 @@ export function manualPage(version: string): string {
     ...VERB_NAMES.map((verb) => escaped(usageOf(verb))),
     '.fi',
     '.SH DESCRIPTION',
-    paragraph(
+    escaped(
       'A Kubernetes FlexVolume driver, and the commands for those who run it. The commands need root and are told about ' +
         `here; kubelet calls ${KUBELETS_VERBS.join(', ')}, and reads one JSON document for an answer.`,
     ),
@@ -45,7 +45,7 @@ function aboutVerb(verb: Verb): string[] {
   const { text, options, examples, failure } = verbForm(verb)
   return [
     `.SS ${escaped(usageOf(verb))}`,
-    ...text.map(paragraph),
+    ...text.map((words, index) => (index === 0 ? escaped(words) : paragraph(words))),
     ...Object.entries(options).flatMap(([name, what]) => entry(optionTerm(name as OptionName), what)),
     ...(failure ? [paragraph(`Exit status 1 also where ${failure}.`)] : []),
     paragraph(examples.length > 1 ? 'Examples:' : 'Example:'),

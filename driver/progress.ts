@@ -22,7 +22,8 @@ export function progressLine(shown: boolean, verb: string) {
       const now = performance.now()
       if (!shown || now - started < FIRST_AFTER || now - last < EACH) return
       last = now
-      const columns = process.stderr.columns ?? NARROW
+      // A terminal that does not know its size says 0.
+      const columns = process.stderr.columns || NARROW
       writeAll(`\r${progressText({ ...counts, verb, total, elapsed: now - started }, columns - 1)}\x1b[K`, STDERR)
     },
     clear(): void {

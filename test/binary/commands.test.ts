@@ -289,3 +289,53 @@ describe.skipIf(!isRoot)(title('logs'), () => {
     expect(await ended).toEqual([0, null])
   })
 })
+
+describe.skipIf(!isRoot)(title('a long walk at a terminal'), () => {
+  const FILES = 9000
+  /** Microseconds that each change is held up by, so that the walk is long on any machine. */
+  const DELAY = 500
+  const SLOWLY = `strace -f -qq -o /dev/null -e trace=fchownat -e inject=fchownat:delay_enter=${DELAY}`
+
+  /** Runs a command on a terminal, and presses Ctrl-C when it has said `until`. */
+  async function typed(node: BinaryNode, command: string, until: RegExp | undefined) {
+    const script = `stty cols 130; exec ${SLOWLY} ${BINARY} ${command}`
+    // One processor: a walk without threads must hear of it too.
+    const child = spawn('taskset', ['-c', '0', 'script', '-qec', script, '/dev/null'], {
+      env: { PATH: process.env.PATH, TERM: 'xterm', MODEKEEP_CONFIG: `${node.top}/config.json` },
+    })
+    let text = ''
+    child.stdout.on('data', (data) => {
+      text += data
+      if (until?.test(text)) {
+        child.stdin.write('\x03')
+        until = undefined
+      }
+    })
+    const [status] = await once(child, 'close')
+    return { text, status }
+  }
+
+  it('has a bar, and says on Ctrl-C how to go on or back, both of which work', async () => {
+    const node = new BinaryNode()
+    const source = `${node.volumes}/large`
+    fs.mkdirSync(source)
+    for (let n = 0; n < FILES; n++) fs.writeFileSync(`${source}/${n}`, '')
+    const apply = `apply ${source} --fsgroup 2000`
+    const stopped = await typed(node, apply, /\r/)
+    const bar = /\rapply \[#*-*\] +\d+% {2}[\d,]+ of 9,001, [\d,]+ changed, [\d,]+\/s, \d+ s left/
+    expect(stopped.text).toMatch(bar)
+    expect(stopped.text).toMatch(
+      new RegExp(`\\x1b\\[K(\\^C)?modekeep: interrupted\\. .*"modekeep restore ${source}" puts it back\\r\\n$`),
+    )
+    // script(1) has the status of what a signal has ended as a shell does.
+    expect(stopped.status).toBe(130)
+    const half = JSON.parse(call(node, ['status', '--json']).stdout).volumes
+    expect(half).toMatchObject([{ source, complete: false, walk: null }])
+    expect(call(node, ['doctor']).stdout).toContain(`a walk or restore of ${source} was not finished`)
+    expect(call(node, ['restore', source])).toMatchObject({ stderr: '', status: 0 })
+    const left = () => fs.readdirSync(source).filter((name) => fs.statSync(`${source}/${name}`).gid !== 0)
+    expect(left()).toEqual([])
+    expect(call(node, ['apply', source, '--fsgroup', '2000'])).toMatchObject({ stderr: '', status: 0 })
+    expect(left()).toHaveLength(FILES)
+  })
+})

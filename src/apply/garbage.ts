@@ -1,4 +1,5 @@
 import { staleStages } from '../filesystem/staged.ts'
+import type { HealPlan } from '../plan/heal.ts'
 import { listMountPlaces } from '../state/mount-places.ts'
 import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
 import { listVolumes } from '../state/volume-record.ts'
@@ -71,34 +72,32 @@ async function trying(
 const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
 
 /** As heal does, and only where the record is over: a pod that went without an unmount has its restore paid. */
-async function collectRecord(session: Session, { directory }: MountRecord, isDry: boolean): Promise<Fate> {
-  const { host, config } = session
-  if (isDry) {
-    if (isMountBusy(host, config.stateDir, directory)) return BUSY
-    const record = listMountRecords(host, config.stateDir).find((one) => one.directory === directory)
-    const point = openMountPoint(host, directory)
-    try {
-      return record ? fateOf(session, record, point, true) : { action: 'removed', reason: 'it is gone meanwhile' }
-    } finally {
-      if (point) host.inodes.close(point.parent)
-    }
-  }
-  const fate = await underItsLock(session, directory, async (record, point) => {
-    const { action, pays = false } = planOf(session, record, point)
-    if (action === 'forget') await forgetLocked(session, point, record, pays)
-    return fateOf(session, record, point, false)
+async function collectRecord(session: Session, record: MountRecord, isDry: boolean): Promise<Fate> {
+  if (isDry) return lookOnly(session, record)
+  const fate = await underItsLock(session, record.directory, async (now, point) => {
+    const plan = planOf(session, now, point)
+    if (plan.action === 'forget') await forgetLocked(session, point, now, plan.pays ?? false)
+    return fateOf(plan, 'removed')
   })
-  if (fate === undefined) return { action: 'removed', reason: 'it is gone meanwhile' }
+  if (fate === undefined) return { action: 'removed', reason: 'another call has removed it meanwhile' }
   return 'action' in fate ? fate : BUSY
 }
 
-function fateOf(session: Session, record: MountRecord, point: Parameters<typeof planOf>[2], isDry: boolean): Fate {
-  const { action, reason } = planOf(session, record, point)
-  if (action === 'forget') return { action: isDry ? 'would remove' : 'removed', reason }
-  return {
-    action: 'kept',
-    reason: action === 'leave' ? reason : reason === '' ? 'it is mounted' : `${reason}: heal mends it`,
+function lookOnly(session: Session, record: MountRecord): Fate {
+  const { host, config } = session
+  if (isMountBusy(host, config.stateDir, record.directory)) return BUSY
+  const point = openMountPoint(host, record.directory)
+  try {
+    return fateOf(planOf(session, record, point), 'would remove')
+  } finally {
+    if (point) host.inodes.close(point.parent)
   }
+}
+
+function fateOf({ action, reason }: HealPlan, gone: 'removed' | 'would remove'): Fate {
+  if (action === 'forget') return { action: gone, reason }
+  if (action === 'leave') return { action: 'kept', reason }
+  return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal mends it` }
 }
 
 /** A call is at work there, or one was killed. */

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument, RestoreDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
-import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { acl, attributes, setAttributes } from '../kernel/attributes.ts'
 
 onEveryStage('a restore by volume, dry or forced', (open) => {
   let stage: Stage
@@ -110,5 +111,57 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     await restore({ isForced: true })
     // memfs has no times to tell by that the content is the recorded one.
     expect(same()).toEqual(stage.world ? { ...before, suid: '0755' } : before)
+  })
+})
+
+// cap_net_raw=ep, struct vfs_cap_data version 2.
+const NET_RAW = '0x0100000200200000000000000000000000000000'
+
+onKernelStages('a forced restore', (open) => {
+  let stage: Stage
+  let directory: string
+  beforeEach(() => {
+    stage = open()
+    directory = `${stage.top}/volumes/data`
+    makeTree(stage.fs, directory, ['file plain 0640', 'file listed 0640', 'file able 0755', 'file given 0755'])
+    setAttributes(directory, { listed: { 'system.posix_acl_access': acl('u::rw-,u:1000:r--,g::r--,m::r--,o::---') } })
+    setAttributes(directory, { able: { 'security.capability': NET_RAW } })
+  })
+  afterEach(() => stage.close())
+
+  const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+  const force = () =>
+    run(stage.session(), {
+      verb: 'restore',
+      target: { directory },
+      isDry: false,
+      isForced: true,
+    }) as Promise<RestoreDocument>
+
+  it('puts ACLs back that were added, changed or removed since', async () => {
+    const before = ['plain', 'listed'].map((name) => attributes(`${directory}/${name}`))
+    await run(stage.session(), { verb: 'apply', directory, order })
+    setAttributes(directory, { plain: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,g::r--,m::rw-,o::---') } })
+    setAttributes(directory, {
+      listed: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,u:1001:r--,g::r--,m::rw-,o::---') },
+    })
+    expect((await force()).report.left).toEqual({})
+    expect(['plain', 'listed'].map((name) => attributes(`${directory}/${name}`))).toEqual(before)
+    expect(modes(listTree(stage.fs, directory))).toMatchObject({ plain: '0640', listed: '0640' })
+    expect(groups(listTree(stage.fs, directory))).toMatchObject({ plain: 0, listed: 0 })
+  })
+
+  it('gives no capability to other content, and takes none that was given since', async () => {
+    await run(stage.session(), { verb: 'apply', directory, order })
+    stage.fs.writeFileSync(`${directory}/able`, 'other content')
+    setAttributes(directory, { given: { 'security.capability': NET_RAW } })
+    const { report } = await force()
+    expect(report.left).toMatchObject({
+      'privileges not given back': { count: 1, examples: ['able'] },
+      'changed since by its user': { count: 1, examples: ['given'] },
+    })
+    expect(attributes(`${directory}/able`)).not.toContain('security.capability')
+    expect(attributes(`${directory}/given`)).toContain('security.capability')
+    expect(groups(listTree(stage.fs, directory))).toMatchObject({ able: 0, given: 2000 })
   })
 })

@@ -257,6 +257,8 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
     })
 
     it('cannot be made to drive the terminal by names of files', () => {
+      // ext4 lists names in an order of its own, and a plan shows ten.
+      for (const name of ['test1', 'test2', 'test3']) fs.rmSync(`${directory}/${name}`)
       const bad = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xff, 0x1b, 0x9b, 0x0a])])
       fs.writeFileSync(bad, '')
       fs.writeFileSync(`${directory}/\x1b]0;title\x07\r\n\u009b2J\u202e`, '')

@@ -11,6 +11,11 @@ const KEPT = 3
 // A rotation is a few renames: whoever needs so many milliseconds has died.
 const LONGEST_ROTATION = 60_000
 
+/** The log and what was rotated away, the newest first. */
+export function generations(file: string): string[] {
+  return [file, ...Array.from({ length: KEPT }, (_, index) => `${file}.${index + 1}`)]
+}
+
 /**
  * Appends one line. Never throws: a full disk or an unwritable log must not fail a mount.
  * At 10 MiB the file becomes `.1`, which becomes `.2`, which becomes `.3`: at most 40 MiB in all.

@@ -35,7 +35,6 @@ export async function keepHealing(
       const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
       const news = JSON.stringify([found, document.subPaths])
       if (news !== lastTold && news !== '[[],[]]') {
-        log.note({ found, subPaths: document.subPaths })
         log.end('Success')
         tell(document)
       }

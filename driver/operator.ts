@@ -82,6 +82,10 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     )
     return OK
   }
+  if (command.verb === 'status' && command.metrics) {
+    await (await import('./metrics.ts')).exposeMetrics(session, command.metrics.output)
+    return OK
+  }
   try {
     const document = await run(session, command)
     log.end('Success')

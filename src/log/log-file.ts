@@ -65,11 +65,17 @@ function take(fs: Fs, claim: string): boolean {
 }
 
 function shift(fs: Fs, file: string): void {
+  const names = generationsOf(file)
   for (let n = KEPT; n > 0; n--) {
     try {
-      fs.renameSync(n === 1 ? file : `${file}.${n - 1}`, `${file}.${n}`)
+      fs.renameSync(names[n - 1] ?? '', names[n] ?? '')
     } catch {
       // That many generations do not exist yet.
     }
   }
+}
+
+/** The names of the log's files, the youngest first. */
+export function generationsOf(file: string): string[] {
+  return [file, ...Array.from({ length: KEPT }, (_, n) => `${file}.${n + 1}`)]
 }

@@ -6,7 +6,7 @@ const VERBS = {
   plan: ['fsgroup', 'group-access', 'policy', 'json', 'help'],
   apply: ['fsgroup', 'group-access', 'policy', 'json', 'help'],
   restore: ['json', 'help'],
-  status: ['json', 'help'],
+  status: ['prometheus', 'output', 'json', 'help'],
   heal: ['watch', 'dry-run', 'kubelet-subpaths', 'kubelet-dir', 'json', 'help'],
 } as const satisfies Record<string, readonly string[]>
 
@@ -18,6 +18,8 @@ const OPTIONS = {
   fsgroup: { type: 'string' },
   'group-access': { type: 'string' },
   policy: { type: 'string' },
+  prometheus: { type: 'boolean' },
+  output: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const
@@ -62,6 +64,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 const EXAMPLES: Readonly<Record<string, string>> = {
   fsgroup: 'a group, such as 2000,',
   'kubelet-dir': 'a path, such as /var/lib/kubelet,',
+  output: 'a path, such as /var/lib/node_exporter/modekeep.prom,',
 }
 
 function valueFaults(name: keyof typeof OPTIONS, value: string | undefined): string[] {
@@ -70,7 +73,7 @@ function valueFaults(name: keyof typeof OPTIONS, value: string | undefined): str
   if (value === undefined) {
     return [`--${name} has no value: write ${choices ? choices.join(' or ') : EXAMPLES[name]} after it`]
   }
-  if (name === 'kubelet-dir') {
+  if (name === 'kubelet-dir' || name === 'output') {
     return value.startsWith('/') ? [] : [`--${name} is ${show(value)}: write an absolute path`]
   }
   if (choices) return choices.includes(value) ? [] : [`--${name} is ${show(value)}: use ${choices.join(' or ')}`]

@@ -9,7 +9,8 @@ export type VolumeCommand =
 
 /** What is about all of modekeep's mounts on the node. */
 export type NodeCommand =
-  | { verb: 'status' }
+  /** @property metrics they are wanted instead: on stdout, or in this file */
+  | { verb: 'status'; metrics?: { output: string | undefined } }
   /** @property kubelet where kubelet keeps its pods, if its own subPaths are to be mended too */
   | { verb: 'heal'; isDry: boolean; isWatching: boolean; kubelet: string | undefined }
 
@@ -61,8 +62,12 @@ function nodeCommand(verb: NodeCommand['verb'], given: Given, words: readonly st
   if (given.has('watch') && given.has('dry-run')) {
     faults.push('--watch mends and --dry-run does not: keep one')
   }
+  if (given.has('output') && !given.has('prometheus')) {
+    faults.push('--output is for --prometheus: give both, or leave it out')
+  }
+  if (given.has('json') && given.has('prometheus')) faults.push('--json and --prometheus are two forms: keep one')
   if (faults.length > 0) throw new Refusal(faults)
-  if (verb === 'status') return { verb }
+  if (verb === 'status') return given.has('prometheus') ? { verb, metrics: { output: given.get('output') } } : { verb }
   const kubelet = given.has('kubelet-subpaths') ? resolve(directory ?? KUBELET_DIRECTORY) : undefined
   return { verb, isDry: given.has('dry-run'), isWatching: given.has('watch'), kubelet }
 }

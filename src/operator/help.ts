@@ -54,16 +54,19 @@ is named and left. It is refused while a pod uses DIR with a group that modekeep
 Example:
   modekeep restore /srv/volumes/data
 `,
-  status: `modekeep status [--json]
+  status: `modekeep status [--json | --prometheus [--output FILE]]
 
 Lists what modekeep has mounted on this node: the pod, the source, the group and how it was given (walk: inodes were
 changed; idmap: the mount shows another group; none), since when, and whether heal would find something to mend.
 Changes nothing.
 
   --json                 one JSON document on stdout
+  --prometheus           metrics in Prometheus' text format, with the counts of calls since it was first run
+  --output FILE          into this file, exchanged at once, for node_exporter's textfile collector
 
 Example:
   modekeep status
+  modekeep status --prometheus --output /var/lib/node_exporter/modekeep.prom
 `,
   heal: `modekeep heal [options]
 

@@ -85,6 +85,10 @@ describe('an operator’s arguments', () => {
     [['plan', '/a', '--fsgroup', '1', '--no-json'], 'plan has no option "--no-json": it takes --fsgroup,'],
     [['restore', '/a', '--fsgroup', '1'], 'restore has no option "--fsgroup": it takes --json, --help'],
     [['restore', '/a', '-q'], 'restore has no option "-q"'],
+    [['status', '--output', '/a'], '--output is for --prometheus: give both'],
+    [['status', '--prometheus', '--output', 'a'], '--output is "a": write an absolute path'],
+    [['status', '--prometheus', '--output'], '--output has no value: write a path'],
+    [['status', '--prometheus', '--json'], '--json and --prometheus are two forms: keep one'],
     [['mount', '/a', '{}'], 'there is no verb "mount": see "modekeep help"'],
   ])('%j are refused with the way out', (argv, sentence) => {
     expect(() => parse(...argv)).toThrow(sentence)

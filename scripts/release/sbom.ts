@@ -67,11 +67,11 @@ function sha256(bytes: Buffer) {
   return { alg: 'SHA-256', content: createHash('sha256').update(bytes).digest('hex') }
 }
 
-/** Parts of Node's own: a hole in one of them is a hole here. Numbers of interfaces and of data are no parts. */
+/** Parts of Node's own: a hole in one of them is a hole here. Numbers of interfaces and of data are no parts; what was not built in has no version. */
 const NO_PARTS = new Set(['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'])
 
 function nodeComponent({ node }: Ingredients) {
-  const parts = Object.entries(node.parts).filter(([name]) => !NO_PARTS.has(name))
+  const parts = Object.entries(node.parts).filter(([name, version]) => !NO_PARTS.has(name) && version)
   return {
     type: 'platform',
     'bom-ref': `pkg:generic/node@${node.version}`,

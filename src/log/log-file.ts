@@ -11,6 +11,11 @@ const KEPT = 3
 // A rotation is a few renames: whoever needs so many milliseconds has died.
 const LONGEST_ROTATION = 60_000
 
+/** The log and what was rotated away, the newest first. */
+export function generations(file: string): string[] {
+  return [file, ...Array.from({ length: KEPT }, (_, index) => `${file}.${index + 1}`)]
+}
+
 /**
  * Appends one line. Never throws: a full disk or an unwritable log must not fail a mount.
  * At 10 MiB the file becomes `.1`, which becomes `.2`, which becomes `.3`: at most 40 MiB in all.
@@ -65,7 +70,7 @@ function take(fs: Fs, claim: string): boolean {
 }
 
 function shift(fs: Fs, file: string): void {
-  const names = generationsOf(file)
+  const names = generations(file)
   for (let n = KEPT; n > 0; n--) {
     try {
       fs.renameSync(names[n - 1] ?? '', names[n] ?? '')
@@ -73,9 +78,4 @@ function shift(fs: Fs, file: string): void {
       // That many generations do not exist yet.
     }
   }
-}
-
-/** The names of the log's files, the youngest first. */
-export function generationsOf(file: string): string[] {
-  return [file, ...Array.from({ length: KEPT }, (_, n) => `${file}.${n + 1}`)]
 }

@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import type { Session } from '../apply/session.ts'
-import { readLinesSince } from '../log/log-reader.ts'
+import { readLinesSince } from '../log/log-cursor.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { readMetricsRecord, writeMetricsRecord } from '../state/metrics-record.ts'
 import { METRICS_LOCK_FILE } from '../state/paths.ts'

@@ -1,10 +1,10 @@
 import type * as NodeFs from 'node:fs'
-import { generationsOf } from './log-file.ts'
+import { generations } from './log-file.ts'
 
 type Fs = Pick<typeof NodeFs, 'closeSync' | 'fstatSync' | 'openSync' | 'readSync' | 'statSync'>
 
 /**
- * How far the log was read. A file is known by its first bytes: rotation gives it another name, and inode numbers are used
+ * How far the log was read, for a later process. A file is known by its first bytes: rotation gives it another name, and inode numbers are used
  * again. Its first line has the time in milliseconds and a process id.
  */
 export interface Cursor {
@@ -51,7 +51,7 @@ const MOST_TRIES = 10
 function openAll(fs: Fs, file: string): number[] {
   for (let tries = 1; ; tries++) {
     const before = inodeAt(fs, file)
-    const opened = generationsOf(file).flatMap((name) => open(fs, name) ?? [])
+    const opened = generations(file).flatMap((name) => open(fs, name) ?? [])
     const inodes = new Set(opened.map((fd) => fs.fstatSync(fd).ino))
     // In between, a file may have moved on and been opened twice, or a new one may have come to the front.
     if ((inodes.size === opened.length && inodeAt(fs, file) === before) || tries === MOST_TRIES) return opened

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Cursor, readLinesSince } from '../../src/log/log-cursor.ts'
 import { appendLine } from '../../src/log/log-file.ts'
-import { type Cursor, readLinesSince } from '../../src/log/log-reader.ts'
 
 const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
 
@@ -13,7 +13,7 @@ let file: string
 let cursor: Cursor | undefined
 let number: number
 beforeEach(() => {
-  directory = fs.mkdtempSync(`${tmpdir()}/modekeep-log-reader-`)
+  directory = fs.mkdtempSync(`${tmpdir()}/modekeep-log-cursor-`)
   file = `${directory}/log`
   cursor = undefined
   number = 0

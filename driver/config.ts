@@ -4,9 +4,13 @@ import { DEFAULT_CONFIG, type NodeConfig } from '../src/protocol/defaults.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
 
+export function configFile(env: NodeJS.ProcessEnv): string {
+  return env.MODEKEEP_CONFIG || DEFAULT_FILE
+}
+
 /** The node's configuration. No file is no fault: the defaults deny every bind source but modekeep's own directory. */
 export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: NodeConfig; faults: string[] }> {
-  const file = env.MODEKEEP_CONFIG || DEFAULT_FILE
+  const file = configFile(env)
   const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir) }
   let text: string
   try {

@@ -1,7 +1,7 @@
 import { parseArguments } from '../src/fuse-device/arguments.ts'
-import { HELP } from '../src/fuse-device/help.ts'
 import { runPlugin } from '../src/fuse-device/plugin.ts'
 import { type Settings, TIMING } from '../src/fuse-device/settings.ts'
+import { helpText } from '../src/operator/help.ts'
 import { writeAll } from './streams.ts'
 
 const OK = 0
@@ -16,7 +16,7 @@ export async function devicePlugin(argv: readonly string[]): Promise<number> {
   try {
     const { directory, count, help } = parseArguments(argv)
     if (help) {
-      writeAll(HELP, STDOUT)
+      writeAll(helpText('device-plugin'), STDOUT)
       return OK
     }
     settings = {

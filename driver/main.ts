@@ -3,12 +3,14 @@ import { failureReply, type Reply, replyLine } from '../src/protocol/reply.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 /** Verbs of people: none of them is, or has ever been, one that kubelet calls. */
-const BY_HAND = new Set(['plan', 'apply', 'restore', 'status', 'heal', 'help', '--help', '-h', 'version', '--version'])
+const BY_HAND = new Set(
+  'plan apply restore status heal doctor logs gc completion help --help -h version --version'.split(' '),
+)
 
 /** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
-  if (BY_HAND.has(argv[0] ?? '')) return operateByHand(argv)
+  if (BY_HAND.has(argv[0] ?? '') || isMistyped(argv)) return operateByHand(argv)
   if (argv[0] === 'device-plugin') process.exit(await (await import('./device-plugin.ts')).devicePlugin(argv.slice(1)))
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
@@ -17,6 +19,12 @@ async function main(): Promise<void> {
   } catch (error) {
     answer(failureReply(error))
   }
+}
+
+/** Kubelet reads answers from a pipe: at a terminal a word that nobody knows is a person's. */
+function isMistyped([verb = '']: readonly string[]): boolean {
+  const isKubelets = ['init', 'mount', 'unmount', 'device-plugin'].includes(verb)
+  return !isKubelets && process.getBuiltinModule('node:tty').isatty(1)
 }
 
 /** Imported here alone: kubelet's calls do not pay for it. */

@@ -4,21 +4,24 @@ import type { Session } from '../src/apply/session.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { CallLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
-import { type Command, parseCommand, type Work } from '../src/operator/command.ts'
+import { type Command, type LogsCommand, parseCommand, type Work } from '../src/operator/command.ts'
 import type { Document } from '../src/operator/document.ts'
-import { helpText } from '../src/operator/help.ts'
 import { jsonLine, printable } from '../src/operator/printable.ts'
 import { render } from '../src/operator/render.ts'
 import { run } from '../src/operator/run.ts'
 import { linesOf } from '../src/operator/text.ts'
+import { troubleIn } from '../src/operator/trouble.ts'
 import type { NodeConfig } from '../src/protocol/defaults.ts'
 import { Refusal } from '../src/protocol/refusal.ts'
-import { readConfig } from './config.ts'
+import { aboutText } from './about.ts'
+import { configFile, readConfig } from './config.ts'
 import { crew } from './crew.ts'
+import { diagnose } from './doctor.ts'
+import { sayWhenInterrupted } from './interrupted.ts'
 import { keepHealing } from './keep-healing.ts'
+import { showLogs } from './logs.ts'
 import { progressLine } from './progress.ts'
 import { writeAll } from './streams.ts'
-import { VERSION } from './version.ts'
 
 const OK = 0
 const FAILED = 1
@@ -40,12 +43,13 @@ export async function operate(argv: readonly string[], env: NodeJS.ProcessEnv): 
   } catch (error) {
     return fail(messageOf(error), USAGE)
   }
-  if (command.verb === 'help' || command.verb === 'version') {
-    writeAll(command.verb === 'help' ? helpText(command.topic) : `modekeep ${VERSION}\n`, STDOUT)
-    return OK
-  }
   try {
-    return await work(command, json, env)
+    if (command.verb === 'help' || command.verb === 'version' || command.verb === 'completion') {
+      writeAll(aboutText(command, json), STDOUT)
+      return OK
+    }
+    if (process.geteuid?.() !== 0) throw new Refusal(`${command.verb} needs root: run it with sudo`)
+    return command.verb === 'logs' ? await logs(command, json, env) : await work(command, json, env)
   } catch (error) {
     return fail(messageOf(error), FAILED)
   }
@@ -56,15 +60,29 @@ function messageOf(error: unknown): string {
   return `failed: ${error instanceof Error ? error.message : String(error)}`
 }
 
+/** Also with a faulty configuration, whose faults are among what the log tells: the file's name may be right. */
+async function logs(command: LogsCommand, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
+  const { config } = await readConfig(env)
+  if (!command.isFollowing && !fs.existsSync(config.logFile)) {
+    throw new Refusal(`there is no log ${config.logFile} yet: kubelet has made no call that is logged`)
+  }
+  const colour = hasColour(STDOUT, env)
+  await showLogs(command, config.logFile, (raw, line) => writeAll(json ? `${raw}\n` : render([line()], colour), STDOUT))
+  return OK
+}
+
 async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
+  const tell = (document: Document) =>
+    writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT)
+  const { config, faults } = await readConfig(env)
+  // Another stateDir than the node's would be another memory.
+  if (faults.length > 0 && command.verb !== 'doctor') throw new Refusal(faults)
   const { verb } = command
-  if (process.geteuid?.() !== 0) throw new Refusal(`${verb} needs root: run it with sudo`)
-  const config = await wholeConfig(env)
-  const about = 'directory' in command ? { verb, directory: command.directory } : { verb }
-  const log = new CallLog(about, config.logLevel, (line) => {
+  const log = new CallLog({ verb, ...subjectOf(command) }, config.logLevel, (line) => {
     if (!onlyLooks(command)) appendLine(fs, config.logFile, line)
   })
-  const progress = progressLine(!json && isatty(STDERR), verb)
+  const isWatched = !json && isatty(STDERR)
+  const progress = progressLine(isWatched, verb)
   const session: Session = {
     host: linuxHost,
     config,
@@ -72,25 +90,25 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
     progress: progress.update,
+    ...(isWatched && { expect: progress.expect }),
   }
   if (command.verb === 'heal' && command.isWatching) {
-    await keepHealing(
-      session,
-      command,
-      () => wholeConfig(env),
-      (document) => writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT),
-    )
+    await keepHealing(session, command, () => wholeConfig(env), tell)
     return OK
   }
   if (command.verb === 'status' && command.metrics) {
     await (await import('./metrics.ts')).exposeMetrics(session, command.metrics.output)
     return OK
   }
+  const endWaiting = sayWhenInterrupted(command, progress.clear)
   try {
-    const document = await run(session, command)
+    const document =
+      command.verb === 'doctor'
+        ? await diagnose(session, { file: configFile(env), faults })
+        : await run(session, command)
     log.end('Success')
     progress.clear()
-    writeAll(json ? jsonLine(document) : render(linesOf(document), hasColour(STDOUT, env)), STDOUT)
+    tell(document)
     const trouble = troubleIn(document)
     if (trouble !== undefined && !json) writeAll(`modekeep: ${trouble}\n`, STDERR)
     return trouble === undefined ? OK : FAILED
@@ -98,29 +116,29 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     log.end('Failure', error)
     progress.clear()
     throw error
+  } finally {
+    endWaiting()
   }
 }
 
-/** Another stateDir than the node's would be another memory. */
 async function wholeConfig(env: NodeJS.ProcessEnv): Promise<NodeConfig> {
   const { config, faults } = await readConfig(env)
   if (faults.length > 0) throw new Refusal(faults)
   return config
 }
 
-function onlyLooks(command: Work): boolean {
-  return command.verb === 'plan' || command.verb === 'status' || (command.verb === 'heal' && command.isDry)
+function subjectOf(command: Work): { directory?: string; volume?: string } {
+  if ('directory' in command) return { directory: command.directory }
+  return 'target' in command ? command.target : {}
 }
 
-/** What makes a verb that was carried out a failure all the same. */
-function troubleIn(document: Document): string | undefined {
-  if (document.verb === 'restore' && document.outcome === 'unfinished') {
-    return 'not all could be put back; it stays recorded: mend the cause and restore again'
-  }
-  if (document.verb === 'heal' && document.mounts.some(({ outcome }) => outcome === 'failed')) {
-    return 'not every mount could be mended: the reasons are above'
-  }
-  return undefined
+function onlyLooks(command: Work): boolean {
+  return (
+    command.verb === 'plan' ||
+    command.verb === 'status' ||
+    command.verb === 'doctor' ||
+    ('isDry' in command && command.isDry)
+  )
 }
 
 function hasColour(stream: number, env: NodeJS.ProcessEnv): boolean {

@@ -14,15 +14,16 @@ export function closeStderr(): void {
   }
 }
 
-/** Writes all of it, whatever stdout is: a pipe may be full for a moment, or gone for good. */
-export function writeAll(text: string, to: 1 | 2 = STDOUT): void {
+/** Writes all of it, whatever stdout is: a pipe may be full for a moment, or gone for good. @returns false for the latter */
+export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
   let rest = Buffer.from(text)
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(to, rest))
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return false
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
     }
   }
+  return true
 }

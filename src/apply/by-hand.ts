@@ -19,9 +19,15 @@ export interface VolumeByHand {
  * Opens the directory that an operator names: allowedSources binds pods, not root. Close `tree` when done.
  * @param directory absolute and normal
  * @param flags of the detached mount
+ * @param known the volume's name, where its root does not tell it
  * @throws {Refusal} for what is no directory, has a link in its path, or holds modekeep's own records
  */
-export function openByHand({ host, config }: Session, directory: string, flags: MountFlags): VolumeByHand {
+export function openByHand(
+  { host, config }: Session,
+  directory: string,
+  flags: MountFlags,
+  known?: string,
+): VolumeByHand {
   if (holdsOwnRecords(directory, config)) {
     throw new Refusal(
       `directory ${show(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
@@ -29,7 +35,7 @@ export function openByHand({ host, config }: Session, directory: string, flags: 
   }
   const { handle, stat } = openNodeDirectory(host, directory, 'directory')
   try {
-    const volume = volumeIdentity(host, handle, stat)
+    const volume = known?.startsWith('text-') ? known : volumeIdentity(host, handle, stat)
     return { directory, volume, tree: detachedMount(host, handle, flags) }
   } finally {
     host.inodes.close(handle)

@@ -95,8 +95,10 @@ export class DetachedTree {
   }
 
   /** The request with the real place of what its subPath names: what others compare theirs with. */
-  get where(): MountRequest {
-    return { ...this.#request, source: this.#source?.path ?? this.#request.source }
+  get where(): MountRequest & { asked: string | undefined } {
+    const { source, subPath } = this.#request
+    const asked = subPath === '' ? undefined : `${source}/${subPath}`
+    return { ...this.#request, source: this.#source?.path ?? source, asked }
   }
 
   close(): void {

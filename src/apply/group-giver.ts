@@ -34,9 +34,9 @@ export class GroupGiver {
     this.given = { ownership: 'walk', why, walkGroup: step.group, mappedFrom: -1 }
     if (step.do === 'own-root') return this.#ownRoot(step)
     const { where, place } = this.#tree
-    const { source, pod, directory, restoreOnUnmount } = where
+    const { source, pod, directory, restoreOnUnmount, asked } = where
     const volume = step.volume ?? this.#tree.volume
-    const order = { ...step, volume, source, place, pod, directory, restoreOnUnmount }
+    const order = { ...step, volume, source, asked, place, pod, directory, restoreOnUnmount }
     this.#locks.push(await ownVolume(this.#session, this.#tree.handle, order))
   }
 

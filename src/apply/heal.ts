@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { kinds } from '../filesystem/index.ts'
-import { planHeal } from '../plan/heal.ts'
+import { type HealPlan, planHeal } from '../plan/heal.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
@@ -80,7 +80,19 @@ async function look(session: Session, record: MountRecord): Promise<Found> {
   }
 }
 
-async function mend(session: Session, { directory }: MountRecord): Promise<Found | undefined> {
+function mend(session: Session, { directory }: MountRecord): Promise<Found | undefined> {
+  return underItsLock(session, directory, (record, point) => healLocked(session, record, point, false))
+}
+
+/**
+ * Does something to a recorded mount that no call is at work on.
+ * @returns undefined where the record is gone meanwhile
+ */
+export async function underItsLock<T>(
+  session: Session,
+  directory: string,
+  work: (record: MountRecord, point: MountPoint | undefined) => Promise<T>,
+): Promise<T | typeof BUSY | undefined> {
   const { host, config } = session
   const lock = tryLockMount(host, config.stateDir, directory)
   if (lock === undefined) return BUSY
@@ -88,7 +100,7 @@ async function mend(session: Session, { directory }: MountRecord): Promise<Found
   try {
     point = openMountPoint(host, directory)
     const record = readMountRecord(host, config.stateDir, directory)
-    return record && (await healLocked(session, record, point, false))
+    return record && (await work(record, point))
   } finally {
     if (point) host.inodes.close(point.parent)
     if (readMountRecord(host, config.stateDir, directory)) lock.release()
@@ -102,7 +114,7 @@ async function healLocked(
   point: MountPoint | undefined,
   isDry: boolean,
 ): Promise<Found> {
-  const plan = planHeal({ record, boot: session.host.bootId(), ...lookAround(session, record, point) })
+  const plan = planOf(session, record, point)
   switch (plan.action) {
     case 'leave':
       return { outcome: 'left', reason: plan.reason }
@@ -112,6 +124,11 @@ async function healLocked(
     case 'mount':
       return remount(session, record, point, plan.reason, isDry)
   }
+}
+
+/** What is to become of a recorded mount. */
+export function planOf(session: Session, record: MountRecord, point: MountPoint | undefined): HealPlan {
+  return planHeal({ record, boot: session.host.bootId(), ...lookAround(session, record, point) })
 }
 
 function lookAround({ host }: Session, record: MountRecord, point: MountPoint | undefined) {

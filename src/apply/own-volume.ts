@@ -17,6 +17,8 @@ export interface VolumeOrder extends OwnOrder {
   volume: string
   policy: 'OnRootMismatch' | 'Always'
   source: string
+  /** What a pod named, where that is a part of a source. */
+  asked?: string | undefined
   /** Where it lies, if the source's path does not tell. */
   place?: Place | undefined
   pod: string
@@ -45,7 +47,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
         writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
       }
     } else {
-      const next = { volume, source, group, groupAccess: access, restoreOwed }
+      const next = { volume, source, asked: order.asked, group, groupAccess: access, restoreOwed }
       await walk(session, tree, next, record !== undefined)
     }
     return lock

@@ -2,7 +2,7 @@ import { Refusal } from '../protocol/refusal.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
 import type { VolumeByHand } from './by-hand.ts'
 import { claimVolume } from './claim.ts'
-import { holders, type Others } from './holders.ts'
+import { holders, type Others, othersWith } from './holders.ts'
 import { hasJournal, openJournal } from './journal.ts'
 import { groupOnDisk } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
@@ -10,12 +10,14 @@ import type { Session } from './session.ts'
 
 /**
  * Puts back what walks have changed of a volume, owed or not. What it did is noted as an unmount notes it.
+ * @param isForced also what its users changed since
  * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
  * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it
  */
 export async function restoreByHand(
   session: Session,
   { directory, volume, tree }: VolumeByHand,
+  isForced = false,
 ): Promise<'nothing recorded' | 'restored' | 'unfinished'> {
   const { host, config } = session
   const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
@@ -27,10 +29,18 @@ export async function restoreByHand(
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.
     if (!record && isEmpty(session, volume)) return 'nothing recorded'
-    return (await restoreTree(session, tree, volume, record)) ? 'restored' : 'unfinished'
+    return (await restoreTree(session, tree, volume, record, isForced)) ? 'restored' : 'unfinished'
   } finally {
     lock.release()
   }
+}
+
+/**
+ * Would it be refused now?
+ * @throws {Refusal} as a restore
+ */
+export function refuseRestore(session: Session, { directory, volume }: VolumeByHand): void {
+  refuseHolders(othersWith(session, { volume, source: directory }, ''))
 }
 
 function refuseHolders(others: Others): void {

@@ -111,6 +111,7 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
 
 /**
  * Puts back what the journal of a volume holds. Call it under the volume's lock, with no walked mount of it left.
+ * @param isForced also what its users changed since
  * @returns whether it is done with: false while something that was met could not be put back
  */
 export async function restoreTree(
@@ -118,13 +119,14 @@ export async function restoreTree(
   tree: Handle,
   volume: string,
   record: VolumeRecord | undefined,
+  isForced = false,
 ): Promise<boolean> {
   const { host, config } = session
   const journal = openJournal(session, volume, record !== undefined)
   try {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     if (record) writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
-    const report = await walkWith(session, volume, (options) => restore(host.inodes, tree, journal, options))
+    const report = await walkWith(session, volume, (options) => restore(host.inodes, tree, journal, options, isForced))
     noteWalk(session, report)
     if (!isThrough(report)) return false
     const root = host.inodes.stat(tree)

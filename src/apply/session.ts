@@ -12,6 +12,8 @@ export interface Session {
   note(facts: Record<string, unknown>): void
   /** How far a walk is, about once a second. */
   progress?(counts: Counts): void
+  /** Where a person looks on: about how many inodes the walk that comes will meet. */
+  expect?(inodes: number): void
   /** Threads for walks of large trees; without them one thread walks. */
   crew?: WalkOptions['crew']
   /** What the pod gave for this call; none where a person or heal calls. */

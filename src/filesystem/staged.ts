@@ -146,11 +146,21 @@ function isThere(host: Host, parent: Handle, name: Name): boolean {
   }
 }
 
+/** Stages that no call is at work on. */
+export function staleStages(host: Host, stateDir: string): string[] {
+  const place = stagingDirectory(stateDir)
+  return stages(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))
+}
+
+function stages(host: Host, place: string): string[] {
+  return [...new Set(host.files.list(place).map((name) => name.replace(/\.lock$/, '')))]
+}
+
 /** Removes what calls that were killed have left in the staging directory. */
 export function sweepStaging(host: Host, stateDir: string): void {
   const place = stagingDirectory(stateDir)
-  const names = new Set(host.files.list(place).map((name) => name.replace(/\.lock$/, '')))
-  if (names.size === 0) return
+  const names = stages(host, place)
+  if (names.length === 0) return
   const parent = host.inodes.openTrusted(place)
   try {
     for (const name of names) {

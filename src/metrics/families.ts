@@ -8,7 +8,7 @@ export interface Family {
   labels: Readonly<Record<string, readonly string[] | undefined>>
 }
 
-const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal'] as const
+const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc'] as const
 const WALKS = ['mount', 'unmount', 'apply', 'restore'] as const
 
 /** In the order of the page. Units are base units, and in the name (Prometheus' conventions). */

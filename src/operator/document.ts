@@ -1,3 +1,4 @@
+import type { GarbageItem } from '../apply/garbage.ts'
 import type { Finding } from '../apply/heal.ts'
 import type { SubPathFinding } from '../apply/heal-sub-paths.ts'
 import type { Ownership } from '../ownership/policy.ts'
@@ -5,7 +6,14 @@ import type { WalkReport } from '../ownership/report.ts'
 import type { InodeType } from './mode-string.ts'
 
 /** What an operator's verb found or did, as `--json` prints it. Modes are decimal numbers of permission bits. */
-export type Document = PlanDocument | ApplyDocument | RestoreDocument | StatusDocument | HealDocument
+export type Document =
+  | PlanDocument
+  | ApplyDocument
+  | RestoreDocument
+  | StatusDocument
+  | HealDocument
+  | DoctorDocument
+  | GcDocument
 
 interface About {
   directory: string
@@ -55,7 +63,8 @@ export interface Difference {
   uid: number
   before: Ownership
   after: Ownership
-  kubelet: Ownership
+  /** Null where kubelet has no rule: for a restore. */
+  kubelet: Ownership | null
 }
 
 export interface ApplyDocument extends Asked {
@@ -67,18 +76,52 @@ export interface ApplyDocument extends Asked {
 
 export interface RestoreDocument extends About {
   verb: 'restore'
-  outcome: 'nothing recorded' | 'restored' | 'unfinished'
-  /** `changed` counts what was put back, `alreadyRight` what was as recorded. */
+  isDry: boolean
+  isForced: boolean
+  outcome: 'nothing recorded' | 'restored' | 'unfinished' | 'would restore'
+  /** With isDry: why it would be refused now. */
+  refusal: string | null
+  /** `changed` counts what was, or would be, put back, `alreadyRight` what was as recorded. */
   report: WalkReport
+  /** With isDry: the first inodes that would be put back. */
+  differences: Difference[]
 }
 
 export interface StatusDocument {
   verb: 'status'
   mounts: MountStatus[]
+  volumes: VolumeStatus[]
+}
+
+/** A volume of which something is remembered. */
+export interface VolumeStatus {
+  volume: string
+  /** Where it was when it was walked; '' where its record cannot be read. */
+  source: string
+  /** What a walk has made of it, null where that is not known. */
+  group: number | null
+  groupAccess: 'keep' | 'grant' | null
+  /** False: a walk or a restore of it was not finished. */
+  complete: boolean
+  /** Its last unmount, or `restore`, is to put it back. */
+  restoreOwed: boolean
+  /** Recorded mounts of it. */
+  mounts: number
+  walk: WalkStatus | null
+}
+
+/** A walk or a restore that is under way. */
+export interface WalkStatus {
+  /** Null in its first second, when no counts are written yet. */
+  pid: number | null
+  visited: number
+  changed: number
 }
 
 export interface MountStatus {
   directory: string
+  /** Its volume's identity, '' where it goes with the mount. */
+  volume: string
   /** Namespace and name, '' where kubelet told none. */
   pod: string
   /** With a subPath, where that lay when it was mounted; '' for a tmpfs. */
@@ -96,7 +139,7 @@ export interface MountStatus {
   health: Finding['outcome']
   reason: string
   /** A walk or a restore of its volume that is under way. */
-  walk: { visited: number; changed: number } | null
+  walk: WalkStatus | null
   /** The process that serves it, null where none does. Whether it answers is not asked. */
   daemon: { pid: number | null; state: 'alive' | 'stopped' | 'dead' } | null
 }
@@ -108,4 +151,27 @@ export interface HealDocument {
   mounts: Finding[]
   /** Kubelet's, where asked for. */
   subPaths: SubPathFinding[]
+}
+
+export interface GcDocument {
+  verb: 'gc'
+  isDry: boolean
+  items: GarbageItem[]
+}
+
+export interface DoctorDocument {
+  verb: 'doctor'
+  /** How many of each. */
+  ok: number
+  warnings: number
+  faults: number
+  findings: CheckFinding[]
+}
+
+export interface CheckFinding {
+  area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'configuration' | 'state' | 'mounts' | 'volumes'
+  level: 'ok' | 'warning' | 'fault'
+  text: string
+  /** What to do; '' where all is well. */
+  remedy: string
 }

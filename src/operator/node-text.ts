@@ -1,28 +1,65 @@
-import type { HealDocument, MountStatus, StatusDocument } from './document.ts'
-import type { Line } from './text.ts'
+import { aligned } from './aligned.ts'
+import type { HealDocument, MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
+import type { Line } from './line.ts'
 
 /** `status` for people. */
-export function statusLines({ mounts }: StatusDocument, now: number): Line[] {
-  if (mounts.length === 0) return [{ text: 'modekeep has nothing mounted on this node' }]
-  const rows = mounts.map((mount) => [
-    mount.pod || '-',
-    mount.source || mount.fsType,
-    mount.group === null ? '-' : String(mount.group),
-    mount.ownership,
-    mount.since === null ? '-' : age(now - Date.parse(mount.since)),
-    mount.health,
+export function statusLines({ mounts, volumes }: StatusDocument, now: number): Line[] {
+  const [first = '', ...rows] = aligned([
+    ['pod', 'source', 'group', 'ownership', 'age', 'health'],
+    ...mounts.map((mount) => [
+      mount.pod || '-',
+      mount.source || mount.fsType,
+      mount.group === null ? '-' : String(mount.group),
+      mount.ownership,
+      mount.since === null ? '-' : age(now - Date.parse(mount.since)),
+      mount.health,
+    ]),
   ])
-  const [head, ...body] = aligned([['pod', 'source', 'group', 'ownership', 'age', 'health'], ...rows])
-  return [
-    { text: head ?? '', style: 'strong' },
-    ...mounts.flatMap((mount, index) => [{ text: body[index] ?? '' }, ...remarks(mount)]),
+  const listed: Line[] = [
+    { text: first, style: 'strong' },
+    ...mounts.flatMap((mount, index) => [{ text: rows[index] ?? '' }, ...remarks(mount)]),
   ]
+  const none: Line[] = [{ text: 'modekeep has nothing mounted on this node' }]
+  return [...(mounts.length === 0 ? none : listed), ...volumeLines(volumes)]
+}
+
+function volumeLines(volumes: readonly VolumeStatus[]): Line[] {
+  if (volumes.length === 0) return []
+  const [head = '', ...rows] = aligned([
+    ['volume', 'group', 'mounts', 'state', 'source'],
+    ...volumes.map((volume) => [
+      volume.volume,
+      volume.group === null ? '-' : String(volume.group),
+      String(volume.mounts),
+      stateOf(volume),
+      volume.source || '-',
+    ]),
+  ])
+  return [
+    { text: '' },
+    { text: head, style: 'strong' },
+    ...volumes.flatMap(({ walk }, index) => [{ text: rows[index] ?? '' }, ...walkLines(walk)]),
+  ]
+}
+
+function stateOf({ group, complete, restoreOwed, mounts, walk }: VolumeStatus): string {
+  if (walk) return 'at work'
+  if (group === null) return 'recorded'
+  if (!complete) return 'half way'
+  return restoreOwed && mounts === 0 ? 'restore owed' : 'walked'
+}
+
+function walkLines(walk: WalkStatus | null): Line[] {
+  if (walk === null) return []
+  const by = walk.pid === null ? '' : ` (process ${walk.pid})`
+  const far = walk.pid === null ? '' : `: ${walk.visited} looked at, ${walk.changed} changed`
+  return [{ text: `  a walk or restore is under way${by}${far}` }]
 }
 
 function remarks({ directory, why, health, reason, walk, daemon }: MountStatus): Line[] {
   const lines: Line[] = [{ text: `  ${directory}` }]
   if (why !== '' && why !== 'asked for') lines.push({ text: `  ownership: ${why}` })
-  if (walk) lines.push({ text: `  a walk is under way: ${walk.visited} looked at, ${walk.changed} changed` })
+  lines.push(...walkLines(walk))
   if (daemon) lines.push(daemonLine(daemon))
   if (health !== 'healthy') lines.push({ text: `  ${reason}`, style: 'notice' })
   return lines
@@ -62,18 +99,4 @@ export function healLines({ isDry, mounts, subPaths }: HealDocument): Line[] {
 
 function worded(outcome: string, would: string): string {
   return ['left', 'failed', 'busy'].includes(outcome) ? outcome : `${would}${outcome}`
-}
-
-/** Columns as wide as their widest cell; the last one is as long as it likes. */
-function aligned(rows: readonly string[][]): string[] {
-  const columns = Math.max(0, ...rows.map((row) => row.length))
-  const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  )
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
 }

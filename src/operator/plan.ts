@@ -1,17 +1,15 @@
-import { type ByHandOrder, openByHand, orderFor, type VolumeByHand } from '../apply/by-hand.ts'
-import { hasJournal } from '../apply/journal.ts'
+import { type ByHandOrder, openByHand, orderFor } from '../apply/by-hand.ts'
 import { isVolumeBusy } from '../apply/locks.ts'
 import { needsWalk, refuseOthers } from '../apply/own-volume.ts'
 import type { Session } from '../apply/session.ts'
 import { mountFlags } from '../mount-table/flags.ts'
-import { Journal } from '../ownership/journal.ts'
 import { newReport } from '../ownership/report.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
 import { readWalkProgress } from '../state/walk-progress.ts'
 import type { PlanDocument } from './document.ts'
+import { withJournal } from './journal.ts'
 import { kubeletSkips } from './kubelet-rule.ts'
+import { refusalOf } from './refusal-of.ts'
 import { survey } from './survey.ts'
 
 /**
@@ -28,7 +26,9 @@ export function plan(session: Session, directory: string, order: ByHandOrder): P
     const busy = isVolumeBusy(host, config.stateDir, volume)
     const record = readVolumeRecord(host, config.stateDir, volume)
     const { group, access, policy } = order
-    const seen = withJournal(session, opened, (journal) => survey(host.inodes, tree, order, journal, session.progress))
+    const seen = withJournal(session, volume, (journal) =>
+      survey(host.inodes, tree, { do: 'own', order }, journal, session.progress),
+    )
     const kubelet = policy === 'Always' || !kubeletSkips(root, group)
     return {
       verb: 'plan',
@@ -62,34 +62,4 @@ export function plan(session: Session, directory: string, order: ByHandOrder): P
 function underWay({ host, config }: Session, volume: string): PlanDocument['underWay'] {
   const progress = readWalkProgress(host, config.stateDir, volume)
   return progress ? { visited: progress.visited, changed: progress.changed } : null
-}
-
-function refusalOf(check: () => void): string | null {
-  try {
-    check()
-    return null
-  } catch (error) {
-    if (error instanceof Refusal) return error.message
-    throw error
-  }
-}
-
-/** The volume's journal, if it has one. A walk may be writing to it meanwhile. */
-function withJournal<T>(
-  { host, config, ...session }: Session,
-  { volume }: VolumeByHand,
-  use: (journal: Journal | undefined) => T,
-): T {
-  const known = readVolumeRecord(host, config.stateDir, volume) !== undefined
-  const there = hasJournal({ host, config, ...session }, volume)
-  const path = `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`
-  if (!there && known)
-    throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
-  if (!there) return use(undefined)
-  const journal = new Journal(host, path, volume, known, true)
-  try {
-    return use(journal)
-  } finally {
-    journal.close()
-  }
 }

@@ -1,7 +1,7 @@
+import type { Line } from './line.ts'
 import { printable } from './printable.ts'
-import type { Line } from './text.ts'
 
-const STYLES = { strong: '1', notice: '33' } as const
+const STYLES = { strong: '1', notice: '33', fault: '31' } as const
 
 /** The lines as one text: no file name can drive the terminal, only `colour` brings escape sequences. */
 export function render(lines: readonly Line[], colour: boolean): string {

@@ -4,25 +4,46 @@ import { isVolumeBusy } from '../apply/locks.ts'
 import type { Session } from '../apply/session.ts'
 import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
+import { listVolumes, readVolumeRecord } from '../state/volume-record.ts'
 import { readWalkProgress } from '../state/walk-progress.ts'
-import type { MountStatus, StatusDocument } from './document.ts'
+import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
 
-/** What modekeep has mounted on this node. Changes nothing. */
+/** What modekeep has mounted on this node, and which volumes it remembers. Changes nothing. */
 export async function status(session: Session): Promise<StatusDocument> {
   const { host, config } = session
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
-  const mounts = listMountRecords(host, config.stateDir).flatMap((record) => {
+  const records = listMountRecords(host, config.stateDir)
+  const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
     return found === undefined ? [] : [{ ...aboutMount(session, record), health: found.outcome, reason: found.reason }]
   })
-  return { verb: 'status', mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)) }
+  return {
+    verb: 'status',
+    mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
+    volumes: listVolumes(host, config.stateDir).map((volume) => aboutVolume(session, volume, records)),
+  }
+}
+
+function aboutVolume(session: Session, volume: string, records: readonly MountRecord[]): VolumeStatus {
+  const record = readVolumeRecord(session.host, session.config.stateDir, volume)
+  return {
+    volume,
+    source: record?.source ?? '',
+    group: record?.group ?? null,
+    groupAccess: record?.groupAccess ?? null,
+    complete: record?.complete ?? false,
+    restoreOwed: record?.restoreOwed ?? false,
+    mounts: records.filter((mount) => mount.volume === volume).length,
+    walk: walkUnderWay(session, volume),
+  }
 }
 
 function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'health' | 'reason'> {
-  const { directory, pod, source, fsType, ownership, why, since } = record
+  const { directory, volume, pod, source, fsType, ownership, why, since } = record
   const asked = requestFrom(record.request)
   return {
     directory,
+    volume,
     pod,
     source,
     fsType,
@@ -31,7 +52,7 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'h
     ownership,
     why,
     since: since > 0 ? new Date(since).toISOString() : null,
-    walk: walkUnderWay(session, record),
+    walk: walkUnderWay(session, record.volume),
     daemon: daemonStatus(session, record),
   }
 }
@@ -44,8 +65,10 @@ function daemonStatus(session: Session, record: MountRecord): MountStatus['daemo
   return { pid: daemon.pid, state: /[Tt]/.test(daemon.state) ? 'stopped' : 'alive' }
 }
 
-function walkUnderWay({ host, config }: Session, { volume }: MountRecord): MountStatus['walk'] {
+function walkUnderWay({ host, config }: Session, volume: string): WalkStatus | null {
   if (volume === '' || !isVolumeBusy(host, config.stateDir, volume)) return null
-  const { visited, changed } = readWalkProgress(host, config.stateDir, volume) ?? { visited: 0, changed: 0 }
-  return { visited, changed }
+  const { pid, visited, changed } = readWalkProgress(host, config.stateDir, volume) ?? NOT_TOLD_YET
+  return { pid, visited, changed }
 }
+
+const NOT_TOLD_YET: WalkStatus = { pid: null, visited: 0, changed: 0 }

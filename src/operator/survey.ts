@@ -1,15 +1,17 @@
 import type { Handle, Inodes, Name, Stat } from '../host/host.ts'
 import { frameOf } from '../ownership/frame.ts'
 import { gone } from '../ownership/gone.ts'
-import { HardLinks, linkName } from '../ownership/hard-links.ts'
+import { HardLinks, linkName, type Sighting } from '../ownership/hard-links.ts'
 import { hold, keyOf } from '../ownership/held.ts'
 import type { Journal } from '../ownership/journal.ts'
+import { firstName, lastName, type Names } from '../ownership/ledger.ts'
 import { ownSpec } from '../ownership/own.ts'
-import { OwnTask } from '../ownership/own-task.ts'
 import { pathBelow } from '../ownership/path.ts'
 import { isDirectory, type Ownership, type OwnOrder, ownershipOf, same } from '../ownership/policy.ts'
 import { type InodeRecord, sameBytes } from '../ownership/record.ts'
 import { leave, newReport, type WalkReport } from '../ownership/report.ts'
+import type { Task } from '../ownership/task.ts'
+import { type TaskSpec, taskOf } from '../ownership/task-spec.ts'
 import { type Boundary, isElsewhere, type Place, SELF, traverse, type Visitor } from '../ownership/traverse.ts'
 import type { Difference, KubeletCounts } from './document.ts'
 import { kubeletsResult } from './kubelet-rule.ts'
@@ -26,22 +28,25 @@ export interface Survey {
   differences: Difference[]
 }
 
+/** What a walk would do, without its order: a restore needs none. */
+export type Intent = { do: 'own'; order: OwnOrder } | { do: 'restore'; isForced: boolean }
+
 /**
- * Looks at a tree as `own` does and decides by the same task, but changes and records nothing.
+ * Looks at a tree as a walk or a restore does and decides by the same task, but changes and records nothing.
  * @param journal what earlier walks have recorded; undefined: nothing
  * @param progress told the counts so far, after every directory
  */
 export function survey(
   inodes: Inodes,
   root: Handle,
-  order: OwnOrder,
+  intent: Intent,
   journal: Journal | undefined,
   progress: (counts: WalkReport) => void = () => {},
 ): Survey {
   const top = inodes.openDirectory(root, SELF)
   try {
     const stat = inodes.stat(top)
-    const walk = new SurveyWalk(inodes, stat, order, journal, progress)
+    const walk = new SurveyWalk(inodes, stat, intent, journal, progress)
     traverse(inodes, [frameOf(inodes.duplicate(top), stat, NONE, NONE)], stat, walk)
     walk.directory(top, NONE)
     return walk.end()
@@ -50,14 +55,20 @@ export function survey(
   }
 }
 
+function specOf(intent: Intent, journal: Journal | undefined): TaskSpec {
+  return intent.do === 'own' ? { do: 'own', ...ownSpec(intent.order, journal) } : intent
+}
+
 class SurveyWalk implements Visitor {
   readonly #inodes: Inodes
   readonly #inside: Boundary
-  readonly #order: OwnOrder
-  readonly #task: OwnTask
+  /** Undefined: kubelet has no such rule. */
+  readonly #group: number | undefined
+  readonly #task: Task
   readonly #journal: Journal | undefined
   readonly #progress: (counts: WalkReport) => void
   readonly #links = new HardLinks()
+  readonly #names: Names
   /** Inodes with several names that kubelet's counts have already. */
   readonly #counted = new Set<string>()
   readonly #result: Survey = {
@@ -70,15 +81,16 @@ class SurveyWalk implements Visitor {
   constructor(
     inodes: Inodes,
     inside: Boundary,
-    order: OwnOrder,
+    intent: Intent,
     journal: Journal | undefined,
     progress: (counts: WalkReport) => void,
   ) {
     this.#inodes = inodes
     this.#inside = inside
-    this.#order = order
+    this.#group = intent.do === 'own' ? intent.order.group : undefined
+    this.#names = intent.do === 'own' ? lastName(this.#links) : firstName()
     this.#journal = journal
-    this.#task = new OwnTask(ownSpec(order, journal))
+    this.#task = taskOf(specOf(intent, journal))
     this.#progress = progress
   }
 
@@ -109,15 +121,15 @@ class SurveyWalk implements Visitor {
   #inode(parent: Handle, name: Name, seen: Stat, path: Uint8Array, above?: Place): void {
     const { report } = this.#result
     report.visited++
-    this.#asKubelet(seen)
+    if (this.#group !== undefined) this.#asKubelet(seen, this.#group)
     const glance = this.#task.glance(seen)
     if (glance === 'right') report.alreadyRight++
     else if (typeof glance === 'object') this.left(glance.leave, path)
     if (glance !== 'look') return
     if (above && seen.links > 1) {
       const { inode, born, links, changed } = seen
-      const sighting = { inode, born, links, changed, at: Date.now(), name: linkName(above, name), path }
-      if (!this.#links.completes(sighting)) return
+      const sighting: Sighting = { inode, born, links, changed, at: Date.now(), name: linkName(above, name), path }
+      if (!this.#names.isTurn(sighting)) return
     }
     const handle = gone(() => this.#inodes.openEntry(parent, name))
     if (handle === undefined) {
@@ -148,16 +160,16 @@ class SurveyWalk implements Visitor {
     report.changed++
     if (widens(seen, after)) this.#result.widened++
     if (differences.length >= MOST_DIFFERENCES) return
-    const kubelet = kubeletsResult(stat, this.#order.group)
+    const kubelet = this.#group === undefined ? null : kubeletsResult(stat, this.#group)
     const text = Buffer.from(path).toString() || '.'
     differences.push({ path: text, type: typeOf(stat.mode), uid: stat.uid, before: seen, after, kubelet })
   }
 
-  #asKubelet(stat: Stat): void {
+  #asKubelet(stat: Stat, group: number): void {
     const { kubelet } = this.#result
     kubelet.touched++
     const before = ownershipOf(stat)
-    const after = kubeletsResult(stat, this.#order.group)
+    const after = kubeletsResult(stat, group)
     if (same(before, after)) return
     if (stat.links > 1 && !isDirectory(stat)) {
       const key = keyOf(stat)

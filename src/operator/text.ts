@@ -1,14 +1,10 @@
-import type { Ownership } from '../ownership/policy.ts'
 import type { WalkReport } from '../ownership/report.ts'
-import type { ApplyDocument, Difference, Document, PlanDocument, RestoreDocument } from './document.ts'
-import { modeString } from './mode-string.ts'
+import { differenceLines } from './difference-text.ts'
+import { doctorLines } from './doctor-text.ts'
+import type { ApplyDocument, Document, PlanDocument, RestoreDocument } from './document.ts'
+import { gcLines } from './gc-text.ts'
+import type { Line } from './line.ts'
 import { healLines, statusLines } from './node-text.ts'
-
-/** One line without its end; control characters in it are still to be made printable. */
-export interface Line {
-  text: string
-  style?: 'strong' | 'notice'
-}
 
 /** A document for people. */
 export function linesOf(document: Document): Line[] {
@@ -23,6 +19,10 @@ export function linesOf(document: Document): Line[] {
       return statusLines(document, Date.now())
     case 'heal':
       return healLines(document)
+    case 'gc':
+      return gcLines(document)
+    case 'doctor':
+      return doctorLines(document)
   }
 }
 
@@ -45,7 +45,7 @@ function planLines(plan: PlanDocument): Line[] {
     { text: `${' '.repeat(32)}${cell('modekeep')}${cell('kubelet')}` },
     ...rows.map(([what, ours, theirs]) => ({ text: `  ${what.padEnd(30)}${cell(ours)}${cell(theirs)}`.trimEnd() })),
     ...leftLines(report),
-    ...differenceLines(plan),
+    ...differenceLines(plan.differences, report.changed),
   ]
 }
 
@@ -69,31 +69,6 @@ function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDoc
   return lines
 }
 
-function differenceLines({ differences, report }: PlanDocument): Line[] {
-  if (differences.length === 0) return []
-  const shown = differences.length < report.changed ? `the first ${differences.length} of ${report.changed}` : 'all'
-  const rows = differences.map((difference) => [
-    ownership(difference, difference.before),
-    ownership(difference, difference.after),
-    ownership(difference, difference.kubelet),
-    difference.path,
-  ])
-  const table = [['now', 'modekeep', 'kubelet', 'path'], ...rows]
-  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
-  return [
-    { text: '' },
-    { text: `Changes (${shown}), mode, owner and group:` },
-    ...table.map((row) => ({
-      // The path is last, and may end in blanks of its own.
-      text: `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('   ')}`,
-    })),
-  ]
-}
-
-function ownership({ type, uid }: Difference, { mode, gid }: Ownership): string {
-  return `${modeString(type, mode)} ${uid} ${gid}`
-}
-
 function applyLines({ directory, group, groupAccess, walked, report }: ApplyDocument): Line[] {
   if (!walked) {
     return [
@@ -110,12 +85,18 @@ function applyLines({ directory, group, groupAccess, walked, report }: ApplyDocu
   ]
 }
 
-function restoreLines({ directory, outcome, report }: RestoreDocument): Line[] {
+function restoreLines({ directory, isDry, outcome, refusal, report, differences }: RestoreDocument): Line[] {
   if (outcome === 'nothing recorded') {
     return [{ text: `${directory}: nothing is recorded, so there is nothing to put back` }]
   }
-  const counts = `${report.visited} looked at, ${report.changed} put back, ${report.alreadyRight} as recorded already`
-  return [{ text: `${directory}: ${counts}, ${leftCount(report)} left alone`, style: 'strong' }, ...leftLines(report)]
+  const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
+  const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
+  return [
+    { text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' },
+    ...(refusal === null ? [] : [{ text: `restore would be refused now: ${refusal}`, style: 'notice' as const }]),
+    ...leftLines(report),
+    ...differenceLines(differences, report.changed),
+  ]
 }
 
 function leftCount({ left }: WalkReport): number {

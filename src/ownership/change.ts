@@ -34,7 +34,8 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
   if (reacl && acl.after) inodes.setAttribute(handle, ACCESS_ACL, acl.after)
-  const mode = reacl ? (now.mode & ~PERMISSION_BITS) | (after.mode & PERMISSION_BITS) : now.mode
+  else if (reacl) inodes.removeAttribute(handle, ACCESS_ACL)
+  const mode = reacl && acl.after ? (now.mode & ~PERMISSION_BITS) | (after.mode & PERMISSION_BITS) : now.mode
   const changed = regroup || reacl
   if (privileged) return privileges(inodes, held, mode, record) || changed ? 'changed' : 'right'
   if (mode === after.mode) return changed ? 'changed' : 'right'

@@ -9,6 +9,7 @@ import { type WalkOptions, walkTree } from './walk-tree.ts'
  * changed since is left. Only what was put back is forgotten: an inode that was not met may be met another time.
  * May be repeated and may be killed.
  * In the report `changed` counts what was put back, `alreadyRight` what already was as recorded.
+ * @param isForced also what somebody changed since is put back, where it is surely the inode that was recorded
  * @throws as `own` does
  */
 export function restore(
@@ -16,6 +17,7 @@ export function restore(
   root: Handle,
   journal: Journal,
   options: WalkOptions = {},
+  isForced = false,
 ): Promise<WalkReport> {
-  return walkTree(inodes, root, { do: 'restore' }, journal, firstName(), options)
+  return walkTree(inodes, root, { do: 'restore', isForced }, journal, firstName(), options)
 }

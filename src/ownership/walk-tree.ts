@@ -2,6 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import type { Handle, Inodes } from '../host/host.ts'
 import type { MemberData } from './crew/messages.ts'
 import { frameOf } from './frame.ts'
+import type { PackedFrames } from './frames.ts'
 import type { Journal } from './journal.ts'
 import { LocalLedger, type Names } from './ledger.ts'
 import { batchSize } from './pipeline.ts'
@@ -22,6 +23,9 @@ export interface WalkOptions {
 /** Below this many inodes threads take longer to start than they save. */
 const CREW_FROM = 4000
 
+/** Inodes after which a thread that walks alone lets others have their turn: signals, timers. */
+const YIELDS_AFTER = 4000
+
 const NONE = new Uint8Array()
 
 /** Walks a tree for a task, its root last. @throws {Refusal} {SystemError} what stopped it; what was made is recorded */
@@ -38,7 +42,7 @@ export async function walkTree(
   const inside: Boundary = { mountId: stat.mountId, device: stat.device }
   const ledger = new LocalLedger(journal, names)
   const shown = new Progress(progress)
-  const stopAfter = crew ? (crew.from ?? CREW_FROM) : Number.POSITIVE_INFINITY
+  const stopAfter = crew ? (crew.from ?? CREW_FROM) : YIELDS_AFTER
   const settings: WalkSettings = {
     inside,
     stopAfter,
@@ -49,18 +53,22 @@ export async function walkTree(
   const reports = [walk.report]
   try {
     const first = frameOf(inodes.duplicate(top), stat, NONE, NONE)
-    const rest = traverse(inodes, [first], inside, walk)
+    let rest = traverse(inodes, [first], inside, walk)
     if (rest && crew) {
+      const part = rest
       walk.flush()
       const { Crew } = await import('./crew/lead.ts')
-      const drop = (part: typeof rest) => {
+      const drop = (part: PackedFrames) => {
         for (const { handle } of part) if (handle !== undefined) inodes.close(handle)
       }
       const started = (shared: Int32Array) => shown.watch(shared, crew.members, walk.report)
-      const report = await new Crew({ ...crew, spec, inside, first: rest, journal, ledger, drop, started }).run()
-      settings.stopAfter = Number.POSITIVE_INFINITY
+      const report = await new Crew({ ...crew, spec, inside, first: part, journal, ledger, drop, started }).run()
       if (report) reports.push(report)
-      else traverse(inodes, rest, inside, walk)
+      rest = report ? undefined : part
+    }
+    for (; rest; rest = traverse(inodes, rest, inside, walk)) {
+      await new Promise((resolve) => setImmediate(resolve))
+      settings.stopAfter = walk.report.visited + YIELDS_AFTER
     }
     walk.directory(top, NONE)
     walk.flush()

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { readRecord } from './json-record.ts'
-import { RECORD_FILE, volumeStateDirectory } from './paths.ts'
+import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
 
 const FORMAT = 1
 
@@ -16,6 +16,8 @@ const schema = z.object({
   complete: z.boolean(),
   /** A pod asked for restoreOnUnmount: the last unmount pays, whichever pod's it is. */
   restoreOwed: z.boolean(),
+  /** The path that a pod named, where a part of a source was walked: another than `source` if links led on from there. */
+  asked: z.optional(z.string()),
 })
 
 /** What a walk has made of a volume. */
@@ -41,6 +43,11 @@ export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<Vol
   const place = volumeStateDirectory(stateDir, record.volume)
   host.files.makeDirectory(place)
   host.files.replace(`${place}/${RECORD_FILE}`, `${JSON.stringify({ format: FORMAT, ...record })}\n`)
+}
+
+/** Every volume that has a directory, whatever is in it. */
+export function listVolumes(host: Host, stateDir: string): string[] {
+  return host.files.list(volumesDirectory(stateDir)).sort()
 }
 
 export function removeVolumeRecord(host: Host, stateDir: string, volume: string): void {

@@ -34,10 +34,10 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
     [['help'], 'By hand, as root:'],
     [['--help'], 'By hand, as root:'],
     [['-h'], 'By hand, as root:'],
-    [['help', 'restore'], 'modekeep restore DIR [--json]\n'],
+    [['help', 'restore'], 'modekeep restore DIR|VOLUME [options]\n'],
     [['plan', '--help'], 'modekeep plan DIR --fsgroup G'],
     [['apply', '/nowhere', '-h'], 'modekeep apply DIR --fsgroup G'],
-    [['restore', '--help'], 'Example:\n  modekeep restore /srv/volumes/data\n'],
+    [['restore', '--help'], 'Examples:\n  modekeep restore /srv/volumes/data --dry-run\n'],
     [['version'], /^modekeep \d+\.\d+\.\d+\n$/],
     [['--version'], /^modekeep \d+\.\d+\.\d+\n$/],
   ])('%j print on stdout alone and succeed', (args, text) => {
@@ -49,7 +49,10 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
   it.each([
     [['plan'], /^modekeep: plan takes one directory, got none.*--fsgroup is missing[^\n]*\n$/],
     [['apply', '/srv', '--fsgroup'], /^modekeep: --fsgroup has no value[^\n]*\n$/],
-    [['restore', '/srv', '--force'], /^modekeep: restore has no option "--force": it takes --json, --help\n$/],
+    [
+      ['restore', '/srv', '--forced'],
+      /^modekeep: restore has no option "--forced": did you mean --force\? It takes [^\n]*\n$/,
+    ],
     [['plan', '/srv', '--fsgroup', '\x1b[31m\x9b'], /^modekeep: --fsgroup is "[^\p{Cc}]*\n$/u],
   ])('%j that are wrong get one sentence on stderr and exit status 2', (args, sentence) => {
     const said = run(args)
@@ -230,7 +233,17 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         walked: true,
         report,
       })
-      const restored = { verb: 'restore', directory, volume, outcome: 'restored', report: { ...report, left: {} } }
+      const restored = {
+        verb: 'restore',
+        directory,
+        volume,
+        isDry: false,
+        isForced: false,
+        outcome: 'restored',
+        refusal: null,
+        report: { ...report, left: {} },
+        differences: [],
+      }
       expect(json('restore', directory)).toEqual(restored)
       const said = call('restore', '/nowhere', '--json')
       expect(said).toMatchObject({ stderr: '', status: 1 })

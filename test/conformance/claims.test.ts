@@ -116,7 +116,9 @@ onEveryStage('a call at work on a volume', (open) => {
     await run(session(), { verb: 'apply', directory: source, order })
     workOnSub({})
     await expect(run(session(), { verb: 'apply', directory: source, order })).rejects.toThrow(/pod shop\/web uses/)
-    await expect(run(session(), { verb: 'restore', directory: source })).rejects.toThrow(/pod shop\/web uses/)
+    await expect(
+      run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false }),
+    ).rejects.toThrow(/pod shop\/web uses/)
     expect(await run(session(), { verb: 'plan', directory: source, order })).toMatchObject({
       refusal: expect.stringContaining('pod shop/web uses'),
     })
@@ -138,7 +140,7 @@ onEveryStage('a call at work on a volume', (open) => {
       directory: source,
       order: { group: 2000, access: 'keep', policy: 'Always' },
     })) as ApplyDocument
-    await run(session(), { verb: 'restore', directory: source })
+    await run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false })
     const left = stage.fs.readdirSync(`${stage.config.stateDir}/ownership/${volume}`)
     expect(left).toContain('journal.db')
     expect(left).not.toContain('claim.json')

@@ -29,7 +29,7 @@ export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise
 /** What an operator's plan counts. */
 export function planDirectory(walked: Walked, group: number): Promise<WalkReport> {
   const order = { group, access: 'grant' } as const
-  return onTree(walked, async (tree, journal) => survey(linuxHost.inodes, tree, order, journal).report)
+  return onTree(walked, async (tree, journal) => survey(linuxHost.inodes, tree, { do: 'own', order }, journal).report)
 }
 
 async function onTree<T>(walked: Walked, run: (tree: Handle, journal: Journal) => Promise<T>): Promise<T> {

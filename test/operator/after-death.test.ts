@@ -37,7 +37,10 @@ async function killEverywhere(
     if (stage.world) stage.world.killAt = n
     let died = false
     try {
-      await run(session, verb === 'apply' ? { verb, directory, order } : { verb, directory })
+      await run(
+        session,
+        verb === 'apply' ? { verb, directory, order } : { verb, target: { directory }, isDry: false, isForced: false },
+      )
     } catch (error) {
       if (!(error instanceof Killed)) throw error
       died = true
@@ -78,7 +81,7 @@ it.each(['apply', 'restore'] as const)(
     const { stage, directory } = arrange()
     const original = found(stage, directory)
     await killEverywhere(verb, async (session, at, where) => {
-      await run(session, { verb: 'restore', directory: at })
+      await run(session, { verb: 'restore', target: { directory: at }, isDry: false, isForced: false })
       expect(found(where, at)).toEqual(original)
     })
   },

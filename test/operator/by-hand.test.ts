@@ -30,7 +30,13 @@ onEveryStage('by hand', (open) => {
     run(session(), { verb: 'plan', directory, order: order(more) }) as Promise<PlanDocument>
   const apply = (more: Order = {}) =>
     run(session(), { verb: 'apply', directory, order: order(more) }) as Promise<ApplyDocument>
-  const restore = () => run(session(), { verb: 'restore', directory }) as Promise<RestoreDocument>
+  const restore = () =>
+    run(session(), {
+      verb: 'restore',
+      target: { directory },
+      isDry: false,
+      isForced: false,
+    }) as Promise<RestoreDocument>
   const now = () => listTree(stage.fs, directory)
   const asked = (source = directory, group = 2000) => {
     stage.config = { ...stage.config, allowedSources: [`${stage.top}/elsewhere`] }

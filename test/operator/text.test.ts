@@ -5,6 +5,7 @@ import { modeString, typeOf } from '../../src/operator/mode-string.ts'
 import { jsonLine, printable } from '../../src/operator/printable.ts'
 import { render } from '../../src/operator/render.ts'
 import { linesOf } from '../../src/operator/text.ts'
+import { VERB_NAMES } from '../../src/operator/verbs/index.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.
 const HOSTILE = '\x1b[31m\x1b]0;t\x07\r\nx\x9b2J\u202egnp\u2028\ud800'
@@ -82,8 +83,8 @@ describe('what an operator reads', () => {
     expect(modeString(typeOf(mode), mode)).toBe(text)
   })
 
-  it.each([['plan'], ['apply'], ['restore'], [undefined]])('has an example in the help of %s', (topic) => {
-    expect(helpText(topic)).toMatch(/Example:\n {2}modekeep \w+ \/srv/)
+  it.each([...VERB_NAMES, undefined].map((topic) => [topic]))('has an example in the help of %s', (topic) => {
+    expect(helpText(topic)).toMatch(/Examples?:\n {2}.*modekeep \w+/)
     expect(
       helpText(topic)
         .split('\n')

@@ -1,0 +1,125 @@
+import { staleStages } from '../filesystem/staged.ts'
+import { listMountPlaces } from '../state/mount-places.ts'
+import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
+import { listVolumes } from '../state/volume-record.ts'
+import { planOf, underItsLock } from './heal.ts'
+import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
+import { openMountPoint } from './mount-point.ts'
+import type { Session } from './session.ts'
+import { sweepStages } from './sweep.ts'
+import { forgetLocked } from './unmount.ts'
+import { collectVolume } from './volume-garbage.ts'
+
+/** Something in the state directory, and what becomes of it. */
+export interface GarbageItem {
+  kind: 'mount record' | 'lock' | 'volume' | 'claim' | 'stage'
+  /** A mount directory, a volume's identity, or a stage. */
+  name: string
+  action: 'removed' | 'would remove' | 'kept' | 'failed'
+  reason: string
+}
+
+export interface GarbageOrder {
+  isDry: boolean
+  /** A volume that is to be given up; its directory is not there. */
+  forget: string | undefined
+}
+
+/** Removes what no mount, no pod and no restore needs, each thing under its lock; what a call is at work on is kept. */
+export async function collectGarbage(session: Session, order: GarbageOrder): Promise<GarbageItem[]> {
+  const { host, config } = session
+  const items: GarbageItem[] = []
+  const { isDry } = order
+  for (const record of listMountRecords(host, config.stateDir)) {
+    items.push(await trying('mount record', record.directory, () => collectRecord(session, record, isDry)))
+  }
+  for (const directory of placesWithoutRecord(session)) {
+    items.push(await trying('lock', directory, () => collectLock(session, directory, isDry)))
+  }
+  // After the mounts: a record that is gone no longer needs its volume.
+  for (const volume of listVolumes(host, config.stateDir)) {
+    items.push(...(await collectVolume(session, volume, order).catch((error) => [failed('volume', volume, error)])))
+  }
+  const stages = staleStages(host, config.stateDir)
+  if (!isDry) sweepStages(session)
+  const left = new Set(isDry ? [] : staleStages(host, config.stateDir))
+  for (const name of stages) {
+    const action = isDry ? 'would remove' : left.has(name) ? 'failed' : 'removed'
+    items.push({ kind: 'stage', name, action, reason: 'the call that it was for is over' })
+  }
+  return items
+}
+
+export function failed(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
+  return { kind, name, action: 'failed', reason: error instanceof Error ? error.message : String(error) }
+}
+
+type Fate = Pick<GarbageItem, 'action' | 'reason'>
+
+async function trying(
+  kind: GarbageItem['kind'],
+  name: string,
+  collect: () => Fate | Promise<Fate>,
+): Promise<GarbageItem> {
+  try {
+    return { kind, name, ...(await collect()) }
+  } catch (error) {
+    return failed(kind, name, error)
+  }
+}
+
+const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
+
+/** As heal does, and only where the record is over: a pod that went without an unmount has its restore paid. */
+async function collectRecord(session: Session, { directory }: MountRecord, isDry: boolean): Promise<Fate> {
+  const { host, config } = session
+  if (isDry) {
+    if (isMountBusy(host, config.stateDir, directory)) return BUSY
+    const record = listMountRecords(host, config.stateDir).find((one) => one.directory === directory)
+    const point = openMountPoint(host, directory)
+    try {
+      return record ? fateOf(session, record, point, true) : { action: 'removed', reason: 'it is gone meanwhile' }
+    } finally {
+      if (point) host.inodes.close(point.parent)
+    }
+  }
+  const fate = await underItsLock(session, directory, async (record, point) => {
+    const { action, pays = false } = planOf(session, record, point)
+    if (action === 'forget') await forgetLocked(session, point, record, pays)
+    return fateOf(session, record, point, false)
+  })
+  if (fate === undefined) return { action: 'removed', reason: 'it is gone meanwhile' }
+  return 'action' in fate ? fate : BUSY
+}
+
+function fateOf(session: Session, record: MountRecord, point: Parameters<typeof planOf>[2], isDry: boolean): Fate {
+  const { action, reason } = planOf(session, record, point)
+  if (action === 'forget') return { action: isDry ? 'would remove' : 'removed', reason }
+  return {
+    action: 'kept',
+    reason: action === 'leave' ? reason : reason === '' ? 'it is mounted' : `${reason}: heal mends it`,
+  }
+}
+
+/** A call is at work there, or one was killed. */
+function placesWithoutRecord({ host, config }: Session): string[] {
+  const places = listMountPlaces(host, config.stateDir).filter(({ hasRecord }) => !hasRecord)
+  return places.map(({ directory }) => directory)
+}
+
+function collectLock(session: Session, directory: string, isDry: boolean): Fate {
+  const { host, config } = session
+  const reason = 'it was left by a call that died'
+  if (isDry) {
+    return isMountBusy(host, config.stateDir, directory) ? BUSY : { action: 'would remove', reason }
+  }
+  const lock = tryLockMount(host, config.stateDir, directory)
+  if (lock === undefined) return BUSY
+  // Made meanwhile: it looks after itself.
+  if (!placesWithoutRecord(session).includes(directory)) {
+    lock.release()
+    return BUSY
+  }
+  releaseForGood(host, config.stateDir, directory, lock)
+  return { action: 'removed', reason }
+}

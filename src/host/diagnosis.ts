@@ -1,0 +1,39 @@
+/** Something of the kernel that modekeep uses, tried in a way that changes nothing of the node. */
+export interface Feature {
+  name: FeatureName
+  works: boolean
+  /** The kernel's answer where it does not. */
+  detail: string
+}
+
+export type FeatureName =
+  | 'open_tree'
+  | 'fsopen'
+  | 'mount_setattr'
+  | 'statx mount ids'
+  | 'openat2'
+  | 'user namespace'
+  | 'idmapped mount'
+  | 'MOVE_MOUNT_BENEATH'
+  | 'fchmodat2'
+  | 'unique mount ids'
+  | 'FS_IOC_GETFSUUID'
+  | 'listxattrat'
+
+/** A system call whose answer was compared with Node's own. */
+export interface SelfTest {
+  name: string
+  /** What was wrong; '' where both agreed. */
+  difference: string
+}
+
+/** What `doctor` alone asks of a node. */
+export interface Diagnosis {
+  features(): Feature[]
+  selfTest(): SelfTest[]
+  /** @returns its path. @throws {HelperError} naming the package that has it */
+  findProgram(program: string): string
+  /** What root may still use of the file system a path is on. `inodes` is undefined where they are not counted. */
+  space(path: string): { bytes: number; inodes: number | undefined }
+  isSameFile(one: string, other: string): boolean
+}

@@ -1,0 +1,140 @@
+import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import type { SelfTest } from '../diagnosis.ts'
+import { Dirents } from '../dirents.ts'
+import { errorCode, type Handle, type Stat } from '../host.ts'
+import { linuxInodes as inodes } from './inodes.ts'
+import { linuxMounts } from './mounts.ts'
+
+/**
+ * Compares modekeep's own system calls with Node's: on the node's files those that only look, on a detached file system
+ * in memory, to which no path leads, those that change.
+ */
+export function selfTest(): SelfTest[] {
+  return [
+    compared('statx', () => ['/', '/etc', '/dev/null', '/proc/self'].map(lookedAt).find((said) => said !== '') ?? ''),
+    compared('getdents64', () => differ(entries('/etc'), readdirSync('/etc').sort())),
+    compared('errors', errors),
+    compared('openat2', () => differ(refusal('/proc/self'), 'ELOOP')),
+    ...onDetached((tree, path) => [
+      compared('create and fchownat', () => {
+        inodes.createFile(tree, Buffer.from('file'), 0o640)
+        withEntry(tree, 'file', (file) => inodes.chown(file, 4242))
+        return differ(lstatSync(`${path}/file`).gid, 4242)
+      }),
+      compared('fchmodat2', () => {
+        withEntry(tree, 'file', (file) => inodes.chmod(file, 0o2751))
+        return differ(lstatSync(`${path}/file`).mode & 0o7777, 0o2751)
+      }),
+      compared('extended attributes', () => {
+        const value = Buffer.from([0, 1, 255])
+        return withEntry(tree, 'file', (file) => {
+          inodes.setAttribute(file, 'trusted.modekeep', value)
+          const read = Buffer.from(inodes.getAttribute(file, 'trusted.modekeep') ?? []).toString('hex')
+          const names = inodes.attributeNames(file, tree, Buffer.from('file'))
+          return differ([read, names], [value.toString('hex'), 'trusted.modekeep\0'])
+        })
+      }),
+      compared('names that are no UTF-8', () => {
+        const name = Buffer.from([0xff, 0xfe, 0x41])
+        inodes.createFile(tree, name, 0o600)
+        const [found] = readdirSync(path, { encoding: 'buffer' }).filter((bytes) => bytes[0] === 0xff)
+        return differ(found?.toString('hex'), name.toString('hex'))
+      }),
+    ]),
+  ]
+}
+
+function compared(name: string, compare: () => string): SelfTest {
+  try {
+    return { name, difference: compare() }
+  } catch (error) {
+    return { name, difference: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function differ(ours: unknown, nodes: unknown): string {
+  const [one, other] = [JSON.stringify(ours), JSON.stringify(nodes)]
+  return one === other ? '' : `it says ${one}, Node says ${other}`
+}
+
+function lookedAt(path: string): string {
+  const at = path.lastIndexOf('/')
+  const parent = inodes.openTrusted(path.slice(0, at) || '/')
+  try {
+    const name = path.slice(at + 1) || '.'
+    const said = differ(ofStat(inodes.statEntry(parent, Buffer.from(name))), ofNode(lstatSync(path, { bigint: true })))
+    return said === '' ? '' : `${path}: ${said}`
+  } finally {
+    inodes.close(parent)
+  }
+}
+
+// /proc has inodes of its own for every look at it; a directory's size and times may change between the two.
+const ofStat = ({ mode, uid, gid, links }: Stat) => [mode, uid, gid, links]
+const ofNode = ({ mode, uid, gid, nlink }: BigIntStats) => [mode, uid, gid, nlink].map(Number)
+
+function entries(path: string): string[] {
+  const above = inodes.openTrusted(path)
+  const directory = inodes.openDirectory(above, Buffer.from('.'))
+  try {
+    const names: string[] = []
+    for (let block = inodes.readEntries(directory); block.length > 0; block = inodes.readEntries(directory)) {
+      const dirents = new Dirents(block)
+      while (dirents.next()) names.push(Buffer.from(dirents.name).toString())
+    }
+    return names.sort()
+  } finally {
+    inodes.close(directory)
+    inodes.close(above)
+  }
+}
+
+function errors(): string {
+  const root = inodes.openTrusted('/')
+  try {
+    const ours = ['modekeep-has-no-such-name', '../proc/self/exe/x'].map((name) =>
+      codeOf(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))),
+    )
+    const nodes = ['/modekeep-has-no-such-name', '/proc/self/exe/x'].map((path) => codeOf(() => lstatSync(path)))
+    return differ(ours, nodes)
+  } finally {
+    inodes.close(root)
+  }
+}
+
+function refusal(path: string): string {
+  if (readlinkSync(path) !== String(process.pid) || readFileSync('/proc/self/comm', 'utf8') === '') return 'no link'
+  return codeOf(() => inodes.close(inodes.openLinkFree(path)))
+}
+
+function codeOf(attempt: () => unknown): string {
+  try {
+    attempt()
+    return ''
+  } catch (error) {
+    return errorCode(error) ?? String(error)
+  }
+}
+
+function withEntry<T>(tree: Handle, name: string, use: (entry: Handle) => T): T {
+  const entry = inodes.openEntry(tree, Buffer.from(name))
+  try {
+    return use(entry)
+  } finally {
+    inodes.close(entry)
+  }
+}
+
+function onDetached(tests: (tree: Handle, path: string) => SelfTest[]): SelfTest[] {
+  let tree: Handle
+  try {
+    tree = linuxMounts.createTree('tmpfs', ['size=64k'])
+  } catch (error) {
+    return [{ name: 'calls that change', difference: `not tried: ${(error as Error).message}` }]
+  }
+  try {
+    return tests(tree, `/proc/self/fd/${tree}`)
+  } finally {
+    inodes.close(tree)
+  }
+}

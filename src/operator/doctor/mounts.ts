@@ -1,0 +1,50 @@
+import { healMounts } from '../../apply/heal.ts'
+import { refuseOtherNamespace } from '../../apply/namespace.ts'
+import type { Session } from '../../apply/session.ts'
+import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { listMountPlaces } from '../../state/mount-places.ts'
+import { listMountRecords, readMountRecord } from '../../state/mount-record.ts'
+import type { CheckFinding } from '../document.ts'
+import { refusalOf } from '../refusal-of.ts'
+import { findingsOf } from './findings.ts'
+
+const { ok, warning, fault } = findingsOf('mounts')
+
+/** A volume of this driver, in kubelet's directories. */
+const OURS = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
+
+/** Records against mounts, both ways. */
+export async function mountFindings(session: Session): Promise<CheckFinding[]> {
+  const { host, config } = session
+  const elsewhere = refusalOf(() => refuseOtherNamespace(session))
+  if (elsewhere !== null) return [fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")]
+  const records = listMountRecords(host, config.stateDir)
+  const recorded = new Set(records.map(({ directory }) => directory))
+  const found = await healMounts(session, true)
+  const healthy = found.filter(({ outcome }) => outcome === 'healthy').length
+  const unread = listMountPlaces(host, config.stateDir).filter(
+    ({ hasRecord, directory }) => hasRecord && readMountRecord(host, config.stateDir, directory) === undefined,
+  )
+  const mounted = new Set(parseMountinfo(host.mounts.table()).map(({ mountPoint }) => mountPoint))
+  const unknown = [...mounted].filter((path) => OURS.test(path) && !recorded.has(path))
+  return [
+    ok(`${healthy} of ${records.length} recorded mounts are healthy`),
+    ...found.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy').map(unwell),
+    ...unread.map(({ directory }) =>
+      fault(`the record of ${directory} cannot be read`, 'delete its pod: its unmount works without a record'),
+    ),
+    ...unknown.map((path) =>
+      warning(
+        `${path} is mounted and not on record`,
+        "nothing, if its pod is to stay: its unmount works; kubelet's next mount call replaces it",
+      ),
+    ),
+  ]
+}
+
+function unwell({ directory, outcome, reason }: Awaited<ReturnType<typeof healMounts>>[number]): CheckFinding {
+  const text = `${directory}: ${reason}`
+  if (outcome === 'failed') return fault(text, 'mend that, then modekeep heal')
+  if (outcome === 'left') return warning(text, 'what the reason says')
+  return warning(text, outcome === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
+}

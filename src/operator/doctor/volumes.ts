@@ -1,0 +1,54 @@
+import { collectGarbage } from '../../apply/garbage.ts'
+import { isVolumeBusy } from '../../apply/locks.ts'
+import type { Session } from '../../apply/session.ts'
+import { listMountRecords } from '../../state/mount-record.ts'
+import { listVolumes, readVolumeRecord } from '../../state/volume-record.ts'
+import type { CheckFinding } from '../document.ts'
+import { withJournal } from '../journal.ts'
+import { refusalOf } from '../refusal-of.ts'
+import { findingsOf } from './findings.ts'
+
+const { ok, warning, fault } = findingsOf('volumes')
+
+/** What is remembered of volumes, and what nobody needs any more. */
+export async function volumeFindings(session: Session): Promise<CheckFinding[]> {
+  const { host, config } = session
+  const volumes = listVolumes(host, config.stateDir)
+  const garbage = (await collectGarbage(session, { isDry: true, forget: undefined })).filter(
+    ({ action }) => action === 'would remove',
+  )
+  const found = volumes.flatMap((volume) => aboutVolume(session, volume))
+  return [
+    ok(`volumes that are remembered: ${volumes.length}`),
+    ...found,
+    ...(garbage.length === 0
+      ? []
+      : [
+          warning(
+            `${garbage.length} things in ${config.stateDir} are not needed any more`,
+            'modekeep gc (--dry-run names them)',
+          ),
+        ]),
+  ]
+}
+
+function aboutVolume(session: Session, volume: string): CheckFinding[] {
+  const { host, config } = session
+  if (isVolumeBusy(host, config.stateDir, volume)) return []
+  const damage = refusalOf(() => withJournal(session, volume, (journal) => journal?.isEmpty()))
+  if (damage !== null)
+    return [fault(damage, `what it says; "modekeep gc --forget ${volume}" gives up a volume that is gone`)]
+  const record = readVolumeRecord(host, config.stateDir, volume)
+  if (record === undefined) return []
+  const isUsed = listMountRecords(host, config.stateDir).some((mount) => mount.volume === volume)
+  if (record.restoreOwed && !isUsed) {
+    return [warning(`a restore is owed to ${record.source}`, `modekeep restore ${volume}, or mount it in a pod again`)]
+  }
+  if (record.complete || isUsed) return []
+  return [
+    warning(
+      `a walk or restore of ${record.source} was not finished`,
+      `modekeep apply ${record.source} --fsgroup ${record.group}, or modekeep restore ${volume}`,
+    ),
+  ]
+}

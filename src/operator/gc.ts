@@ -1,0 +1,21 @@
+import { collectGarbage } from '../apply/garbage.ts'
+import type { Session } from '../apply/session.ts'
+import { refuseToForget } from '../apply/volume-garbage.ts'
+import { Refusal } from '../protocol/refusal.ts'
+import { listVolumes } from '../state/volume-record.ts'
+import type { NodeCommand } from './command.ts'
+import type { GcDocument } from './document.ts'
+
+/** Removes what is not needed any more from the state directory, or says what it would remove. */
+export async function gc(
+  session: Session,
+  { isDry, forget }: Extract<NodeCommand, { verb: 'gc' }>,
+): Promise<GcDocument> {
+  if (forget !== undefined) {
+    if (!listVolumes(session.host, session.config.stateDir).includes(forget)) {
+      throw new Refusal(`nothing is recorded of volume ${forget}: "modekeep status" names those that are`)
+    }
+    refuseToForget(session, forget)
+  }
+  return { verb: 'gc', isDry, items: await collectGarbage(session, { isDry, forget }) }
+}

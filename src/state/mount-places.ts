@@ -1,0 +1,32 @@
+import type { Host } from '../host/host.ts'
+import { mountsDirectory, RECORD_FILE } from './paths.ts'
+
+/** A mount directory that has a place in the state directory. */
+export interface MountPlace {
+  directory: string
+  hasRecord: boolean
+}
+
+/** All places, whether or not their record can be understood. What is no place's name is passed over. */
+export function listMountPlaces(host: Host, stateDir: string): MountPlace[] {
+  const found: MountPlace[] = []
+  const look = (place: string, encoded: string) => {
+    const names = host.files.list(place)
+    const longer = names.filter((name) => name.startsWith('+'))
+    for (const name of longer) look(`${place}/${name}`, encoded + name.slice(1))
+    const directory = decoded(encoded)
+    const hasRecord = names.includes(RECORD_FILE)
+    if ((longer.length === 0 || hasRecord) && directory !== undefined) found.push({ directory, hasRecord })
+  }
+  const top = mountsDirectory(stateDir)
+  for (const name of host.files.list(top)) if (name.startsWith('%')) look(`${top}/${name}`, name)
+  return found
+}
+
+function decoded(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    return undefined
+  }
+}

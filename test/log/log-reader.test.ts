@@ -1,0 +1,86 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { appendLine } from '../../src/log/log-file.ts'
+import { LogReader } from '../../src/log/log-reader.ts'
+
+describe('a log that is read while it is written', () => {
+  let top: string
+  let file: string
+  let reader: LogReader
+  beforeEach(() => {
+    top = fs.mkdtempSync(`${tmpdir()}/modekeep-log-`)
+    file = `${top}/log`
+    reader = new LogReader(fs, file)
+  })
+  afterEach(() => {
+    reader.close()
+    fs.rmSync(top, { recursive: true })
+  })
+  const lines = () => [...reader.lines()]
+  const write = (line: string, largest?: number) => appendLine(fs, file, line, largest)
+
+  it('has no lines before there is one', () => {
+    expect(lines()).toEqual([])
+    write('a')
+    expect(lines()).toEqual(['a'])
+    expect(lines()).toEqual([])
+  })
+
+  it('has the lines of rotated files first, each once', () => {
+    for (const line of ['a', 'b', 'c', 'd']) write(line, 1)
+    expect(fs.readdirSync(top).sort()).toEqual(['log.1', 'log.2', 'log.3'])
+    write('e')
+    expect(lines()).toEqual(['b', 'c', 'd', 'e'])
+    expect(lines()).toEqual([])
+  })
+
+  it('goes on over any number of rotations, and with what comes late into a file that lost its name', () => {
+    write('first')
+    expect(lines()).toEqual(['first'])
+    const late = fs.openSync(file, 'a')
+    write('second', 1)
+    write('third', 1)
+    write('fourth')
+    expect(lines()).toEqual(['second', 'third', 'fourth'])
+    fs.writeSync(late, 'late\n')
+    fs.closeSync(late)
+    write('fifth')
+    expect(lines()).toEqual(['late', 'fifth'])
+    expect(lines()).toEqual([])
+  })
+
+  it('waits for the end of a line', () => {
+    fs.writeFileSync(file, 'half')
+    expect(lines()).toEqual([])
+    fs.appendFileSync(file, ' and half\nnext')
+    expect(lines()).toEqual(['half and half'])
+    fs.appendFileSync(file, '\n')
+    expect(lines()).toEqual(['next'])
+  })
+
+  it('reads a long line, and one that begins in another block', () => {
+    const long = 'x'.repeat(200_000)
+    write(long)
+    write('ü'.repeat(40_000))
+    expect(lines()).toEqual([long, 'ü'.repeat(40_000)])
+  })
+
+  it('begins anew where somebody has emptied the file', () => {
+    write('one two three')
+    expect(lines()).toEqual(['one two three'])
+    fs.truncateSync(file)
+    write('four')
+    expect(lines()).toEqual(['four'])
+  })
+
+  it('loses and repeats no line while it is rotated all the time', () => {
+    const seen: string[] = []
+    for (let n = 0; n < 500; n++) {
+      write(`line ${n}`, 40)
+      if (n % 3 === 0) seen.push(...lines())
+    }
+    seen.push(...lines())
+    expect(seen).toEqual(Array.from({ length: 500 }, (_, n) => `line ${n}`))
+  })
+})

@@ -26,6 +26,7 @@ Install or upgrade the FlexVolume driver modekeep/fs on this node. Needs root; s
 
   --binary FILE      the executable to install (default: dist/modekeep or modekeep beside this script)
   --sha256 SUM       refuse the executable unless this is its SHA-256
+                     (default: the one in SHA256SUMS beside it, as releases have it; where that is not there, none)
   --plugin-dir DIR   the kubelet's volume plugin directory (default: what the running kubelet uses)
   --config FILE      install this as the node's configuration, unless the driver finds a fault in it
   --uninstall        remove the driver and its link; state, logs and configuration stay
@@ -182,16 +183,35 @@ find_binary() {
   if [ ! -f "$binary" ] || [ ! -r "$binary" ] || [ ! -s "$binary" ]; then
     die "$binary is not a readable, non-empty file"
   fi
+  read_sums
   [ -z "$sha256" ] || require_sum "$binary"
   if [ "$config" ] && { [ ! -f "$config" ] || [ ! -r "$config" ]; }; then die "--config: $config is not a readable file"; fi
+}
+
+# A release has SHA256SUMS beside its files. Who names a sum does not need it; without either nothing is compared.
+read_sums() {
+  sums=${binary%/*}/SHA256SUMS
+  if [ "$sha256" ] || [ ! -e "$sums" ]; then
+    sums=''
+    return 0
+  fi
+  name=${binary##*/}
+  # As sha256sum writes it: the sum, a blank, a blank or a star, the name.
+  sha256=$(name=$name awk 'length($1) == 64 && substr($0, 67) == ENVIRON["name"] { print tolower($1); exit }' "$sums") ||
+    die "cannot read $sums"
+  case $sha256 in
+    *[!0-9a-f]* | '') die "$sums has no sum of $name" \
+      'name the sum with --sha256 SUM, or take SHA256SUMS away if it is about other files' ;;
+  esac
 }
 
 sum_of() { sha256sum <"$1" | cut -d' ' -f1; }
 
 require_sum() {
-  command -v sha256sum >/dev/null || die '--sha256 needs the command sha256sum'
+  command -v sha256sum >/dev/null || die "${sums:---sha256} needs the command sha256sum"
   actual=$(sum_of "$1")
-  [ "$actual" = "$sha256" ] || die "$binary is not the file you asked for" "expected $sha256" "found    $actual"
+  [ "$actual" = "$sha256" ] || die "$binary is not the file that ${sums:---sha256} asks for: fetch it again" \
+    "expected $sha256" "found    $actual"
 }
 
 # --- the kubelet's volume plugin directory --------------------------------------------------------------------------

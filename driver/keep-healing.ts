@@ -13,7 +13,7 @@ import { watchNode } from './watch.ts'
 type Order = Extract<NodeCommand, { verb: 'heal' }>
 
 /**
- * `heal --watch`: heals after every change until it is told to end. What is as it was at the last heal is not told again.
+ * `heal --watch`: heals after every change until it is told to end. What stays as it was at the last heal is not told again.
  * @param configNow the node's configuration as it is at each heal; throws while it is faulty
  * @param tell prints what a heal found
  */
@@ -34,8 +34,7 @@ export async function keepHealing(
       const document = await heal(hearing, order)
       const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
       const news = JSON.stringify([found, document.subPaths])
-      if (news !== lastTold && news !== '[[],[]]') {
-        log.note({ found, subPaths: document.subPaths })
+      if (hasDone(document) || (news !== lastTold && news !== '[[],[]]')) {
         log.end('Success')
         tell(document)
       }
@@ -48,4 +47,10 @@ export async function keepHealing(
       failed: (error) => newLog().end('Failure', error),
     },
   )
+}
+
+/** The same may have to be mended again and again: then it is told each time. */
+function hasDone({ mounts, subPaths }: HealDocument): boolean {
+  const nothing = ['healthy', 'busy', 'left', 'failed']
+  return mounts.some(({ outcome }) => !nothing.includes(outcome)) || subPaths.some(({ action }) => action === 'healed')
 }

@@ -96,6 +96,10 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
     await keepHealing(session, command, () => wholeConfig(env), tell)
     return OK
   }
+  if (command.verb === 'status' && command.metrics) {
+    await (await import('./metrics.ts')).exposeMetrics(session, command.metrics.output)
+    return OK
+  }
   const endWaiting = sayWhenInterrupted(command, progress.clear)
   try {
     const document =

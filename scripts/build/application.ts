@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
@@ -13,10 +13,12 @@ const EXEC_ARGV = ['--disable-warning=ExperimentalWarning', '--openssl-config=/d
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
 const SAME_BYTES = '--random-seed=1'
 
-async function bundle(entry: string, outfile: string): Promise<void> {
-  await build({
+/** @returns the files that went into it */
+export async function bundle(entry: string, outfile: string): Promise<string[]> {
+  const { metafile } = await build({
     entryPoints: [entry],
     outfile,
+    metafile: true,
     bundle: true,
     platform: 'node',
     target: 'node26',
@@ -29,18 +31,34 @@ async function bundle(entry: string, outfile: string): Promise<void> {
     // Only a run from the sources needs it.
     define: { 'import.meta.url': '""' },
   })
+  return Object.keys(metafile.inputs).map((path) => resolve(path))
 }
 
-/** TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with. */
-export async function prepareApplication(node: string, entry: string, workDirectory: string): Promise<Buffer> {
-  await bundle(entry, join(workDirectory, BUNDLE))
-  for (const thread of THREADS)
-    await bundle(join(import.meta.dirname, `../../driver/${thread}.ts`), join(workDirectory, assetOf(thread)))
+/** The entries of what the executable runs, and what they are called in it. */
+export function entriesOf(entry: string): { source: string; name: string }[] {
+  const threads = THREADS.map((thread) => ({
+    source: join(import.meta.dirname, `../../driver/${thread}.ts`),
+    name: assetOf(thread),
+  }))
+  return [{ source: entry, name: BUNDLE }, ...threads]
+}
+
+/**
+ * TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with.
+ * @param node runs on this machine, and is of the version that the application is for
+ */
+export async function prepareApplication(
+  node: string,
+  entry: string,
+  workDirectory: string,
+  { codeCache }: { codeCache: boolean },
+): Promise<Buffer> {
+  for (const { source, name } of entriesOf(entry)) await bundle(source, join(workDirectory, name))
   await fs.writeJson(join(workDirectory, 'sea.json'), {
     main: BUNDLE,
     output: BLOB,
     disableExperimentalSEAWarning: true,
-    useCodeCache: true,
+    useCodeCache: codeCache,
     execArgvExtension: 'none',
     execArgv: EXEC_ARGV,
     assets: Object.fromEntries(THREADS.map(assetOf).map((asset) => [asset, asset])),

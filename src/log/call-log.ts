@@ -1,4 +1,5 @@
 import { LOG_LEVELS, type NodeConfig } from '../protocol/defaults.ts'
+import { Refusal } from '../protocol/refusal.ts'
 
 export type Level = NodeConfig['logLevel']
 
@@ -32,7 +33,8 @@ export class CallLog {
   /** @param error the reason of a failure; its stack goes here and nowhere else */
   end(outcome: string, error?: unknown): void {
     const durationMs = Math.round((performance.now() - this.#started) * 10) / 10
-    const cause = error instanceof Error ? { error: error.message, stack: error.stack } : {}
+    const isRefused = error instanceof Refusal && { isRefused: true }
+    const cause = error instanceof Error ? { ...isRefused, error: error.message, stack: error.stack } : {}
     this.#write(error === undefined ? 'info' : 'error', { ...this.#facts, outcome, durationMs, ...cause })
   }
 

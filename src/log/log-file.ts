@@ -70,9 +70,10 @@ function take(fs: Fs, claim: string): boolean {
 }
 
 function shift(fs: Fs, file: string): void {
+  const names = generations(file)
   for (let n = KEPT; n > 0; n--) {
     try {
-      fs.renameSync(n === 1 ? file : `${file}.${n - 1}`, `${file}.${n}`)
+      fs.renameSync(names[n - 1] ?? '', names[n] ?? '')
     } catch {
       // That many generations do not exist yet.
     }

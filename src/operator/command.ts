@@ -16,7 +16,8 @@ export type VolumeCommand =
 
 /** What is about all of modekeep's mounts on the node. */
 export type NodeCommand =
-  | { verb: 'status' }
+  /** @property metrics they are wanted instead: on stdout, or in this file */
+  | { verb: 'status'; metrics: { output: string | undefined } | undefined }
   | { verb: 'doctor' }
   /** @property kubelet where kubelet keeps its pods, if its own subPaths are to be mended too */
   | { verb: 'heal'; isDry: boolean; isWatching: boolean; kubelet: string | undefined }
@@ -96,6 +97,8 @@ function read(
       refuseWords(verb, words, faults)
   }
   switch (verb) {
+    case 'status':
+      return { verb, metrics: metricsOf(given, faults) }
     case 'heal':
       return { verb, isDry, isWatching: given.has('watch'), kubelet: kubeletOf(given, faults) }
     case 'gc':
@@ -119,6 +122,13 @@ function targetOf(words: readonly string[], workingDirectory: () => string, faul
   const [word = ''] = words
   if (words.length === 1 && isVolumeIdentity(word)) return { volume: word }
   return { directory: directoryOf('restore', words, workingDirectory, faults) }
+}
+
+function metricsOf(given: Given, faults: string[]): { output: string | undefined } | undefined {
+  const isWanted = given.has('prometheus')
+  if (given.has('output') && !isWanted) faults.push('--output is for --prometheus: give both, or leave it out')
+  if (given.has('json') && isWanted) faults.push('--json and --prometheus are two forms: keep one')
+  return isWanted ? { output: given.get('output') } : undefined
 }
 
 function refuseWords(verb: Verb, [word]: readonly string[], faults: string[]): void {

@@ -51,6 +51,12 @@ export const OPTIONS = {
   pod: { value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },
   forget: { value: 'VOLUME', example: 'a volume as "modekeep status" names it', fault: volume },
   devices: { value: 'N', example: 'a number, such as 50,' },
+  prometheus: {},
+  output: {
+    value: 'FILE',
+    example: 'a path, such as /var/lib/node_exporter/modekeep.prom,',
+    fault: absolute,
+  },
   man: {},
   json: {},
   help: { short: 'h' },

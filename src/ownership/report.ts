@@ -1,17 +1,20 @@
 /** Why an inode was left as it is. */
-export type LeftReason =
-  | 'symlink'
-  | 'device'
-  | 'sub-mount'
-  | 'linked outside the volume'
-  | 'changed since by its user'
-  | 'gone or replaced during the walk'
-  | 'changed during the walk'
-  | 'privileges not given back'
-  | 'moved during the walk'
-  | 'immutable or append-only'
-  | 'read-only'
-  | 'over quota'
+export const LEFT_REASONS = [
+  'symlink',
+  'device',
+  'sub-mount',
+  'linked outside the volume',
+  'changed since by its user',
+  'gone or replaced during the walk',
+  'changed during the walk',
+  'privileges not given back',
+  'moved during the walk',
+  'immutable or append-only',
+  'read-only',
+  'over quota',
+] as const
+
+export type LeftReason = (typeof LEFT_REASONS)[number]
 
 /** What a walk did: counts of inodes, and for each reason the first few paths, enough to look at. */
 export interface WalkReport {

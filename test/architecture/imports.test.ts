@@ -31,6 +31,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   filesystem: ['host', 'path', 'protocol', 'mount-table'],
   apply: ['filesystem', 'host', 'mount-table', 'ownership', 'path', 'plan', 'protocol', 'state', 'node:path'],
   'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:stream', 'node:util'],
+  metrics: ['apply', 'log', 'operator', 'ownership', 'protocol', 'state', 'node:fs', 'node:path'],
   operator: ['apply', 'host', 'mount-table', 'ownership', 'protocol', 'state', 'node:path', 'node:util'],
 }
 

@@ -4,15 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fs from 'fs-extra'
 import { describe, expect, it } from 'vitest'
-import { prepareApplication } from '../../scripts/build/application.ts'
-import { assemble } from '../../scripts/build/assemble.ts'
 import { PT, readSegments } from '../../scripts/build/elf.ts'
 import { versionNeeds } from '../../scripts/build/needed.ts'
+import { buildProgram, LIBRARIES } from '../../scripts/build/program.ts'
+import type { Architecture } from '../../scripts/build/runtime.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const RUNTIME = join(ROOT, 'driver/runtime')
 const OLDEST_GLIBC = '2.28'
-const LIBRARIES = ['libstdc++.so.6', 'libgcc_s.so.1', 'libatomic.so.1']
 
 const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`)
 const newest = (versions: string[]) => versions.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1)
@@ -53,23 +52,9 @@ describe('assembling', () => {
     try {
       const entry = join(workDirectory, 'main.ts')
       await fs.writeFile(entry, 'const answer: object = { status: "Success" }\nconsole.log(JSON.stringify(answer))\n')
-      const once = async (name: string) => {
-        const own = join(workDirectory, name)
-        await fs.mkdir(own)
-        return assemble({
-          node: await fs.readFile(node),
-          application: await prepareApplication(node, entry, own),
-          loader: await fs.readFile(join(ROOT, `driver/loader/${process.arch}.bin`)),
-          libraries: await Promise.all(
-            LIBRARIES.map(async (soname) => ({
-              soname,
-              bytes: await fs.readFile(join(RUNTIME, process.arch, soname)),
-            })),
-          ),
-        })
-      }
-      const first = await once('first')
-      expect(first.equals(await once('second'))).toBe(true)
+      const arch = process.arch as Architecture
+      const first = await buildProgram(arch, entry)
+      expect(first.equals(await buildProgram(arch, entry))).toBe(true)
       const loads = readSegments(first).filter((segment) => segment.type === PT.LOAD)
       expect(readSegments(first).some((segment) => segment.type === PT.INTERP)).toBe(false)
       expect(loads.map((load) => load.address)).toEqual(loads.map((load) => load.address).toSorted((a, b) => a - b))

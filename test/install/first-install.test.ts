@@ -195,7 +195,10 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
       '--sha256',
       sum.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
     )
-    expect(wrong).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('is not the file you asked for') })
+    expect(wrong).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('is not the file that --sha256 asks for'),
+    })
     expect(existsSync(world.driver)).toBe(false)
     expect((await install(world, binary, {}, `--sha256=${sum.toUpperCase()}`)).exitCode).toBe(0)
   })

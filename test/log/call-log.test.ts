@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { CallLog, type Level } from '../../src/log/call-log.ts'
+import { Refusal } from '../../src/protocol/refusal.ts'
 
 const CALL = { verb: 'mount', directory: '/pods/p/v' }
 
@@ -34,6 +35,15 @@ it('writes the reason of a failure with its stack, on the same line', () => {
       error: 'two\nlines',
       stack: expect.stringMatching(/^TypeError: two\nlines\n {4}at /),
     },
+  ])
+})
+
+it('tells what was refused with a reason for people from what failed', () => {
+  const refused = logged('info', (log) => log.end('Failure', new Refusal('no')))
+  const failed = logged('info', (log) => log.end('Failure', new Error('no')))
+  expect([refused, failed].map(([line]) => [line?.error, line?.isRefused])).toEqual([
+    ['no', true],
+    ['no', undefined],
   ])
 })
 

@@ -10,8 +10,14 @@ export const NODE_VERBS = {
         'heal would find something to mend. Below, the volumes that walks have changed, with what is owed to them, and ' +
         'how far a running walk or restore is. Changes nothing.',
     ],
-    options: { json: JSON_TEXT, help: HELP_TEXT },
-    examples: ['modekeep status'],
+    options: {
+      prometheus:
+        "metrics in Prometheus' text format, with the counts of calls since it was first run (docs/metrics.md)",
+      output: "into this file, exchanged at once, for node_exporter's textfile collector",
+      json: JSON_TEXT,
+      help: HELP_TEXT,
+    },
+    examples: ['modekeep status', 'modekeep status --prometheus --output /var/lib/node_exporter/modekeep.prom'],
   },
   heal: {
     operands: '',

@@ -1,0 +1,13 @@
+import * as fs from 'node:fs'
+import type { Session } from '../src/apply/session.ts'
+import { expose } from '../src/metrics/expose.ts'
+import { writeTextfile } from '../src/metrics/textfile.ts'
+import { writeAll } from './streams.ts'
+import { VERSION } from './version.ts'
+
+/** `status --prometheus`: to stdout, or into a file that a collector reads. */
+export function exposeMetrics(session: Session, output: string | undefined): Promise<void> {
+  return expose(fs, session, VERSION, (text) =>
+    output === undefined ? writeAll(text) : writeTextfile(fs, output, text),
+  )
+}

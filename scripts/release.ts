@@ -1,0 +1,44 @@
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import fs from 'fs-extra'
+import { ARCHITECTURES, type Architecture } from './build/runtime.ts'
+import { archiveFor, type ReleaseFile } from './release/archive.ts'
+import { sumsOf } from './release/contents.ts'
+import { sourceDate } from './release/source-date.ts'
+
+const ROOT = resolve(import.meta.dirname, '..')
+
+const USAGE = `Usage: npm run release -- [--arch ${ARCHITECTURES.join('|')}]... [--output DIR]
+
+Makes an archive for each processor (default: all), its bill of materials, and SHA256SUMS, in DIR (default: dist/release).`
+
+const { architectures, output } = order()
+const { version } = await fs.readJson(join(ROOT, 'package.json'))
+const time = await sourceDate(ROOT, process.env.SOURCE_DATE_EPOCH)
+const files: ReleaseFile[] = []
+for (const arch of architectures) files.push(...(await archiveFor(arch, version, time)))
+for (const file of [...files, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(files)) }]) {
+  await fs.outputFile(join(output, `${file.path}.new`), file.bytes)
+  await fs.rename(join(output, `${file.path}.new`), join(output, file.path))
+  console.log(`${join(output, file.path)}: ${(file.bytes.length / 1e6).toFixed(1)} MB`)
+}
+
+function order(): { architectures: readonly Architecture[]; output: string } {
+  const { arch = ARCHITECTURES, output = join(ROOT, 'dist/release') } = parsed()
+  const unknown = arch.filter((name) => !ARCHITECTURES.some((known) => known === name))
+  if (unknown.length > 0) misuse(`--arch is ${unknown[0]}: use ${ARCHITECTURES.join(' or ')}`)
+  return { architectures: ARCHITECTURES.filter((known) => arch.includes(known)), output: resolve(output) }
+}
+
+function parsed() {
+  try {
+    return parseArgs({ options: { arch: { type: 'string', multiple: true }, output: { type: 'string' } } }).values
+  } catch (error) {
+    return misuse((error as Error).message)
+  }
+}
+
+function misuse(what: string): never {
+  console.error(`release: ${what}\n${USAGE}`)
+  process.exit(2)
+}

@@ -1,0 +1,70 @@
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import fs from 'fs-extra'
+import { buildProgram, ENTRY, LIBRARIES, libraryFile } from '../build/program.ts'
+import { type Architecture, nodePackage } from '../build/runtime.ts'
+import { bundledPackages } from './bundled.ts'
+import { commonEntries, sumsOf } from './contents.ts'
+import { type Ingredients, PROCESSOR, sbomOf } from './sbom.ts'
+import { tarOf } from './tar.ts'
+
+/** Debian's names of what driver/runtime carries: see its README. */
+const DEBIAN_PACKAGES = {
+  'libstdc++.so.6': 'libstdc++6',
+  'libgcc_s.so.1': 'libgcc-s1',
+  'libatomic.so.1': 'libatomic1',
+} as const
+const DEBIAN_VERSION = '10.2.1-6'
+
+export interface ReleaseFile {
+  path: string
+  bytes: Buffer
+}
+
+/**
+ * The archive for a processor, and its bill of materials, which is in it too.
+ * @param time that all of it bears, in seconds since 1970
+ */
+export async function archiveFor(arch: Architecture, version: string, time: number): Promise<ReleaseFile[]> {
+  const node = await nodePackage(arch)
+  const [program, packages] = [await buildProgram(arch, ENTRY), await bundledPackages(ENTRY)]
+  const sbom = Buffer.from(`${JSON.stringify(sbomOf(await ingredients()), null, 2)}\n`)
+  const entries = [
+    { path: 'modekeep', bytes: program, isProgram: true },
+    { path: 'sbom.cdx.json', bytes: sbom },
+    ...(await commonEntries(join(node, 'LICENSE'), packages)),
+  ]
+  const all = [...entries, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(entries)) }]
+  const name = `modekeep-${version}-linux-${PROCESSOR[arch]}`
+  const tar = tarOf(
+    all.map((entry) => ({ ...entry, path: `${name}/${entry.path}` })),
+    time,
+  )
+  return [
+    { path: `${name}.tar.gz`, bytes: gzipSync(tar, { level: 6 }) },
+    { path: `${name}.cdx.json`, bytes: sbom },
+  ]
+
+  async function ingredients(): Promise<Ingredients> {
+    const { version: nodeVersion } = await fs.readJson(join(node, 'package.json'))
+    // Both processors' packages are of one version: what the building Node says of its parts holds for the other.
+    if (nodeVersion !== process.versions.node)
+      throw new Error(`Node ${process.versions.node} builds one of ${nodeVersion}`)
+    return {
+      version,
+      arch,
+      time,
+      program,
+      packages,
+      node: { version: nodeVersion, bytes: await fs.readFile(join(node, 'bin/node')), parts: process.versions },
+      libraries: await Promise.all(
+        LIBRARIES.map(async (soname) => ({
+          soname,
+          package: DEBIAN_PACKAGES[soname],
+          version: DEBIAN_VERSION,
+          bytes: await fs.readFile(libraryFile(arch, soname)),
+        })),
+      ),
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import fs from 'fs-extra'
+import type { Bundled } from './bundled.ts'
+import type { Entry } from './tar.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Path in the archive -> path in the sources; directories are taken whole. */
+const FILES: Readonly<Record<string, string>> = {
+  'README.md': 'README.md',
+  'CHANGELOG.md': 'CHANGELOG.md',
+  LICENSE: 'LICENSE',
+  docs: 'docs',
+  kubernetes: 'driver/kubernetes',
+  observability: 'driver/observability',
+  apparmor: 'driver/apparmor',
+  'licenses/gcc/COPYRIGHT': 'driver/runtime/COPYRIGHT',
+  'licenses/gcc/COPYING3': 'driver/runtime/COPYING3',
+  'licenses/gcc/COPYING.RUNTIME': 'driver/runtime/COPYING.RUNTIME',
+}
+
+/** Path in the archive -> the arguments with which modekeep prints it, and what it then looks like. */
+const PRINTED: Readonly<Record<string, { args: readonly string[]; form: RegExp }>> = {
+  'completions/modekeep.bash': { args: ['completion', 'bash'], form: /^complete .*modekeep$/m },
+  'completions/_modekeep': { args: ['completion', 'zsh'], form: /^#compdef modekeep\n/ },
+  'man/modekeep.8': { args: ['help', '--man'], form: /^\.TH MODEKEEP 8 / },
+}
+
+/** What every archive has beside the executable and its bill of materials. */
+export async function commonEntries(nodeLicense: string, packages: readonly Bundled[]): Promise<Entry[]> {
+  const files = await Promise.all(Object.entries(FILES).map(([path, source]) => entriesBelow(path, join(ROOT, source))))
+  const printed = await Promise.all(
+    Object.entries(PRINTED).map(([path, { args, form }]) => printedEntry(path, args, form)),
+  )
+  return [
+    { path: 'install.sh', bytes: await fs.readFile(join(ROOT, 'install.sh')), isProgram: true },
+    { path: 'licenses/node.txt', bytes: await fs.readFile(nodeLicense) },
+    { path: 'licenses/npm.txt', bytes: Buffer.from(packages.map(licenseOf).join('\n')) },
+    ...files.flat(),
+    ...printed.flat(),
+  ]
+}
+
+async function entriesBelow(path: string, source: string): Promise<Entry[]> {
+  if (!(await fs.stat(source)).isDirectory()) return [{ path, bytes: await fs.readFile(source) }]
+  const names = await fs.readdir(source)
+  return (await Promise.all(names.map((name) => entriesBelow(`${path}/${name}`, join(source, name))))).flat()
+}
+
+/** Nothing where modekeep has no such command: it then says so, or answers as to kubelet. */
+async function printedEntry(path: string, args: readonly string[], form: RegExp): Promise<Entry[]> {
+  const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'driver/main.ts')]
+  const { stdout, failed } = await execa(process.execPath, [...program, ...args], {
+    reject: false,
+    stripFinalNewline: false,
+  })
+  if (!failed && form.test(stdout)) return [{ path, bytes: Buffer.from(stdout) }]
+  console.log(`left out: ${path}, as there is no "modekeep ${args.join(' ')}"`)
+  return []
+}
+
+function licenseOf({ name, version, license, licenseText }: Bundled): string {
+  return `${'='.repeat(80)}\n${name} ${version} (${license})\n${'='.repeat(80)}\n\n${licenseText ?? 'It comes without a text.'}\n`
+}
+
+/** The form that sha256sum(1) writes and checks. */
+export function sumsOf(files: readonly Pick<Entry, 'path' | 'bytes'>[]): string {
+  return files
+    .map(({ path, bytes }) => `${createHash('sha256').update(bytes).digest('hex')}  ${path}\n`)
+    .sort((one, other) => (one.slice(66) < other.slice(66) ? -1 : 1))
+    .join('')
+}

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto'
+import type { Architecture } from '../build/runtime.ts'
+import type { Bundled } from './bundled.ts'
+
+/** What an executable is made of. */
+export interface Ingredients {
+  version: string
+  arch: Architecture
+  /** In seconds since 1970. */
+  time: number
+  program: Buffer
+  node: { version: string; bytes: Buffer; parts: Readonly<Record<string, string | undefined>> }
+  libraries: readonly { soname: string; package: string; version: string; bytes: Buffer }[]
+  packages: readonly Bundled[]
+}
+
+/** The archives' word for a processor, which is Debian's and Go's. */
+export const PROCESSOR = { x64: 'amd64', arm64: 'arm64' } as const satisfies Record<Architecture, string>
+
+/** A CycloneDX 1.6 bill of materials: nothing in it but what it is made from, so that it can be made again. */
+export function sbomOf(ingredients: Ingredients): object {
+  const { version, arch, time, program, packages, libraries } = ingredients
+  const components = [
+    nodeComponent(ingredients),
+    ...libraries.map(libraryComponent(arch)),
+    ...packages.map(npmComponent),
+  ]
+  const self = {
+    type: 'application',
+    'bom-ref': 'modekeep',
+    name: 'modekeep',
+    version,
+    description: `Kubernetes FlexVolume driver, one executable for linux/${PROCESSOR[arch]}`,
+    hashes: [sha256(program)],
+    licenses: [{ license: { id: 'Apache-2.0' } }],
+  }
+  const bom = {
+    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: {
+      timestamp: new Date(time * 1000).toISOString(),
+      lifecycles: [{ phase: 'build' }],
+      component: self,
+    },
+    components,
+    dependencies: [
+      { ref: 'modekeep', dependsOn: components.map((component) => component['bom-ref']) },
+      ...components.map((component) => ({ ref: component['bom-ref'] })),
+    ],
+    compositions: [{ aggregate: 'complete', dependencies: ['modekeep'] }],
+  }
+  const { $schema, bomFormat, specVersion, ...rest } = bom
+  return { $schema, bomFormat, specVersion, serialNumber: serialOf(bom), ...rest }
+}
+
+/** A UUID of version 8 (RFC 9562): of the content, since it is to be the same for the same content. */
+function serialOf(bom: object): string {
+  const bytes = createHash('sha256').update(JSON.stringify(bom)).digest().subarray(0, 16)
+  bytes.writeUInt8(((bytes[6] ?? 0) & 0x0f) | 0x80, 6)
+  bytes.writeUInt8(((bytes[8] ?? 0) & 0x3f) | 0x80, 8)
+  return `urn:uuid:${bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')}`
+}
+
+function sha256(bytes: Buffer) {
+  return { alg: 'SHA-256', content: createHash('sha256').update(bytes).digest('hex') }
+}
+
+/** Parts of Node's own: a hole in one of them is a hole here. Numbers of interfaces and of data are no parts; what was not built in has no version. */
+const NO_PARTS = new Set(['node', 'modules', 'napi', 'cldr', 'tz', 'unicode'])
+
+function nodeComponent({ node }: Ingredients) {
+  const parts = Object.entries(node.parts).filter(([name, version]) => !NO_PARTS.has(name) && version)
+  return {
+    type: 'platform',
+    'bom-ref': `pkg:generic/node@${node.version}`,
+    name: 'node',
+    version: node.version,
+    description: 'Node.js, without its debugging sections; its licence and those of its parts: licenses/node.txt',
+    hashes: [sha256(node.bytes)],
+    licenses: [{ license: { id: 'MIT' } }],
+    cpe: `cpe:2.3:a:nodejs:node.js:${node.version}:*:*:*:*:*:*:*`,
+    purl: `pkg:generic/node@${node.version}`,
+    components: parts.map(([name, version = '']) => ({
+      type: 'library',
+      'bom-ref': `pkg:generic/node@${node.version}#${name}`,
+      name,
+      version,
+    })),
+  }
+}
+
+const libraryComponent = (arch: Architecture) => (library: Ingredients['libraries'][number]) => {
+  const name = encodeURIComponent(library.package)
+  const purl = `pkg:deb/debian/${name}@${library.version}?arch=${PROCESSOR[arch]}&distro=debian-11`
+  return {
+    type: 'library',
+    'bom-ref': purl,
+    name: library.soname,
+    version: library.version,
+    hashes: [sha256(library.bytes)],
+    licenses: [{ expression: 'GPL-3.0-or-later WITH GCC-exception-3.1' }],
+    purl,
+  }
+}
+
+function npmComponent({ name, version, license, integrity }: Bundled) {
+  const [, group, base = name] = /^(@[^/]+)\/(.*)$/.exec(name) ?? []
+  const purl = `pkg:npm/${group ? `${encodeURIComponent(group)}/` : ''}${base}@${version}`
+  const hash = /^sha512-(.*)$/.exec(integrity ?? '')?.[1]
+  return {
+    type: 'library',
+    'bom-ref': purl,
+    ...(group && { group }),
+    name: base,
+    version,
+    ...(hash && { hashes: [{ alg: 'SHA-512', content: Buffer.from(hash, 'base64').toString('hex') }] }),
+    licenses: [/[ ()]/.test(license) ? { expression: license } : { license: { id: license } }],
+    purl,
+  }
+}

@@ -1,0 +1,31 @@
+import type * as NodeFs from 'node:fs'
+import type { Session } from '../apply/session.ts'
+import { readLinesSince } from '../log/log-cursor.ts'
+import { Refusal } from '../protocol/refusal.ts'
+import { readMetricsRecord, writeMetricsRecord } from '../state/metrics-record.ts'
+import { METRICS_LOCK_FILE } from '../state/paths.ts'
+import { add, type Samples, zeros } from './samples.ts'
+import { tally } from './tally.ts'
+
+/**
+ * Brings the counters up to the log's last line and remembers them with that place: a line is counted once, whatever is
+ * rotated or killed in between. Calls of kubelet take no part in it.
+ * @param use is told the counters before anybody else may count
+ * @throws {Refusal} while another process counts
+ */
+export function count(fs: typeof NodeFs, { host, config }: Session, use: (counters: Samples) => void): void {
+  const { stateDir, logFile } = config
+  host.files.makeDirectory(stateDir)
+  const lock = host.tryLock(`${stateDir}/${METRICS_LOCK_FILE}`)
+  if (lock === undefined) throw new Refusal('another "modekeep status --prometheus" is at work: run it again')
+  try {
+    const record = readMetricsRecord(host, stateDir)
+    const counters: Samples = new Map([...zeros('counters'), ...Object.entries(record?.totals ?? {})])
+    const { cursor, isGap } = readLinesSince(fs, logFile, record?.cursor, (line) => tally(counters, line))
+    if (isGap) add(counters, 'modekeep_log_gaps_total', {})
+    writeMetricsRecord(host, stateDir, { cursor, totals: Object.fromEntries(counters) })
+    use(counters)
+  } finally {
+    lock.release()
+  }
+}

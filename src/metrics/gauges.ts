@@ -1,0 +1,32 @@
+import { isClaimed, isVolumeBusy } from '../apply/locks.ts'
+import type { Session } from '../apply/session.ts'
+import type { StatusDocument } from '../operator/document.ts'
+import { listClaims } from '../state/claim.ts'
+import { listMountRecords } from '../state/mount-record.ts'
+import { volumesDirectory } from '../state/paths.ts'
+import { readVolumeRecord } from '../state/volume-record.ts'
+import { add, type Samples } from './samples.ts'
+
+/** What is so at this moment. */
+export function addGauges(samples: Samples, session: Session, { mounts }: StatusDocument, version: string): void {
+  add(samples, 'modekeep_info', { version })
+  for (const { fsType, ownership, health, daemon } of mounts) {
+    add(samples, 'modekeep_mounts', { type: fsType, ownership, health })
+    if (daemon) add(samples, 'modekeep_daemons', { state: daemon.state })
+  }
+  const { host, config } = session
+  const atWork = listClaims(host, config.stateDir).filter(({ volume }) => isClaimed(host, config.stateDir, volume))
+  add(samples, 'modekeep_walks_running', {}, atWork.length)
+  for (const state of owed(session)) add(samples, 'modekeep_restores_owed', { state })
+  add(samples, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(config.logLevel) ? 1 : 0)
+}
+
+/** One for each volume that is to be put back; what an unmount is just putting back is not overdue. */
+function owed({ host, config }: Session): ('mounted' | 'overdue')[] {
+  const { stateDir } = config
+  const mounted = new Set(listMountRecords(host, stateDir).map(({ volume }) => volume))
+  return host.files.list(volumesDirectory(stateDir)).flatMap((volume) => {
+    if (!readVolumeRecord(host, stateDir, volume)?.restoreOwed) return []
+    return mounted.has(volume) || isVolumeBusy(host, stateDir, volume) ? 'mounted' : 'overdue'
+  })
+}

@@ -1,0 +1,24 @@
+import * as z from 'zod/mini'
+import type { Host } from '../host/host.ts'
+import { readRecord } from './json-record.ts'
+import { METRICS_FILE } from './paths.ts'
+
+const schema = z.object({
+  format: z.literal(1),
+  /** How far the log was read. */
+  cursor: z.object({ head: z.string(), offset: z.number() }),
+  /** Series -> total of all that was read up to there. */
+  totals: z.record(z.string(), z.number()),
+})
+
+/** The counters, and what of the log is in them already: one file, so that they always agree. */
+export type MetricsRecord = Omit<z.infer<typeof schema>, 'format'>
+
+/** Call it under the lock of the metrics, as for `writeMetricsRecord`. */
+export function readMetricsRecord(host: Host, stateDir: string): MetricsRecord | undefined {
+  return readRecord(host, `${stateDir}/${METRICS_FILE}`, schema)
+}
+
+export function writeMetricsRecord(host: Host, stateDir: string, { cursor, totals }: MetricsRecord): void {
+  host.files.replace(`${stateDir}/${METRICS_FILE}`, `${JSON.stringify({ format: 1, cursor, totals })}\n`)
+}

@@ -1,0 +1,138 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PT, readSegments } from '../../scripts/build/elf.ts'
+import { versionNeeds } from '../../scripts/build/needed.ts'
+import { buildProgram, ENTRY, LIBRARIES, libraryFile } from '../../scripts/build/program.ts'
+import { type Architecture, nodePackage } from '../../scripts/build/runtime.ts'
+import { EmulatedRoot, lacking } from './emulator.ts'
+import { MODEKEEP, reply } from './modekeep.ts'
+
+const arch: Architecture = process.arch === 'x64' ? 'arm64' : 'x64'
+/** elf(5), e_machine. */
+const MACHINE = { x64: 62, arm64: 183 } as const
+const OLDEST_GLIBC = '2.28'
+
+let program: Buffer
+beforeAll(async () => {
+  program = await buildProgram(arch, ENTRY)
+}, 300_000)
+
+const machineOf = (elf: Buffer) => elf.readUInt16LE(18)
+
+describe(`the executable for ${arch}, built here`, () => {
+  it('is of that processor in every part: Node, loader, libraries', async () => {
+    expect(machineOf(program)).toBe(MACHINE[arch])
+    for (const soname of LIBRARIES) {
+      const library = fs.readFileSync(libraryFile(arch, soname))
+      expect(machineOf(library), soname).toBe(MACHINE[arch])
+      expect(program.includes(library), soname).toBe(true)
+    }
+    const node = fs.readFileSync(join(await nodePackage(arch), 'bin/node'))
+    expect(machineOf(node)).toBe(MACHINE[arch])
+    const text = readSegments(node).filter(({ type, flags }) => type === PT.LOAD && flags === 5)
+    expect(text).toHaveLength(1)
+    for (const { offset, fileSize } of text) {
+      expect(program.subarray(offset, offset + fileSize).equals(node.subarray(offset, offset + fileSize))).toBe(true)
+    }
+  })
+
+  it('starts at the loader, which the kernel starts itself', () => {
+    const loader = fs.readFileSync(join(import.meta.dirname, `../../driver/loader/${arch}.bin`))
+    const entry = Number(program.readBigUInt64LE(24))
+    const segments = readSegments(program)
+    const home = segments.find(
+      ({ type, address, fileSize }) => type === PT.LOAD && entry >= address && entry < address + fileSize,
+    )
+    const at = entry - (home?.address ?? 0) + (home?.offset ?? 0)
+    expect(program.subarray(at, at + loader.length).equals(loader)).toBe(true)
+    expect(segments.some(({ type }) => type === PT.INTERP)).toBe(false)
+  })
+
+  it('carries the application, without the code cache of this processor', () => {
+    const note = program.indexOf('NODE_SEA_BLOB\0\0\0')
+    expect(note).toBeGreaterThan(0)
+    // Magic number and flags of Node's blob (node_sea.cc): 1 no warning, 4 code cache, 8 assets.
+    const blob = program.subarray(note + 16)
+    expect(blob.readUInt32LE(0)).toBe(0x143da20)
+    expect(blob.readUInt32LE(4) & 4).toBe(0)
+    expect(blob.includes('modekeep has no verb')).toBe(true)
+    expect(blob.includes('walk-member.cjs')).toBe(true)
+    expect(program.includes('NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:1')).toBe(true)
+  })
+
+  it(`asks for no library but glibc's, none newer than ${OLDEST_GLIBC}, and those it carries`, async () => {
+    const node = fs.readFileSync(join(await nodePackage(arch), 'bin/node'))
+    const needs = versionNeeds(node, readSegments(node))
+    const others = needs
+      .map(({ library }) => library)
+      .filter((name) => !/^(ld-linux-[a-z0-9-]+|lib(c|dl|m|pthread|rt))\.so\.\d$/.test(name))
+    expect(others.sort()).toEqual([...LIBRARIES].sort())
+    const versions = needs
+      .flatMap((need) => need.versions)
+      .flatMap((version) => /^GLIBC_(.*)$/.exec(version)?.[1] ?? [])
+    const order = [...versions, OLDEST_GLIBC].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+    expect(order.at(-1)).toBe(OLDEST_GLIBC)
+  })
+})
+
+const reason = lacking(arch)
+if (reason) console.warn(`${arch}: ${reason}`)
+
+describe.skipIf(reason)(
+  `the executable for ${arch}, emulated, with glibc and nothing else${reason && ` (${reason})`}`,
+  () => {
+    const directory = '/pods/p/volumes/modekeep~fs/v'
+    let node: EmulatedRoot
+    beforeAll(() => {
+      node = new EmulatedRoot(arch, program)
+      fs.mkdirSync(join(node.root, directory), { recursive: true })
+      const config = { stateDir: '/state', logFile: '/log', allowedSources: ['/srv'] }
+      fs.writeFileSync(join(node.root, 'config.json'), JSON.stringify(config))
+    })
+    afterAll(() => node?.remove())
+
+    it.each([
+      ['init', []],
+      ['attach', ['{}']],
+      ['mount', [directory, '{"source":"/etc","ownership":"no"}']],
+      ['mount', [directory, 'no JSON']],
+    ])("answers kubelet's %s as the one for this processor does", (verb, args) => {
+      const env = { MODEKEEP_CONFIG: join(node.root, 'config.json') }
+      const answer = reply([verb, ...args], { env })
+      expect(node.run([verb, ...args])).toEqual({ status: 0, output: `${JSON.stringify(answer)}\n` })
+    })
+
+    it('tells people its version and what is mounted', () => {
+      expect(node.run(['version'])).toEqual({
+        status: 0,
+        output: execFileSync(MODEKEEP, ['version'], { encoding: 'utf8' }),
+      })
+      const { status, output } = node.run(['status', '--json'])
+      expect({ status, document: JSON.parse(output) }).toMatchObject({
+        status: 0,
+        document: { verb: 'status', mounts: [] },
+      })
+    })
+
+    it('mounts, or names the system call that the emulator lacks; leaves nothing, and logs it', () => {
+      const answer = JSON.parse(node.run(['mount', directory, '{"source":"/srv/data"}']).output)
+      // QEMU 7.2 (Debian 12) knows neither open_tree nor fsopen.
+      if (answer.status !== 'Success')
+        expect(answer.message).toMatch(/open_tree the source: ENOSYS .*needs Linux 5\.12/)
+      console.log(`${arch} emulated, mount: ${JSON.stringify(answer)}`)
+      expect(node.run(['unmount', directory])).toEqual({ status: 0, output: '{"status":"Success"}\n' })
+      expect(fs.readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(`${node.root}${directory}`)
+      const lines = fs
+        .readFileSync(join(node.root, 'log'), 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      expect(lines.slice(-2).map(({ verb, outcome }) => [verb, outcome])).toEqual([
+        ['mount', answer.status],
+        ['unmount', 'Success'],
+      ])
+    })
+  },
+)

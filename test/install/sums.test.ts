@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { install, makeWorld, missing, shells, skipFor, standIn, type World } from './world.ts'
+
+const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
+
+/** SHA256SUMS beside a stand-in, as a release has it. */
+function sums(world: World, text: string): void {
+  writeFileSync(join(world.base, 'SHA256SUMS'), text)
+}
+
+const OTHER = `${'0'.repeat(64)}  install.sh\n`
+
+describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => [shell.join(' '), shell] as const))(
+  'SHA256SUMS beside the executable, with %s',
+  (_name, shell) => {
+    it.each([
+      ['as sha256sum writes it', (sum: string) => `${OTHER}${sum}  driver-1\n`],
+      ['of a binary file', (sum: string) => `${sum} *driver-1\n${OTHER}`],
+      ['in capitals', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
+    ])('is checked: %s', async (_form, text) => {
+      const world = makeWorld()
+      const binary = standIn(world, '1')
+      sums(world, text(sumOf(binary)))
+      expect(await install(world, binary, { shell })).toMatchObject({ exitCode: 0, stderr: '' })
+      writeFileSync(binary, `${readFileSync(binary, 'utf8')}\n`)
+      const refused = await install(world, binary, { shell })
+      expect(refused).toMatchObject({ exitCode: 1 })
+      expect(refused.stderr).toContain(
+        `${binary} is not the file that ${world.base}/SHA256SUMS asks for: fetch it again`,
+      )
+      expect(refused.stderr).toContain(`found    ${sumOf(binary)}`)
+      // The driver that was there still is.
+      expect(sumOf(world.driver)).not.toBe(sumOf(binary))
+    })
+
+    it.each([
+      ['tells of other files only', OTHER],
+      ['tells of a longer name only', `${'1'.repeat(64)}  old/driver-1\n`],
+      ['has no sum in its line', `${'x'.repeat(64)}  driver-1\n`],
+      ['is empty', ''],
+    ])('is no leave where it %s', async (_what, text) => {
+      const world = makeWorld()
+      const binary = standIn(world, '1')
+      sums(world, text)
+      const refused = await install(world, binary, { shell })
+      expect(refused).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining('SHA256SUMS has no sum of driver-1'),
+      })
+      expect(refused.stderr).toContain('--sha256 SUM')
+      expect(existsSync(world.driverDir)).toBe(false)
+    })
+
+    it('gives way to --sha256', async () => {
+      const world = makeWorld()
+      const binary = standIn(world, '1')
+      sums(world, `${'0'.repeat(64)}  driver-1\n`)
+      expect((await install(world, binary, { shell }, '--dry-run')).exitCode).toBe(1)
+      expect((await install(world, binary, { shell }, '--sha256', sumOf(binary))).exitCode).toBe(0)
+    })
+  },
+)

@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Cursor, readLinesSince } from '../../src/log/log-cursor.ts'
+import { appendLine } from '../../src/log/log-file.ts'
+
+const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
+
+let directory: string
+let file: string
+let cursor: Cursor | undefined
+let number: number
+beforeEach(() => {
+  directory = fs.mkdtempSync(`${tmpdir()}/modekeep-log-cursor-`)
+  file = `${directory}/log`
+  cursor = undefined
+  number = 0
+})
+afterEach(() => fs.rmSync(directory, { recursive: true, force: true }))
+
+/** Fills a file after two. */
+const append = (count = 1) => {
+  for (let n = 0; n < count; n++) appendLine(fs, file, `line ${number++}`.padEnd(140, '.'), 200)
+}
+
+function news(over: typeof fs = fs): { lines: number[]; isGap: boolean } {
+  const lines: number[] = []
+  const read = readLinesSince(over, file, cursor, (line) => lines.push(Number(/^line (\d+)\.*$/.exec(line)?.[1])))
+  // As it comes back from disk.
+  cursor = JSON.parse(JSON.stringify(read.cursor))
+  return { lines, isGap: read.isGap }
+}
+
+const told = (...lines: number[]) => ({ lines, isGap: false })
+
+describe('a reader of the log', () => {
+  it('begins at its end', () => {
+    append(3)
+    expect(news()).toEqual(told())
+    append()
+    expect(news()).toEqual(told(3))
+  })
+
+  it('begins before there is a log', () => {
+    expect(news()).toEqual(told())
+    expect(news()).toEqual(told())
+    append(5)
+    expect(news()).toEqual(told(0, 1, 2, 3, 4))
+    expect(news()).toEqual(told())
+  })
+
+  it.each([1, 2, 3, 4, 5, 6])('is told %i lines at a time, each once and in order, through rotations', (step) => {
+    append()
+    news()
+    for (let first = 1; first < 60; first += step) {
+      append(step)
+      expect(news()).toEqual(told(...Array.from({ length: step }, (_, n) => first + n)))
+    }
+    expect(fs.readdirSync(directory).sort()).toContain('log.3')
+  })
+
+  it('begins anew at the end, and says so, when its place was rotated away', () => {
+    append()
+    news()
+    append(12)
+    expect(news()).toEqual({ lines: [], isGap: true })
+    append()
+    expect(news()).toEqual(told(13))
+  })
+
+  it.each<[string, () => void]>([
+    ['emptied', () => fs.truncateSync(file, 0)],
+    ['removed', () => fs.rmSync(file)],
+    ['written anew', () => fs.writeFileSync(file, `${'another'.padEnd(400, '.')}\n`)],
+  ])('tells nothing twice when the log was %s', (_what, spoil) => {
+    append(3)
+    news()
+    spoil()
+    append()
+    expect(news()).toEqual({ lines: [], isGap: true })
+    append()
+    expect(news()).toEqual(told(4))
+  })
+
+  it('waits for the end of a line', () => {
+    append()
+    news()
+    fs.appendFileSync(file, 'line 7')
+    expect(news()).toEqual(told())
+    fs.appendFileSync(file, '\nline 8\nli')
+    expect(news()).toEqual(told(7, 8))
+  })
+
+  it('reads lines that are longer than what it reads at once, with characters of several bytes', () => {
+    append()
+    news()
+    const lines: string[] = []
+    const long = 'é€𝄞'.repeat(400_000)
+    fs.appendFileSync(file, `${long}\n${long}\n`)
+    if (cursor) readLinesSince(fs, file, cursor, (line) => lines.push(line))
+    expect(lines.map((line) => line === long)).toEqual([true, true])
+  })
+
+  it.each([0, 1, 2])('sees one moment of the log when it rotates after file %i was opened', (after) => {
+    append(5)
+    news()
+    append(2)
+    let opened = 0
+    const rotating = {
+      ...fs,
+      openSync: (...args: Parameters<typeof fs.openSync>) => {
+        if (opened++ === after + 1) append(2)
+        return fs.openSync(...args)
+      },
+    } as typeof fs
+    const { lines, isGap } = news(rotating)
+    expect([...lines, ...news().lines]).toEqual([5, 6, 7, 8])
+    expect([opened > after + 1, isGap]).toEqual([true, false])
+  })
+
+  it('is told every line of other processes once, while they write', async () => {
+    news()
+    const script = `import * as fs from 'node:fs'; import { appendLine } from ${JSON.stringify(LOG_FILE)}
+      for (let n = 0; n < 4000; n++) appendLine(fs, ${JSON.stringify(file)}, 'line ' + n, 20_000)`
+    const writers = [1, 2].map(() =>
+      spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script], {
+        stdio: 'inherit',
+      }),
+    )
+    const ended = Promise.all(writers.map((writer) => once(writer, 'close')))
+    let isOver = false
+    void ended.then(() => {
+      isOver = true
+    })
+    const counts = new Map<number, number>()
+    let gaps = 0
+    for (let last = false; ; ) {
+      const { lines, isGap } = news()
+      for (const line of lines) counts.set(line, (counts.get(line) ?? 0) + 1)
+      if (isGap) gaps++
+      if (last) break
+      last = isOver
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    expect((await ended).map(([code]) => code)).toEqual([0, 0])
+    expect(Math.max(...counts.values())).toBeLessThanOrEqual(2)
+    // On a machine that lets the reader wait, its place may be gone.
+    if (gaps === 0) expect([...counts.values()].reduce((sum, count) => sum + count)).toBe(8000)
+    expect(counts.size).toBeGreaterThan(1000)
+  })
+})

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { FAMILIES, type Family } from '../../src/metrics/families.ts'
+
+const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
+const page = read('docs/metrics.md')
+const dashboard = JSON.parse(read('driver/observability/dashboard.json'))
+const alerts = parse(read('driver/observability/alerts.yaml'))
+
+/** Names as a query may use them, and the labels each has there. */
+const known = new Map(
+  Object.entries<Family>(FAMILIES).flatMap(([name, { type, labels }]): [string, string[]][] => {
+    const own = Object.keys(labels)
+    if (type !== 'histogram') return [[name, own]]
+    return [
+      [`${name}_bucket`, [...own, 'le']],
+      [`${name}_sum`, own],
+      [`${name}_count`, own],
+    ]
+  }),
+)
+const OF_PROMETHEUS = ['instance']
+const OF_NODE_EXPORTER = ['node_textfile_mtime_seconds']
+
+/** What a query asks that is not there. */
+function faultsOf(query: string): string[] {
+  const names = [...new Set(query.match(/\b(?:modekeep|node)_\w+/g))]
+  const unknown = names.filter((name) => !known.has(name) && !OF_NODE_EXPORTER.includes(name))
+  const selected = [...query.matchAll(/(modekeep_\w+)\{([^}]*)\}/g)].flatMap(([, name = '', inside = '']) =>
+    [...inside.matchAll(/(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"/g)].flatMap(([, label = '', value = '']) =>
+      selectorFaults(name, label, value),
+    ),
+  )
+  const all = names.flatMap((name) => known.get(name) ?? [])
+  const grouped = [...query.matchAll(/\b(?:by|on) \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '))
+  const ungrouped = grouped.filter((label) => ![...OF_PROMETHEUS, ...all].includes(label))
+  return [...unknown, ...selected, ...ungrouped]
+}
+
+function selectorFaults(name: string, label: string, value: string): string[] {
+  if (OF_PROMETHEUS.includes(label)) return []
+  if (!known.get(name)?.includes(label)) return [`${name} has no label ${label}`]
+  const values = Object.entries<Family>(FAMILIES).find(([family]) => name.startsWith(family))?.[1].labels[label]
+  return values === undefined ? [] : value.split('|').filter((one) => !values.includes(one))
+}
+
+describe('the page of metrics', () => {
+  it('has exactly the metrics there are, with type and labels', () => {
+    const rows = [...page.matchAll(/^\| `(modekeep_\w+)` \| (\w+) \|([^|]*)\|/gm)]
+    const documented = rows.map(([, name, type, labels]) => [name, type, labels?.match(/\w+/g) ?? []])
+    const real = Object.entries<Family>(FAMILIES).map(([name, { type, labels }]) => [name, type, Object.keys(labels)])
+    expect(documented).toEqual(real)
+  })
+
+  it('names the values that labels take', () => {
+    const values = Object.entries<Family>(FAMILIES).flatMap(([name, { labels }]) =>
+      Object.entries(labels).flatMap(([label, list]) => (label === 'reason' ? [] : (list ?? []).map((v) => [name, v]))),
+    )
+    expect(values.filter(([, value]) => !page.includes(`\`${value}\``))).toEqual([])
+  })
+
+  it('says what to do about every alert, and about no other', () => {
+    const rows = [...page.matchAll(/^\| `(Modekeep\w+)` \|/gm)].map(([, name]) => name)
+    const rules = alerts.groups.flatMap((group: { rules: { alert: string }[] }) => group.rules)
+    expect(rows).toEqual(rules.map(({ alert }: { alert: string }) => alert))
+  })
+})
+
+describe('queries', () => {
+  it.each([
+    ['modekeep_gone_total', ['modekeep_gone_total']],
+    ['modekeep_daemons{state!="lost"}', ['lost']],
+    ['modekeep_daemons{pod="x"}', ['modekeep_daemons has no label pod']],
+    ['sum by (pod) (modekeep_daemons)', ['pod']],
+  ])('that ask for what is not there are seen: %s', (query, faults) => {
+    expect(faultsOf(query)).toEqual(faults)
+  })
+
+  const targets: { title: string; query: string }[] = dashboard.panels.flatMap(
+    ({ title, targets }: { title: string; targets: { expr: string }[] }) =>
+      targets.map(({ expr }) => ({ title, query: expr })),
+  )
+  const rules: { title: string; query: string }[] = alerts.groups.flatMap(
+    ({ rules }: { rules: { alert: string; expr: string }[] }) =>
+      rules.map(({ alert, expr }) => ({ title: alert, query: expr })),
+  )
+
+  it('are there', () => {
+    expect([targets.length, rules.length].every((count) => count > 5)).toBe(true)
+    expect(faultsOf(dashboard.templating.list.map(({ definition = '' }) => definition).join())).toEqual([])
+  })
+
+  it.each([...targets, ...rules])('of "$title" ask for what there is: $query', ({ query }) => {
+    expect(query).toMatch(/modekeep_|node_textfile/)
+    expect(faultsOf(query)).toEqual([])
+  })
+
+  it('of the dashboard use every metric', () => {
+    const all = targets.map(({ query }) => query).join('\n')
+    expect(Object.keys(FAMILIES).filter((name) => !all.includes(name))).toEqual([])
+  })
+})
+
+it('every panel of the dashboard has a place of its own', () => {
+  const cells = dashboard.panels.flatMap(
+    ({ gridPos: { x, y, w, h } }: { gridPos: Record<'x' | 'y' | 'w' | 'h', number> }) =>
+      Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+  )
+  expect(new Set(cells).size).toBe(cells.length)
+  expect(cells.filter((cell: string) => Number(cell.split(',')[0]) >= 24)).toEqual([])
+})

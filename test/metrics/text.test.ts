@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { FAMILIES, type Family } from '../../src/metrics/families.ts'
+import { add, observe, type Samples, series, zeros } from '../../src/metrics/samples.ts'
+import { textOf } from '../../src/metrics/text.ts'
+import { parseExposition } from './exposition.ts'
+
+const FAMILY = '# HELP a_total Text.\n# TYPE a_total counter\n'
+
+describe('the strict reader of the tests', () => {
+  it('reads labels with every escape, and numbers of every form', () => {
+    const { samples } = parseExposition(`${FAMILY}a_total{b="\\\\ \\" \\n",c=""} 1.5e+21\na_total 0\n`)
+    expect(samples).toEqual([
+      { family: 'a_total', name: 'a_total', labels: { b: '\\ " \n', c: '' }, value: 1.5e21 },
+      { family: 'a_total', name: 'a_total', labels: {}, value: 0 },
+    ])
+  })
+
+  it.each([
+    ['no newline at the end', `${FAMILY}a_total 1`],
+    ['an empty line', `${FAMILY}\na_total 1\n`],
+    ['an unescaped quote', `${FAMILY}a_total{b="""} 1\n`],
+    ['an unknown escape', `${FAMILY}a_total{b="\\t"} 1\n`],
+    ['a label without a value', `${FAMILY}a_total{b} 1\n`],
+    ['no value', `${FAMILY}a_total \n`],
+    ['a value that is no number', `${FAMILY}a_total NULL\n`],
+    ['a sample before its TYPE', 'a_total 1\n'],
+    ['a TYPE without HELP', '# TYPE a_total counter\na_total 1\n'],
+    ['a sample of another family', `${FAMILY}b_total 1\n`],
+    ['a series twice', `${FAMILY}a_total 1\na_total 2\n`],
+    ['a family in two pieces', `${FAMILY}a_total 1\n${FAMILY}a_total{b="c"} 1\n`],
+    ['a histogram without +Inf', '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 1\nh_sum 1\nh_count 1\n'],
+    [
+      'a bucket that falls',
+      '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n',
+    ],
+  ])('takes no %s', (_what, text) => {
+    expect(() => parseExposition(text)).toThrow()
+  })
+})
+
+describe('names', () => {
+  it.each(Object.entries<Family>(FAMILIES))('%s follows the conventions', (name, { type, help, labels }) => {
+    expect(name).toMatch(/^modekeep_[a-z_]+[a-z]$/)
+    expect(name.endsWith('_total')).toBe(type === 'counter')
+    expect(name.endsWith('_seconds')).toBe(type === 'histogram')
+    expect(help).toMatch(/^[^\n\\]+\.$|^[^\n\\]+; else 0\.$/)
+    for (const label of Object.keys(labels)) expect(label).toMatch(/^(?!le$|quantile$|__)[a-z_]+$/)
+  })
+})
+
+describe('the text', () => {
+  it('has every series with known labels from the start, and each family whole', () => {
+    const { families, samples } = parseExposition(textOf(new Map([...zeros('gauges'), ...zeros('counters')])))
+    const unknown = ['modekeep_info', 'modekeep_mounts']
+    expect([...families.keys()]).toEqual(Object.keys(FAMILIES).filter((name) => !unknown.includes(name)))
+    expect(new Set(samples.map(({ value }) => value))).toEqual(new Set([0]))
+    expect(samples.filter(({ name }) => name === 'modekeep_calls_total')).toHaveLength(18)
+  })
+
+  it('gives back what was put in, whatever a label has in it', () => {
+    const samples: Samples = new Map()
+    const hostile = 'a"b\\c\nd} 1\n# TYPE x counter'
+    add(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', health: 'healthy' })
+    const read = parseExposition(textOf(samples)).samples
+    expect(read.map(({ labels, value }) => [labels.type, value])).toEqual([[`fuse.${hostile}`, 1]])
+  })
+
+  it('counts an observation in its bucket and in all above', () => {
+    const samples = zeros('counters')
+    for (const seconds of [0, 0.01, 0.0101, 5000])
+      observe(samples, 'modekeep_call_duration_seconds', { verb: 'heal' }, seconds)
+    const value = (part: string, labels = {}) =>
+      samples.get(series(`modekeep_call_duration_seconds_${part}`, { verb: 'heal', ...labels }))
+    expect([value('bucket', { le: '0.01' }), value('bucket', { le: '0.03' }), value('bucket', { le: '1000' })]).toEqual(
+      [2, 3, 3],
+    )
+    expect([value('bucket', { le: '+Inf' }), value('count'), value('sum')]).toEqual([4, 4, 5000.0201])
+    expect(() => parseExposition(textOf(samples))).not.toThrow()
+  })
+
+  it('leaves out what another version has counted', () => {
+    expect(textOf(new Map([['modekeep_gone_total', 5]]))).toBe('')
+  })
+})

@@ -1,0 +1,231 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ARCHITECTURES, type Architecture } from '../../scripts/build/runtime.ts'
+import { PROCESSOR } from '../../scripts/release/sbom.ts'
+import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const own = process.arch as Architecture
+/** The other processor's goes the same way, but for the executable, which test/binary/other-processor.test.ts has. */
+const made: readonly Architecture[] = process.env.MODEKEEP_TEST_SIZE === 'full' ? ARCHITECTURES : [own]
+
+const read = (...path: string[]) => fs.readFileSync(join(...path))
+const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+let first: Made
+let second: Made
+let unpacked: string
+beforeAll(() => {
+  first = makeRelease('a', '022', { TZ: 'UTC' }, made)
+  second = makeRelease(
+    'another/much longer/path',
+    '077',
+    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x' },
+    made,
+  )
+  const name = `modekeep-${JSON.parse(String(read(ROOT, 'package.json'))).version}-linux-${PROCESSOR[own]}`
+  unpack(join(first.output, `${name}.tar.gz`), dirname(first.output))
+  unpacked = join(dirname(first.output), name)
+}, 600_000)
+afterAll(() => {
+  first?.remove()
+  second?.remove()
+})
+
+function filesBelow(directory: string): string[] {
+  const names = fs.readdirSync(directory, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => fs.statSync(join(directory, name)).isFile()).sort()
+}
+
+describe('a release', () => {
+  it('made twice, in other directories and at other times, has the same bytes', () => {
+    const names = filesBelow(first.output)
+    expect(names).toHaveLength(2 * made.length + 1)
+    expect(filesBelow(second.output)).toEqual(names)
+    expect(names.filter((name) => !read(first.output, name).equals(read(second.output, name)))).toEqual([])
+  })
+
+  it.each([
+    ['of the archives', () => first.output],
+    ['of the files in one', () => unpacked],
+  ])('has the sums %s, all of them', (_what, place) => {
+    const text = String(read(place(), 'SHA256SUMS'))
+    expect(
+      execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: place(), encoding: 'utf8' }),
+    ).not.toContain('FAILED')
+    const named = text
+      .trim()
+      .split('\n')
+      .map((line) => line.slice(66))
+    expect(named).toEqual(filesBelow(place()).filter((name) => name !== 'SHA256SUMS'))
+  })
+
+  it('unpacks into one directory, with modes and times that no builder has chosen', () => {
+    const archive = join(first.output, `${basename(unpacked)}.tar.gz`)
+    const lines = execFileSync('tar', ['-tvzf', archive, '--numeric-owner', '--full-time', '--utc'], {
+      encoding: 'utf8',
+      env: { ...process.env, TZ: 'UTC' },
+    })
+    const rows = lines
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/\s+/))
+    expect(new Set(rows.map(([, owner]) => owner))).toEqual(new Set(['0/0']))
+    expect(new Set(rows.map(([, , , day, time]) => `${day}T${time}`))).toEqual(
+      new Set([new Date(EPOCH * 1000).toISOString().slice(0, 19)]),
+    )
+    expect(new Set(rows.map(([mode]) => mode))).toEqual(new Set(['drwxr-xr-x', '-rwxr-xr-x', '-rw-r--r--']))
+    expect(rows.filter(([mode]) => mode === '-rwxr-xr-x').map((row) => row.at(-1))).toEqual(
+      ['install.sh', 'modekeep'].map((name) => `${basename(unpacked)}/${name}`),
+    )
+    expect(
+      rows.every((row) =>
+        row
+          .slice(5)
+          .join(' ')
+          .startsWith(`${basename(unpacked)}/`),
+      ),
+    ).toBe(true)
+  })
+
+  it('has what a node and a cluster need, and the licences of all that is in it', () => {
+    const files = filesBelow(unpacked)
+    const manifests = filesBelow(join(ROOT, 'driver/kubernetes')).map((name) => `kubernetes/${name}`)
+    const licences = [
+      'LICENSE',
+      'licenses/node.txt',
+      'licenses/npm.txt',
+      ...['COPYRIGHT', 'COPYING3', 'COPYING.RUNTIME'].map((name) => `licenses/gcc/${name}`),
+    ]
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'README.md',
+        'CHANGELOG.md',
+        'docs/volumes.md',
+        'sbom.cdx.json',
+        'observability/dashboard.json',
+        ...manifests,
+        ...licences,
+      ]),
+    )
+    for (const name of licences) expect(read(unpacked, name).length, name).toBeGreaterThan(500)
+    expect(String(read(unpacked, 'LICENSE'))).toContain('Apache License')
+    expect(String(read(unpacked, 'licenses/gcc/COPYING3'))).toContain('GNU GENERAL PUBLIC LICENSE')
+    expect(String(read(unpacked, 'licenses/gcc/COPYING.RUNTIME'))).toContain('GCC RUNTIME LIBRARY EXCEPTION')
+  })
+
+  it('has the completions and the man page, wherever modekeep can print them', () => {
+    const modekeep = join(unpacked, 'modekeep')
+    const help = execFileSync(modekeep, ['help'], { encoding: 'utf8' })
+    const printed: [string, string[]][] = [
+      ['completions/modekeep.bash', ['completion', 'bash']],
+      ['completions/_modekeep', ['completion', 'zsh']],
+      ['man/modekeep.8', ['help', '--man']],
+    ]
+    const can = help.includes('modekeep completion')
+    expect(printed.map(([path]) => fs.existsSync(join(unpacked, path)))).toEqual(printed.map(() => can))
+    if (!can) return
+    for (const [path, args] of printed)
+      expect(String(read(unpacked, path))).toBe(execFileSync(modekeep, args, { encoding: 'utf8' }))
+  })
+
+  it('installs by its own script, and not with one byte changed', () => {
+    const install = () => {
+      const args = ['install.sh', '--root', join(dirname(unpacked), 'root'), '--plugin-dir', '/plugins']
+      return spawnSync('sh', args, { cwd: unpacked, encoding: 'utf8', env: { PATH: process.env.PATH } })
+    }
+    fs.mkdirSync(join(dirname(unpacked), 'root'), { recursive: true })
+    if (process.getuid?.() === 0) {
+      expect(install()).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^installed/m) })
+      expect(read(dirname(unpacked), 'root/plugins/modekeep~fs/fs').equals(read(unpacked, 'modekeep'))).toBe(true)
+    }
+    const modekeep = join(unpacked, 'modekeep')
+    const bytes = read(modekeep)
+    try {
+      fs.writeFileSync(modekeep, Buffer.concat([bytes.subarray(0, -1), Buffer.from([(bytes.at(-1) ?? 0) ^ 1])]))
+      const { status, stderr } = spawnSync(
+        'sh',
+        ['install.sh', '--dry-run', '--root', dirname(unpacked), '--plugin-dir', '/plugins'],
+        { cwd: unpacked, encoding: 'utf8' },
+      )
+      expect({ status, stderr }).toEqual({
+        status: 1,
+        stderr: expect.stringContaining('SHA256SUMS asks for: fetch it again'),
+      })
+    } finally {
+      fs.writeFileSync(modekeep, bytes)
+    }
+  })
+})
+
+describe('the bill of materials', () => {
+  const bom = () => JSON.parse(String(read(unpacked, 'sbom.cdx.json')))
+  const componentOf = (name: string) => bom().components.find((component: { name: string }) => component.name === name)
+
+  it('is the one beside the archive, and of the time of the sources', () => {
+    expect(read(first.output, `${basename(unpacked)}.cdx.json`).equals(read(unpacked, 'sbom.cdx.json'))).toBe(true)
+    expect(bom()).toMatchObject({
+      bomFormat: 'CycloneDX',
+      specVersion: '1.6',
+      version: 1,
+      serialNumber: expect.stringMatching(
+        /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+      ),
+      metadata: {
+        timestamp: new Date(EPOCH * 1000).toISOString(),
+        component: { name: 'modekeep', hashes: [{ content: sum(read(unpacked, 'modekeep')) }] },
+      },
+    })
+  })
+
+  it('names Node with its parts, and the libraries whose origin is told', () => {
+    const node = componentOf('node')
+    expect(node).toMatchObject({ version: process.versions.node, licenses: [{ license: { id: 'MIT' } }] })
+    const parts = new Map(
+      node.components.map(({ name, version }: { name: string; version: string }) => [name, version]),
+    )
+    for (const part of ['openssl', 'sqlite', 'uv', 'v8', 'zlib'] as const)
+      expect(parts.get(part)).toBe(process.versions[part])
+    const origin = String(read(ROOT, 'driver/runtime/README.md'))
+    for (const library of ['libstdc++.so.6', 'libgcc_s.so.1', 'libatomic.so.1']) {
+      const { version, hashes, purl } = componentOf(library)
+      const row = origin.split('\n').find((line) => line.includes(hashes[0].content)) ?? ''
+      expect(row).toContain(`${own}/${library}`)
+      expect(row).toContain(version)
+      const [, debian = ''] = /^pkg:deb\/debian\/([^@]+)@/.exec(purl) ?? []
+      expect(row).toContain(`${decodeURIComponent(debian)} ${version}`)
+    }
+  })
+
+  it('names the npm packages that are bundled, with versions as locked and licences as shipped, and no others', () => {
+    const { packages } = JSON.parse(String(read(ROOT, 'package-lock.json')))
+    const names = bom().components.flatMap(
+      ({ purl }: { purl: string }) =>
+        /^pkg:npm\/(.*)@([^@]*)$/.exec(purl)?.slice(1).map(decodeURIComponent).join(' ') ?? [],
+    )
+    expect(names).toEqual(
+      expect.arrayContaining(
+        ['@grpc/grpc-js', 'execa', 'zod'].map((name) => `${name} ${packages[`node_modules/${name}`].version}`),
+      ),
+    )
+    const licences = String(read(unpacked, 'licenses/npm.txt'))
+    for (const named of names) {
+      const [name = '', version = ''] = named.split(' ')
+      expect(packages[`node_modules/${name}`], name).toMatchObject({ version })
+      expect(packages[`node_modules/${name}`].dev, `${name} is for development only`).toBeUndefined()
+      expect(licences).toContain(`\n${name} ${version} (`)
+    }
+    expect(licences).not.toContain('(undefined)')
+  })
+
+  it('refers to nothing that it does not have, and to nothing twice', () => {
+    const { components, dependencies, metadata } = bom()
+    const refs = [metadata.component, ...components].map((component) => component['bom-ref'])
+    expect(new Set(refs).size).toBe(refs.length)
+    expect(dependencies.map(({ ref }: { ref: string }) => ref)).toEqual(refs)
+    expect(dependencies[0].dependsOn).toEqual(refs.slice(1))
+  })
+})

@@ -11,11 +11,13 @@ import { type WalkOptions, walkTree } from './walk-tree.ts'
  * In the report `changed` counts what was put back, `alreadyRight` what already was as recorded.
  * @throws as `own` does
  */
-export function restore(
+export async function restore(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
-  return walkTree(inodes, root, { do: 'restore' }, journal, firstName(), options)
+  const report = await walkTree(inodes, root, { do: 'restore' }, journal, firstName(), options)
+  journal.checkRest()
+  return report
 }

@@ -163,3 +163,16 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
     )
   })
 })
+
+it('a foreign file among the records is passed over', () => {
+  const { host } = fresh()
+  const [record] = fc.sample(mountRecords, { numRuns: 1, seed: 1 })
+  if (record === undefined) throw new Error('no record')
+  writeMountRecord(host, STATE, record)
+  for (const name of ['%foreign', '+foreign', 'foreign'])
+    host.files.replace(`${STATE}/mounts/${name}`, 'not of modekeep')
+  expect(listMountRecords(host, STATE)).toEqual([record])
+  host.files.makeDirectory(`${STATE}/ownership`)
+  host.files.replace(`${STATE}/ownership/foreign`, 'not of modekeep')
+  expect(listClaims(host, STATE)).toEqual([])
+})

@@ -63,7 +63,7 @@ describe.skipIf(!isRoot)(title, () => {
           expectSound(owners(source), original, walked)
         }
         for (const pod of ['a', 'b']) expect(stage.layers(pod)).toEqual([])
-        fs.rmSync(`${stage.top}/state`, { recursive: true })
+        for (const name of ['state', 'elsewhere']) fs.rmSync(`${stage.top}/${name}`, { recursive: true, force: true })
         fs.rmSync(source, { recursive: true })
       },
       80,
@@ -132,6 +132,6 @@ function spoil(stage: Stage, file: number, other: number, what: What): void {
   else if (what.kind === 'removed' || what.kind === 'a directory' || what.kind === 'a link') {
     fs.rmSync(path)
     if (what.kind === 'a directory') fs.mkdirSync(path)
-    if (what.kind === 'a link') fs.symlinkSync('/nowhere', path)
+    if (what.kind === 'a link') fs.symlinkSync(`${stage.top}/elsewhere`, path)
   } else fs.writeFileSync(path, damaged(fs.readFileSync(path), what as Damage))
 }

@@ -35,6 +35,18 @@ export function fetchSource(directory: string): { description: string; version: 
   return { description, version: description.replace(/^kubernetes_|\.dsc$/g, '') }
 }
 
+/** Unpacks what `fetchSource` brought, with Debian's patches. @param env whose PATH has patch and xz */
+export function unpackSource(directory: string, source: string, env: NodeJS.ProcessEnv): void {
+  const archive = (end: string) => `${directory}/${fs.readdirSync(directory).find((name) => name.endsWith(end))}`
+  fs.mkdirSync(source, { recursive: true })
+  run('tar', ['-xf', archive('.orig.tar.gz'), '-C', source, '--strip-components=1'], { env })
+  run('tar', ['-xf', archive('.debian.tar.xz'), '-C', source], { env })
+  const patches = fs.readFileSync(`${source}/debian/patches/series`, 'utf8').split('\n')
+  for (const name of patches.filter((line) => line !== '' && !line.startsWith('#'))) {
+    run('patch', ['-p1', '-s', '-i', `debian/patches/${name}`], { cwd: source, env })
+  }
+}
+
 /** Debian's entries of a list in the one-line form, for source packages. */
 export function sourceLines(list: string): string {
   const lines = list.split('\n').filter((line) => /^\s*deb\s/.test(line) && isDebians(line))

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { unpackCompiler } from '../../test/kubelet/provide/packages.ts'
 import { run } from '../command.ts'
-import { fetchSource } from './debian-source.ts'
+import { fetchSource, unpackSource } from './debian-source.ts'
 
 /**
  * The path of a program around kubelet's own walk. Built from Debian's source package in `workDirectory` if the cache
@@ -18,15 +19,13 @@ export function kubeletWalk(workDirectory: string, say: (text: string) => void):
   const cached = fs.readdirSync(cache).find((name) => name.startsWith('setownership-') && name.endsWith(`-${made}`))
   if (cached) return join(cache, cached)
 
-  for (const [tool, version, where] of TOOLS) {
-    if (!starts(tool, version)) throw new Error(`${tool} is missing: apt-get install ${where}`)
-  }
   const directory = join(workDirectory, 'kubelet')
   try {
-    say("fetching kubelet's source …")
-    const { description, version } = fetchSource(directory)
+    say("fetching kubelet's source and a compiler …")
+    unpackCompiler(`${directory}/tools`)
+    const { version } = fetchSource(directory)
     say(`building kubelet's walk, ${version} (once) …`)
-    const binary = build(directory, description, main)
+    const binary = build(directory, main)
     const final = join(cache, `setownership-${version}-${made}`)
     fs.copyFileSync(binary, `${final}.new`)
     fs.renameSync(`${final}.new`, final)
@@ -36,30 +35,18 @@ export function kubeletWalk(workDirectory: string, say: (text: string) => void):
   }
 }
 
-const TOOLS = [
-  ['go', 'version', 'golang-go'],
-  ['dpkg-source', '--version', 'dpkg-dev'],
-  ['apt-get', '--version', 'apt, on a Debian'],
-] as const
-
-function starts(tool: string, argument: string): boolean {
-  try {
-    run(tool, [argument])
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Go cannot use this package's go.mod with its vendored modules; with GOPATH it can. */
-function build(directory: string, description: string, main: Buffer): string {
+function build(directory: string, main: Buffer): string {
+  const tools = `${directory}/tools`
   const source = `${directory}/gopath/src/k8s.io/kubernetes`
-  fs.mkdirSync(`${directory}/gopath/src/k8s.io`, { recursive: true })
-  run('dpkg-source', ['--no-check', '-x', description, source], { cwd: directory })
+  const PATH = `${tools}/usr/bin:${process.env.PATH}`
+  unpackSource(directory, source, { ...process.env, PATH })
   fs.mkdirSync(`${source}/cmd/setownership`)
   fs.writeFileSync(`${source}/cmd/setownership/main.go`, main)
   const go = { GO111MODULE: 'off', GOFLAGS: '', GOPATH: `${directory}/gopath`, GOCACHE: `${directory}/go-cache` }
-  const env = { ...process.env, ...go, CGO_ENABLED: '0', PWD: source }
-  run('go', ['build', '-o', `${directory}/setownership`, './cmd/setownership'], { cwd: source, env })
+  const env = { ...process.env, ...go, GOROOT: `${tools}/usr/lib/go-1.19`, CGO_ENABLED: '0', PWD: source }
+  const compile = [`${tools}/usr/lib/go-1.19/bin/go`, 'build', '-o', `${directory}/setownership`, './cmd/setownership']
+  // It is not to go on alone when this process is killed.
+  run('setpriv', ['--pdeathsig', 'KILL', ...compile], { cwd: source, env })
   return `${directory}/setownership`
 }

@@ -162,6 +162,7 @@ export interface TrustedFiles {
   makeDirectory(path: string): void
   /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
   removeEmpty(path: string, top: string): void
+  /** Nothing where there is no directory. */
   list(path: string): string[]
   /** The content of a file that is there; neither atomic nor durable. */
   write(path: string, bytes: Uint8Array): void

@@ -103,11 +103,12 @@ function temporaryOf(path: string): string {
   return `${path}.new`
 }
 
+/** What would lie in a file that is no directory is missing too. */
 function unlessMissing<T>(read: () => T): T | undefined {
   try {
     return read()
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
+    if (['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '')) return undefined
     throw error
   }
 }

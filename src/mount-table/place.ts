@@ -32,7 +32,7 @@ export function placesFrom(mountinfo: string): (path: string) => Place | undefin
   const ids = new Set(rows.map(({ id }) => id))
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   return (path) => {
-    const mount = root && topmost(root, pathsTo(path), children)
+    const mount = root && topmost(root, pathsTo(path), children, rows.length)
     return mount && placeIn(mount, path)
   }
 }
@@ -59,12 +59,14 @@ function pathsTo(path: string): string[] {
 /**
  * Down from mount to mount as the kernel finds a path: of the mounts on this one, the first on the way counts. Others
  * may be listed that it hides.
+ * @param deepest how many mounts can lie on one another: a table that changes while it is read may have an id twice, and
+ * lead in a circle
  */
-function topmost(mount: MountRow, paths: readonly string[], children: Children): MountRow {
+function topmost(mount: MountRow, paths: readonly string[], children: Children, deepest: number): MountRow {
   const there = children.get(mount.id)
   const first = there && paths.find((path) => there.has(path))
   const next = first === undefined ? undefined : there?.get(first)
-  return next ? topmost(next, paths, children) : mount
+  return next && deepest > 0 ? topmost(next, paths, children, deepest - 1) : mount
 }
 
 function placeIn({ device, root, mountPoint }: MountRow, path: string): Place {

@@ -19,6 +19,11 @@ export class Database {
     return this.#statement(sql).all()
   }
 
+  /** One row at a time, where there may be many. */
+  each(sql: string): Iterable<Row> {
+    return this.#statement(sql).iterate()
+  }
+
   /** @returns the last row's id */
   run(sql: string, ...values: SQLInputValue[]): bigint {
     return this.#statement(sql).run(...values).lastInsertRowid as bigint

@@ -1,19 +1,25 @@
-export const FORMAT = 1
+export const FORMAT = 2
+/** Without checksums. */
+export const UNSEALED = 1
 
 const INODES = `
     inode INTEGER NOT NULL, born INTEGER NOT NULL, first BLOB NOT NULL, last BLOB NOT NULL, batch INTEGER NOT NULL,
-    PRIMARY KEY (inode, born)
+    first_sum INTEGER, last_sum INTEGER, PRIMARY KEY (inode, born)
+`
+
+export const SEAL = `
+  ALTER TABLE log ADD COLUMN sum INTEGER;
+  ALTER TABLE inodes ADD COLUMN first_sum INTEGER;
+  ALTER TABLE inodes ADD COLUMN last_sum INTEGER;
+  UPDATE journal SET format = ${FORMAT};
 `
 
 /** For a process that only looks. */
-export const OWN_INODES = `
-  CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID;
-  INSERT INTO temp.inodes SELECT * FROM main.inodes;
-`
+export const OWN_INODES = `CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID`
 
 /** For a process that finds a file in which nothing was made yet. */
 export const OWN_NOTHING = `
-  CREATE TEMP TABLE log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL);
+  CREATE TEMP TABLE log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL, sum INTEGER);
   CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID;
   CREATE TEMP TABLE unsettled (batch INTEGER PRIMARY KEY);
 `
@@ -33,7 +39,7 @@ export const SETTINGS = `
 export const SCHEMA = `
   CREATE TABLE IF NOT EXISTS journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
   -- Batches as they came, many records in one value: a first walk only ever appends.
-  CREATE TABLE IF NOT EXISTS log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL, sum INTEGER);
   -- The log's records by inode, made when somebody looks for one.
   CREATE TABLE IF NOT EXISTS inodes (${INODES}) WITHOUT ROWID;
   -- Batches of which it is not known that all changes were made: those at work, and those of processes that died.
@@ -42,8 +48,8 @@ export const SCHEMA = `
 
 // What an inode was when it was first recorded is never recorded again.
 export const FOLD = `
-  INSERT INTO inodes VALUES (?,?,?,?,?)
-  ON CONFLICT DO UPDATE SET last = excluded.last, batch = excluded.batch
+  INSERT INTO inodes VALUES (?,?,?,?,?,?,?)
+  ON CONFLICT DO UPDATE SET last = excluded.last, batch = excluded.batch, last_sum = excluded.last_sum
 `
 
 export const PRUNE = 'DELETE FROM unsettled WHERE batch NOT IN (SELECT batch FROM inodes)'

@@ -4,8 +4,9 @@ import { decode, type Encoded, encode } from './codec.ts'
 import { damaged, guarded } from './damaged-journal.ts'
 import { Database } from './database.ts'
 import { foldCopy, foldLog } from './fold.ts'
-import { FORMAT, OWN_END, OWN_NOTHING, PRUNE, SCHEMA, SETTINGS, signed } from './journal-schema.ts'
+import { FORMAT, OWN_END, OWN_NOTHING, PRUNE, SCHEMA, SEAL, SETTINGS, signed, UNSEALED } from './journal-schema.ts'
 import type { InodeRecord } from './record.ts'
+import { Seals } from './seals.ts'
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
@@ -15,6 +16,7 @@ export class Journal {
   readonly #database: Database
   readonly #where: string
   readonly #reading: boolean
+  readonly #seals: Seals
   #unsettled = new Set<bigint>()
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new Set<bigint>()
@@ -30,6 +32,7 @@ export class Journal {
   constructor(host: Host, path: string, volume: string, known = false, reading = false) {
     this.#where = path
     this.#reading = reading
+    this.#seals = new Seals(volume)
     this.#database = this.#guard(() => new Database(host.openDatabase(path)))
     try {
       this.#guard(() => this.#claim(volume, known))
@@ -44,10 +47,10 @@ export class Journal {
     const exists = this.#database.get("SELECT 1 FROM sqlite_master WHERE name = 'journal'") !== undefined
     const row = exists ? this.#database.get('SELECT * FROM journal') : undefined
     if (row === undefined && known) throw this.#damaged('it is empty, although the volume was walked before')
-    if (row && row.format !== BigInt(FORMAT))
+    if (row && row.format !== BigInt(FORMAT) && row.format !== BigInt(UNSEALED))
       throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
     if (row && row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
-    if (!this.#reading) this.#database.make(SETTINGS, SCHEMA)
+    if (!this.#reading) this.#database.make(SETTINGS, row?.format === BigInt(UNSEALED) ? SEAL : SCHEMA)
     else if (!exists) this.#database.exec(OWN_NOTHING)
     this.#isFolded = this.#reading && !exists
     if (!row && !this.#reading) this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
@@ -65,8 +68,8 @@ export class Journal {
     return this.#guard(() => {
       const row = this.#database.get('SELECT * FROM inodes WHERE inode = ? AND born = ?', signed(inode), born)
       if (row === undefined) return undefined
-      const batch = row.batch as bigint
-      return { ...(row as unknown as Encoded), settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
+      const { batch, ...record } = this.#seals.record(row)
+      return { ...record, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
     })
   }
 
@@ -77,7 +80,8 @@ export class Journal {
     return this.#guard(() =>
       this.#database
         .all('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
-        .map((row) => decode(row as unknown as Encoded, !this.#unsettled.has(row.batch as bigint))),
+        .map((row) => this.#seals.record(row))
+        .map((record) => decode(record, !this.#unsettled.has(record.batch))),
     )
   }
 
@@ -105,7 +109,8 @@ export class Journal {
         this.#unsettled.add(batch)
         this.#own.add(batch)
         batches.push(batch)
-        if (chunk.length > 0) this.#database.run('INSERT INTO log VALUES (?, ?)', batch, chunk)
+        if (chunk.length > 0)
+          this.#database.run('INSERT INTO log VALUES (?, ?, ?)', batch, chunk, this.#seals.ofChunk(batch, chunk))
       }
     })
     this.#isFolded = false
@@ -137,6 +142,16 @@ export class Journal {
     })
   }
 
+  /**
+   * A record whose inode number was damaged is found by nobody, so what is left after a restore is looked at.
+   * @throws {Refusal}
+   */
+  checkRest(): void {
+    this.#guard(() => {
+      for (const row of this.#database.each('SELECT * FROM inodes')) this.#seals.record(row)
+    })
+  }
+
   close(): void {
     if (this.#reading) this.#database.exec(OWN_END)
     this.#database.close()
@@ -145,7 +160,7 @@ export class Journal {
   /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
   #fold(): void {
     if (this.#isFolded) return
-    this.#guard(() => (this.#reading ? foldCopy(this.#database) : foldLog(this.#database)))
+    this.#guard(() => (this.#reading ? foldCopy : foldLog)(this.#database, this.#seals))
     this.#isFolded = true
   }
 

@@ -12,12 +12,14 @@ import { type WalkOptions, walkTree } from './walk-tree.ts'
  * @param isForced also what somebody changed since is put back, where it is surely the inode that was recorded
  * @throws as `own` does
  */
-export function restore(
+export async function restore(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
   options: WalkOptions = {},
   isForced = false,
 ): Promise<WalkReport> {
-  return walkTree(inodes, root, { do: 'restore', isForced }, journal, firstName(), options)
+  const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, firstName(), options)
+  journal.checkRest()
+  return report
 }

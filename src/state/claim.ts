@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { readRecord } from './json-record.ts'
+import { readRecord, writeRecord } from './json-record.ts'
 import { CLAIM_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
 
 const schema = z.object({
@@ -20,13 +20,14 @@ export type Claim = z.infer<typeof schema>
 
 /** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */
 export function readClaim(host: Host, stateDir: string, volume: string): Claim | undefined {
-  return readRecord(host, pathOf(stateDir, volume), schema)
+  const claim = readRecord(host, pathOf(stateDir, volume), schema)
+  return claim?.volume === volume ? claim : undefined
 }
 
 /** Call it under the volume's lock, as for `removeClaim`. */
 export function writeClaim(host: Host, stateDir: string, claim: Claim): void {
   host.files.makeDirectory(volumeStateDirectory(stateDir, claim.volume))
-  host.files.replace(pathOf(stateDir, claim.volume), `${JSON.stringify(claim)}\n`)
+  writeRecord(host, pathOf(stateDir, claim.volume), claim)
 }
 
 export function removeClaim(host: Host, stateDir: string, volume: string): void {

@@ -1,14 +1,34 @@
 import * as z from 'zod/mini'
+import { checksum } from '../host/checksum.ts'
 import type { Host } from '../host/host.ts'
 
-/** A record as it was written; undefined when there is none, or what is there cannot be understood. */
+/**
+ * A record as it was written; undefined when there is none, or what is there cannot be understood or is damaged: a group
+ * with one bit turned over is a group like any other.
+ */
 export function readRecord<T>(host: Host, path: string, schema: z.ZodMiniType<T>): T | undefined {
   const text = host.files.read(path)
   if (text === undefined) return undefined
   try {
-    const result = z.safeParse(schema, JSON.parse(text))
-    return result.success ? result.data : undefined
+    const { sum, ...record } = JSON.parse(text)
+    const { success, data } = z.safeParse(schema, record)
+    // Earlier versions wrote none, and no key that is unknown today.
+    const isWhole = sum === undefined ? areKnown(record, data) : sum === sumOf(record)
+    return success && isWhole ? data : undefined
   } catch {
     return undefined
   }
+}
+
+/** Atomic and durable, with a checksum; its directory must be there. */
+export function writeRecord(host: Host, path: string, record: object): void {
+  host.files.replace(path, `${JSON.stringify({ ...record, sum: sumOf(record) })}\n`)
+}
+
+function areKnown(record: object, known: unknown): boolean {
+  return Object.keys(record).every((key) => Object.hasOwn(Object(known), key))
+}
+
+function sumOf(record: object): number {
+  return checksum([Buffer.from(JSON.stringify(record))])
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { readRecord } from './json-record.ts'
+import { readRecord, writeRecord } from './json-record.ts'
 import { METRICS_FILE } from './paths.ts'
 
 const schema = z.object({
@@ -20,5 +20,5 @@ export function readMetricsRecord(host: Host, stateDir: string): MetricsRecord |
 }
 
 export function writeMetricsRecord(host: Host, stateDir: string, { cursor, totals }: MetricsRecord): void {
-  host.files.replace(`${stateDir}/${METRICS_FILE}`, `${JSON.stringify({ format: 1, cursor, totals })}\n`)
+  writeRecord(host, `${stateDir}/${METRICS_FILE}`, { format: 1, cursor, totals })
 }

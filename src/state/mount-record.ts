@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { readRecord } from './json-record.ts'
+import { readRecord, writeRecord } from './json-record.ts'
 import { mountStateDirectory, mountsDirectory, RECORD_FILE } from './paths.ts'
 import { requestKey } from './request-key.ts'
 
@@ -85,16 +85,16 @@ export type Given = Pick<MountRecord, 'ownership' | 'why' | 'walkGroup' | 'mappe
 
 export const NOTHING_GIVEN: Given = { ownership: 'none', why: '', walkGroup: -1, mappedFrom: -1 }
 
-/** Undefined when there is none or it cannot be understood: what is mounted is then nobody's. */
+/** Undefined when there is none, it cannot be understood or is another's: what is mounted is then nobody's. */
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
   const record = readRecord(host, `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`, schema)
-  return record && asOfToday(record)
+  return record?.directory === directory ? asOfToday(record) : undefined
 }
 
 export function writeMountRecord(host: Host, stateDir: string, record: MountRecord): void {
   const place = mountStateDirectory(stateDir, record.directory)
   host.files.makeDirectory(place)
-  host.files.replace(`${place}/${RECORD_FILE}`, `${JSON.stringify(record)}\n`)
+  writeRecord(host, `${place}/${RECORD_FILE}`, record)
 }
 
 export function removeMountRecord(host: Host, stateDir: string, directory: string): void {
@@ -108,15 +108,18 @@ function asOfToday(record: MountRecord): MountRecord {
 
 /** All records, of whatever phase and boot. */
 export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
-  return below(host, mountsDirectory(stateDir))
+  const isInPlace = ({ directory }: MountRecord, place: string) => mountStateDirectory(stateDir, directory) === place
+  return below(host, mountsDirectory(stateDir), isInPlace)
 }
 
-function below(host: Host, place: string): MountRecord[] {
+type Filter = (record: MountRecord, place: string) => boolean
+
+function below(host: Host, place: string, isInPlace: Filter): MountRecord[] {
   return host.files.list(place).flatMap((name) => {
     if (name === RECORD_FILE) {
       const record = readRecord(host, `${place}/${name}`, schema)
-      return record ? asOfToday(record) : []
+      return record && isInPlace(record, place) ? asOfToday(record) : []
     }
-    return name.startsWith('%') || name.startsWith('+') ? below(host, `${place}/${name}`) : []
+    return name.startsWith('%') || name.startsWith('+') ? below(host, `${place}/${name}`, isInPlace) : []
   })
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { readRecord } from './json-record.ts'
+import { readRecord, writeRecord } from './json-record.ts'
 import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
 
 const FORMAT = 1
@@ -36,13 +36,14 @@ export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fs
 }
 
 export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {
-  return readRecord(host, `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`, schema)
+  const record = readRecord(host, `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`, schema)
+  return record?.volume === volume ? record : undefined
 }
 
 export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<VolumeRecord, 'format'>): void {
   const place = volumeStateDirectory(stateDir, record.volume)
   host.files.makeDirectory(place)
-  host.files.replace(`${place}/${RECORD_FILE}`, `${JSON.stringify({ format: FORMAT, ...record })}\n`)
+  writeRecord(host, `${place}/${RECORD_FILE}`, { format: FORMAT, ...record })
 }
 
 /** Every volume that has a directory, whatever is in it. */

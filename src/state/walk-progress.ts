@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { readRecord } from './json-record.ts'
+import { readRecord, writeRecord } from './json-record.ts'
 import { PROGRESS_FILE, volumeStateDirectory } from './paths.ts'
 
 const schema = z.object({
@@ -16,7 +16,7 @@ const schema = z.object({
 export type WalkProgress = z.infer<typeof schema>
 
 export function writeWalkProgress(host: Host, stateDir: string, volume: string, progress: WalkProgress): void {
-  host.files.replace(pathOf(stateDir, volume), `${JSON.stringify(progress)}\n`)
+  writeRecord(host, pathOf(stateDir, volume), progress)
 }
 
 /** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */

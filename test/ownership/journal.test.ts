@@ -342,7 +342,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().find(1n, 7n)).toEqual(record(1n))
   })
 
-  it.each([[0], [2], [-1]])('of format %i is refused, whosever volume it says', (format) => {
+  it.each([[0], [3], [-1]])('of format %i is refused, whosever volume it says', (format) => {
     dying([record(1n)])
     next()
     const database = place.host.openDatabase(place.path)
@@ -350,7 +350,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     database.close()
     for (const volume of ['fs-2-3', 'fs-2-4']) {
       expect(refusalOf(() => next(volume)).message).toMatch(
-        new RegExp(`^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 1\\)`),
+        new RegExp(`^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 2\\)`),
       )
     }
   })
@@ -395,15 +395,15 @@ describe('a file that is no journal', () => {
     const database = new DatabaseSync(path)
     database.exec("CREATE TABLE journal (entry TEXT); INSERT INTO journal VALUES ('dear diary')")
     database.close()
-    expect(refused().message).toMatch(/its format is undefined, this version reads 1/)
+    expect(refused().message).toMatch(/its format is undefined, this version reads 2/)
   })
 
   it('is not written to when it is of a format this version does not know', () => {
     const database = new DatabaseSync(path)
-    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (2, 'fs-2-3')")
+    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (3, 'fs-2-3')")
     database.close()
     const before = fs.readFileSync(path)
-    expect(refused().message).toMatch(/its format is 2, this version reads 1/)
+    expect(refused().message).toMatch(/its format is 3, this version reads 2/)
     expect(fs.readFileSync(path).equals(before)).toBe(true)
   })
 })

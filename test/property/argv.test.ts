@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseCommand } from '../../src/operator/command.ts'
+import { parseCall } from '../../src/protocol/call.ts'
+import { Refusal } from '../../src/protocol/refusal.ts'
+import { mountStateDirectory } from '../../src/state/paths.ts'
+import { type Call, kubeletCalls, operatorCalls } from './calls.ts'
+import { corpusOf } from './corpus.ts'
+import { holds } from './holds.ts'
+
+const texts = (call: Call) => call.map(String)
+
+/** What was read, or the refusal; nothing else may come out. */
+function outcome<T>(read: () => T): T | Refusal {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
+}
+
+function expectKubelets(argv: readonly string[]): void {
+  const call = outcome(() => parseCall(argv))
+  if (call instanceof Refusal) {
+    expect(call.message.length).toBeGreaterThan(20)
+    return
+  }
+  if (call.verb !== 'mount' && call.verb !== 'unmount') return
+  // One name for one directory, whatever it was written as: the state is found again by it.
+  expect(call.directory).toMatch(/^\/[^\ufffd]*$/s)
+  expect(
+    call.directory
+      .split('/')
+      .slice(1)
+      .every((part) => !['.', '..'].includes(part)),
+  ).toBe(true)
+  const again = parseCall(['unmount', call.directory])
+  expect(again).toEqual({ verb: 'unmount', directory: call.directory })
+  const state = mountStateDirectory('/state', call.directory)
+  for (const name of state.split('/')) expect(Buffer.byteLength(name)).toBeLessThan(256)
+}
+
+function expectOperators(argv: readonly string[]): void {
+  const command = outcome(() => parseCommand(argv, () => '/somewhere'))
+  if (command instanceof Refusal) expect(command.message.length).toBeGreaterThan(20)
+  else if ('directory' in command) {
+    expect(command.directory).toMatch(/^\//)
+    const order = 'order' in command ? ['--fsgroup', String(command.order.group)] : []
+    expect(parseCommand([command.verb, command.directory, ...order], () => '/')).toMatchObject({
+      directory: command.directory,
+    })
+  }
+}
+
+describe('whatever the arguments are', () => {
+  it.each(corpusOf<string[]>('argv'))('they are read or refused in words: %s', (_name, argv) => {
+    const decoded = argv.map((text) => Buffer.from(text, 'latin1').toString())
+    expectKubelets(decoded)
+    expectOperators(decoded)
+  })
+
+  it("kubelet's are read or refused in words, and a directory has one name", () => {
+    holds(kubeletCalls('/tmp/x').map(texts), expectKubelets, 3000)
+  })
+
+  it("an operator's are read or refused in words, and a directory is absolute", () => {
+    holds(fc.oneof(operatorCalls('/tmp/x'), kubeletCalls('/tmp/x')).map(texts), expectOperators, 3000)
+  })
+})

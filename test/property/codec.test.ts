@@ -1,0 +1,41 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decode, encode, Joiner, split } from '../../src/ownership/codec.ts'
+import { damaged, damages } from './damage.ts'
+import { holds } from './holds.ts'
+import { inodeBatch } from './inode-records.ts'
+
+const decoded = (chunk: Uint8Array) => [...split(chunk)].map((one) => decode(one, true))
+
+describe('records of inodes as bytes', () => {
+  it('read as they were written, also split and joined', () => {
+    holds(
+      inodeBatch(3),
+      (records) => {
+        const settled = records.map((record) => ({ ...record, settled: true }))
+        expect(decoded(encode(records))).toEqual(settled)
+        const joiner = new Joiner(undefined)
+        for (const one of split(encode(records))) joiner.add(one)
+        expect(decoded(joiner.bytes)).toEqual(settled)
+      },
+      1000,
+    )
+  })
+
+  it('that were damaged are records or are refused, and nothing else happens', () => {
+    let refused = 0
+    holds(
+      fc.tuple(inodeBatch(2), damages),
+      ([records, damage]) => {
+        try {
+          decoded(damaged(Buffer.from(encode(records)), damage))
+        } catch (error) {
+          expect(error).toBeInstanceOf(RangeError)
+          refused++
+        }
+      },
+      2000,
+    )
+    expect(refused).toBeGreaterThan(100)
+  })
+})

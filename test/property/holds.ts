@@ -1,0 +1,25 @@
+import fc, { type Arbitrary } from 'fast-check'
+import { FULL } from '../crash/volume.ts'
+
+// The same inputs in every run; MODEKEEP_TEST_SEED=N gives others, MODEKEEP_TEST_SIZE=full twenty times as many.
+const SEED = Number(process.env.MODEKEEP_TEST_SEED ?? 20_251_121)
+
+export const runs = (usual: number) => (FULL ? usual * 20 : usual)
+
+/**
+ * Tries a promise on random inputs. A failure prints the smallest input that was found, the seed and the path to it.
+ * @param usual how many inputs a run of the whole suite can afford
+ */
+export function holds<T>(inputs: Arbitrary<T>, promise: (input: T) => void, usual: number): void {
+  fc.assert(fc.property(inputs, promise), { seed: SEED, numRuns: runs(usual) })
+}
+
+/** The same for a promise about what takes a while. Shrinking calls it again and again, so it is cut off. */
+export async function holdsAsync<T>(
+  inputs: Arbitrary<T>,
+  promise: (input: T) => Promise<void>,
+  usual: number,
+): Promise<void> {
+  const property = fc.asyncProperty(inputs, promise)
+  await fc.assert(property, { seed: SEED, numRuns: runs(usual), interruptAfterTimeLimit: FULL ? 3_600_000 : 300_000 })
+}

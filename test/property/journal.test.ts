@@ -1,0 +1,189 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
+import { afterAll, describe, expect, it } from 'vitest'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { Journal } from '../../src/ownership/journal.ts'
+import type { InodeRecord } from '../../src/ownership/record.ts'
+import { Refusal } from '../../src/protocol/refusal.ts'
+import { corpusOf } from './corpus.ts'
+import { type Damage, damaged, damages } from './damage.ts'
+import { holds } from './holds.ts'
+import { inodeBatch } from './inode-records.ts'
+
+const VOLUME = '2f3c-2-18f0'
+const SUFFIXES = ['', '-wal'] as const
+type Files = Partial<Record<(typeof SUFFIXES)[number], Buffer>>
+
+const top = fs.mkdtempSync(`${tmpdir()}/modekeep-property-`)
+afterAll(() => fs.rmSync(top, { recursive: true }))
+
+/** The same records in every run: it is the damage that is random. */
+const [BATCHES = []] = fc.sample(
+  inodeBatch(90).map((records) => [0, 30, 60].map((start) => records.slice(start, start + 30))),
+  { seed: 1, numRuns: 1 },
+)
+/** Some inodes are recorded twice: what they were at first must stay. */
+const AGAIN = BATCHES[0]?.slice(0, 10).map((record) => ({ ...record, after: { gid: 7, mode: 0o640 } })) ?? []
+const VERSIONS = new Map<string, InodeRecord[]>()
+for (const record of [...BATCHES.flat(), ...AGAIN]) {
+  VERSIONS.set(keyOf(record), [...(VERSIONS.get(keyOf(record)) ?? []), record])
+}
+
+function keyOf({ inode, born }: Pick<InodeRecord, 'inode' | 'born'>): string {
+  return `${inode} ${born}`
+}
+
+/** A journal's files in the states in which a call can find them. */
+const STATES: Readonly<Record<string, Files>> = {
+  'in its write-ahead log alone': made(VOLUME, { isClosed: false, isFolded: false }),
+  'as a walk leaves it': made(VOLUME, { isClosed: true, isFolded: false }),
+  'searched by a second walk': made(VOLUME, { isClosed: true, isFolded: true }),
+  'searched by a walk that died': made(VOLUME, { isClosed: false, isFolded: true }),
+}
+
+function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFolded: boolean }): Files {
+  const path = `${top}/made.db`
+  const journal = new Journal(linuxHost, path, volume)
+  for (const batch of [...BATCHES, AGAIN]) {
+    const number = journal.append(batch)
+    if (batch !== BATCHES[1]) journal.settle(number)
+  }
+  if (isFolded) journal.find(0n, 0n)
+  const kept = isClosed ? undefined : filesAt(path)
+  journal.close()
+  const files = kept ?? filesAt(path)
+  for (const suffix of SUFFIXES) fs.rmSync(path + suffix, { force: true })
+  return files
+}
+
+function filesAt(path: string): Files {
+  const there = SUFFIXES.filter((suffix) => fs.existsSync(path + suffix))
+  return Object.fromEntries(there.map((suffix) => [suffix, fs.readFileSync(path + suffix)]))
+}
+
+function put(files: Files): string {
+  const path = `${top}/journal.db`
+  for (const suffix of [...SUFFIXES, '-shm']) fs.rmSync(path + suffix, { force: true, recursive: true })
+  for (const [suffix, content] of Object.entries(files)) fs.writeFileSync(path + suffix, content)
+  return path
+}
+
+/** Asks for everything a walk or a restore asks for. @returns how many inodes were found, or the refusal */
+function used(files: Files, reading: boolean): number | Refusal {
+  const path = put(files)
+  let journal: Journal | undefined
+  try {
+    journal = new Journal(linuxHost, path, VOLUME, true, reading)
+    const found = [...VERSIONS.values()].flatMap(
+      ([record]) => journal?.find(record?.inode ?? 0n, record?.born ?? 0n) ?? [],
+    )
+    for (const record of [...found, ...journal.unfinished()]) expectVersion(record)
+    journal.isEmpty()
+    if (!reading) {
+      journal.settle(journal.append(AGAIN))
+      journal.forget(found.slice(0, 3))
+      journal.confirm()
+    }
+    return found.length
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    expect(error.message).toMatch(
+      /^the ownership journal .*journal\.db cannot be used \(.+\), so nothing more is changed: /s,
+    )
+    return error
+  } finally {
+    close(journal)
+  }
+}
+
+/** What cannot be used may fail to close too, in words. */
+function close(journal: Journal | undefined): void {
+  try {
+    journal?.close()
+  } catch (error) {
+    expect((error as { code?: string }).code).toBe('ERR_SQLITE_ERROR')
+  }
+}
+
+/** What a restore will put back is what the inode was, to the bit. */
+function expectVersion(record: InodeRecord): void {
+  const versions = (VERSIONS.get(keyOf(record)) ?? []).map((one) => ({ ...one, settled: record.settled }))
+  expect(versions).toContainEqual(record)
+}
+
+/** A damage of one of a journal's files, or a file from elsewhere in its place. */
+interface Case {
+  state: string
+  file: (typeof SUFFIXES)[number]
+  damage: Damage
+  reading: boolean
+}
+const cases = fc.record({
+  state: fc.constantFrom(...Object.keys(STATES)),
+  file: fc.constantFrom(...SUFFIXES),
+  damage: damages,
+  reading: fc.boolean(),
+})
+
+function expectPromises({ state, file, damage, reading }: Case): number | Refusal {
+  const files = { ...STATES[state] }
+  const content = files[file]
+  if (content) files[file] = damaged(content, damage)
+  return used(files, reading)
+}
+
+describe('a journal', () => {
+  it.each(Object.keys(STATES))('%s, sound: all is found', (state) => {
+    expect(used(STATES[state] ?? {}, true)).toBe(VERSIONS.size)
+    expect(used(STATES[state] ?? {}, false)).toBe(VERSIONS.size)
+  })
+
+  it.each(corpusOf<Case>('journal'))('that was damaged is refused, or what it says is right: %s', (_name, input) => {
+    expectPromises(input)
+  })
+
+  it('that was damaged is refused, or what it says is right', () => {
+    let refused = 0
+    holds(cases, (input) => void (expectPromises(input) instanceof Refusal && refused++), 400)
+    expect(refused).toBeGreaterThan(40)
+  })
+
+  it("with another journal's log in the place of its own is refused, or what it says is right", () => {
+    const others = [true, false].map((isFolded) => made('another', { isClosed: false, isFolded }))
+    for (const mine of Object.values(STATES)) {
+      for (const { '-wal': log, '': main } of [...others, ...Object.values(STATES)]) {
+        used({ ...mine, ...(log && { '-wal': log }) }, true)
+        used({ ...(mine['-wal'] && { '-wal': mine['-wal'] }), ...(main && { '': main }) }, true)
+      }
+    }
+  })
+
+  it.each([
+    ['a row of it is another type', "UPDATE inodes SET first = 'text' || hex(first)"],
+    ['a record has no bytes', 'UPDATE inodes SET last = zeroblob(0)'],
+    ['a batch is text', "UPDATE inodes SET batch = 'x'"],
+    [
+      'a mode was changed by hand',
+      "UPDATE inodes SET first = CAST(substr(first, 1, 8) || x'ff01' || substr(first, 11) AS BLOB)",
+    ],
+    [
+      'an inode number was changed by hand',
+      'UPDATE inodes SET inode = 12345 WHERE inode = (SELECT min(inode) FROM inodes)',
+    ],
+    ['a table is missing', 'DROP TABLE inodes'],
+    ['a table is a view', 'DROP TABLE inodes; CREATE VIEW inodes AS SELECT 1 AS inode, 2 AS born'],
+    ['its log is text', "INSERT INTO log (batch, records) VALUES (99, 'text')"],
+    ['its format is text', "UPDATE journal SET format = 'x'"],
+    ['it claims two volumes', "INSERT INTO journal VALUES (1, 'another')"],
+  ])('is refused, or what it says is right, where %s', (_what, sql) => {
+    for (const reading of [true, false]) {
+      const path = put(STATES['searched by a second walk'] ?? {})
+      const database = new DatabaseSync(path)
+      database.exec(sql)
+      database.close()
+      used(filesAt(path), reading)
+    }
+  })
+})

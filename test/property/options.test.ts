@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { kinds } from '../../src/filesystem/index.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/protocol/defaults.ts'
+import { Refusal, show } from '../../src/protocol/refusal.ts'
+import { failureReply, replyLine } from '../../src/protocol/reply.ts'
+import { type MountRequest, readRequest } from '../../src/protocol/request.ts'
+import { readSecrets } from '../../src/protocol/secrets.ts'
+import { requestFrom, requestKey } from '../../src/state/request-key.ts'
+import { corpus } from './corpus.ts'
+import { holds } from './holds.ts'
+import { goodEntries, optionTexts, textOf } from './option-texts.ts'
+import { entriesOf, expectNoSecret, secrets } from './secrets.ts'
+import { anyText } from './texts.ts'
+
+const DIRECTORY = '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v'
+const KINDS = ['bind', 'tmpfs', 'ext4', 'nfs', 'cifs', 'fuse.sshfs', 'fuse.constructor']
+const CONFIG: NodeConfig = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'], allowedFsTypes: KINDS }
+
+const read = (text: string) => readRequest(DIRECTORY, text, CONFIG, kinds)
+
+/** The request, or the refusal; nothing else may come out. */
+function outcome(text: string): MountRequest | Refusal {
+  try {
+    return read(text)
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
+}
+
+/** What holds for any text whatever. */
+function expectPromises(text: string): void {
+  const result = outcome(text)
+  if (!(result instanceof Refusal)) {
+    expectStable(result)
+    return
+  }
+  expect(result.faults.length).toBeGreaterThan(0)
+  for (const fault of result.faults) expect(fault.length).toBeGreaterThan(20)
+  const line = replyLine(failureReply(result))
+  expect(line.indexOf('\n')).toBe(line.length - 1)
+  // An event holds 1,024 bytes.
+  expect(Buffer.byteLength(JSON.parse(line).message)).toBeLessThan(1024)
+  expect(JSON.parse(line)).toEqual({ status: 'Failure', message: expect.not.stringContaining('\n    at ') })
+}
+
+/** Read again from what it prints as, it is the same. */
+function expectStable(request: MountRequest): void {
+  const { directory, pod, ...asked } = request
+  expect(directory).toBe(DIRECTORY)
+  expect(requestFrom(requestKey(request))).toEqual({ ...asked, mountOptions: [...asked.mountOptions].sort() })
+  expect(read(printed(request))).toEqual({ ...request, pod: '' })
+  expect(pod.length).toBeLessThan(320)
+}
+
+/** A request as a pod's author would write it. */
+function printed(request: MountRequest): string {
+  const { ownership, readOnly, fsGroup, idmapFrom } = request
+  const walks = ownership === 'walk' || ownership === 'auto'
+  const options: Record<string, string | undefined> = {
+    source: request.source || undefined,
+    subPath: request.subPath || undefined,
+    mountOptions: request.mountOptions.join(),
+    ownership,
+    idmapFrom: idmapFrom === undefined ? undefined : String(idmapFrom),
+    groupAccess: walks ? request.groupAccess : undefined,
+    fsGroupChangePolicy: walks ? request.changePolicy : undefined,
+    restoreOnUnmount: walks ? String(request.restoreOnUnmount) : undefined,
+    'kubernetes.io/fsType': request.fsType,
+    'kubernetes.io/readwrite': readOnly && !request.mountOptions.includes('rw') ? 'ro' : undefined,
+    'kubernetes.io/mounterArgs.FsGroup': fsGroup === undefined ? '-1' : String(fsGroup),
+  }
+  return textOf(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+describe('whatever the options are', () => {
+  it.each(corpus('options'))('they are read or refused in words: %s', (_name, content) => {
+    expectPromises(content.toString())
+  })
+
+  it('they are read or refused in words, and what is read is read the same again', () => {
+    holds(optionTexts, expectPromises, 4000)
+  })
+
+  it('good ones are accepted, mostly, and in any order', () => {
+    let accepted = 0
+    let tried = 0
+    holds(
+      goodEntries.chain((list) => fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length }))),
+      ([list, shuffled]) => {
+        tried++
+        const result = outcome(textOf(list))
+        if (!(result instanceof Refusal)) accepted++
+        const other = outcome(textOf(shuffled))
+        if (result instanceof Refusal) expect(other).toBeInstanceOf(Refusal)
+        else expect(other).toEqual(result)
+      },
+      1000,
+    )
+    expect(accepted).toBeGreaterThan(tried / 10)
+  })
+
+  it('a bad value is named with its key', () => {
+    const STRICT = ['ownership', 'groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount', 'kubernetes.io/readwrite']
+    const wrong = fc.oneof(fc.jsonValue({ maxDepth: 3 }), anyText).filter((value) => !isGood(value))
+    holds(
+      fc.tuple(fc.constantFrom(...STRICT), wrong),
+      ([key, value]) => {
+        const result = outcome(
+          textOf([
+            ['source', '/srv/volumes/data'],
+            [key, value],
+          ]),
+        )
+        expect(result).toBeInstanceOf(Refusal)
+        // As JSON has it: a minus before a zero is lost.
+        expect((result as Refusal).message).toContain(`option "${key}" is ${show(JSON.parse(JSON.stringify(value)))}`)
+      },
+      1000,
+    )
+  })
+
+  it('an unknown key is named', () => {
+    const unknown = anyText.filter((key) => !key.startsWith('kubernetes.io/') && !isKnown(key))
+    holds(
+      unknown,
+      (key) => {
+        const result = outcome(
+          textOf([
+            ['source', '/srv/volumes/data'],
+            [key, 'x'],
+          ]),
+        )
+        expect((result as Refusal).message).toContain(`unknown ${show([key])}`)
+      },
+      1000,
+    )
+  })
+
+  it('a secret is in no refusal, whatever else is wrong, and is read as it was sent', () => {
+    holds(
+      fc.tuple(
+        secrets,
+        fc.oneof(goodEntries, fc.array(fc.tuple(fc.constantFrom('source', 'x', 'ownership'), anyText))),
+      ),
+      ([list, others]) => {
+        const kept = list.filter(({ key }, index) => list.findIndex((other) => other.key === key) === index)
+        const text = textOf([...others, ...entriesOf(kept)])
+        const result = outcome(text)
+        const said =
+          result instanceof Refusal ? result.message + replyLine(failureReply(result)) : JSON.stringify(result)
+        expectNoSecret(said, kept)
+        const decoded = readSecrets(text)
+        for (const { key, bytes } of kept) expect(Buffer.from(decoded.get(key) ?? []).equals(bytes)).toBe(true)
+      },
+      1000,
+    )
+  })
+
+  it('a secret that cannot be decoded is refused by its key alone', () => {
+    const broken = fc
+      .string({ minLength: 8 })
+      .filter((text) => !/^[A-Za-z0-9+/]+={0,2}$/.test(text) || text.length % 4 > 0)
+    holds(
+      broken.map((text) => `${text}~${text}`),
+      (value) => {
+        const text = textOf([['kubernetes.io/secret/password', value]])
+        const refuse = () => readSecrets(text)
+        expect(refuse).toThrow('option "kubernetes.io/secret/password" is not base64')
+        expect(refuse).not.toThrow(value)
+      },
+      500,
+    )
+  })
+})
+
+function isGood(value: unknown): boolean {
+  const GOOD = 'none walk idmap auto keep grant OnRootMismatch Always true false ro rw'.split(' ')
+  return typeof value === 'string' && GOOD.includes(value)
+}
+
+function isKnown(key: string): boolean {
+  return 'source subPath mountOptions ownership idmapFrom groupAccess fsGroupChangePolicy restoreOnUnmount'
+    .split(' ')
+    .includes(key)
+}

@@ -1,0 +1,178 @@
+import fc, { type Arbitrary } from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { memoryHost } from '../../src/host/memory/index.ts'
+import { MemoryWorld } from '../../src/host/memory/world.ts'
+import { type Claim, listClaims, readClaim, writeClaim } from '../../src/state/claim.ts'
+import { listMountRecords, type MountRecord, readMountRecord, writeMountRecord } from '../../src/state/mount-record.ts'
+import { mountStateDirectory, volumeStateDirectory } from '../../src/state/paths.ts'
+import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../../src/state/volume-record.ts'
+import { type Damage, damaged, damages } from './damage.ts'
+import { holds } from './holds.ts'
+import { anyText } from './texts.ts'
+
+const STATE = '/node/state'
+const wellFormed = anyText.filter((text) => !/[\p{Surrogate}\0]/u.test(text))
+const text = fc.oneof(fc.constantFrom('', 'v', '/srv/volumes/data'), wellFormed)
+const group = fc.oneof(fc.constant(-1), fc.nat({ max: 4294967294 }))
+const volume = fc.stringMatching(/^[0-9a-f]{4,40}(-[0-9a-f]{1,8}){2}$/)
+const directory = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom('pods', 'v', 'a b', 'é'),
+      wellFormed.map((s) => s.replaceAll('/', '')),
+    ),
+    { minLength: 1 },
+  )
+  .map((names) => `/${names.filter((name) => name !== '').join('/')}x`)
+
+const mountRecords: Arbitrary<MountRecord> = fc.record({
+  format: fc.constant(1 as const),
+  phase: fc.constantFrom('preparing', 'ready'),
+  boot: text,
+  directory,
+  pod: text,
+  request: text,
+  source: text,
+  fsType: text,
+  identity: text,
+  volume,
+  device: fc.nat(),
+  ownership: fc.constantFrom('walk', 'idmap', 'option'),
+  why: text,
+  walkGroup: group,
+  mappedFrom: group,
+  since: fc.nat(),
+  mountId: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
+  replaces: text,
+  namespace: text,
+  staging: text,
+  hadSecrets: fc.boolean(),
+})
+const volumeRecords: Arbitrary<VolumeRecord> = fc.record({
+  format: fc.constant(1 as const),
+  volume,
+  source: text,
+  group,
+  groupAccess: fc.constantFrom('keep', 'grant'),
+  complete: fc.boolean(),
+  restoreOwed: fc.boolean(),
+})
+const place = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
+const claims: Arbitrary<Claim> = fc.record(
+  { volume, source: text, place, walkGroup: group, pod: text, directory: text },
+  { requiredKeys: ['volume', 'source', 'walkGroup', 'pod', 'directory'] },
+)
+
+/** A kind of record: how it is written and read, and where it lies. */
+interface Kind<T> {
+  name: string
+  records: Arbitrary<T>
+  write(host: Host, record: T): void
+  read(host: Host, key: string): T | undefined
+  list(host: Host): T[]
+  key(record: T): string
+  path(key: string): string
+}
+type Host = ReturnType<typeof memoryHost>
+
+const KINDS = [
+  {
+    name: 'mount',
+    records: mountRecords,
+    write: (host, record) => writeMountRecord(host, STATE, record),
+    read: (host, key) => readMountRecord(host, STATE, key),
+    list: (host) => listMountRecords(host, STATE),
+    key: (record) => record.directory,
+    path: (key) => `${mountStateDirectory(STATE, key)}/record.json`,
+  } satisfies Kind<MountRecord>,
+  {
+    name: 'volume',
+    records: volumeRecords,
+    write: (host, record) => writeVolumeRecord(host, STATE, record),
+    read: (host, key) => readVolumeRecord(host, STATE, key),
+    list: () => [],
+    key: (record) => record.volume,
+    path: (key) => `${volumeStateDirectory(STATE, key)}/record.json`,
+  } satisfies Kind<VolumeRecord>,
+  {
+    name: 'claim',
+    records: claims,
+    write: (host, record) => writeClaim(host, STATE, record),
+    read: (host, key) => readClaim(host, STATE, key),
+    list: (host) => listClaims(host, STATE),
+    key: (record) => record.volume,
+    path: (key) => `${volumeStateDirectory(STATE, key)}/claim.json`,
+  } satisfies Kind<Claim>,
+] as unknown as Kind<{ directory: string }>[]
+
+function fresh() {
+  const world = new MemoryWorld()
+  const host = memoryHost(world)
+  host.files.makeDirectory(STATE)
+  return { host, spoil: (path: string, damage: Damage) => spoil(world, path, damage) }
+}
+
+function spoil({ fs }: MemoryWorld, path: string, damage: Damage): void {
+  fs.writeFileSync(path, damaged(Buffer.from(fs.readFileSync(path) as Uint8Array), damage))
+}
+
+describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_name, kind) => {
+  it('reads as it was written', () => {
+    holds(
+      kind.records,
+      (record) => {
+        const { host } = fresh()
+        kind.write(host, record)
+        expect(kind.read(host, kind.key(record))).toEqual(record)
+      },
+      200,
+    )
+  })
+
+  it('that was damaged reads as it was written or not at all', () => {
+    let unread = 0
+    holds(
+      fc.tuple(kind.records, damages),
+      ([record, damage]) => {
+        const { host, spoil } = fresh()
+        kind.write(host, record)
+        spoil(kind.path(kind.key(record)), damage)
+        const read = kind.read(host, kind.key(record))
+        if (read === undefined) unread++
+        else expect(read).toEqual(record)
+        for (const one of kind.list(host)) expect(one).toEqual(record)
+      },
+      1000,
+    )
+    expect(unread).toBeGreaterThan(500)
+  })
+
+  it("in another's place reads as none", () => {
+    holds(
+      fc.tuple(kind.records, kind.records).filter(([one, other]) => kind.key(one) !== kind.key(other)),
+      ([one, other]) => {
+        const { host } = fresh()
+        kind.write(host, one)
+        kind.write(host, other)
+        const text = host.files.read(kind.path(kind.key(other))) ?? ''
+        host.files.replace(kind.path(kind.key(one)), text)
+        expect(kind.read(host, kind.key(one))).toBeUndefined()
+        expect(kind.read(host, kind.key(other))).toEqual(other)
+      },
+      200,
+    )
+  })
+})
+
+it('a foreign file among the records is passed over', () => {
+  const { host } = fresh()
+  const [record] = fc.sample(mountRecords, { numRuns: 1, seed: 1 })
+  if (record === undefined) throw new Error('no record')
+  writeMountRecord(host, STATE, record)
+  for (const name of ['%foreign', '+foreign', 'foreign'])
+    host.files.replace(`${STATE}/mounts/${name}`, 'not of modekeep')
+  expect(listMountRecords(host, STATE)).toEqual([record])
+  host.files.makeDirectory(`${STATE}/ownership`)
+  host.files.replace(`${STATE}/ownership/foreign`, 'not of modekeep')
+  expect(listClaims(host, STATE)).toEqual([])
+})

@@ -62,4 +62,3 @@ export function patternOf(shown: string): RegExp {
 }
 
 const loosely = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll(/ +/g, ' +')
-

@@ -6,6 +6,7 @@ import { linuxHost } from '../../src/host/linux/index.ts'
 import { memoryHost } from '../../src/host/memory/index.ts'
 import { MemoryWorld } from '../../src/host/memory/world.ts'
 import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import type { MountRequest } from '../../src/protocol/request.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { blocksOf } from './example.ts'
 
@@ -20,14 +21,29 @@ async function ramfsOfPage(): Promise<VolumeKind> {
   return (await import(file)).ramfs
 }
 
-const REQUEST = {
-  ...{ directory: '/pod', source: '', subPath: '', fsType: 'ramfs', mountOptions: ['mode=0710', 'noexec'] },
-  ...{ readOnly: false, fsGroup: undefined, ownership: 'none', idmapFrom: undefined, groupAccess: 'keep' },
-  ...{ changePolicy: 'OnRootMismatch', restoreOnUnmount: false, pod: '' },
-} as const
+const REQUEST: MountRequest = {
+  directory: '/pod',
+  source: '',
+  subPath: '',
+  fsType: 'ramfs',
+  mountOptions: ['mode=0710', 'noexec'],
+  readOnly: false,
+  fsGroup: undefined,
+  ownership: 'none',
+  idmapFrom: undefined,
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: '',
+}
 const MAKING: Omit<Making, 'host'> = {
-  ...{ request: REQUEST, source: undefined, group: undefined, secrets: new Map() },
-  ...{ stateDir: '/state', staging: '', timeoutSeconds: 1 },
+  request: REQUEST,
+  source: undefined,
+  group: undefined,
+  secrets: new Map(),
+  stateDir: '/state',
+  staging: '',
+  timeoutSeconds: 1,
 }
 
 describe('the kind of volume that the page adds', () => {

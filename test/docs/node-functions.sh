@@ -1,6 +1,8 @@
+#!/bin/bash
 # What happens on a node beside what its administrator does, for the lines "<!-- stage: … -->" of a page.
 PLUGINS=/usr/libexec/kubernetes/kubelet-plugins/volume/exec
 PODS=/var/lib/kubelet/pods
+ORDINARY='{ "allowedSources": ["/srv/volumes"] }'
 
 kubelet() {
   (exec -a /usr/bin/kubelet sleep 3600) &
@@ -9,7 +11,7 @@ kubelet() {
 # installed [CONFIGURATION]: the driver, and what pods of the examples may mount.
 installed() {
   /root/modekeep/install.sh >/dev/null
-  printf '%s\n' "${1:-{\"allowedSources\": [\"/srv/volumes\"]\}}" | tr -d '\\' >/etc/modekeep/config.json
+  echo "${1:-$ORDINARY}" >/etc/modekeep/config.json
 }
 
 # files VOLUME: four files as somebody left them.

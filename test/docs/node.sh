@@ -1,3 +1,4 @@
+#!/bin/sh
 # A node for the commands of a page: this machine's root below an overlay, with processes, mounts and places of its own.
 # Run as: unshare --mount --pid --fork --kill-child --propagation private sh node.sh CHECKOUT EMPTY_DIRECTORY SCRIPT
 set -eu

@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isRoot } from '../helpers/stage.ts'
+import { SIX_FILES } from '../helpers/tree.ts'
 import { blocksOf, kubeletOptions, podsOf } from './example.ts'
 import { ROOT } from './pages.ts'
 import { play } from './play.ts'
@@ -17,6 +18,19 @@ const byHand = (heading: string) =>
     .filter((block) => block.heading === heading)
     .flatMap(({ text }) => text.trim().split('\n'))
     .map((line) => line.replace(/^sudo /, '').replace(/ +# .*$/, ''))
+
+it('has the table of the six files that the tests keep, with what kubelet adds', () => {
+  const rows = [...page.matchAll(/^\| (test\d) \| (.*) \|$/gm)].map(([, name, cells = '']) => [
+    name,
+    ...cells.split(' | '),
+  ])
+  const expected = SIX_FILES.map((line) => {
+    const [, name, mode = ''] = line.split(' ')
+    const widened = (Number.parseInt(mode, 8) | 0o660).toString(8).padStart(4, '0')
+    return [name, mode, widened, mode, mode]
+  })
+  expect(rows).toEqual(expected)
+})
 
 describe.skipIf(!isRoot)(title, () => {
   it('installs, mounts its pod and works by hand with the commands as they stand there', () => {

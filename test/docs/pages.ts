@@ -46,9 +46,9 @@ export function anchorsOf(text: string): string[] {
   )
 }
 
-/** Files and folders that a page names as code. */
+/** Files and folders that a page names as code, or has Kubernetes apply. */
 export function pathsOf({ text }: Page): string[] {
-  return [...text.matchAll(/`((?:src|test|driver|scripts|docs|bench|\.ci)\/[^`\s]*)`/g)]
+  return [...text.matchAll(/(?:`|kubectl apply -[fk] )((?:src|test|driver|scripts|docs|bench|\.ci)\/[^`\s]*)/g)]
     .map(([, path = '']) => path)
     .filter((path) => !/[<…*{]/.test(path))
 }

@@ -4,12 +4,12 @@ import type { Secrets } from '../protocol/secrets.ts'
 import { credentialsOf } from './cifs-credentials.ts'
 import type { Making, VolumeKind } from './kind.ts'
 import { choices, modes, numbers, words } from './option-rules.ts'
-import { type OptionRules, optionFaults, ownOptions } from './options.ts'
+import { type OptionRule, optionFaults, ownOptions } from './options.ts'
 import { remoteFaults, SHARE } from './remote-source.ts'
 import { mountStaged } from './staged.ts'
 
 /** mount.cifs(8). Not here: what names files of the node or another server than the source. */
-const OPTIONS: OptionRules = new Map([
+const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
   ...choices({ sec: ['ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'] }),
   ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),

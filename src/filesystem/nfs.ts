@@ -2,7 +2,7 @@ import { errorCode, type Handle } from '../host/host.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Making, VolumeKind } from './kind.ts'
 import { choices, numbers, words } from './option-rules.ts'
-import { type OptionRules, optionFaults, ownOptions } from './options.ts'
+import { type OptionRule, optionFaults, ownOptions } from './options.ts'
 import { EXPORT, remoteFaults } from './remote-source.ts'
 import { mountStaged } from './staged.ts'
 
@@ -10,7 +10,7 @@ const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
 /** nfs(5). Not here: bg, which leaves a mount for later, and what names another server than the source. */
-const OPTIONS: OptionRules = new Map([
+const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...choices({ sec: ['sys', 'krb5', 'krb5i', 'krb5p', 'none'] }),

@@ -1,12 +1,12 @@
 import { SystemError } from '../host/host.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { VolumeKind } from './kind.ts'
-import { type OptionRules, optionFaults, ownOptions } from './options.ts'
+import { type OptionRule, optionFaults, ownOptions } from './options.ts'
 
 const NUMBER = /^[a-z_]+=(0|[1-9][0-9]{0,9})$/
 
 /** tmpfs(5) */
-const OPTIONS: OptionRules = new Map([
+const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
   ['size', { pattern: /^size=([1-9][0-9]{0,14}[kmg]?|[1-9][0-9]?%|100%)$/i, example: 'size=64m' }],
   ['nr_inodes', { pattern: /^nr_inodes=[1-9][0-9]{0,11}[kmg]?$/i, example: 'nr_inodes=10k' }],
   ['mode', { pattern: /^mode=[0-7]{3,4}$/, example: 'mode=0770' }],

@@ -36,7 +36,7 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: false,
   pod: '',
 }
-const MAKING: Omit<Making, 'host'> = {
+const MAKING = {
   request: REQUEST,
   source: undefined,
   group: undefined,
@@ -44,7 +44,7 @@ const MAKING: Omit<Making, 'host'> = {
   stateDir: '/state',
   staging: '',
   timeoutSeconds: 1,
-}
+} as Partial<Making> as Making
 
 describe('the kind of volume that the page adds', () => {
   it('takes what the page says, and names what it does not', async () => {

@@ -55,7 +55,7 @@ export function mountOptions(): string {
   return [
     '### Of every kind',
     '',
-    'Where "node" is set, the node has to name the option in `allowedMountOptions`.',
+    'Where "node" is set, the node has to name the option in `allowedMountOptions`; where values stand there, with its value.',
     '',
     table(
       ['option', 'node', 'meaning'],
@@ -89,23 +89,18 @@ export function rulesOf(fsType: string): { name: string; examples: string[] }[] 
 function optionTable(fsType: string, names: readonly string[]): string {
   const rules = rulesOf(fsType).filter(({ name }) => names.includes(name))
   const answers = rules.map(({ name, examples }) => {
-    const each = examples.map((example) => answerTo(fsType, sourceOf(fsType), example))
-    const isAllowed = each.every((answer) => answer.isAllowed)
+    const each = examples.map((example) => ({ example, ...answerTo(fsType, sourceOf(fsType), example) }))
+    const named = each.filter(({ isAllowed }) => !isAllowed).map(({ example }) => example)
     const remark = each.some((answer) => answer.isForReadOnly) ? '; with `readOnly: true` alone' : ''
-    return {
-      isAllowed,
-      cells: [written(examples), isAllowed ? '' : 'yes', `${textOf(fsType, name)}${remark}`],
-    }
+    const node = named.length === examples.length ? 'yes' : named.map(code).join(', ')
+    return [written(examples), node, `${textOf(fsType, name)}${remark}`]
   })
-  return answers.every(({ isAllowed }) => isAllowed)
+  return answers.every(([, node]) => node === '')
     ? table(
         ['option', 'meaning'],
-        answers.map(({ cells: [option = '', , meaning = ''] }) => [option, meaning]),
+        answers.map(([option = '', , meaning = '']) => [option, meaning]),
       )
-    : table(
-        ['option', 'node', 'meaning'],
-        answers.map(({ cells }) => cells),
-      )
+    : table(['option', 'node', 'meaning'], answers)
 }
 
 /** `vers=4.2`, `4.1` */

@@ -33,7 +33,7 @@ export interface OptionAnswer {
  */
 export function answerTo(fsType: string, source: string, option: string): OptionAnswer {
   const name = option.split('=', 1)[0] ?? ''
-  const told = { ...OPEN, allowedMountOptions: { [fsType]: [name] } }
+  const told = { ...OPEN, allowedMountOptions: { [fsType]: [name, option] } }
   const isFine = (config: NodeConfig, readOnly: boolean) =>
     faultsOf(fsType, source, { mountOptions: [option], readOnly }, config).length === 0
   if (!isFine(told, true)) throw new Error(`${fsType} refuses its own example: ${option}`)

@@ -48,7 +48,10 @@ export function anchorsOf(text: string): string[] {
 
 /** Files and folders that a page names as code, or has Kubernetes apply. */
 export function pathsOf({ text }: Page): string[] {
-  return [...text.matchAll(/(?:`|kubectl apply -[fk] )((?:src|test|driver|scripts|docs|bench|\.ci)\/[^`\s]*)/g)]
-    .map(([, path = '']) => path)
-    .filter((path) => !/[<…*{]/.test(path))
+  return (
+    [...text.matchAll(/(?:`|kubectl apply -[fk] )((?:src|test|driver|scripts|docs|bench|\.ci)\/[^`\s]*)/g)]
+      .map(([, path = '']) => path)
+      // Results are made by whoever measures.
+      .filter((path) => !/[<…*{]|^bench\/results\//.test(path))
+  )
 }

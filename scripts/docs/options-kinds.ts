@@ -55,11 +55,14 @@ export function mountOptions(): string {
   return [
     '### Of every kind',
     '',
-    'Where "node" is set, the node has to name the option in `allowedMountOptions`; where values stand there, with its value.',
+    'What the node has to name stands in its `allowedMountOptions`, by name alone, or with the value where one is shown.',
     '',
     table(
-      ['option', 'node', 'meaning'],
-      [...FLAGS.keys()].map((name) => [code(name), ORDINARY_FLAGS.includes(name) ? '' : 'yes', FLAG_TEXTS[name] ?? '']),
+      ['option', 'meaning'],
+      [...FLAGS.keys()].map((name) => {
+        const leave = ORDINARY_FLAGS.includes(name) ? '' : '; **the node has to name it**'
+        return [code(name), `${FLAG_TEXTS[name] ?? ''}${leave}`]
+      }),
     ),
     '',
     `${without.join(' and ')} have no others.`,
@@ -91,16 +94,12 @@ function optionTable(fsType: string, names: readonly string[]): string {
   const answers = rules.map(({ name, examples }) => {
     const each = examples.map((example) => ({ example, ...answerTo(fsType, sourceOf(fsType), example) }))
     const named = each.filter(({ isAllowed }) => !isAllowed).map(({ example }) => example)
-    const remark = each.some((answer) => answer.isForReadOnly) ? '; with `readOnly: true` alone' : ''
-    const node = named.length === examples.length ? 'yes' : named.map(code).join(', ')
-    return [written(examples), node, `${textOf(fsType, name)}${remark}`]
+    const readOnly = each.some(({ isForReadOnly }) => isForReadOnly) ? '; with `readOnly: true` alone' : ''
+    const what = named.length === examples.length ? '' : ` ${named.map(code).join(', ')}`
+    const leave = named.length === 0 ? '' : `; **the node has to name${what === '' ? ' it' : what}**`
+    return [written(examples), `${textOf(fsType, name)}${readOnly}${leave}`]
   })
-  return answers.every(([, node]) => node === '')
-    ? table(
-        ['option', 'meaning'],
-        answers.map(([option = '', , meaning = '']) => [option, meaning]),
-      )
-    : table(['option', 'node', 'meaning'], answers)
+  return table(['option', 'meaning'], answers)
 }
 
 /** `vers=4.2`, `4.1` */

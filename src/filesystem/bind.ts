@@ -12,7 +12,9 @@ import { openInside, subPathFaults } from '../path/inside.ts'
 import { type NodeConfig, PRIVATE } from '../protocol/defaults.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { OpenedSource, VolumeKind } from './kind.ts'
-import { optionFaults } from './options.ts'
+import { type OptionRules, optionFaults } from './options.ts'
+
+const NONE: OptionRules = new Map()
 
 /** A directory of the node, or with a subPath a part of it, of any type. What is mounted below it stays out. */
 export const bind: VolumeKind = {
@@ -20,12 +22,13 @@ export const bind: VolumeKind = {
   persistent: true,
   walk: true,
   root: 'source',
+  optionRules: () => NONE,
 
   faults({ source, subPath, mountOptions }, config) {
     return [
       ...sourceFaults(source, config),
       ...(subPath === '' ? [] : subPathFaults(subPath)),
-      ...optionFaults('bind', mountOptions, new Map(), config),
+      ...optionFaults('bind', mountOptions, NONE, config),
     ]
   },
 

@@ -9,12 +9,12 @@ import { refusedMount, refusedPart, refuseOtherContent, refuseTwin } from './blo
 import { openBlockSource } from './block-source.ts'
 import type { VolumeKind } from './kind.ts'
 import { words } from './option-rules.ts'
-import { type OptionRule, optionFaults, ownOptions } from './options.ts'
+import { type OptionRules, optionFaults, ownOptions } from './options.ts'
 
 interface DiskRules {
   name: string
   /** Deny by default: nothing that names another device, stops the node at an error, or speaks to other parts of it. */
-  options: ReadonlyMap<string, OptionRule>
+  options: OptionRules
   /** The option that leaves the log as it is, for a device that nobody can write: then the disk may look torn. */
   withoutLog?: string
   /** Given where the pod gives none of that name. */
@@ -61,6 +61,7 @@ function block(rules: DiskRules): VolumeKind {
     persistent: true,
     walk: rules.isReadOnly ? 'nothing can be changed' : true,
     root: 'file system',
+    optionRules: () => rules.options,
     faults: (request, config) => [
       ...sourceFaults(request.source, config, 'block device or image file'),
       ...(request.subPath === '' ? [] : subPathFaults(request.subPath)),

@@ -34,6 +34,7 @@ export const cifs: VolumeKind = {
   persistent: true,
   walk: 'its server decides about groups',
   root: 'text',
+  optionRules: () => OPTIONS,
   usesSecrets: true,
 
   faults(request, config) {

@@ -1,9 +1,7 @@
 import { ORDINARY_FLAGS } from '../mount-table/flags.ts'
 import type { NodeConfig } from '../protocol/defaults.ts'
 import { words } from './option-rules.ts'
-import type { OptionRule } from './options.ts'
-
-type Rules = ReadonlyMap<string, OptionRule>
+import type { OptionRule, OptionRules } from './options.ts'
 
 const rule = (example: string, value: RegExp): [string, OptionRule] => {
   const name = example.split('=', 1)[0] ?? ''
@@ -15,7 +13,7 @@ const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
 const YES_OR_NO = /yes|no/
 
 /** What libfuse itself takes, for whatever program (mount.fuse3(8)). */
-const GENERIC: Rules = new Map([
+const GENERIC: OptionRules = new Map([
   rule('uid=1000', NUMBER),
   rule('gid=1000', NUMBER),
   rule('umask=007', /[0-7]{3,4}/),
@@ -30,7 +28,7 @@ const GENERIC: Rules = new Map([
  * What else these programs take. Nothing here runs a command of the node, reads or writes a file of it that is not the
  * source, or connects anywhere else than the source says.
  */
-const KNOWN: Readonly<Record<string, Rules>> = {
+const KNOWN: Readonly<Record<string, OptionRules>> = {
   // sshfs(1). Not here: ssh_command, sftp_server, directport, delay_connect, idmap=file, and all files of ssh's.
   sshfs: new Map([
     rule('port=22', /[1-9][0-9]{0,4}/),
@@ -67,11 +65,14 @@ const RISKY: ReadonlySet<string> = new Set([
 ])
 
 /** The configuration with what is allowed of a fsType where it does not say so itself. */
-export function withoutRisky(fsType: string, rules: Rules, config: NodeConfig): NodeConfig {
+export function withoutRisky(fsType: string, rules: OptionRules, config: NodeConfig): NodeConfig {
   if (Object.hasOwn(config.allowedMountOptions, fsType)) return config
   const allowed = [...ORDINARY_FLAGS, ...[...rules.keys()].filter((name) => !RISKY.has(name))]
   return { ...config, allowedMountOptions: { ...config.allowedMountOptions, [fsType]: allowed } }
 }
+
+/** fuse.<program> without the prefix. */
+export const KNOWN_PROGRAMS: readonly string[] = Object.keys(KNOWN)
 
 /** Programs of which modekeep knows which of their options are safe: the node's configuration can only take some away. */
 export function isKnown(program: string): boolean {
@@ -79,7 +80,7 @@ export function isKnown(program: string): boolean {
 }
 
 /** For any other program, what the node's configuration names is its administrator's responsibility. */
-export function fuseRules(program: string, { allowedMountOptions }: NodeConfig): Rules {
+export function fuseRules(program: string, { allowedMountOptions }: NodeConfig): OptionRules {
   const own = isKnown(program) ? KNOWN[program] : undefined
   if (own) return new Map([...GENERIC, ...own])
   const kind = `fuse.${program}`

@@ -29,6 +29,7 @@ function kindFor(name: string, program: string): VolumeKind {
     hasDaemon: true,
     ...(program === 'sshfs' ? { usesSecrets: true } : {}),
     groupOptions,
+    optionRules: (config) => fuseRules(program, config),
 
     faults(request, config) {
       const { source, subPath, mountOptions } = request

@@ -1,6 +1,8 @@
 import type { Handle, Host, Stat } from '../host/host.ts'
+import type { NodeConfig } from '../protocol/defaults.ts'
 import type { KindRules, MountRequest } from '../protocol/request.ts'
 import type { Secrets } from '../protocol/secrets.ts'
+import type { OptionRules } from './options.ts'
 
 /** What a request names, held open, and its real path. */
 export interface OpenedSource {
@@ -32,6 +34,8 @@ export interface VolumeKind extends KindRules {
   readonly persistent: boolean
   /** Whether a walk may give the group, else why not, as a clause: 'its server decides about groups'. */
   readonly walk: true | string
+  /** The mountOptions it takes besides those of every mount (FLAGS). */
+  optionRules(config: NodeConfig): OptionRules
   /** Mount options that show the volume's files as a group's; undefined where this kind has none. */
   groupOptions?(group: number): string[]
   /**

@@ -33,6 +33,7 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
     persistent: true,
     walk: true,
     root: 'text',
+    optionRules: () => OPTIONS,
 
     faults(request, config) {
       return [...remoteFaults(request, EXPORT, config), ...optionFaults(name, request.mountOptions, OPTIONS, config)]

@@ -8,13 +8,11 @@ export interface OptionRule {
   example: string
 }
 
+/** By name. */
+export type OptionRules = ReadonlyMap<string, OptionRule>
+
 /** Faults of a mountOptions list: options this kind does not have or this node does not allow, bad values, contradictions. */
-export function optionFaults(
-  kind: string,
-  options: readonly string[],
-  own: ReadonlyMap<string, OptionRule>,
-  config: NodeConfig,
-): string[] {
+export function optionFaults(kind: string, options: readonly string[], own: OptionRules, config: NodeConfig): string[] {
   const allowed = Object.hasOwn(config.allowedMountOptions, kind)
     ? (config.allowedMountOptions[kind] ?? [])
     : [...ORDINARY_FLAGS, ...own.keys()]

@@ -20,6 +20,7 @@ export const tmpfs: VolumeKind = {
   persistent: false,
   walk: true,
   root: 'file system',
+  optionRules: () => OPTIONS,
 
   faults({ source, subPath, mountOptions }, config) {
     const faults = optionFaults('tmpfs', mountOptions, OPTIONS, config)

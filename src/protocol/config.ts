@@ -23,7 +23,8 @@ const source = z.string(sourceRule).check(z.refine((text) => normalAbsolute(text
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
 const flag = z.boolean(wants('write true or false'))
 
-const KEYS = {
+/** Each key by itself: one that is bad leaves the others in force. */
+export const KEYS = {
   stateDir: ownPath,
   logFile: ownPath,
   logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),

@@ -1,0 +1,19 @@
+import { KEYS } from '../../src/protocol/config.ts'
+import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { CONFIG_TEXTS } from '../../src/protocol/descriptions.ts'
+import { valuesOf } from './schema-values.ts'
+import { code, table } from './table.ts'
+
+type Key = keyof typeof KEYS
+
+export function configuration(): string {
+  const rows = (Object.keys(CONFIG_TEXTS) as Key[]).map((key) => {
+    const { text, values, example } = CONFIG_TEXTS[key]
+    const type = valuesOf(KEYS[key])
+    const allowed = values === undefined ? type : `${type}: ${values}`
+    return [code(key), allowed, json(DEFAULT_CONFIG[key]), text, code(`"${key}": ${JSON.stringify(example)}`)]
+  })
+  return table(['key', 'allowed', 'default', 'meaning', 'example'], rows)
+}
+
+const json = (value: unknown) => code(JSON.stringify(value))

@@ -1,0 +1,114 @@
+import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../src/filesystem/descriptions.ts'
+import { KNOWN_PROGRAMS } from '../../src/filesystem/fuse-options.ts'
+import { KIND_NAMES } from '../../src/filesystem/index.ts'
+import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
+import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { answerTo, faultsOf, kindNamed } from './probe.ts'
+import { code, table } from './table.ts'
+
+/** Every fsType that the page tells of. */
+export const FS_TYPES: readonly string[] = [
+  ...KIND_NAMES.filter((name) => !name.includes('<')),
+  ...KNOWN_PROGRAMS.map((program) => `fuse.${program}`),
+]
+
+export const sourceOf = (fsType: string) => KIND_TEXTS[fsType]?.source ?? ''
+
+export function kindsTable(): string {
+  const rows = FS_TYPES.map((fsType) => {
+    const kind = kindNamed(fsType)
+    const source = sourceOf(fsType)
+    return [
+      code(fsType),
+      KIND_TEXTS[fsType]?.text ?? '',
+      source === '' ? 'none' : code(source),
+      faultsOf(fsType, source, { subPath: 'part' }).length === 0 ? 'yes' : 'no',
+      kind.walk === true ? 'yes' : `no: ${kind.walk}`,
+      kind.groupOptions
+        ? `the options ${code(kind.groupOptions(2000).join(','))}`
+        : kind.walk === true
+          ? 'idmap, or a walk'
+          : 'idmap',
+      kind.usesSecrets ? 'yes' : 'no',
+      DEFAULT_CONFIG.allowedFsTypes.includes(fsType) ? 'yes' : 'no',
+    ]
+  })
+  return table(
+    [
+      'fsType',
+      'what it is',
+      'source',
+      '`subPath`',
+      '`ownership: walk`',
+      '`ownership: auto`',
+      'secret',
+      'allowed without being named',
+    ],
+    rows,
+  )
+}
+
+export function mountOptions(): string {
+  const same = new Set(['nfs4'])
+  const own = FS_TYPES.filter((fsType) => !same.has(fsType) && rulesOf(fsType).length > 0)
+  const without = FS_TYPES.filter((fsType) => rulesOf(fsType).length === 0).map(code)
+  return [
+    '### Of every kind',
+    '',
+    'What the node has to name stands in its `allowedMountOptions`, by name alone, or with the value where one is shown.',
+    '',
+    table(
+      ['option', 'meaning'],
+      [...FLAGS.keys()].map((name) => {
+        const leave = ORDINARY_FLAGS.includes(name) ? '' : '; **the node has to name it**'
+        return [code(name), `${FLAG_TEXTS[name] ?? ''}${leave}`]
+      }),
+    ),
+    '',
+    `${without.join(' and ')} have no others.`,
+    ...own.flatMap((fsType) => {
+      const names = rulesOf(fsType).map(({ name }) => name)
+      const part = isFuse(fsType) ? names.filter((name) => !OF_FUSE.includes(name)) : names
+      return ['', `### ${title(fsType)}`, '', optionTable(fsType, part)]
+    }),
+    '',
+    '### Of every FUSE program',
+    '',
+    optionTable('fuse.sshfs', OF_FUSE),
+  ].join('\n')
+}
+
+const isFuse = (fsType: string) => fsType.startsWith('fuse.')
+const OF_FUSE = rulesOf('fuse.other').map(({ name }) => name)
+
+const title = (fsType: string) => (fsType === 'nfs' ? 'nfs and nfs4' : fsType)
+
+/** The options of a kind with examples of their values. */
+export function rulesOf(fsType: string): { name: string; examples: string[] }[] {
+  const rules = kindNamed(fsType).optionRules(DEFAULT_CONFIG)
+  return [...rules].map(([name, { example }]) => ({ name, examples: example.split(' or ') }))
+}
+
+function optionTable(fsType: string, names: readonly string[]): string {
+  const rules = rulesOf(fsType).filter(({ name }) => names.includes(name))
+  const answers = rules.map(({ name, examples }) => {
+    const each = examples.map((example) => ({ example, ...answerTo(fsType, sourceOf(fsType), example) }))
+    const named = each.filter(({ isAllowed }) => !isAllowed).map(({ example }) => example)
+    const readOnly = each.some(({ isForReadOnly }) => isForReadOnly) ? '; with `readOnly: true` alone' : ''
+    const what = named.length === examples.length ? '' : ` ${named.map(code).join(', ')}`
+    const leave = named.length === 0 ? '' : `; **the node has to name${what === '' ? ' it' : what}**`
+    return [written(examples), `${textOf(fsType, name)}${readOnly}${leave}`]
+  })
+  return table(['option', 'meaning'], answers)
+}
+
+/** `vers=4.2`, `4.1` */
+function written([first = '', ...more]: readonly string[]): string {
+  return [first, ...more.map((example) => example.slice(example.indexOf('=') + 1))].map(code).join(', ')
+}
+
+function textOf(fsType: string, name: string): string {
+  const text = MOUNT_OPTION_TEXTS[fsType]?.[name]
+  if (text === undefined) throw new Error(`no text for ${fsType}'s option ${name}: see src/filesystem/descriptions.ts`)
+  return text
+}

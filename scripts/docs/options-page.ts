@@ -1,0 +1,57 @@
+import { configuration } from './options-config.ts'
+import { kindsTable, mountOptions } from './options-kinds.ts'
+import { authorOptions, kubeletKeys } from './options-pod.ts'
+
+/** docs/options.md, out of the schemas and what the kinds answer. */
+export function optionsPage(): string {
+  return `<!-- Written by "npm run docs" from src/protocol and src/filesystem. Change it there; a test compares. -->
+
+# Options
+
+Everything that can be written, with its default and an example. Examples of whole pods are in [volumes.md](volumes.md).
+
+1. [In a pod](#in-a-pod) · [Kinds of volume](#kinds-of-volume) · [Mount options](#mount-options)
+2. [Kubelet's own keys](#kubelets-own-keys)
+3. [The node's configuration](#the-nodes-configuration)
+
+## In a pod
+
+Below \`flexVolume.options\`. Every value is a string: quote numbers and \`"true"\`. An unknown key, a value that is not
+allowed and two that contradict each other are refused, all in one message in the pod's event.
+
+${authorOptions()}
+
+Beside \`options\`, FlexVolume has three fields of its own: \`fsType\` (the kind of volume), \`readOnly\` (\`true\` or
+\`false\`) and \`secretRef\` (\`name\` of a Secret of type \`modekeep/fs\`, for cifs and fuse.sshfs).
+
+## Kinds of volume
+
+\`fsType\` of a volume. Each but \`bind\` and \`tmpfs\` has to be named in the node's \`allowedFsTypes\`.
+
+${kindsTable()}
+
+\`fuse.<program>\` is any other FUSE program of the node. Which file systems can be mapped (\`idmap\`), and since which Linux:
+[mounts.md](mounts.md#kernels).
+
+## Mount options
+
+${mountOptions()}
+
+## Kubelet's own keys
+
+What kubelet adds to a pod's options. They cannot be written in a pod: the API server refuses names below \`kubernetes.io/\`.
+
+${kubeletKeys()}
+
+\`kubernetes.io/secret/<key>\` holds each value of the Secret, in base64. Other names below \`kubernetes.io/\`, of a newer
+kubelet, are accepted and not used.
+
+## The node's configuration
+
+\`/etc/modekeep/config.json\`, or the file that the environment variable \`MODEKEEP_CONFIG\` names: one JSON object, all keys
+optional, read at each call. An unknown key or a bad value keeps every mount from being made, with a message that names it;
+\`init\` and \`unmount\` go on with the default.
+
+${configuration()}
+`
+}

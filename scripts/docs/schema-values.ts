@@ -1,0 +1,20 @@
+import * as z from 'zod/mini'
+import { code } from './table.ts'
+
+/** What a schema allows, in words: `true`, `false` or "a list of strings". Its checks say more, in the descriptions. */
+export function valuesOf(schema: z.core.$ZodType): string {
+  return wordsFor(z.toJSONSchema(schema, { io: 'input' }))
+}
+
+type JsonSchema = z.core.JSONSchema.BaseSchema
+
+function wordsFor({ enum: choices, type, items, additionalProperties }: JsonSchema): string {
+  if (choices) return choices.map((choice) => code(String(choice))).join(', ')
+  if (type === 'array') return `a list of ${many(items as JsonSchema)}`
+  if (type === 'object' && typeof additionalProperties === 'object') {
+    return `an object of ${wordsFor(additionalProperties).replace(/^a list/, 'lists')}`
+  }
+  return { string: 'text', number: 'a number', boolean: '`true`, `false`', object: 'an object' }[String(type)] ?? ''
+}
+
+const many = (schema: JsonSchema) => ({ text: 'strings' })[wordsFor(schema)] ?? wordsFor(schema)

@@ -1,0 +1,67 @@
+import * as fs from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Making, VolumeKind } from '../../src/filesystem/kind.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { memoryHost } from '../../src/host/memory/index.ts'
+import { MemoryWorld } from '../../src/host/memory/world.ts'
+import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import type { MountRequest } from '../../src/protocol/request.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { blocksOf } from './example.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const [block] = blocksOf(fs.readFileSync(`${ROOT}/docs/contributing.md`, 'utf8'), 'ts')
+
+/** The kind of the page, as if it lay where the page says. */
+async function ramfsOfPage(): Promise<VolumeKind> {
+  const file = `${import.meta.dirname}/ramfs-${process.pid}.tmp.ts`
+  onTestFinished(() => fs.rmSync(file))
+  fs.writeFileSync(file, (block?.text ?? '').replaceAll("from './", "from '../../src/filesystem/"))
+  return (await import(file)).ramfs
+}
+
+const REQUEST: MountRequest = {
+  directory: '/pod',
+  source: '',
+  subPath: '',
+  fsType: 'ramfs',
+  mountOptions: ['mode=0710', 'noexec'],
+  readOnly: false,
+  fsGroup: undefined,
+  ownership: 'none',
+  idmapFrom: undefined,
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: '',
+}
+const MAKING = {
+  request: REQUEST,
+  source: undefined,
+  group: undefined,
+  secrets: new Map(),
+  stateDir: '/state',
+  staging: '',
+  timeoutSeconds: 1,
+} as Partial<Making> as Making
+
+describe('the kind of volume that the page adds', () => {
+  it('takes what the page says, and names what it does not', async () => {
+    const ramfs = await ramfsOfPage()
+    expect(ramfs.faults(REQUEST, DEFAULT_CONFIG)).toEqual([])
+    expect(ramfs.faults({ ...REQUEST, source: '/a', mountOptions: ['size=1m'] }, DEFAULT_CONFIG)).toEqual([
+      expect.stringContaining('ramfs takes'),
+      expect.stringContaining('a ramfs has none'),
+    ])
+    const host = memoryHost(new MemoryWorld())
+    expect(await ramfs.openTree({ ...MAKING, host })).toBeDefined()
+  })
+
+  it.skipIf(!isRoot)(`is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`, async () => {
+    const ramfs = await ramfsOfPage()
+    const tree = await ramfs.openTree({ ...MAKING, host: linuxHost })
+    onTestFinished(() => linuxHost.inodes.close(tree))
+    expect(linuxHost.inodes.stat(tree).mode & 0o7777).toBe(0o710)
+  })
+})

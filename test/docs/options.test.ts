@@ -1,0 +1,58 @@
+import * as fs from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
+import { optionsPage } from '../../scripts/docs/options-page.ts'
+import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../src/filesystem/descriptions.ts'
+import { kinds } from '../../src/filesystem/index.ts'
+import { FLAGS } from '../../src/mount-table/flags.ts'
+import { KEYS, parseConfig } from '../../src/protocol/config.ts'
+import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../src/protocol/descriptions.ts'
+import { readRequest } from '../../src/protocol/request.ts'
+import { optionsSchema } from '../../src/protocol/schema.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+describe('the page of options', () => {
+  it('is what "npm run docs" writes', () => {
+    expect(fs.readFileSync(`${ROOT}/docs/options.md`, 'utf8')).toBe(optionsPage())
+  })
+
+  it('tells of every key that there is, and of no other', () => {
+    expect({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).toHaveProperty('ownership')
+    expect(Object.keys({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).sort()).toEqual(Object.keys(optionsSchema.shape).sort())
+    expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(KEYS).sort())
+    expect(Object.keys(FLAG_TEXTS).sort()).toEqual([...FLAGS.keys()].sort())
+    expect(Object.keys(KIND_TEXTS).sort()).toEqual([...FS_TYPES].sort())
+  })
+
+  it.each(FS_TYPES)('tells of every mount option of %s, and of no other', (fsType) => {
+    const names = rulesOf(fsType).map(({ name }) => name)
+    expect(Object.keys(MOUNT_OPTION_TEXTS[fsType] ?? {}).sort()).toEqual(names.sort())
+  })
+
+  it.each(Object.entries(OPTION_TEXTS))('has an example of %s that a pod may write', (key, { example }) => {
+    const needed = key === 'ownership' ? {} : { ownership: 'auto' }
+    const options = { source: '/srv/volumes/data', ...needed, [key]: example }
+    const config = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'] }
+    expect(() => readRequest('/pod', JSON.stringify(options), config, kinds)).not.toThrow()
+  })
+
+  it.each(Object.entries(CONFIG_TEXTS))('has an example of %s that a node may have', (key, { example }) => {
+    const { config, faults } = parseConfig(JSON.stringify({ [key]: example }), 'config.json')
+    expect(faults).toEqual([])
+    expect(config).toMatchObject({ [key]: example })
+  })
+
+  it('costs kubelet nothing: nothing that is bundled loads the descriptions', () => {
+    const files = ['src', 'driver'].flatMap((folder) =>
+      fs
+        .readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts'))
+        .map((name) => `${folder}/${name}`),
+    )
+    const loading = files.filter((file) => /from '.*descriptions\.ts'/.test(fs.readFileSync(join(ROOT, file), 'utf8')))
+    expect(loading).toEqual(['src/filesystem/descriptions.ts'])
+  })
+})

@@ -1,0 +1,87 @@
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { kinds } from '../../src/filesystem/index.ts'
+import { parseConfig } from '../../src/protocol/config.ts'
+import { readRequest } from '../../src/protocol/request.ts'
+import { blocksOf, kubeletOptions, type Volume } from './example.ts'
+import { anchorsOf, linksOf, PAGES, pathsOf, ROOT } from './pages.ts'
+
+const { scripts } = JSON.parse(fs.readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+/** Every volume of modekeep in a value, wherever it stands. */
+function volumesIn(value: unknown): Volume[] {
+  if (typeof value !== 'object' || value === null) return []
+  const found = Object.values(value).flatMap(volumesIn)
+  const { flexVolume, name = 'data' } = value as Partial<Volume>
+  return flexVolume?.driver === 'modekeep/fs' ? [{ name, flexVolume }, ...found] : found
+}
+
+describe('the pages', () => {
+  it('have been found', () => {
+    expect(PAGES.map(({ path }) => path)).toEqual(expect.arrayContaining(['README.md', 'docs/options.md']))
+    expect(PAGES.flatMap(linksOf).length).toBeGreaterThan(50)
+    expect(PAGES.flatMap(pathsOf).length).toBeGreaterThan(20)
+    expect(anchorsOf("# Kubelet's own keys\n```sh\n# none\n```\n## `a`, b\n")).toEqual(['kubelets-own-keys', 'a-b'])
+  })
+
+  it('of docs/ are all linked from the README', () => {
+    const [readme] = PAGES
+    const linked = readme ? linksOf(readme).map(({ file }) => file) : []
+    const docs = PAGES.map(({ path }) => path).filter((path) => path.startsWith('docs/'))
+    expect(docs.filter((path) => !linked.includes(path))).toEqual([])
+  })
+})
+
+it('of architecture tells of every folder of src', () => {
+  const page = PAGES.find(({ path }) => path === 'docs/architecture.md')?.text ?? ''
+  const told = [...page.matchAll(/^\| `src\/([a-z-]+)` \|/gm)].map(([, folder]) => folder)
+  const folders = fs.readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  expect(told.sort()).toEqual(folders.map(({ name }) => name).sort())
+})
+
+describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, page) => {
+  it('links to what exists', () => {
+    const broken = linksOf(page).filter(({ file, anchor }) => {
+      if (!fs.existsSync(join(ROOT, file))) return true
+      return anchor !== undefined && !anchorsOf(fs.readFileSync(join(ROOT, file), 'utf8')).includes(anchor)
+    })
+    expect(broken.map(({ link }) => link)).toEqual([])
+  })
+
+  it('names files that exist', () => {
+    expect(pathsOf(page).filter((path) => !fs.existsSync(join(ROOT, path)))).toEqual([])
+  })
+
+  it('names npm scripts that exist', () => {
+    const named = [...page.text.matchAll(/\bnpm (?:run )?([a-z:]+)/g)]
+      .filter(([text, name]) => text.includes(' run ') || name === 'start' || name === 'test')
+      .map(([, name = '']) => name)
+    expect(named.filter((name) => !(name in scripts))).toEqual([])
+  })
+
+  it('has JSON and YAML that can be read', () => {
+    for (const { text } of blocksOf(page.text, 'json')) expect(() => JSON.parse(text), text).not.toThrow()
+    for (const { text } of blocksOf(page.text, 'yaml')) {
+      expect(
+        parseAllDocuments(text).flatMap(({ errors }) => errors),
+        text,
+      ).toEqual([])
+    }
+  })
+
+  it('has volumes that a node with the configuration of the page would mount', () => {
+    const [shown] = blocksOf(page.text, 'json')
+    const { config, faults } = parseConfig(shown?.text ?? '{}', 'the page')
+    const volumes = blocksOf(page.text, 'yaml').flatMap(({ text }) =>
+      parseAllDocuments(text).flatMap((document) => volumesIn(document.toJS())),
+    )
+    if (volumes.length > 0) expect(faults).toEqual([])
+    for (const volume of volumes) {
+      const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
+      const options = JSON.stringify(kubeletOptions(pod, volume, {}))
+      expect(() => readRequest('/pod', options, config, kinds)).not.toThrow()
+    }
+  })
+})

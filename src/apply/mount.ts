@@ -101,10 +101,10 @@ async function mountOnce(
     const plan = planMount(request, view, factsOf, isKept)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
+    const transaction = new Transaction(session, point, new DetachedTree(session, kind, request, source))
+    if (plan.decision === 'ready' && !isDry) await transaction.run(plan.steps)
     if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
-    const given = await new Transaction(session, point, new DetachedTree(session, kind, request, source)).run(
-      plan.steps,
-    )
+    const given = await transaction.run(plan.steps)
     // What a call that died had begun with another volume.
     if (view.record && view.record.volume !== view.source?.volume) tidyVolume(session, view.record.volume)
     if (given.why !== '') session.note({ given: given.ownership, why: given.why })

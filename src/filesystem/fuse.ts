@@ -1,12 +1,13 @@
 import type { Host } from '../host/host.ts'
 import { show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { holdsOwnRecords, isAllowedSource, openNodeFile, pathFaults } from './bind.ts'
+import { holdsOwnRecords, openNodeFile, pathFaults } from './bind.ts'
 import { fuseRules, isKnown, withoutRisky } from './fuse-options.ts'
 import type { Making, OpenedSource, VolumeKind } from './kind.ts'
 import { optionFaults, ownOptions } from './options.ts'
 import { sshLogin, sshSourceFaults } from './sshfs.ts'
 import { mountStaged, type Stage } from './staged.ts'
+import { allowedFaults, textFaults } from './text-source.ts'
 
 const PREFIX = 'fuse.'
 const PROGRAM = /^[a-z0-9][a-z0-9._-]*$/
@@ -33,12 +34,7 @@ function kindFor(name: string, program: string): VolumeKind {
     faults(request, config) {
       const { source, subPath, mountOptions } = request
       const faults = sourceFaults(program, source)
-      if (faults.length === 0 && source !== '' && !isAllowedSource(source, config)) {
-        faults.push(
-          `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
-            "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
-        )
-      }
+      if (faults.length === 0) faults.push(...allowedFaults(source, config))
       if (source.startsWith('/') && holdsOwnRecords(source, config)) {
         faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
       }
@@ -59,9 +55,7 @@ function sourceFaults(program: string, source: string): string[] {
   if (program === 'sshfs') return sshSourceFaults(source)
   if (source.startsWith('/')) return pathFaults(source)
   if (isKnown(program)) return ['option "source" names no path of this node: write what the program is to show']
-  // Text that only the program understands; a leading "-" would be an option.
-  if (source === '' || /^[A-Za-z0-9_]\P{Cc}*$/u.test(source)) return []
-  return [`option "source" is ${show(source)}: begin it with a letter or a digit, and write no control character`]
+  return textFaults(source)
 }
 
 function openLocal(host: Host, source: string): OpenedSource {
@@ -70,7 +64,7 @@ function openLocal(host: Host, source: string): OpenedSource {
 
 async function start(
   program: string,
-  { host, request, source, group, secrets, timeoutSeconds }: Making,
+  { host, request, source, group, secrets, timeoutSeconds, warn }: Making,
   directory: string,
   stage: Stage,
 ): Promise<void> {
@@ -97,6 +91,7 @@ async function start(
     timeoutSeconds,
     secrets: [...secrets.values()],
     leavesDaemon: true,
+    warn,
   })
 }
 

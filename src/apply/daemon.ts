@@ -56,7 +56,8 @@ export async function hangingDaemons(
   if (!record || there === undefined || there === 'broken') return []
   const daemons = serving(record, there)
   if (daemons.length === 0) return []
-  const areStopped = daemons.every((staging) => isStopped(find(session, staging)))
+  const stopped = daemons.filter((staging) => isStopped(find(session, staging)))
+  const areStopped = stopped.length > 0
   const patience = areStopped ? PATIENCE : config.helperTimeoutSeconds * 1000
   const { parent, name } = point
   if (await host.daemons.answers(`/proc/self/fd/${parent}/${Buffer.from(name)}`, patience)) return []
@@ -65,7 +66,7 @@ export async function hangingDaemons(
       ? 'its daemon is stopped: it is ended, with what it has not written yet'
       : `its daemon has not answered for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
   )
-  return daemons
+  return areStopped ? stopped : daemons
 }
 
 /** Ends a daemon that hangs, before another mount takes its mount's place. */

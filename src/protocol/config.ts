@@ -19,8 +19,10 @@ const remote = (source: string) => {
   return place?.[1] !== undefined && normalAbsolute(place[1])
 }
 // What a FUSE program alone understands: `bucket`, `remote:`, `remote:bucket/directory`.
-const text = (source: string) =>
-  /^[A-Za-z0-9_][^\s/:,]*(:[^\s,]*[^\s,/]|:)?$/.test(source) && !/[/:]\.\.?(\/|$)/.test(source)
+const text = (source: string) => {
+  const parts = /^[A-Za-z0-9_][^\s/:,]*(?::([^/].*)?)?$/.exec(source)
+  return parts !== null && normalAbsolute(`/${parts[1] ?? ''}`)
+}
 const sourceRule = wants(
   'write an absolute path without "..", "." or a trailing slash, //server/share, host:/export, or a name like bucket or remote:bucket',
 )

@@ -31,7 +31,7 @@ describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst
     const options = { ...NFS, ownership: 'walk' }
     await stage.mount('a', options)
     await stage.mount('a', options)
-    expect(programs.read('options')).toBe('nosuid,nodev,retry=0\n')
+    expect(programs.read('options')).toBe('nosuid,nodev,retry=0,sec=sys\n')
     expect(fs.readFileSync(`${stage.podDirectory('a')}/file`, 'utf8')).toBe('data')
     expect(fs.statSync(`${exported}/file`).gid).toBe(2000)
     await stage.unmount('a')

@@ -62,24 +62,24 @@ describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `
     expect(node.daemon('one')).toBe(daemon)
   })
 
-  it.each([
-    'heal',
-    'mount',
-  ])('and was to replace another is replaced by the next %s, which ends a daemon that was stopped', async (next) => {
-    expect(await node.mount('one', options)).toEqual(success)
-    const [old] = node.processes()
-    const asked = { ...options, ...other }
-    // The last such call takes the old mount away; before that nothing has been replaced.
-    for (let when = 1; kinds().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
-    process.kill(old ?? 0, 'SIGSTOP')
-    if (next === 'heal') expect(node.heal()).toMatchObject([{ outcome: 'replaced' }])
-    else expect(await node.mount('one', asked)).toEqual(success)
-    await until(() => !node.processes().includes(old ?? 0))
-    // What the dead call has put beneath stays hidden there.
-    expect(kinds()).toEqual(['tmpfs', 'fuse', 'fuse'])
-    expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
-    expect(await node.unmount('one')).toEqual(success)
-    await until(() => node.processes().length === 0)
-    expect([kinds(), node.staged(), node.mountState()]).toEqual([[], [], []])
-  })
+  it.each(['heal', 'mount'])(
+    'and was to replace another is replaced by the next %s, which ends a daemon that was stopped',
+    async (next) => {
+      expect(await node.mount('one', options)).toEqual(success)
+      const [old] = node.processes()
+      const asked = { ...options, ...other }
+      // The last such call takes the old mount away; before that nothing has been replaced.
+      for (let when = 1; kinds().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
+      process.kill(old ?? 0, 'SIGSTOP')
+      if (next === 'heal') expect(node.heal()).toMatchObject([{ outcome: 'replaced' }])
+      else expect(await node.mount('one', asked)).toEqual(success)
+      await until(() => !node.processes().includes(old ?? 0))
+      // What the dead call has put beneath stays hidden there.
+      expect(kinds()).toEqual(['tmpfs', 'fuse', 'fuse'])
+      expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
+      expect(await node.unmount('one')).toEqual(success)
+      await until(() => node.processes().length === 0)
+      expect([kinds(), node.staged(), node.mountState()]).toEqual([[], [], []])
+    },
+  )
 })

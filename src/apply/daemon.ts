@@ -1,3 +1,4 @@
+import { kindOf } from '../filesystem/index.ts'
 import { killStaged, stagedMount } from '../filesystem/staged.ts'
 import type { Daemon } from '../host/daemons.ts'
 import type { Stat } from '../host/host.ts'
@@ -5,7 +6,7 @@ import { type MountRecord, readMountRecord, writeMountRecord } from '../state/mo
 import { askPoint, type MountPoint, statPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
-/** Milliseconds for a daemon that is stopped: somebody may let it go on. One that runs has as long as a helper. */
+/** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
 const PATIENCE = 5000
 
 /** The process that serves a mount; undefined where it has ended, null for a mount that needs none. */
@@ -23,14 +24,27 @@ export function isStopped(daemon: Daemon | undefined): boolean {
 }
 
 /**
- * What is mounted there, 'broken' where its daemon has died. A daemon that lives is asked nothing: it may hang.
+ * What is mounted there, 'broken' where its daemon has died or its server has lost it. A daemon that lives is asked
+ * nothing, as it may hang; a server that does not answer may come back.
  */
-export function askServed(session: Session, point: MountPoint, record: MountRecord | undefined) {
+export async function askServed(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+): Promise<Stat | 'broken' | undefined> {
   const { host } = session
   const there = statPoint(host, point)
   if (!record || there === undefined || there === 'broken') return askPoint(host, point)
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
-  return serving(record, there).some((staging) => find(session, staging)) ? there : askPoint(host, point)
+  if (serving(record, there).some((staging) => find(session, staging))) return there
+  if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
+  session.warn(`${point.path}: its server does not answer, so that nobody can tell whether it is well`)
+  return there
+}
+
+/** Whether what only a server or a daemon can tell of is asked for in vain. */
+async function isSilent({ host }: Session, { parent, name }: MountPoint, { fsType }: MountRecord): Promise<boolean> {
+  return kindOf(fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
 }
 
 /** The staging directories of the daemons one of which serves what is there, as far as the record tells. */
@@ -55,12 +69,16 @@ export async function hangingDaemons(
   const there = record && statPoint(host, point)
   if (!record || there === undefined || there === 'broken') return []
   const daemons = serving(record, there)
-  if (daemons.length === 0) return []
+  if (daemons.length === 0) {
+    if (there.mountRoot && (await isSilent(session, point, record))) {
+      session.warn('its server does not answer: the kernel may wait for it, with what it has not written yet')
+    }
+    return []
+  }
   const stopped = daemons.filter((staging) => isStopped(find(session, staging)))
   const areStopped = stopped.length > 0
   const patience = areStopped ? PATIENCE : config.helperTimeoutSeconds * 1000
-  const { parent, name } = point
-  if (await host.daemons.answers(`/proc/self/fd/${parent}/${Buffer.from(name)}`, patience)) return []
+  if (await host.daemons.answers(point.parent, point.name, patience)) return []
   session.warn(
     areStopped
       ? 'its daemon is stopped: it is ended, with what it has not written yet'

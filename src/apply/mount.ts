@@ -97,7 +97,7 @@ async function mountOnce(
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
   const source = kind.openSource(host, request)
   try {
-    const view = observe(session, request, kind, point, source)
+    const view = await observe(session, request, kind, point, source)
     const plan = planMount(request, view, factsOf, isKept)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)

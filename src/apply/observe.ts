@@ -10,16 +10,16 @@ import { lookAt, type MountPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */
-export function observe(
+export async function observe(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
   point: MountPoint,
   source: OpenedSource | undefined,
-): View {
+): Promise<View> {
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
-  const stat = askServed(session, point, record)
+  const stat = await askServed(session, point, record)
   // A call that died between removing kubelet's directory and making a file in its place left neither.
   const isGone = stat === undefined && record !== undefined
   const mounted = isGone ? undefined : lookAt(host, point, stat)

@@ -111,9 +111,14 @@ export function endStopped(session: Session, { staging, replacedDaemons }: Mount
  */
 export function endReplaced(session: Session, path: string): void {
   const { host, config } = session
-  const record = readMountRecord(host, config.stateDir, path)
-  if (!record) return
-  const left = endStopped(session, { ...record, staging: '' })
-  if (left.length === record.replacedDaemons.length) return
-  writeMountRecord(host, config.stateDir, { ...record, replacedDaemons: left })
+  try {
+    const record = readMountRecord(host, config.stateDir, path)
+    if (!record) return
+    const left = endStopped(session, { ...record, staging: '' })
+    if (left.length === record.replacedDaemons.length) return
+    writeMountRecord(host, config.stateDir, { ...record, replacedDaemons: left })
+  } catch (error) {
+    // The mount is there, and the next call does the same.
+    session.warn(`daemons of what was mounted before: ${(error as Error).message}`)
+  }
 }

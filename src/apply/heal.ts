@@ -5,7 +5,6 @@ import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
-import { daemonOf } from './daemon.ts'
 import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
@@ -52,12 +51,6 @@ export function sourceDirectories({ host, config }: Session): string[] {
     for (let at = dirname(record.source); at.startsWith(`${source}/`); at = dirname(at)) directories.add(at)
   }
   return [...directories].sort()
-}
-
-/** The processes that serve recorded mounts. */
-export function daemonsServing(session: Session): number[] {
-  const records = listMountRecords(session.host, session.config.stateDir)
-  return records.flatMap((record) => daemonOf(session, record)?.pid ?? [])
 }
 
 type Found = Pick<Finding, 'outcome' | 'reason'> & {

@@ -13,6 +13,8 @@ export interface Daemons {
   find(argument: string): Daemon | undefined
   /** Whether what is mounted at parent/name says anything within this time, be it an error. */
   answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean>
-  /** SIGKILL to all that were given a path below this directory: also the programs that a daemon has started. */
+  /** All that were given a path below this directory: also the programs that a daemon has started. */
+  below(directory: string): number[]
+  /** SIGKILL to them. */
   kill(directory: string): void
 }

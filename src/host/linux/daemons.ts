@@ -8,9 +8,16 @@ export const linuxDaemons: Daemons = {
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   answers: async (parent, name, milliseconds) => (await import('./answers.ts')).answers(parent, name, milliseconds),
 
+  below,
+
   kill(directory) {
-    for (const { pid, args } of processes()) if (args.includes(`${directory}/`) && isMarked(pid)) end(pid)
+    for (const pid of below(directory)) end(pid)
   },
+}
+
+function below(directory: string): number[] {
+  const found = processes().filter(({ pid, args }) => args.includes(`${directory}/`) && isMarked(pid))
+  return found.map(({ pid }) => pid)
 }
 
 function find(argument: string): Daemon | undefined {

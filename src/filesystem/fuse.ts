@@ -21,19 +21,37 @@ export function fuse(fsType: string): VolumeKind | undefined {
   return PROGRAM.test(program) ? kindFor(fsType, program) : undefined
 }
 
+/** Where one program differs from all others; which of its options are safe is in fuse-options.ts. */
+interface Program {
+  sourceFaults(source: string): string[]
+  /** How it proves who it is, by secrets. */
+  login?: typeof sshLogin
+}
+
+const LOCAL: Program = { sourceFaults: localFaults }
+const PROGRAMS: ReadonlyMap<string, Program> = new Map([
+  ['sshfs', { sourceFaults: sshSourceFaults, login: sshLogin }],
+  ['bindfs', LOCAL],
+  ['squashfuse', LOCAL],
+])
+const ANY_OTHER: Program = {
+  sourceFaults: (source) => (source.startsWith('/') ? pathFaults(source) : textFaults(source)),
+}
+
 function kindFor(name: string, program: string): VolumeKind {
+  const { sourceFaults, login } = PROGRAMS.get(program) ?? ANY_OTHER
   return {
     name,
     persistent: true,
     walk: 'its daemon decides about groups',
     root: 'text',
     hasDaemon: true,
-    ...(program === 'sshfs' ? { usesSecrets: true } : {}),
+    ...(login && { usesSecrets: true }),
     groupOptions,
 
     faults(request, config) {
       const { source, subPath, mountOptions } = request
-      const faults = sourceFaults(program, source)
+      const faults = sourceFaults(source)
       if (faults.length === 0) faults.push(...allowedFaults(source, config))
       if (source.startsWith('/') && holdsOwnRecords(source, config)) {
         faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
@@ -47,15 +65,13 @@ function kindFor(name: string, program: string): VolumeKind {
 
     openSource: (host, { source }) => (source.startsWith('/') ? openLocal(host, source) : undefined),
 
-    openTree: (making) => mountStaged(making, (directory, stage) => start(program, making, directory, stage)),
+    openTree: (making) => mountStaged(making, (directory, stage) => start(program, login, making, directory, stage)),
   }
 }
 
-function sourceFaults(program: string, source: string): string[] {
-  if (program === 'sshfs') return sshSourceFaults(source)
+function localFaults(source: string): string[] {
   if (source.startsWith('/')) return pathFaults(source)
-  if (isKnown(program)) return ['option "source" names no path of this node: write what the program is to show']
-  return textFaults(source)
+  return ['option "source" names no path of this node: write what the program is to show']
 }
 
 function openLocal(host: Host, source: string): OpenedSource {
@@ -64,12 +80,13 @@ function openLocal(host: Host, source: string): OpenedSource {
 
 async function start(
   program: string,
+  loginOf: Program['login'],
   { host, request, source, group, secrets, timeoutSeconds, warn }: Making,
   directory: string,
   stage: Stage,
 ): Promise<void> {
   const { mountOptions, readOnly, groupAccess } = request
-  const login = program === 'sshfs' ? sshLogin(secrets, mountOptions, stage) : undefined
+  const login = loginOf?.(secrets, mountOptions, stage)
   const shown = showSource(program, source, stage, request)
   const wanted = ownOptions(mountOptions)
   const isTaken = (option: string) => wanted.some((own) => nameOf(own) === nameOf(option))

@@ -97,6 +97,7 @@ describe('a helper program', () => {
     ['squashfuse', 'install the package squashfuse'],
     ['s3fs', 'install the package s3fs (Debian) or s3fs-fuse (RPM)'],
     ['rclone', 'install the package rclone'],
+    ['rclonefs', 'install the package rclone and link it (ln -s rclone /usr/bin/rclonefs)'],
     ['gocryptfs', 'install the package gocryptfs'],
     ['mergerfs', 'install the package mergerfs'],
     ['fusermount3', 'install the package fuse3'],

@@ -21,6 +21,7 @@ const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>
   mergerfs: ['mergerfs'],
   'ntfs-3g': ['ntfs-3g'],
   rclone: ['rclone'],
+  rclonefs: ['rclone and link it (ln -s rclone /usr/bin/rclonefs)'],
   s3fs: ['s3fs', 's3fs-fuse'],
   squashfuse: ['squashfuse'],
   squashfuse_ll: ['squashfuse'],

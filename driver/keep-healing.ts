@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import { sourceDirectories } from '../src/apply/heal.ts'
 import { subPathVolumes } from '../src/apply/heal-sub-paths.ts'
 import type { Session } from '../src/apply/session.ts'
+import { stagedProcesses } from '../src/filesystem/staged.ts'
 import { CallLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import type { NodeCommand } from '../src/operator/command.ts'
@@ -31,6 +32,8 @@ export async function keepHealing(
       config = await configNow()
       const log = newLog()
       const hearing = { ...session, config, note: log.note.bind(log), warn: log.warn.bind(log) }
+      // One that ends while the others are looked at counts too.
+      const before = stagedProcesses(session.host, config.stateDir)
       const document = await heal(hearing, order)
       const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
       const news = JSON.stringify([found, document.subPaths])
@@ -40,7 +43,10 @@ export async function keepHealing(
       }
       lastTold = news
       const kubelets = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
-      return { watched: [...sourceDirectories(hearing), ...kubelets] }
+      return {
+        watched: [...sourceDirectories(hearing), ...kubelets],
+        daemons: [...before, ...stagedProcesses(session.host, config.stateDir)],
+      }
     },
     {
       warn: (message) => newLog().warn(message),

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type Heal, watch } from '../src/apply/watch.ts'
 import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
 import { makeStop } from '../src/host/linux/mount-watch.ts'
+import { ProcessWatch } from '../src/host/linux/process-watch.ts'
 import { startThread } from './thread.ts'
 
 /** What a person should know of a watch that goes on. */
@@ -22,6 +23,7 @@ export async function watchNode(heal: Heal, { warn, failed }: Told): Promise<voi
     () => changed(),
     (error) => warn(`cannot watch directories (${error.message}): ${wayOut(error)}${UNTIL_THEN}`),
   )
+  const daemons = new ProcessWatch(() => changed())
   const endThread = await watchMounts(
     () => changed(),
     (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${UNTIL_THEN}`),
@@ -31,13 +33,14 @@ export async function watchNode(heal: Heal, { warn, failed }: Told): Promise<voi
       changed = callback
     }
     await watch(heal, {
-      changes: { listen, follow: (paths) => directories.follow(paths) },
+      changes: { listen, follow: (paths) => directories.follow(paths), attend: (pids) => daemons.follow(pids) },
       signal: ending.signal,
       failed,
     })
   } finally {
     endThread()
     directories.close()
+    daemons.close()
     process.off('SIGTERM', end).off('SIGINT', end)
   }
 }

@@ -1,54 +1,124 @@
+import { kindOf } from '../filesystem/index.ts'
 import { killStaged, stagedMount } from '../filesystem/staged.ts'
 import type { Daemon } from '../host/daemons.ts'
 import type { Stat } from '../host/host.ts'
-import type { MountRecord } from '../state/mount-record.ts'
+import { type MountRecord, readMountRecord, writeMountRecord } from '../state/mount-record.ts'
 import { askPoint, type MountPoint, statPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
-// Longer than a network's short trouble, shorter than a person's patience.
+/** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
 const PATIENCE = 5000
 
 /** The process that serves a mount; undefined where it has ended, null for a mount that needs none. */
-export function daemonOf({ host, config }: Session, { staging }: MountRecord): Daemon | undefined | null {
-  return staging === '' ? null : host.daemons.find(stagedMount(config.stateDir, staging))
+export function daemonOf(session: Session, { staging }: MountRecord): Daemon | undefined | null {
+  return staging === '' ? null : find(session, staging)
+}
+
+function find({ host, config }: Session, staging: string): Daemon | undefined {
+  return host.daemons.find(stagedMount(config.stateDir, staging))
+}
+
+/** By SIGSTOP, or by a debugger. */
+export function isStopped(daemon: Daemon | undefined): boolean {
+  return daemon?.state === 'T' || daemon?.state === 't'
 }
 
 /**
- * What is mounted there, 'broken' where its daemon has died. A daemon that lives is asked nothing: it may hang.
+ * What is mounted there, 'broken' where its daemon has died or its server has lost it. A daemon that lives is asked
+ * nothing, as it may hang; a server that does not answer may come back.
  */
-export function askServed(session: Session, point: MountPoint, record: MountRecord | undefined) {
-  const { host } = session
-  const there = statPoint(host, point)
-  if (!record || there === undefined || there === 'broken' || !isServed(record, there)) return askPoint(host, point)
-  // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
-  return daemonOf(session, record) ? there : askPoint(host, point)
-}
-
-function isServed({ staging, mountId }: MountRecord, { mountRoot, mountId: there }: Stat): boolean {
-  return staging !== '' && mountRoot && String(there) === mountId
-}
-
-/**
- * Before an unmount: the kernel may have to write to the daemon what pods have changed, and would wait for ever for one
- * that hangs. Such a daemon is cut off and ended.
- * @returns whether the mount's connection must be ended first
- */
-export async function isHanging(
+export async function askServed(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
-): Promise<boolean> {
+): Promise<Stat | 'broken' | undefined> {
   const { host } = session
-  if (!record || record.staging === '') return false
   const there = statPoint(host, point)
-  if (there === undefined || there === 'broken' || !isServed(record, there)) return false
-  const { parent, name } = point
-  if (await host.daemons.answers(`/proc/self/fd/${parent}/${Buffer.from(name)}`, PATIENCE)) return false
-  session.warn('its daemon does not answer: it is ended, with what it has not written yet')
-  return true
+  if (!record || there === undefined || there === 'broken') return askPoint(host, point)
+  // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
+  if (serving(record, there).some((staging) => find(session, staging))) return there
+  if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
+  session.warn(`${point.path}: its server does not answer, so that nobody can tell whether it is well`)
+  return there
 }
 
-/** One that was stopped would stay for ever: it never hears that its mount is gone. */
-export function endDaemon({ host, config }: Session, { staging }: MountRecord): void {
-  killStaged(host, config.stateDir, staging)
+/** Whether what only a server or a daemon can tell of is asked for in vain. */
+async function isSilent({ host }: Session, { parent, name }: MountPoint, { fsType }: MountRecord): Promise<boolean> {
+  return kindOf(fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
+}
+
+/** The staging directories of the daemons one of which serves what is there, as far as the record tells. */
+function serving({ staging, mountId, replaces, replacedDaemons }: MountRecord, there: Stat): string[] {
+  if (!there.mountRoot) return []
+  if (String(there.mountId) === mountId) return staging === '' ? [] : [staging]
+  // A call has died, or is about to replace it.
+  return String(there.mountId) === replaces ? replacedDaemons : []
+}
+
+/**
+ * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for one
+ * that hangs. One that is at work is waited for.
+ * @returns the staging directories of the daemons that serve the mount, where it does not answer
+ */
+export async function hangingDaemons(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+): Promise<string[]> {
+  const { host, config } = session
+  const there = record && statPoint(host, point)
+  if (!record || there === undefined || there === 'broken') return []
+  const daemons = serving(record, there)
+  if (daemons.length === 0) {
+    if (there.mountRoot && (await isSilent(session, point, record))) {
+      session.warn('its server does not answer: the kernel may wait for it, with what it has not written yet')
+    }
+    return []
+  }
+  const stopped = daemons.filter((staging) => isStopped(find(session, staging)))
+  const areStopped = stopped.length > 0
+  const patience = areStopped ? PATIENCE : config.helperTimeoutSeconds * 1000
+  if (await host.daemons.answers(point.parent, point.name, patience)) return []
+  session.warn(
+    areStopped
+      ? 'its daemon is stopped: it is ended, with what it has not written yet'
+      : `its daemon has not answered for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
+  )
+  return areStopped ? stopped : daemons
+}
+
+/** Ends a daemon that hangs, before another mount takes its mount's place. */
+export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
+  endDaemons(session, await hangingDaemons(session, point, record))
+}
+
+export function endDaemons({ host, config }: Session, daemons: readonly string[]): void {
+  for (const staging of daemons) killStaged(host, config.stateDir, staging)
+}
+
+/** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
+export function endStopped(session: Session, { staging, replacedDaemons }: MountRecord): string[] {
+  const all = [...replacedDaemons, staging].filter((name) => name !== '')
+  const alive = all.filter((name) => find(session, name))
+  const stopped = alive.filter((name) => isStopped(find(session, name)))
+  endDaemons(session, stopped)
+  return alive.filter((name) => !stopped.includes(name))
+}
+
+/**
+ * After a replacement: what containers have open of the old mount is still served, and its daemon ends with the last of
+ * them. One that is stopped would stay.
+ */
+export function endReplaced(session: Session, path: string): void {
+  const { host, config } = session
+  try {
+    const record = readMountRecord(host, config.stateDir, path)
+    if (!record) return
+    const left = endStopped(session, { ...record, staging: '' })
+    if (left.length === record.replacedDaemons.length) return
+    writeMountRecord(host, config.stateDir, { ...record, replacedDaemons: left })
+  } catch (error) {
+    // The mount is there, and the next call does the same.
+    session.warn(`daemons of what was mounted before: ${(error as Error).message}`)
+  }
 }

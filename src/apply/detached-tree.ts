@@ -1,10 +1,10 @@
-import type { Making, OpenedSource, VolumeKind } from '../filesystem/kind.ts'
-import { newStagingName } from '../filesystem/staged.ts'
+import type { OpenedSource, VolumeKind } from '../filesystem/kind.ts'
 import type { Handle, MountFlags } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { textIdentity, volumeIdentity } from '../state/volume-record.ts'
 import { placeOfTree } from './holders.ts'
+import { makingOf } from './making.ts'
 import type { Session } from './session.ts'
 
 /** The mount that a call is making: no path leads to it until it is attached. */
@@ -29,23 +29,9 @@ export class DetachedTree {
 
   /** @param group given by the kind's own mount options */
   async make(group: number | undefined): Promise<void> {
-    const session = this.#session
-    const { host, config } = session
     this.#group = group
-    const staging = newStagingName()
-    if (this.#kind.hasDaemon) this.staging = staging
-    const making: Making = {
-      host,
-      request: this.#request,
-      source: this.#source,
-      group,
-      get secrets() {
-        return session.secrets ?? new Map()
-      },
-      stateDir: config.stateDir,
-      staging,
-      timeoutSeconds: config.helperTimeoutSeconds,
-    }
+    const making = makingOf(this.#session, this.#request, this.#source, group)
+    if (this.#kind.hasDaemon) this.staging = making.staging
     this.#tree = await this.#kind.openTree(making)
   }
 

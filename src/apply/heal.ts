@@ -31,7 +31,9 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
   const findings: Finding[] = []
   for (const record of listMountRecords(session.host, session.config.stateDir)) {
     const found = await healOne(session, record, isDry).catch((error) => failed(error))
-    if (found) findings.push({ directory: record.directory, pod: record.pod, ...found })
+    if (!found) continue
+    const { outcome, reason } = found
+    findings.push({ directory: record.directory, pod: record.pod, outcome, reason })
   }
   return findings
 }
@@ -51,7 +53,10 @@ export function sourceDirectories({ host, config }: Session): string[] {
   return [...directories].sort()
 }
 
-type Found = Pick<Finding, 'outcome' | 'reason'>
+type Found = Pick<Finding, 'outcome' | 'reason'> & {
+  /** It is healthy, but a call that died has left something to do. */
+  isUnfinished?: boolean
+}
 
 function failed(error: unknown): Found {
   return { outcome: 'failed', reason: error instanceof Error ? error.message : String(error) }
@@ -64,7 +69,7 @@ function failed(error: unknown): Found {
  */
 async function healOne(session: Session, record: MountRecord, isDry: boolean): Promise<Found | undefined> {
   const seen = await look(session, record)
-  if (seen.outcome === 'healthy' || seen.outcome === 'left') return seen
+  if (seen.outcome === 'left' || (seen.outcome === 'healthy' && !seen.isUnfinished)) return seen
   if (isDry) return isMountBusy(session.host, session.config.stateDir, record.directory) ? BUSY : seen
   return mend(session, record)
 }
@@ -150,7 +155,7 @@ function showsVolume({ volume, device }: MountRecord, mounted: ReturnType<typeof
 const NO_SECRETS =
   'its secrets came with the call that mounted it and are kept nowhere: delete the pod to mount it anew'
 
-const OUTCOMES = { ready: 'healthy', fresh: 'mounted again', replace: 'replaced', refuse: 'failed' } as const
+const OUTCOMES = { fresh: 'mounted again', replace: 'replaced', refuse: 'failed' } as const
 
 async function remount(
   session: Session,
@@ -171,5 +176,6 @@ async function remount(
   const { plan } = await mountLocked(quiet, request, point, { isDry: isDry || isSecretive, isKept: true })
   if (isSecretive && plan.decision !== 'ready')
     return { outcome: 'failed', reason: `${reason || plan.reason}, and ${NO_SECRETS}` }
-  return { outcome: OUTCOMES[plan.decision], reason: plan.decision === 'ready' ? '' : reason || plan.reason }
+  if (plan.decision === 'ready') return { outcome: 'healthy', reason: '', isUnfinished: plan.steps.length > 0 }
+  return { outcome: OUTCOMES[plan.decision], reason: reason || plan.reason }
 }

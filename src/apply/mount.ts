@@ -97,14 +97,14 @@ async function mountOnce(
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
   const source = kind.openSource(host, request)
   try {
-    const view = observe(session, request, kind, point, source)
+    const view = await observe(session, request, kind, point, source)
     const plan = planMount(request, view, factsOf, isKept)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
+    const transaction = new Transaction(session, point, new DetachedTree(session, kind, request, source))
+    if (plan.decision === 'ready' && !isDry) await transaction.run(plan.steps)
     if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
-    const given = await new Transaction(session, point, new DetachedTree(session, kind, request, source)).run(
-      plan.steps,
-    )
+    const given = await transaction.run(plan.steps)
     // What a call that died had begun with another volume.
     if (view.record && view.record.volume !== view.source?.volume) tidyVolume(session, view.record.volume)
     if (given.why !== '') session.note({ given: given.ownership, why: given.why })

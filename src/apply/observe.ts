@@ -5,25 +5,28 @@ import type { MountRequest } from '../protocol/request.ts'
 import { readMountRecord } from '../state/mount-record.ts'
 import { readVolumeRecord, textIdentity, volumeIdentity } from '../state/volume-record.ts'
 import { askServed } from './daemon.ts'
+import { hasGuard } from './guard-row.ts'
 import { lookAt, type MountPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */
-export function observe(
+export async function observe(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
   point: MountPoint,
   source: OpenedSource | undefined,
-): View {
+): Promise<View> {
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
-  const stat = askServed(session, point, record)
+  const stat = await askServed(session, point, record)
   // A call that died between removing kubelet's directory and making a file in its place left neither.
   const isGone = stat === undefined && record !== undefined
   const mounted = isGone ? undefined : lookAt(host, point, stat)
+  const isServed = kind.hasDaemon && mounted !== undefined && mounted !== 'broken'
   return {
     mounted,
+    isGuarded: !isServed || hasGuard(host, point.path),
     target: mounted === undefined && stat !== 'broken' ? targetOf(point, stat) : 'directory',
     record,
     walked: record && record.walkGroup >= 0 ? readVolumeRecord(host, config.stateDir, record.volume) : undefined,

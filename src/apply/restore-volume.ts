@@ -1,6 +1,5 @@
 import { openNodeDirectory } from '../filesystem/bind.ts'
 import { kindOf } from '../filesystem/index.ts'
-import { newStagingName } from '../filesystem/staged.ts'
 import type { Handle, Lock } from '../host/host.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import { restore } from '../ownership/restore.ts'
@@ -19,6 +18,7 @@ import {
 import { claimVolume } from './claim.ts'
 import { holders, placeOfTree } from './holders.ts'
 import { noteWalk, openJournal, walkWith } from './journal.ts'
+import { makingOf } from './making.ts'
 import type { Session } from './session.ts'
 
 export function isRestoreOwed({ host, config }: Session, volume: string): boolean {
@@ -55,19 +55,15 @@ export async function restoreVolume(session: Session, volume: string, source: st
  * @returns undefined where the source itself is the volume
  */
 async function openDisk(session: Session, volume: string, mount: MountRecord | undefined): Promise<Handle | undefined> {
-  const { host, config } = session
+  const { host } = session
   const kind = mount && kindOf(mount.fsType)
   const asked = mount && requestFrom(mount.request)
   if (!mount || !kind || !asked || kind.root === 'source') return undefined
   const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
   const request = { ...asked, mountOptions, readOnly: false, directory: mount.directory, pod: mount.pod }
-  const { stateDir, helperTimeoutSeconds: timeoutSeconds } = config
-  const secrets = session.secrets ?? new Map()
   const source = kind.openSource(host, request)
   try {
-    const staging = newStagingName()
-    const making = { host, request, source, group: undefined, secrets, stateDir, staging, timeoutSeconds }
-    const tree = await kind.openTree(making)
+    const tree = await kind.openTree(makingOf(session, request, source, undefined))
     const found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
     if (found === volume) return tree
     host.inodes.close(tree)

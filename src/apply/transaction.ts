@@ -1,6 +1,7 @@
 import type { Step } from '../plan/step.ts'
 import { type Given, type MountRecord, removeMountRecord, writeMountRecord } from '../state/mount-record.ts'
 import { attachAt, detachAll } from './attach.ts'
+import { endHanging, endReplaced } from './daemon.ts'
 import type { DetachedTree } from './detached-tree.ts'
 import { GroupGiver } from './group-giver.ts'
 import { putGuard } from './guard.ts'
@@ -17,6 +18,7 @@ export class Transaction {
   readonly #tree: DetachedTree
   readonly #giver: GroupGiver
   #preparing: MountRecord | undefined
+  #recorded: MountRecord | undefined
   #saved: SavedMount | undefined
 
   constructor(session: Session, point: MountPoint, tree: DetachedTree) {
@@ -63,8 +65,10 @@ export class Transaction {
       case 'map-group':
         return this.#giver.map(step)
       case 'record-ready':
-        return this.#write(this.#ready(step.record))
+        this.#recorded = this.#ready(step.record)
+        return this.#write(this.#recorded)
       case 'detach-all':
+        await endHanging(this.#session, this.#point, this.#recorded)
         this.#saved = SavedMount.of(host, this.#point)
         return detachAll(host, this.#point)
       case 'set-target':
@@ -73,7 +77,10 @@ export class Transaction {
         return putGuard(host, this.#point)
       case 'attach':
         return attachAt(host, this.#point, this.#tree.handle)
+      case 'end-daemons':
+        return endReplaced(this.#session, this.#point.path)
       case 'replace':
+        await endHanging(this.#session, this.#point, this.#recorded)
         return replaceAt(host, this.#point, this.#tree.handle, this.#tree.where.source)
       default:
         throw new Error(`step ${step.do} is not part of a mount`)

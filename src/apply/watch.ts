@@ -11,6 +11,8 @@ const SAFETY = 5 * 60_000
 export type Heal = () => Promise<{
   /** Directories in which the next change matters. */
   watched: readonly string[]
+  /** Processes whose end matters. */
+  daemons: readonly number[]
 }>
 
 /** Where the loop hears of changes. */
@@ -19,6 +21,8 @@ export interface Changes {
   listen(changed: () => void): void
   /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
   follow(directories: readonly string[]): boolean
+  /** The end of these processes counts, and no longer that of others. */
+  attend(daemons: readonly number[]): void
 }
 
 export interface WatchOptions {
@@ -59,7 +63,8 @@ export async function watch(heal: Heal, { changes, signal, failed }: WatchOption
     changed = false
     const started = performance.now()
     try {
-      const { watched } = await heal()
+      const { watched, daemons } = await heal()
+      changes.attend(daemons)
       // A directory may have changed after the heal looked there and before it was watched.
       if (changes.follow(watched)) changed = true
       pause = PAUSE

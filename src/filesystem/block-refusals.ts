@@ -30,6 +30,26 @@ export function refuseOtherContent({ blocks }: Host, device: Handle, { source, f
   throw new Refusal(`source ${show(source)} holds ${what}, not ${fsType}: correct fsType or the name`)
 }
 
+/**
+ * A file system that is mounted already is the same one for all: with the options of whoever came first, and with all
+ * that he has on it.
+ * @throws {Refusal} where that was the node itself
+ */
+export function refuseNodesOwn(
+  { blocks, mounts }: Host,
+  device: Handle,
+  { source }: MountRequest,
+  isVolume: (path: string) => boolean,
+): void {
+  const there = parseMountinfo(mounts.table()).filter((row) => blocks.isShownBy(device, row))
+  const [first] = there
+  if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
+  throw new Refusal(
+    `source ${show(source)} is mounted by the node itself at ${show(first.mountPoint)}: unmount that, or have the pod ` +
+      `take a directory of it (fsType bind, a source below ${show(first.mountPoint)})`,
+  )
+}
+
 const BTRFS_UUID = 0x10020
 
 /**
@@ -97,8 +117,7 @@ function busy(
   words: string,
   refused: (text: string, reason?: Refused['reason']) => Refused,
 ): Refused {
-  const name = blocks.nameOf(device)
-  const there = parseMountinfo(mounts.table()).find((row) => row.source === name)
+  const there = parseMountinfo(mounts.table()).find((row) => blocks.isShownBy(device, row))
   if (there === undefined) {
     const who = 'by swap, LVM, RAID, another container, or a mount of another kind'
     // A mount in another namespace cannot be seen; a second attempt tells.

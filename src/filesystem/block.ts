@@ -5,7 +5,7 @@ import { Refusal, show } from '../protocol/refusal.ts'
 import type { KindRequest, MountRequest } from '../protocol/request.ts'
 import { sourceFaults } from './bind.ts'
 import { deviceOf } from './block-device.ts'
-import { refusedMount, refusedPart, refuseOtherContent, refuseTwin } from './block-refusals.ts'
+import { refusedMount, refusedPart, refuseNodesOwn, refuseOtherContent, refuseTwin } from './block-refusals.ts'
 import { openBlockSource } from './block-source.ts'
 import type { VolumeKind } from './kind.ts'
 import { words } from './option-rules.ts'
@@ -69,12 +69,13 @@ function block(rules: DiskRules): VolumeKind {
       ...writeFaults(rules, request),
     ],
     openSource: (host, { source }) => openBlockSource(host, source),
-    async openTree({ host, request, source, stateDir }) {
+    async openTree({ host, request, source, stateDir, isVolume }) {
       if (source === undefined) throw new Error(`no source for ${request.directory}`)
       const readOnly = request.readOnly || rules.isReadOnly === true
       const device = await deviceOf(host, request.source, source, readOnly, stateDir)
       try {
         refuseOtherContent(host, device, request)
+        refuseNodesOwn(host, device, request, isVolume)
         const tree = mountDevice(host, device, request, fsOptions(rules, request), readOnly)
         try {
           refuseTwin(host, device, tree, request)

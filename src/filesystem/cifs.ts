@@ -3,7 +3,7 @@ import { Refusal, show } from '../protocol/refusal.ts'
 import type { Secrets } from '../protocol/secrets.ts'
 import { credentialsOf } from './cifs-credentials.ts'
 import type { Making, VolumeKind } from './kind.ts'
-import { choices, modes, numbers, words } from './option-rules.ts'
+import { choices, modes, numbers, security, words } from './option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from './options.ts'
 import { remoteFaults, SHARE } from './remote-source.ts'
 import { mountStaged } from './staged.ts'
@@ -11,7 +11,7 @@ import { mountStaged } from './staged.ts'
 /** mount.cifs(8). Not here: what names files of the node or another server than the source. */
 const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
-  ...choices({ sec: ['ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'] }),
+  ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
   ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),
   ['iocharset', { pattern: /^iocharset=[a-z0-9_-]{1,32}$/i, example: 'iocharset=utf8' }],
   ...words('guest', 'seal', 'sign', 'hard', 'soft', 'nobrl', 'mfsymlinks', 'sfu', 'serverino', 'noserverino'),
@@ -102,6 +102,6 @@ function credentialsFor(secrets: Secrets, mountOptions: readonly string[]): Uint
   if (credentials || without) return credentials
   const found = secrets.size === 0 ? '' : `; the secret has ${show([...secrets.keys()])}`
   throw new Refusal(
-    `a share needs a user: name a secret with the keys username and password in secretRef, or write guest, sec=krb5 or sec=krb5i into mountOptions${found}`,
+    `a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions${found}`,
   )
 }

@@ -1,12 +1,13 @@
 import type { Host } from '../host/host.ts'
 import { show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { holdsOwnRecords, isAllowedSource, openNodeFile, pathFaults } from './bind.ts'
+import { holdsOwnRecords, openNodeFile, pathFaults } from './bind.ts'
 import { fuseRules, isKnown, withoutRisky } from './fuse-options.ts'
 import type { Making, OpenedSource, VolumeKind } from './kind.ts'
 import { optionFaults, ownOptions } from './options.ts'
 import { sshLogin, sshSourceFaults } from './sshfs.ts'
 import { mountStaged, type Stage } from './staged.ts'
+import { allowedFaults, textFaults } from './text-source.ts'
 
 const PREFIX = 'fuse.'
 const PROGRAM = /^[a-z0-9][a-z0-9._-]*$/
@@ -20,26 +21,39 @@ export function fuse(fsType: string): VolumeKind | undefined {
   return PROGRAM.test(program) ? kindFor(fsType, program) : undefined
 }
 
+/** Where one program differs from all others; which of its options are safe is in fuse-options.ts. */
+interface Program {
+  sourceFaults(source: string): string[]
+  /** How it proves who it is, by secrets. */
+  login?: typeof sshLogin
+}
+
+const LOCAL: Program = { sourceFaults: localFaults }
+const PROGRAMS: ReadonlyMap<string, Program> = new Map([
+  ['sshfs', { sourceFaults: sshSourceFaults, login: sshLogin }],
+  ['bindfs', LOCAL],
+  ['squashfuse', LOCAL],
+])
+const ANY_OTHER: Program = {
+  sourceFaults: (source) => (source.startsWith('/') ? pathFaults(source) : textFaults(source)),
+}
+
 function kindFor(name: string, program: string): VolumeKind {
+  const { sourceFaults, login } = PROGRAMS.get(program) ?? ANY_OTHER
   return {
     name,
     persistent: true,
     walk: 'its daemon decides about groups',
     root: 'text',
     hasDaemon: true,
-    ...(program === 'sshfs' ? { usesSecrets: true } : {}),
+    ...(login && { usesSecrets: true }),
     groupOptions,
     optionRules: (config) => fuseRules(program, config),
 
     faults(request, config) {
       const { source, subPath, mountOptions } = request
-      const faults = sourceFaults(program, source)
-      if (faults.length === 0 && source !== '' && !isAllowedSource(source, config)) {
-        faults.push(
-          `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
-            "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
-        )
-      }
+      const faults = sourceFaults(source)
+      if (faults.length === 0) faults.push(...allowedFaults(source, config))
       if (source.startsWith('/') && holdsOwnRecords(source, config)) {
         faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
       }
@@ -52,17 +66,13 @@ function kindFor(name: string, program: string): VolumeKind {
 
     openSource: (host, { source }) => (source.startsWith('/') ? openLocal(host, source) : undefined),
 
-    openTree: (making) => mountStaged(making, (directory, stage) => start(program, making, directory, stage)),
+    openTree: (making) => mountStaged(making, (directory, stage) => start(program, login, making, directory, stage)),
   }
 }
 
-function sourceFaults(program: string, source: string): string[] {
-  if (program === 'sshfs') return sshSourceFaults(source)
+function localFaults(source: string): string[] {
   if (source.startsWith('/')) return pathFaults(source)
-  if (isKnown(program)) return ['option "source" names no path of this node: write what the program is to show']
-  // Text that only the program understands; a leading "-" would be an option.
-  if (source === '' || /^[A-Za-z0-9_]\P{Cc}*$/u.test(source)) return []
-  return [`option "source" is ${show(source)}: begin it with a letter or a digit, and write no control character`]
+  return ['option "source" names no path of this node: write what the program is to show']
 }
 
 function openLocal(host: Host, source: string): OpenedSource {
@@ -71,12 +81,13 @@ function openLocal(host: Host, source: string): OpenedSource {
 
 async function start(
   program: string,
-  { host, request, source, group, secrets, timeoutSeconds }: Making,
+  loginOf: Program['login'],
+  { host, request, source, group, secrets, timeoutSeconds, warn }: Making,
   directory: string,
   stage: Stage,
 ): Promise<void> {
   const { mountOptions, readOnly, groupAccess } = request
-  const login = program === 'sshfs' ? sshLogin(secrets, mountOptions, stage) : undefined
+  const login = loginOf?.(secrets, mountOptions, stage)
   const shown = showSource(program, source, stage, request)
   const wanted = ownOptions(mountOptions)
   const isTaken = (option: string) => wanted.some((own) => nameOf(own) === nameOf(option))
@@ -98,6 +109,7 @@ async function start(
     timeoutSeconds,
     secrets: [...secrets.values()],
     leavesDaemon: true,
+    warn,
   })
 }
 

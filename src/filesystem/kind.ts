@@ -26,6 +26,10 @@ export interface Making {
   staging: string
   /** For each helper program. */
   timeoutSeconds: number
+  /** Whether what is mounted at a path is a pod's volume, and not the node's own. */
+  isVolume(path: string): boolean
+  /** A person should look at this, though the mount is made. */
+  warn(message: string): void
 }
 
 /** A kind of volume: what it accepts, where its data is, how its detached mount is made. One file each. */

@@ -1,7 +1,7 @@
 import { errorCode, type Handle } from '../host/host.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import type { Making, VolumeKind } from './kind.ts'
-import { choices, numbers, words } from './option-rules.ts'
+import { choices, numbers, security, words } from './option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from './options.ts'
 import { EXPORT, remoteFaults } from './remote-source.ts'
 import { mountStaged } from './staged.ts'
@@ -13,7 +13,7 @@ const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
-  ...choices({ sec: ['sys', 'krb5', 'krb5i', 'krb5p', 'none'] }),
+  ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
   ...choices({ lookupcache: ['all', 'none', 'pos', 'positive'], local_lock: ['none', 'all', 'flock', 'posix'] }),
   ...words('hard', 'soft', 'softreval', 'softerr', 'lock', 'nolock', 'cto', 'nocto', 'acl', 'noacl', 'ac', 'noac'),
   ...words('rdirplus', 'nordirplus', 'sharecache', 'nosharecache', 'resvport', 'noresvport', 'fsc', 'nofsc'),
@@ -45,6 +45,8 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
       const { host, request, timeoutSeconds, secrets } = making
       // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
       const options = [...ownOptions(request.mountOptions), 'nosuid', 'nodev', 'retry=0']
+      // Else the server may choose Kerberos, and with it this node's identity.
+      if (!options.some((option) => option.startsWith('sec='))) options.push('sec=sys')
       if (request.readOnly) options.push('ro')
       const tree = await mountStaged(making, (directory) =>
         host.helpers.run({
@@ -67,7 +69,10 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
   }
 }
 
-/** A walk as nobody would fail at every inode: what it would need is asked of the root, without changing it. */
+/**
+ * A walk as nobody would fail at every inode: what it would need is asked of the root, with the group it has. Only its
+ * ctime moves, as in a moment by the walk itself: no call tells without an effect who the server takes root for.
+ */
 function refuseSquashed({ host: { inodes }, request }: Making, tree: Handle): void {
   const { ownership, fsGroup, readOnly, source } = request
   if (fsGroup === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return

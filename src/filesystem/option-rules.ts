@@ -15,6 +15,14 @@ export function numbers(examples: Readonly<Record<string, number>>): Entry[] {
   ])
 }
 
+const KERBEROS = ['krb5', 'krb5i', 'krb5p']
+
+/** `sec`, of which Kerberos is for the node's administrator to allow. */
+export function security(...values: string[]): Entry[] {
+  const why = 'which would use the Kerberos identity of this node'
+  return choices({ sec: values }).map(([name, rule]) => [name, { ...rule, onlyNamed: { values: KERBEROS, why } }])
+}
+
 /** Options with the permission bits of files. */
 export function modes(...names: string[]): Entry[] {
   return names.map((name) => [name, { pattern: new RegExp(`^${name}=0?[0-7]{3,4}$`), example: `${name}=0770` }])

@@ -6,6 +6,8 @@ import { show } from '../protocol/refusal.ts'
 export interface OptionRule {
   pattern: RegExp
   example: string
+  /** Values that the node's configuration has to name in full, and why, as a clause. */
+  onlyNamed?: { values: readonly string[]; why: string }
 }
 
 /** By name. */
@@ -18,7 +20,8 @@ export function optionFaults(kind: string, options: readonly string[], own: Opti
     : [...ORDINARY_FLAGS, ...own.keys()]
   const nameOf = (option: string) => option.split('=', 1)[0] ?? ''
   const [known, unknown] = split(options, (option) => own.has(nameOf(option)) || FLAGS.has(nameOf(option)))
-  const [usable, denied] = split(known, (option) => allowed.includes(nameOf(option)))
+  const isNamed = (option: string) => allowed.includes(option)
+  const [usable, denied] = split(known, (option) => allowed.includes(nameOf(option)) || isNamed(option))
   const faults = contradictingFlags(options).map(
     ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
   )
@@ -39,6 +42,12 @@ export function optionFaults(kind: string, options: readonly string[], own: Opti
     if (rule ? !rule.pattern.test(option) : option !== name) {
       faults.push(
         `option "mountOptions" has ${show(option)}: write ${rule ? `it like ${rule.example}` : `${name} without a value`}`,
+      )
+    }
+    const { values = [], why } = rule?.onlyNamed ?? {}
+    if (values.includes(option.slice(name.length + 1)) && !isNamed(option)) {
+      faults.push(
+        `option "mountOptions" has ${show(option)}, ${why}: leave it out, or have ${show(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
       )
     }
     if (rule && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)

@@ -20,6 +20,11 @@ export function newStagingName(): string {
   return `${process.pid}-${process.hrtime.bigint().toString(36)}`
 }
 
+/** All processes that were started for one of them: they serve mounts, or are about to make one. */
+export function stagedProcesses({ daemons }: Host, stateDir: string): number[] {
+  return daemons.below(stagingDirectory(stateDir))
+}
+
 /** Ends all that was started for a staging directory. */
 export function killStaged({ daemons }: Host, stateDir: string, staging: string): void {
   daemons.kill(`${stagingDirectory(stateDir)}/${staging}`)

@@ -1,3 +1,5 @@
+import type { Handle, Name } from './host.ts'
+
 /** A process that serves a mount. */
 export interface Daemon {
   pid: number
@@ -9,8 +11,10 @@ export interface Daemon {
 export interface Daemons {
   /** The one that has this among its arguments: a path that no other process was ever given. */
   find(argument: string): Daemon | undefined
-  /** Whether what is mounted at the path says anything within this time, be it an error. */
-  answers(path: string, milliseconds: number): Promise<boolean>
-  /** SIGKILL to all that were given a path below this directory: also the programs that a daemon has started. */
+  /** Whether what is mounted at parent/name says anything within this time, be it an error. */
+  answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean>
+  /** All that were given a path below this directory: also the programs that a daemon has started. */
+  below(directory: string): number[]
+  /** SIGKILL to them. */
   kill(directory: string): void
 }

@@ -22,6 +22,8 @@ export interface HelperOrder {
   secrets: readonly Uint8Array[]
   /** What is left of it after a success goes on; else it is ended. */
   leavesDaemon?: boolean
+  /** Told that the daemon is not kept from kubelet's restarts, and why. */
+  warn?(message: string): void
 }
 
 export interface Helpers {

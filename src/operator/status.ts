@@ -1,4 +1,4 @@
-import { daemonOf } from '../apply/daemon.ts'
+import { daemonOf, isStopped } from '../apply/daemon.ts'
 import { healMounts } from '../apply/heal.ts'
 import { isVolumeBusy } from '../apply/locks.ts'
 import type { Session } from '../apply/session.ts'
@@ -62,7 +62,7 @@ function daemonStatus(session: Session, record: MountRecord): MountStatus['daemo
   const daemon = daemonOf(session, record)
   if (daemon === null) return null
   if (daemon === undefined) return { pid: null, state: 'dead' }
-  return { pid: daemon.pid, state: /[Tt]/.test(daemon.state) ? 'stopped' : 'alive' }
+  return { pid: daemon.pid, state: isStopped(daemon) ? 'stopped' : 'alive' }
 }
 
 function walkUnderWay({ host, config }: Session, volume: string): WalkStatus | null {

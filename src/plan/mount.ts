@@ -28,7 +28,9 @@ export function planMount(
   const ours = mounted !== undefined && mounted !== 'broken' && isOurs(record, view) ? record : undefined
   if (ours) {
     const change = whatChanged(ours, request, view)
-    if (change === undefined) return { decision: 'ready', reason: 'the mount is there and as asked for', steps: [] }
+    if (change === undefined) {
+      return { decision: 'ready', reason: 'the mount is there and as asked for', steps: finish(ours, view) }
+    }
     if (!kindOf(ours.fsType).persistent) {
       return refuse(`${change}, and replacing this ${ours.fsType} would lose its files: delete the pod to apply it`)
     }
@@ -62,6 +64,19 @@ function refuse(reason: string): MountPlan {
 /** Only what kubelet made for a FlexVolume is modekeep's to clear of mounts it has no record of. */
 export function isKubeletVolume(directory: string): boolean {
   return /\/volumes\/[^/]+~[^/]+\/[^/]+$/.test(directory)
+}
+
+/** The same, and what kubelet has bound of such a one for a container's `subPath`. */
+export function isPodsVolume(path: string): boolean {
+  return isKubeletVolume(path) || /\/volume-subpaths\/[^/]+\/[^/]+\/\d+$/.test(path)
+}
+
+/** What a call that died once the mount was there has left to do. */
+function finish({ replacedDaemons }: MountRecord, { isGuarded }: View): Step[] {
+  return [
+    ...(isGuarded ? [] : [{ do: 'guard' } as const]),
+    ...(replacedDaemons.length === 0 ? [] : [{ do: 'end-daemons' } as const]),
+  ]
 }
 
 /** The topmost mount is the one the record speaks of. */
@@ -111,7 +126,8 @@ function act(
   if (given.refusal !== undefined) return refuse(given.refusal)
   const { mounted } = view
   const replaces = mounted === undefined || mounted === 'broken' ? '' : String(mounted.mountId)
-  const record = { ...newMountRecord(request, view.boot, view.source), replaces }
+  const replacedDaemons = daemonsOf(view)
+  const record = { ...newMountRecord(request, view.boot, view.source), replaces, replacedDaemons }
   // Without a mount a record is what a dead call left.
   const undo = { restore: mounted === undefined && !isKept ? undefined : view.record }
   const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
@@ -122,8 +138,15 @@ function act(
     ...given.steps,
     { do: 'record-ready', record, undo },
     ...show(view, kind.hasDaemon ?? false),
+    ...(replacedDaemons.length === 0 ? [] : [{ do: 'end-daemons' } as const]),
   ]
   return { decision, reason, steps }
+}
+
+/** The staging directories of daemons that serve what was mounted until now, or before that. */
+function daemonsOf({ record, boot }: View): string[] {
+  if (record === undefined || record.boot !== boot) return []
+  return [...record.replacedDaemons, record.staging].filter((staging) => staging !== '')
 }
 
 /** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */

@@ -17,6 +17,8 @@ export type Step =
   | { do: 'set-target'; type: 'directory' | 'file'; undo?: 'directory-target' }
   /** Beneath what a daemon serves: see guard.ts. */
   | { do: 'guard' }
+  /** Of daemons whose mounts were replaced, those that would stay for ever. */
+  | { do: 'end-daemons' }
   | { do: 'attach'; undo: 'detach' }
   /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
   | { do: 'replace' }

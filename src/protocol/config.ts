@@ -18,8 +18,17 @@ const remote = (source: string) => {
     /^\/(\/[^/,\s]+(?:\/.*)?)$/.exec(source) ?? /^(?:[^\s/:,[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):(\/.*)$/.exec(source)
   return place?.[1] !== undefined && normalAbsolute(place[1])
 }
-const sourceRule = wants('write an absolute path without "..", "." or a trailing slash, //server/share or host:/export')
-const source = z.string(sourceRule).check(z.refine((text) => normalAbsolute(text) || remote(text), sourceRule))
+// What a FUSE program alone understands: `bucket`, `remote:`, `remote:bucket/directory`.
+const text = (source: string) => {
+  const parts = /^[A-Za-z0-9_][^\s/:,]*(?::([^/].*)?)?$/.exec(source)
+  return parts !== null && normalAbsolute(`/${parts[1] ?? ''}`)
+}
+const sourceRule = wants(
+  'write an absolute path without "..", "." or a trailing slash, //server/share, host:/export, or a name like bucket or remote:bucket',
+)
+const source = z
+  .string(sourceRule)
+  .check(z.refine((entry) => normalAbsolute(entry) || remote(entry) || text(entry), sourceRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
 const flag = z.boolean(wants('write true or false'))
 
@@ -28,7 +37,7 @@ export const KEYS = {
   stateDir: ownPath,
   logFile: ownPath,
   logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
-  allowedSources: z.array(source, wants('write a list of absolute paths, //server/share or host:/export')),
+  allowedSources: z.array(source, wants('write a list of absolute paths, //server/share, host:/export or names')),
   allowedFsTypes: names('write a list of file system types'),
   allowedMountOptions: z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
   helperTimeoutSeconds: z

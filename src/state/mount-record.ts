@@ -42,6 +42,8 @@ const schema = z.object({
   namespace: z._default(z.string(), ''),
   /** The staging directory its daemon was started with, by which that is found; '' where there is none. */
   staging: z._default(z.string(), ''),
+  /** The same of daemons whose mounts it took the place of: each ends by itself when its last user has gone. */
+  replacedDaemons: z._default(z.array(z.string()), []),
   /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
   hadSecrets: z._default(z.boolean(), false),
 })
@@ -76,6 +78,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     replaces: '',
     namespace: '',
     staging: '',
+    replacedDaemons: [],
     hadSecrets: false,
   }
 }

@@ -15,7 +15,13 @@ describe('a watch', () => {
   function start(work: (heals: number) => void | Promise<void> = () => {}) {
     const ending = new AbortController()
     const failures: unknown[] = []
-    const state = { heals: 0, running: 0, ended: false, followed: [] as readonly string[] }
+    const state = {
+      heals: 0,
+      running: 0,
+      ended: false,
+      followed: [] as readonly string[],
+      attended: [] as readonly number[],
+    }
     const isNew: boolean[] = []
     let changed = () => {}
     const options: WatchOptions = {
@@ -29,6 +35,9 @@ describe('a watch', () => {
           state.followed = directories
           return isNew.shift() ?? false
         },
+        attend(daemons) {
+          state.attended = daemons
+        },
       },
     }
     const heal: Heal = async () => {
@@ -39,7 +48,7 @@ describe('a watch', () => {
       } finally {
         state.running--
       }
-      return { watched: [`/of/heal/${state.heals}`] }
+      return { watched: [`/of/heal/${state.heals}`], daemons: [state.heals] }
     }
     const end = () => ending.abort()
     onTestFinished(end)
@@ -64,7 +73,7 @@ describe('a watch', () => {
   it('heals once at its start', async () => {
     const it = start()
     await it.begin()
-    expect(it.state).toMatchObject({ heals: 1, followed: ['/of/heal/1'], ended: false })
+    expect(it.state).toMatchObject({ heals: 1, followed: ['/of/heal/1'], attended: [1], ended: false })
   })
 
   it('heals once after a change, at once', async () => {

@@ -178,20 +178,34 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(shown('a')).toEqual(onDisk)
   })
 
-  changeable('is one volume with a directory of it that the node has mounted', async () => {
+  it('is refused where the node itself has it mounted, and says where', async () => {
     const device = attachDisk(image)
     const place = `${stage.top}/volumes/mounted`
     fs.mkdirSync(place)
-    execFileSync('mount', [device, place])
-    stage.config = { ...stage.config, allowedSources: [device, place] }
-    const walk = (group: number) => ({ ownership: 'walk', 'kubernetes.io/fsGroup': String(group) })
-    const bind = { source: `${place}/sub`, 'kubernetes.io/fsType': '' }
-    await stage.mount('a', { ...bind, ...walk(2000) })
-    await expect(stage.mount('b', ask({ source: device, ...walk(3000) }))).rejects.toThrow('group 2000')
-    await stage.unmount('a')
-    await stage.mount('b', ask({ source: device, ...walk(3000) }))
-    await expect(stage.mount('a', { ...bind, ...walk(2000) })).rejects.toThrow('group 3000')
+    execFileSync('mount', ['-o', 'ro', device, place])
+    stage.config = { ...stage.config, allowedSources: [device, place, image] }
+    const refusal = (source: string) =>
+      `source "${source}" is mounted by the node itself at "${place}": unmount that, or have the pod take a directory of it (fsType bind, a source below "${place}")`
+    for (const more of [{}, { 'kubernetes.io/readwrite': 'ro' }]) {
+      await expect(stage.mount('a', ask({ source: device, ...more }))).rejects.toThrow(refusal(device))
+    }
+    await expect(stage.mount('a', ask({ 'kubernetes.io/readwrite': 'ro' }))).rejects.toThrow(refusal(image))
+    await stage.mount('b', { source: `${place}/sub`, 'kubernetes.io/fsType': '', 'kubernetes.io/readwrite': 'ro' })
+    expect(fs.readFileSync(`${stage.podDirectory('b')}/two`, 'utf8')).toBe('content\n')
     await stage.unmount('b')
+    execFileSync('umount', [place])
+    await stage.mount('a', ask({ source: device }))
+    expect(read('a')).toBe('content\n')
+    await stage.unmount('a')
+  })
+
+  it('stays for more pods where the node mounts what is a pod’s already', async () => {
+    const place = `${stage.top}/looking`
+    fs.mkdirSync(place)
+    await stage.mount('a', ask())
+    execFileSync('mount', ['--bind', stage.podDirectory('a'), place])
+    await stage.mount('b', ask())
+    expect(read('b')).toBe('content\n')
     execFileSync('umount', [place])
   })
 })

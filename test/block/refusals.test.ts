@@ -129,19 +129,18 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await stage.unmount('a')
   })
 
-  it('a disk that the node has mounted the other way', async () => {
+  it('a disk that another pod has mounted the other way', async () => {
     makeImage(image, 'ext4')
     const device = disk()
-    const place = `${stage.top}/elsewhere`
-    fs.mkdirSync(place)
-    execFileSync('mount', ['-o', 'ro', device, place])
-    await expect(ask(device)).rejects.toThrow(`is mounted read-only already at ${place}`)
-    execFileSync('umount', [place])
-    execFileSync('mount', [device, place])
+    const other = (more = {}) => stage.mount('b', { source: device, 'kubernetes.io/fsType': 'ext4', ...more })
+    await other({ 'kubernetes.io/readwrite': 'ro' })
+    await expect(ask(device)).rejects.toThrow(`is mounted read-only already at ${stage.podDirectory('b')}`)
+    await stage.unmount('b')
+    await other()
     await ask(device, { 'kubernetes.io/readwrite': 'ro' })
     expect(stage.layers('a')[0]?.options).toContain('ro')
     expect(() => fs.writeFileSync(`${stage.podDirectory('a')}/new`, '')).toThrow('EROFS')
-    execFileSync('umount', [place])
+    await stage.unmount('b')
     await stage.unmount('a')
   })
 

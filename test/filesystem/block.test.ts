@@ -25,7 +25,14 @@ function nodeWith(
   const host = memoryHost(world)
   const { createTree = host.mounts.createTree, cloneTree = host.mounts.cloneTree, ...more } = kernel
   const attachLoop = (image: Handle) => host.inodes.duplicate(image)
-  const known: BlockDevices = { ...host.blocks, attachLoop, nameOf: () => '/dev/loop9', start: () => MAGIC, ...more }
+  const known: BlockDevices = {
+    ...host.blocks,
+    attachLoop,
+    nameOf: () => '/dev/loop9',
+    start: () => MAGIC,
+    isShownBy: () => false,
+    ...more,
+  }
   return { world, host: { ...host, mounts: { ...host.mounts, createTree, cloneTree }, blocks: known } }
 }
 
@@ -36,7 +43,8 @@ async function open(node: ReturnType<typeof nodeWith>, more: Record<string, stri
   const kind = blocks.find(({ name }) => name === 'xfs')
   const source = kind?.openSource(host, request)
   const rest = { group: undefined, secrets: new Map(), stateDir: '/state', staging: '1-a', timeoutSeconds: 1 }
-  const making = { host, request, source, ...rest }
+  const asked = { isVolume: () => false, warn: () => {} }
+  const making = { host, request, source, ...rest, ...asked }
   try {
     return await kind?.openTree(making)
   } finally {

@@ -94,6 +94,14 @@ describe('a share', () => {
     expect(faults(option)).toEqual([])
   })
 
+  it.each(['sec=krb5', 'sec=krb5i'])('takes %s only where the node names it in full', (option) => {
+    const asked = (allowed: Record<string, string[]>) =>
+      new RemoteStage(cifs).faults({ source: SOURCE, mountOptions: [option] }, ['//server/share'], allowed)
+    const fault = expect.stringMatching(/the Kerberos identity of this node: .* allowedMountOptions\.cifs of/)
+    expect([asked({}), asked({ cifs: ['sec'] })]).toEqual([[fault], [fault]])
+    expect(asked({ cifs: [option] })).toEqual([])
+  })
+
   it.each([
     'ip=10.0.0.1',
     'addr=10.0.0.1',
@@ -170,7 +178,7 @@ describe.skipIf(!isRoot)(`a share that is mounted (mounts need root), ${runsAgai
 
   it('needs a user otherwise, and names the keys it was given', async () => {
     const needs =
-      'a share needs a user: name a secret with the keys username and password in secretRef, or write guest, sec=krb5 or sec=krb5i into mountOptions'
+      'a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
     expect(await messageOf(openStage().open({ source: SOURCE }))).toBe(needs)
     const secrets = secretsOf({ user: 'bob', pass: 'hunter2' })
     expect(await messageOf(openStage().open({ source: SOURCE }, { secrets }))).toBe(

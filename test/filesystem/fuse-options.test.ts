@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { isAllowedSource } from '../../src/filesystem/bind.ts'
 import { kindOf } from '../../src/filesystem/index.ts'
+import { allowedFaults } from '../../src/filesystem/text-source.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/protocol/defaults.ts'
 
 const config: NodeConfig = { ...DEFAULT_CONFIG, allowedSources: ['/srv', 'me@host:/', 'bucket:/data'] }
-const SOURCES: Record<string, string> = { sshfs: 'me@host:/a', bindfs: '/srv/a', squashfuse: '/srv/a' }
+const SOURCES: Record<string, string> = {
+  sshfs: 'me@host:/a',
+  bindfs: '/srv/a',
+  squashfuse: '/srv/a',
+  other: 'bucket:/data/x',
+}
 
 function faults(program: string, options: string, over: Partial<NodeConfig> = {}): string[] {
   const request = {
@@ -74,10 +80,58 @@ describe('a FUSE fsType', () => {
   it.each(['fuse.', 'fuse', 'fuse3.sshfs', 'fuse.../x', 'fuse.a/b', 'fuse.-o', 'fuse.A'])('is not %s', (fsType) => {
     expect(kindOf(fsType)).toBeUndefined()
   })
+})
 
-  it('does without source where its program does', () => {
-    expect(faults('other', '')).toEqual([])
-    expect(faults('bindfs', '')).toEqual([])
+describe('a source that only its program understands', () => {
+  function faultsOf(source: string, ...allowedSources: string[]): string[] {
+    const request = { source, subPath: '', fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
+    return kindOf('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, { ...config, allowedSources }) ?? ['no kind']
+  }
+
+  it.each([
+    ['bucket', 'bucket'],
+    ['bucket', 'bucket/logs'],
+    ['bucket', 'bucket:/logs'],
+    ['bucket:/logs', 'bucket:/logs/today'],
+    ['remote:', 'remote:'],
+    ['remote:', 'remote:bucket/logs'],
+    ['remote:bucket', 'remote:bucket'],
+    ['remote:bucket', 'remote:bucket/logs'],
+    ['user@host', 'user@host:/home'],
+  ])('is allowed by %s: %s', (entry, source) => {
+    expect(faultsOf(source, '/srv', entry)).toEqual([])
+  })
+
+  it.each([
+    ['bucket', 'bucket2'],
+    ['bucket', 'other'],
+    ['bucket:/logs', 'bucket:/logs:x'],
+    ['bucket:/logs', 'bucket'],
+    ['remote:bucket', 'remote:bucket2'],
+    ['remote:bucket', 'remote:bucket:x'],
+    ['remote:', 'remote2:x'],
+    ['remote', 'remote,option=x:bucket'],
+    ['/', 'bucket'],
+    ['/srv', 'srv'],
+  ])('is not allowed by %s: %s', (entry, source) => {
+    expect(faultsOf(source, entry)).toEqual([
+      expect.stringMatching(/^option "source" is .*: this node allows sources below .*allowedSources/),
+    ])
+  })
+
+  it.each(['bucket/../other', 'bucket/..', 'remote:..', 'remote:../x', 'a/./b', '-o', 'a\nb'])(
+    'is not %j',
+    (source) => {
+      expect(faultsOf(source, 'bucket', 'remote:')).toEqual([expect.stringMatching(/^option "source" is .* write no/)])
+    },
+  )
+
+  it('has to be there', () => {
+    expect(faultsOf('', 'bucket')).toEqual(['option "source" is missing: write what the program is to show'])
+  })
+
+  it('is compared as it is written, whatever else the node allows', () => {
+    expect(allowedFaults('/srv/a', { ...config, allowedSources: ['srv'] })).toHaveLength(1)
   })
 })
 

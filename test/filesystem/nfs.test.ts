@@ -25,7 +25,7 @@ describe('an export', () => {
     'wsize=65536',
     'nolock',
     'lock',
-    'sec=krb5p',
+    'sec=sys',
     'ac',
     'noac',
     'actimeo=0',
@@ -54,6 +54,17 @@ describe('an export', () => {
     ])
   })
 
+  it.each(['sec=krb5', 'sec=krb5i', 'sec=krb5p'])('takes %s only where the node names it in full', (option) => {
+    const faults = (allowedMountOptions = {}) =>
+      new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option, 'hard'] }, ['server:/'], allowedMountOptions)
+    const fault = expect.stringMatching(
+      /^option "mountOptions" has "sec=krb5.?", which would use the Kerberos identity of this node: .* allowedMountOptions\.nfs of/,
+    )
+    expect(faults()).toEqual([fault])
+    expect(faults({ nfs: ['sec', 'hard'] })).toEqual([fault])
+    expect(faults({ nfs: [option, 'hard'] })).toEqual([])
+  })
+
   it.each(['bg', 'addr=10.0.0.1', 'mounthost=other', 'clientaddr=10.0.0.1', 'retry=10000', 'remount', 'context=x'])(
     'does not know %s, which would name another server, or wait where nobody looks',
     (option) => {
@@ -73,7 +84,7 @@ describe.skipIf(!isRoot)(`an export that is mounted (mounts need root), ${runsAg
     const [source, directory, ...rest] = stage.argv()
     expect(source).toBe(SOURCE)
     expect(directory).toMatch(new RegExp(`^${stage.stateDir}/`))
-    expect(rest).toEqual(['-o', 'vers=4.2,hard,nosuid,nodev,retry=0,ro'])
+    expect(rest).toEqual(['-o', 'vers=4.2,hard,nosuid,nodev,retry=0,sec=sys,ro'])
     expect(stage.programs.read('environment')).toContain('LC_ALL=C\0')
   })
 

@@ -1,7 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Programs } from '../helper/stand-in.ts'
+import { mount } from '../../src/apply/mount.ts'
+import { kinds } from '../../src/filesystem/index.ts'
+import { readRequest } from '../../src/protocol/request.ts'
+import { Programs, processesWith } from '../helper/stand-in.ts'
+import { cannotServe } from '../helpers/fuse-node.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { runsAgainst } from './remote.ts'
 
@@ -23,6 +27,8 @@ function openStage(): { stage: Stage; exported: string; programs: Programs } {
 }
 
 const NFS = { 'kubernetes.io/fsType': 'nfs', source: 'server:/exports/a', 'kubernetes.io/mounterArgs.FsGroup': '2000' }
+const cannotHang = cannotServe('bindfs')
+
 const CIFS = { ...NFS, 'kubernetes.io/fsType': 'cifs', source: '//server/share', mountOptions: 'guest' }
 
 describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst('nfs')}`, () => {
@@ -31,7 +37,7 @@ describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst
     const options = { ...NFS, ownership: 'walk' }
     await stage.mount('a', options)
     await stage.mount('a', options)
-    expect(programs.read('options')).toBe('nosuid,nodev,retry=0\n')
+    expect(programs.read('options')).toBe('nosuid,nodev,retry=0,sec=sys\n')
     expect(fs.readFileSync(`${stage.podDirectory('a')}/file`, 'utf8')).toBe('data')
     expect(fs.statSync(`${exported}/file`).gid).toBe(2000)
     await stage.unmount('a')
@@ -74,4 +80,28 @@ describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst
       'option "ownership" is "walk", but of "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
   })
+
+  it.skipIf(cannotHang !== '')(
+    `whose server hangs holds neither a call nor heal nor the pod's end up, and is told${cannotHang && ` (skipped: ${cannotHang})`}`,
+    async () => {
+      const { stage, exported, programs } = openStage()
+      programs.add('mount.nfs', `bindfs -o attr_timeout=0,entry_timeout=0 ${exported} "$2"`)
+      await stage.mount('a', NFS)
+      const [server] = processesWith(`bindfs\0-o\0attr_timeout=0,entry_timeout=0\0${exported}`)
+      process.kill(Number(server), 'SIGSTOP')
+      onTestFinished(() => void process.kill(Number(server), 'SIGKILL'))
+      // Not by the stage, which looks at the directory itself.
+      const { config } = stage
+      await mount(stage.session(), readRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, kinds))
+      expect(stage.noted).toMatchObject({ decision: 'ready' })
+      expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+      await stage.unmount('a')
+      expect(stage.layers('a')).toEqual([])
+      expect(stage.warnings).toEqual([
+        expect.stringContaining('its server does not answer, so that nobody can tell'),
+        expect.stringContaining('its server does not answer, so that nobody can tell'),
+        expect.stringContaining('its server does not answer: the kernel may wait'),
+      ])
+    },
+  )
 })

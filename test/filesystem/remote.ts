@@ -71,6 +71,8 @@ export class RemoteStage {
       stateDir: this.stateDir,
       staging: newStagingName(),
       timeoutSeconds: 30,
+      isVolume: () => false,
+      warn: () => {},
       ...over,
     }
   }

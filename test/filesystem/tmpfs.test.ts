@@ -41,6 +41,8 @@ function makingOn(host: Host): Making {
     stateDir: '/state',
     staging: '',
     timeoutSeconds: 1,
+    isVolume: () => false,
+    warn: () => {},
   }
 }
 

@@ -152,6 +152,8 @@ describe.skipIf(cannot !== '')(`fuse.sshfs with a real sshd${cannot && `: ${cann
   })
 
   it('is unmounted in time when its server hangs, which no signal to whoever waits can end', async () => {
+    const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
+    fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 3 }))
     await node.mount('one', withKey())
     server.freeze()
     expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])

@@ -95,6 +95,11 @@ describe('a helper program', () => {
     ['sshfs', 'install the package sshfs (Debian) or fuse-sshfs (RPM)'],
     ['bindfs', 'install the package bindfs'],
     ['squashfuse', 'install the package squashfuse'],
+    ['s3fs', 'install the package s3fs (Debian) or s3fs-fuse (RPM)'],
+    ['rclone', 'install the package rclone'],
+    ['rclonefs', 'install the package rclone and link it (ln -s rclone /usr/bin/rclonefs)'],
+    ['gocryptfs', 'install the package gocryptfs'],
+    ['mergerfs', 'install the package mergerfs'],
     ['fusermount3', 'install the package fuse3'],
     ['constructor', 'install it'],
   ])('that is missing is told with its package: %s', async (program, way) => {

@@ -28,6 +28,7 @@ const view = (over: Partial<View> = {}): View => ({
   mounted: undefined,
   target: 'directory',
   record: undefined,
+  isGuarded: true,
   source: DIRECTORY,
   boot: 'b',
   walked: undefined,

@@ -23,6 +23,7 @@ const RECORD: MountRecord = {
   replaces: '8',
   namespace: '',
   staging: '',
+  replacedDaemons: [],
   hadSecrets: false,
 }
 const ours = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }

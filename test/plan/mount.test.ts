@@ -41,6 +41,7 @@ function view(over: Partial<View> = {}): View {
     mounted: undefined,
     target: 'directory',
     record: undefined,
+    isGuarded: true,
     source: SOURCE,
     boot: BOOT,
     walked: undefined,

@@ -23,6 +23,7 @@ const RECORD: MountRecord = {
   replaces: '',
   namespace: '',
   staging: '',
+  replacedDaemons: [],
   hadSecrets: false,
 }
 const CLEAR = [{ do: 'detach-all' }, { do: 'set-target', type: 'directory' }]

@@ -6,7 +6,7 @@ const FILE = '/etc/modekeep/config.json'
 const KEYS =
   'stateDir, logFile, logLevel, allowedSources, allowedFsTypes, allowedMountOptions, helperTimeoutSeconds, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
-const SOURCE = `${PATH}, //server/share or host:/export`
+const SOURCE = `${PATH}, //server/share, host:/export, or a name like bucket or remote:bucket`
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
 function parse(config: unknown) {
@@ -44,6 +44,7 @@ describe("the node's configuration", () => {
     ['allowedSources', ['/']],
     ['allowedSources', ['/srv', '/mnt/a']],
     ['allowedSources', ['//server', '//server/share', '//10.0.0.1/share/a b', '//[::1]/share']],
+    ['allowedSources', ['bucket', 'remote:', 'remote:bucket', 'remote:bucket/a b', 'me@host']],
     ['allowedSources', ['nfs:/', 'nfs.example.com:/exports/a', '10.0.0.1:/a', '[fe80::1%eth0]:/a', 'me@host:/home']],
     ['allowedFsTypes', []],
     ['allowedFsTypes', ['bind']],
@@ -86,9 +87,9 @@ describe("the node's configuration", () => {
     [
       'allowedSources',
       '/srv',
-      'key "allowedSources" is "/srv": write a list of absolute paths, //server/share or host:/export',
+      'key "allowedSources" is "/srv": write a list of absolute paths, //server/share, host:/export or names',
     ],
-    ['allowedSources', ['/srv', 'x'], `key "allowedSources.1" is "x": ${SOURCE}`],
+    ['allowedSources', ['/srv', 'a/b'], `key "allowedSources.1" is "a/b": ${SOURCE}`],
     ['allowedSources', ['/srv\0'], `key "allowedSources.0" is "/srv\\u0000": ${SOURCE}`],
     ['allowedSources', [5], `key "allowedSources.0" is 5: ${SOURCE}`],
     ['allowedFsTypes', 'bind', 'key "allowedFsTypes" is "bind": write a list of file system types'],
@@ -121,7 +122,20 @@ describe("the node's configuration", () => {
 
   it.each([
     ...['//', '//server/', '//server//share', '//server/../share', '///share', '//a,b/c', '/a//b'],
-    ...['nfs:', ':/a', 'nfs:a', 'nfs:/a/', 'nfs:/a/../b', 'n/fs:/a', 'a b:/c', 'a,b:/c', '[x]:/a', 'nfs:/a//b'],
+    ...[
+      ':/a',
+      'nfs:a/',
+      'nfs:a/../b',
+      'nfs:/a/',
+      '-o',
+      'a/b',
+      'nfs:/a/../b',
+      'n/fs:/a',
+      'a b:/c',
+      'a,b:/c',
+      '[x]:/a',
+      'nfs:/a//b',
+    ],
   ])('refuses the source %s, which no kind of volume has', (source) => {
     const { config, faults } = parse({ allowedSources: [source] })
     expect(faults).toEqual([`node configuration ${FILE}: key "allowedSources.0" is "${source}": ${SOURCE}`])

@@ -76,6 +76,7 @@ describe('a mount record', () => {
       replaces: '',
       namespace: '',
       staging: '',
+      replacedDaemons: [],
       hadSecrets: false,
     })
   })

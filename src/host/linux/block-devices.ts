@@ -13,6 +13,8 @@ export const linuxBlocks: BlockDevices = {
 
   nameOf,
 
+  isShownBy: (device, row) => row.device === numbersOf(device) || isSameNode(row.source, device),
+
   start(device, length) {
     const bytes = Buffer.alloc(length)
     return bytes.subarray(0, readSync(device, bytes, 0, length, 0))
@@ -38,8 +40,13 @@ export function nameOf(device: Handle): string {
  */
 export function sourceOf(device: Handle): string {
   const name = nameOf(device)
-  const there = statSync(name, { throwIfNoEntry: false })
-  return there?.isBlockDevice() && there.rdev === fstatSync(device).rdev ? name : `/proc/self/fd/${device}`
+  return isSameNode(name, device) ? name : `/proc/self/fd/${device}`
+}
+
+function isSameNode(path: string, device: Handle): boolean {
+  if (!path.startsWith('/dev/')) return false
+  const there = statSync(path, { throwIfNoEntry: false })
+  return there?.isBlockDevice() === true && there.rdev === fstatSync(device).rdev
 }
 
 function readSys(device: Handle, file: string): string | undefined {

@@ -1,25 +1,23 @@
-import { promises, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Daemon, Daemons } from '../daemons.ts'
 import { MARK } from '../helpers.ts'
 
 export const linuxDaemons: Daemons = {
   find,
 
-  async answers(path, milliseconds) {
-    const { promise: deadline, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, milliseconds, false)
-    const heard = () => true
-    try {
-      // FUSE and servers are always asked for this; from a cache comes nothing.
-      return await Promise.race([promises.statfs(path).then(heard, heard), deadline])
-    } finally {
-      clearTimeout(timer)
-    }
-  },
+  // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
+  answers: async (parent, name, milliseconds) => (await import('./answers.ts')).answers(parent, name, milliseconds),
+
+  below,
 
   kill(directory) {
-    for (const { pid, args } of processes()) if (args.includes(`${directory}/`) && isMarked(pid)) end(pid)
+    for (const pid of below(directory)) end(pid)
   },
+}
+
+function below(directory: string): number[] {
+  const found = processes().filter(({ pid, args }) => args.includes(`${directory}/`) && isMarked(pid))
+  return found.map(({ pid }) => pid)
 }
 
 function find(argument: string): Daemon | undefined {

@@ -1,5 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { HelperError } from '../helpers.ts'
+import { packageOf } from './packages.ts'
 
 /** Where the node's packages install programs. Fixed: nobody's environment decides what runs as root. */
 export const SYSTEM_PATH: readonly string[] = [
@@ -11,17 +12,6 @@ export const SYSTEM_PATH: readonly string[] = [
   '/usr/local/bin',
 ]
 
-/** Program -> its package on Debian, and on distributions with RPM. */
-const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm: string]>> = {
-  'mount.nfs': ['nfs-common', 'nfs-utils'],
-  'mount.nfs4': ['nfs-common', 'nfs-utils'],
-  'mount.cifs': ['cifs-utils', 'cifs-utils'],
-  sshfs: ['sshfs', 'fuse-sshfs'],
-  bindfs: ['bindfs', 'bindfs'],
-  squashfuse: ['squashfuse', 'squashfuse'],
-  fusermount3: ['fuse3', 'fuse3'],
-}
-
 /** @throws {HelperError} naming the package that has it */
 export function findProgram(program: string, path: readonly string[]): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program)) throw new Error(`no bare name of a program: ${program}`)
@@ -29,9 +19,8 @@ export function findProgram(program: string, path: readonly string[]): string {
   const usable = found.find(isExecutable)
   if (usable !== undefined) return usable
   if (found[0] !== undefined) throw new HelperError(`${found[0]} is not executable: install its package again`)
-  const [debian, rpm] = Object.hasOwn(PACKAGES, program) ? (PACKAGES[program] ?? []) : []
-  const packages = debian === rpm ? debian : `${debian} (Debian) or ${rpm} (RPM)`
-  const way = debian === undefined ? 'install it' : `install the package ${packages}`
+  const name = packageOf(program)
+  const way = name === undefined ? 'install it' : `install the package ${name}`
   throw new HelperError(`${program} is not on this node: ${way}; it is looked for in ${path.join(', ')}`)
 }
 

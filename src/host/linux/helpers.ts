@@ -1,6 +1,6 @@
 import { closeSync, existsSync } from 'node:fs'
 import { execa } from 'execa'
-import { daemonCommand } from '../daemon-command.ts'
+import { scopedCommand } from '../daemon-command.ts'
 import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
 import { HelperOutput } from './helper-output.ts'
 import { endAll, signalGroup } from './helper-processes.ts'
@@ -17,11 +17,17 @@ interface Ending {
 
 let started = 0
 
-/** @param path the directories in which programs are looked up, and what they get as PATH */
-export function linuxHelpers(path: readonly string[] = SYSTEM_PATH): Helpers {
+/** sd_booted(3) */
+const hasSystemdBooted = () => existsSync('/run/systemd/system')
+
+/**
+ * @param path the directories in which programs are looked up, and what they get as PATH
+ * @param hasSystemd whether systemd runs here
+ */
+export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd = hasSystemdBooted): Helpers {
   return {
     async run(order) {
-      const command = commandOf(order, path)
+      const command = await commandOf(order, path, hasSystemd)
       const secretFile = order.secretFile && openMemoryFile(order.secretFile)
       try {
         await runProgram(command, order, path, secretFile)
@@ -33,11 +39,32 @@ export function linuxHelpers(path: readonly string[] = SYSTEM_PATH): Helpers {
 }
 
 /** A daemon of a helper's must outlive the service that kubelet is. */
-function commandOf(order: HelperOrder, path: readonly string[]): Command {
-  const program = findProgram(order.program, path)
-  if (!order.leavesDaemon) return { program, args: order.args }
-  const command = daemonCommand({ program, args: order.args }, existsSync('/run/systemd/system'), randomName())
-  return { ...command, program: command.program === program ? program : findProgram(command.program, path) }
+async function commandOf(order: HelperOrder, path: readonly string[], hasSystemd: () => boolean): Promise<Command> {
+  const plain = { program: findProgram(order.program, path), args: order.args }
+  if (!order.leavesDaemon || !hasSystemd()) return plain
+  try {
+    await tryScope(path)
+    return scoped(plain, path)
+  } catch (error) {
+    const why = (error as Error).message
+    order.warn?.(`${order.program} gets no scope of systemd's, so that a restart of kubelet may end it (${why})`)
+    return plain
+  }
+}
+
+// It only asks systemd, which answers at once.
+const SCOPE_SECONDS = 5
+
+/** Tries it with a program that does nothing: after a failure with the helper nobody could say whether that has run. */
+async function tryScope(path: readonly string[]): Promise<void> {
+  const command = scoped({ program: findProgram('true', path), args: [] }, path)
+  const order = { program: 'systemd-run', args: command.args, timeoutSeconds: SCOPE_SECONDS, secrets: [] }
+  await runProgram(command, order, path, undefined)
+}
+
+function scoped(plain: Command, path: readonly string[]): Command {
+  const { program, args } = scopedCommand(plain, randomName())
+  return { program: findProgram(program, path), args }
 }
 
 interface Command {

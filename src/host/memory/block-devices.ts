@@ -10,6 +10,7 @@ export const noBlockDevices: BlockDevices = {
   open: none,
   isReadOnly: none,
   nameOf: none,
+  isShownBy: none,
   start: none,
   loopOf: () => undefined,
   attachLoop: none,

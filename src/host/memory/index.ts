@@ -35,7 +35,7 @@ export function memoryHost(world: MemoryWorld): Host {
     blocks: noBlockDevices,
     files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
 
-    daemons: { find: () => undefined, answers: () => Promise.resolve(true), kill: () => {} },
+    daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },
 
     tryLock(path): Lock | undefined {
       world.alive()

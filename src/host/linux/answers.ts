@@ -1,0 +1,33 @@
+import { execa } from 'execa'
+import type { Handle, Name } from '../host.ts'
+import { findProgram, SYSTEM_PATH } from './helper-program.ts'
+
+/** Where the program finds the directory that it inherits. */
+const PARENT = 3
+
+/** Asks in another process: a thread that waits for an answer for ever would keep this one from ending. */
+export async function answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean> {
+  const path = `/proc/self/fd/${PARENT}/${Buffer.from(name)}`
+  // statfs(2): daemons and servers are always asked for this; from a cache comes nothing.
+  const child = execa(findProgram('stat', SYSTEM_PATH), ['-f', path], {
+    env: {},
+    extendEnv: false,
+    cwd: '/',
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    // Its types know descriptors up to 9 only.
+    stdio: ['ignore', 'ignore', 'ignore', parent as number as 3],
+  })
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(resolve, milliseconds, false)
+  child.nodeChildProcess.once('exit', () => resolve(true)).once('error', () => resolve(true))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    child.nodeChildProcess.kill('SIGKILL')
+    child.nodeChildProcess.unref()
+  }
+}

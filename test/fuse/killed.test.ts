@@ -1,0 +1,85 @@
+import * as fs from 'node:fs'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
+
+const cannot = cannotServe('bindfs', 'strace')
+
+describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `: ${cannot}`}`, () => {
+  let node: FuseNode
+  let options: Record<string, string>
+  beforeEach(() => {
+    node = new FuseNode(['fuse.bindfs'])
+    const source = `${node.volumes}/data`
+    fs.mkdirSync(source)
+    fs.writeFileSync(`${source}/a`, 'hello')
+    options = { 'kubernetes.io/fsType': 'fuse.bindfs', source }
+  })
+
+  const success = { status: 'Success' }
+  const other = { mountOptions: 'attr_timeout=2' }
+  const kinds = () => node.layers('one').map(({ fsType }) => fsType)
+
+  /** SIGKILL in place of the `when`-th such system call of a mount. @returns whether it got there */
+  async function isKilledAt(name: string, when: number, asked: Record<string, string>): Promise<boolean> {
+    // Not its children: the daemon has to go on without strace.
+    const inject = ['-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
+    node.wrapper = ['strace', '-qq', ...inject, '-o', '/dev/null']
+    const { text } = await node.start(['mount', node.podDirectory('one'), JSON.stringify(asked)]).ended
+    node.wrapper = []
+    return text === ''
+  }
+
+  function expectWhole(): void {
+    expect(kinds()).toEqual(['tmpfs', 'fuse'])
+    expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
+    expect(node.staged()).toEqual([])
+  }
+
+  it('is whole after the next call or heal, and has its guard beneath', async () => {
+    const left = new Set<string>()
+    for (let when = 1; await isKilledAt('move_mount', when, options); when++) {
+      left.add(kinds().join())
+      for (const step of when % 2 === 0 ? ['heal', 'mount'] : ['mount', 'heal']) {
+        if (step === 'mount') expect(await node.mount('one', options)).toEqual(success)
+        else if (kinds().length > 0) expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])
+        if (kinds().length > 0) expectWhole()
+      }
+      expect(await node.unmount('one')).toEqual(success)
+      await until(() => node.processes().length === 0)
+    }
+    // One of the deaths was between the mount and its guard.
+    expect([...left].sort()).toEqual(['', 'fuse'])
+    expectWhole()
+  })
+
+  it('has its guard given by heal alone', async () => {
+    for (let when = 1; kinds().join() !== 'fuse'; when++) {
+      expect(await isKilledAt('move_mount', when, options)).toBe(true)
+    }
+    const daemon = node.daemon('one')
+    expect(node.heal()).toMatchObject([{ outcome: 'healthy', reason: '' }])
+    expectWhole()
+    expect(node.daemon('one')).toBe(daemon)
+  })
+
+  it.each(['heal', 'mount'])(
+    'and was to replace another is replaced by the next %s, which ends a daemon that was stopped',
+    async (next) => {
+      expect(await node.mount('one', options)).toEqual(success)
+      const [old] = node.processes()
+      const asked = { ...options, ...other }
+      // The last such call takes the old mount away; before that nothing has been replaced.
+      for (let when = 1; kinds().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
+      process.kill(old ?? 0, 'SIGSTOP')
+      if (next === 'heal') expect(node.heal()).toMatchObject([{ outcome: 'replaced' }])
+      else expect(await node.mount('one', asked)).toEqual(success)
+      await until(() => !node.processes().includes(old ?? 0))
+      // What the dead call has put beneath stays hidden there.
+      expect(kinds()).toEqual(['tmpfs', 'fuse', 'fuse'])
+      expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
+      expect(await node.unmount('one')).toEqual(success)
+      await until(() => node.processes().length === 0)
+      expect([kinds(), node.staged(), node.mountState()]).toEqual([[], [], []])
+    },
+  )
+})

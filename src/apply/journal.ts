@@ -19,6 +19,27 @@ export function hasJournal({ host, config }: Session, volume: string): boolean {
   return host.files.list(volumeStateDirectory(config.stateDir, volume)).includes(JOURNAL_FILE)
 }
 
+/** Nothing that a walk has changed is left as it made it. Call it under the volume's lock. */
+export function isJournalEmpty(session: Session, volume: string): boolean {
+  const journal = openJournal(session, volume, false)
+  try {
+    return journal.isEmpty()
+  } finally {
+    journal.close()
+  }
+}
+
+/**
+ * Forgets a journal in which nothing is written any more: volumes come and go, their journals would stay for ever. Call
+ * it under the volume's lock, with the journal closed and the volume's record gone.
+ */
+export function removeEmptyJournal({ host, config }: Session, volume: string): void {
+  const place = volumeStateDirectory(config.stateDir, volume)
+  // SQLite's log stays while somebody else has the journal open: then another restore removes it.
+  const isInUse = host.files.list(place).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
+  if (!isInUse) host.files.remove(`${place}/${JOURNAL_FILE}`)
+}
+
 export function noteWalk(session: Session, { visited, changed, alreadyRight, left }: WalkReport): void {
   session.note({ inodes: { visited, changed, alreadyRight, left } })
 }

@@ -138,10 +138,10 @@ onEveryStage('a call at work on a volume', (open) => {
       directory: source,
       order: { group: 2000, access: 'keep', policy: 'Always' },
     })) as ApplyDocument
+    const place = `${stage.config.stateDir}/ownership/${volume}`
+    expect(stage.fs.readdirSync(place).sort()).toEqual(['journal.db', 'record.json'])
     await run(session(), { verb: 'restore', directory: source })
-    const left = stage.fs.readdirSync(`${stage.config.stateDir}/ownership/${volume}`)
-    expect(left).toContain('journal.db')
-    expect(left).not.toContain('claim.json')
+    expect(stage.fs.existsSync(place)).toBe(false)
   })
 
   it('holds the old volume too while it replaces a mount, and only that if the new one is held', async () => {

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
-import { journalPath } from '../crash/journal-files.ts'
+import { journalPath, keepJournal, volumeState } from '../crash/journal-files.ts'
 import { expectSame, snapshot } from '../crash/volume.ts'
 import { isRoot } from '../helpers/stage.ts'
 
@@ -36,7 +37,12 @@ describe.skipIf(!isRoot)(title, () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     await on.mount('a')
+    const place = volumeState(on.node)
+    const putBack = keepJournal(on.node)
+    // A restore that has put back all removes it.
     await on.unmount('a')
+    fs.mkdirSync(place, { recursive: true, mode: 0o700 })
+    putBack()
     return on
   }
 

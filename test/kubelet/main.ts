@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
+import { runConfined } from '../helpers/own-namespaces.ts'
 import { hierarchies, makeGroups, removeGroups } from './confine/cgroups.ts'
 import { readOptions, USAGE } from './options.ts'
 import { provideKubelet } from './provide/kubelet.ts'
@@ -62,19 +62,10 @@ async function main(): Promise<number> {
   const { groups, leaves } = makeGroups(cgroups)
   const world = JSON.stringify({ place: `${PLACE}/node`, cgroups, kubelet, runtime, options })
   const inside = [process.execPath, '--disable-warning=ExperimentalWarning', `${import.meta.dirname}/inside.ts`, world]
-  const args = ['--pdeathsig', 'KILL', 'sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside]
-  const child = spawn('setpriv', args, { stdio: 'inherit', env: { ...process.env, LATER } })
-  // The whole run dies with this one process: it holds the namespace of its processes.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      say('interrupted: everything of the run is ended and removed')
-      child.kill('SIGKILL')
-    })
-  }
   try {
-    return await new Promise<number>((done, failed) => {
-      child.once('error', failed)
-      child.once('exit', (code) => done(code ?? 130))
+    return await runConfined(['sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside], {
+      ...process.env,
+      LATER,
     })
   } finally {
     await clean()

@@ -1,0 +1,84 @@
+import * as fs from 'node:fs'
+import { mountsBelow, type SoakNode } from './node.ts'
+import { same } from './odd.ts'
+import { descriptorsOf, type Watcher } from './watcher.ts'
+
+// Empty files that say when records were swept, and that calls take turns at.
+const STAYS = new Set(['boot', 'sweep.lock', 'claims.lock'])
+// What a program has open for a moment: a directory it reads, the table of mounts.
+const MOMENTARY = 4
+
+/** What is there while nobody is at work, to be compared with later. */
+export interface Quiet {
+  mounts: string[]
+  processes: string[]
+  loops: string[]
+  /** Paths in the state directory that speak of some mount or volume. */
+  records: string[]
+  descriptors: number
+  watchers: number
+}
+
+export function look(node: SoakNode, watcher: Watcher): Quiet {
+  return {
+    mounts: mountsBelow(node.top),
+    processes: processes(watcher),
+    loops: loops(node.top),
+    records: records(node.state),
+    descriptors: descriptorsOf('self'),
+    watchers: watcher.use().descriptors,
+  }
+}
+
+/** @throws {Odd} naming what there is more of than before */
+export function nothingMore(now: Quiet, before: Quiet): void {
+  for (const what of ['mounts', 'processes', 'loops', 'records'] as const) {
+    same(
+      `${what} left`,
+      now[what].filter((one) => !before[what].includes(one)),
+      [],
+    )
+  }
+  same('descriptors left', Math.max(now.descriptors - before.descriptors - MOMENTARY, 0), 0)
+  same('descriptors left in heal --watch', Math.max(now.watchers - before.watchers - MOMENTARY, 0), 0)
+}
+
+/** All of the run's own process namespace but its first one, this one and the watcher. */
+function processes(watcher: Watcher): string[] {
+  const ours = new Set([1, process.pid, watcher.pid])
+  return fs.readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name) || ours.has(Number(name))) return []
+    try {
+      const words = fs.readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      return `${name} ${words || fs.readFileSync(`/proc/${name}/comm`, 'utf8')}`.trim()
+    } catch {
+      return []
+    }
+  })
+}
+
+/** Loop devices that show a file of the node's. */
+function loops(top: string): string[] {
+  return fs.readdirSync('/sys/block').flatMap((name) => {
+    try {
+      const file = fs.readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim()
+      return file.startsWith(`${top}/`) ? `${name} ${file}` : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function records(state: string): string[] {
+  const found = fs.readdirSync(state, { recursive: true, withFileTypes: true, encoding: 'utf8' })
+  const paths = found.map(({ parentPath, name }) => `${parentPath}/${name}`.slice(state.length + 1))
+  return paths.filter((path) => path.includes('/') && !STAYS.has(path))
+}
+
+/** What the state directory takes of its disk, in bytes. */
+export function sizeOf(state: string): number {
+  const found = fs.readdirSync(state, { recursive: true, encoding: 'utf8' })
+  return ['.', ...found].reduce((sum, path) => {
+    return sum + (fs.statSync(`${state}/${path}`, { throwIfNoEntry: false })?.blocks ?? 0) * 512
+  }, 0)
+}

@@ -14,12 +14,17 @@ const started = performance.now()
 const isShown = process.stderr.isTTY && !options.json
 let told = 0
 let shown = 0
+let passed = 0
 
 function tell(report: Report): void {
   const now = performance.now()
   const news = report.odd.slice(told)
   told = report.odd.length
   if (news.length > 0 && !options.json) process.stderr.write(news.map((what) => `\r\x1b[KODD ${what}\n`).join(''))
+  if (!isShown && !options.json && report.checkpoints > passed) {
+    passed = report.checkpoints
+    process.stderr.write(`${progress(report)}\n`)
+  }
   if (!isShown || now - started < FIRST_AFTER_MS || now - shown < EACH_MS) return
   shown = now
   process.stderr.write(`\r${progress(report)}\x1b[K`)

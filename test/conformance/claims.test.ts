@@ -139,7 +139,8 @@ onEveryStage('a call at work on a volume', (open) => {
       order: { group: 2000, access: 'keep', policy: 'Always' },
     })) as ApplyDocument
     const place = `${stage.config.stateDir}/ownership/${volume}`
-    expect(stage.fs.readdirSync(place).sort()).toEqual(['journal.db', 'record.json'])
+    expect(stage.fs.readdirSync(place)).toContain('journal.db')
+    expect(stage.fs.readdirSync(place)).not.toContain('claim.json')
     await run(session(), { verb: 'restore', directory: source })
     expect(stage.fs.existsSync(place)).toBe(false)
   })

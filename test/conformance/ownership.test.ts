@@ -109,7 +109,7 @@ onEveryStage('ownership by walk', (open) => {
 
   it('remembers nothing of a volume of which all was put back', async () => {
     makeTree(stage.fs, source, ['file a 0644 5', 'dir d 0750 6'])
-    const remembered = () => stage.fs.readdirSync(`${stage.config.stateDir}/ownership`)
+    const remembered = () => stage.host.files.list(`${stage.config.stateDir}/ownership`)
     await stage.mount('a', asked(2000))
     await stage.unmount('a')
     expect(remembered()).toHaveLength(1)

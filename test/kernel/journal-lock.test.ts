@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
-import { journalPath, keepJournal, volumeState } from '../crash/journal-files.ts'
+import { journalPath } from '../crash/journal-files.ts'
 import { expectSame, snapshot } from '../crash/volume.ts'
 import { isRoot } from '../helpers/stage.ts'
 
@@ -36,13 +36,13 @@ describe.skipIf(!isRoot)(title, () => {
   async function arrange() {
     const on = new Crashing('tmpfs')
     on.fresh()
-    await on.mount('a')
-    const place = volumeState(on.node)
-    const putBack = keepJournal(on.node)
-    // A restore that has put back all removes it.
+    // A restore that has put back all forgets the journal, but not what a user changed.
+    const theirs = `${on.source}/theirs`
+    fs.writeFileSync(theirs, '', { mode: 0o640 })
+    expect(await on.node.call(...on.mountCall('a'))).toEqual({ status: 'Success' })
+    fs.chmodSync(theirs, 0o600)
     await on.unmount('a')
-    fs.mkdirSync(place, { recursive: true, mode: 0o700 })
-    putBack()
+    fs.rmSync(theirs)
     return on
   }
 

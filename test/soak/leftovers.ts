@@ -70,15 +70,30 @@ function loops(top: string): string[] {
 }
 
 function records(state: string): string[] {
-  const found = fs.readdirSync(state, { recursive: true, withFileTypes: true, encoding: 'utf8' })
-  const paths = found.map(({ parentPath, name }) => `${parentPath}/${name}`.slice(state.length + 1))
+  const paths = below(state).map((path) => path.slice(state.length + 1))
   return paths.filter((path) => path.includes('/') && !STAYS.has(path))
 }
 
 /** What the state directory takes of its disk, in bytes. */
 export function sizeOf(state: string): number {
-  const found = fs.readdirSync(state, { recursive: true, encoding: 'utf8' })
-  return ['.', ...found].reduce((sum, path) => {
-    return sum + (fs.statSync(`${state}/${path}`, { throwIfNoEntry: false })?.blocks ?? 0) * 512
+  return [state, ...below(state)].reduce((sum, path) => {
+    return sum + (fs.lstatSync(path, { throwIfNoEntry: false })?.blocks ?? 0) * 512
   }, 0)
+}
+
+/** Every path below a directory in which calls are at work. What they mount in the staging directory is not entered. */
+function below(directory: string): string[] {
+  return list(directory).flatMap((entry) => {
+    const path = `${directory}/${entry.name}`
+    return entry.isDirectory() && !directory.endsWith('/staging') ? [path, ...below(path)] : [path]
+  })
+}
+
+function list(directory: string): fs.Dirent[] {
+  try {
+    return fs.readdirSync(directory, { withFileTypes: true })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
 }

@@ -15,6 +15,11 @@ const isRoot = process.getuid?.() === 0
 process.chdir(root)
 process.env.PATH = `${dirname(node)}:${bin}:${process.env.PATH}`
 
+// What tests make is below this directory, which goes with the run; their users must reach it.
+const place = fs.mkdtempSync(`${tmpdir()}/modekeep-`)
+fs.chmodSync(place, 0o755)
+process.env.TMPDIR = place
+
 // Every mount of a test is made in a mount namespace of the run, so nothing is left on the machine, however it ends.
 const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
 const vitest = [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, 'run', ...args]
@@ -25,18 +30,12 @@ async function everything(): Promise<number> {
   check('types', `${bin}/tsc`, '--noEmit')
   if (!isRoot) console.log(NEEDS_ROOT)
   const kubelet = isRoot ? new Preparation(node, `${root}/test/kubelet/provide.ts`) : undefined
-  const place = fs.mkdtempSync(`${tmpdir()}/modekeep-test-`)
   try {
-    const tallies = [await part(place, 'vitest', vitest, 'SIGKILL')]
+    const tallies = [await part('vitest', vitest, 'SIGKILL')]
     await kubelet?.done()
     tallies.push(
       isRoot
-        ? await part(
-            place,
-            'kubelet',
-            [node, '--disable-warning=ExperimentalWarning', 'test/kubelet/main.ts'],
-            'SIGTERM',
-          )
+        ? await part('kubelet', [node, '--disable-warning=ExperimentalWarning', 'test/kubelet/main.ts'], 'SIGTERM')
         : withoutKubelet(),
     )
     const total = sum(tallies)
@@ -44,7 +43,6 @@ async function everything(): Promise<number> {
     return total.failed > 0 ? 1 : 0
   } finally {
     kubelet?.stop()
-    fs.rmSync(place, { recursive: true })
   }
 }
 
@@ -55,7 +53,7 @@ function check(what: string, command: string, ...rest: string[]): void {
   if (status !== 0) throw new Ended(status ?? 1)
 }
 
-async function part(place: string, name: string, command: string[], end: 'SIGKILL' | 'SIGTERM'): Promise<Tally> {
+async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM'): Promise<Tally> {
   const file = `${place}/${name}`
   const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end)
   if (status === INTERRUPTED) throw new Ended(status)
@@ -78,15 +76,20 @@ class Ended extends Error {
   }
 }
 
+function leave(status: number): never {
+  fs.rmSync(place, { recursive: true, force: true })
+  process.exit(status)
+}
+
 async function named(): Promise<number> {
   if (!isRoot) console.log(NEEDS_ROOT)
   return runConfined(vitest, process.env)
 }
 
 ;(args.length === 0 ? everything() : named()).then(
-  (status) => process.exit(status),
+  (status) => leave(status),
   (error) => {
-    if (error instanceof Ended) process.exit(error.status)
-    throw error
+    if (!(error instanceof Ended)) console.error(error)
+    leave(error instanceof Ended ? error.status : 1)
   },
 )

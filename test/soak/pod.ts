@@ -23,6 +23,10 @@ export class PodLife {
   readonly #directory: string
   readonly #options: string
   #isServed = true
+  #isUp = false
+  /** When it was mounted last, and when its end began. */
+  #mountedAt = 0
+  #leftAt = 0
 
   constructor(node: SoakNode, volumes: Volumes, kind: Kind, plan: PodPlan, mayBeRefused: boolean) {
     this.#node = node
@@ -40,17 +44,25 @@ export class PodLife {
     })
   }
 
-  /** @returns whether its volume was mounted @throws {Odd} after the pod was taken away again, if that is possible */
-  async live(): Promise<boolean> {
+  /** @throws {Odd} after the pod was taken away again, if that is possible */
+  async live(): Promise<void> {
     await sleep(this.#plan.after)
-    let isUp = false
     try {
-      isUp = await this.#setUp()
-      if (isUp) for (const event of this.#plan.events) await this.#happens(event.what, event.kill)
+      this.#isUp = await this.#setUp()
+      if (this.#isUp) for (const event of this.#plan.events) await this.#happens(event.what, event.kill)
     } finally {
+      this.#leftAt = performance.now()
       await this.#tearDown()
     }
-    return isUp
+  }
+
+  /**
+   * Whether its volume must be as before when all of these have lived: it has asked for that while the mounts of those
+   * that did not ask were there for good, so that the last of all had to pay. What is mounted later owes nothing.
+   */
+  owesRestore(all: readonly PodLife[]): boolean {
+    const isPaid = (pod: PodLife) => !pod.#isUp || pod.#plan.restores || pod.#mountedAt < this.#leftAt
+    return this.#isUp && this.#plan.restores && all.every(isPaid)
   }
 
   /** Calls until it is mounted, or gives up a volume that another group has. */
@@ -62,6 +74,7 @@ export class PodLife {
       if (reply?.status === 'Success') {
         if (this.#kind === 'tmpfs') fs.writeFileSync(`${this.#directory}/marker`, '')
         await this.#shows()
+        this.#mountedAt = performance.now()
         return true
       }
       if (reply) this.#mustBeInTheWay(reply.message ?? '')
@@ -118,6 +131,7 @@ export class PodLife {
         return
     }
     await this.#shows()
+    if (event === 'lose') this.#mountedAt = performance.now()
   }
 
   /** As after a restart of kubelet's. */

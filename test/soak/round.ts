@@ -9,16 +9,12 @@ import type { Volumes } from './volumes.ts'
 /** Plays one round. @throws {Error} what was odd about it */
 export async function play(node: SoakNode, volumes: Volumes, { seed, kind, pods }: Scene): Promise<void> {
   const isMixed = new Set(pods.map(({ group }) => group)).size > 1
-  const lives = pods.map((plan) => new PodLife(node, volumes, kind, plan, isMixed).live())
-  const ends = await Promise.allSettled(lives)
+  const lives = pods.map((plan) => new PodLife(node, volumes, kind, plan, isMixed))
+  const ends = await Promise.allSettled(lives.map((life) => life.live()))
   const faults = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []))
   if (faults.length > 0)
     throw faults.length === 1 ? faults[0] : new AggregateError(faults, faults.map(String).join('; '))
-  const isOwed = pods.some(({ restores }, index) => {
-    const end = ends[index]
-    return restores && end?.status === 'fulfilled' && end.value
-  })
-  if (!isOwed) return
+  if (!lives.some((life) => life.owesRestore(lives))) return
   if (kind === 'keep' || kind === 'grant') volumes.mustBeOriginal(volumes.tree)
   if (kind === 'sub path') volumes.mustBeOriginal(volumes.sub)
   if (kind === 'image') await lookAtImage(node, volumes, `${seed}-look`)

@@ -9,7 +9,7 @@ import { Volumes } from './volumes.ts'
 import { Watcher } from './watcher.ts'
 
 /** Rounds between two looks at the quiet node. */
-const LEG = 100
+const LEG = 200
 
 /** What is told at the end. Sizes are bytes. */
 export interface Report {

@@ -38,6 +38,7 @@ export async function run(world: World): Promise<boolean> {
 
 async function runCases({ options }: World, node: TestNode, clock: Clock): Promise<boolean> {
   const chosen = CASES.filter(({ name }) => name.includes(options.only))
+  if (chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
   const results: Result[] = []
   const scene = { node, options, threeRestarts: () => Promise.reject(new Error('only for cases of "restarts"')) }
 

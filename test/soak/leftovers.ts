@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { mountsBelow, type SoakNode } from './node.ts'
-import { same } from './odd.ts'
+import { Odd, same } from './odd.ts'
 import { descriptorsOf, type Watcher } from './watcher.ts'
 
 // Empty files that say when records were swept, and that calls take turns at.
@@ -15,8 +15,9 @@ export interface Quiet {
   loops: string[]
   /** Paths in the state directory that speak of some mount or volume. */
   records: string[]
-  descriptors: number
-  watchers: number
+  descriptors: string[]
+  /** Those of heal --watch. */
+  watchers: string[]
 }
 
 export function look(node: SoakNode, watcher: Watcher): Quiet {
@@ -39,8 +40,11 @@ export function nothingMore(now: Quiet, before: Quiet): void {
       [],
     )
   }
-  same('descriptors left', Math.max(now.descriptors - before.descriptors - MOMENTARY, 0), 0)
-  same('descriptors left in heal --watch', Math.max(now.watchers - before.watchers - MOMENTARY, 0), 0)
+  for (const what of ['descriptors', 'watchers'] as const) {
+    const [open, then] = [now[what], before[what]]
+    if (open.length <= then.length + MOMENTARY) continue
+    throw new Odd(`${what}: ${open.length} are open, were ${then.length}: ${open.join(' ')}`)
+  }
 }
 
 /** All of the run's own process namespace but its first one, this one and the watcher. */

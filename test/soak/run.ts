@@ -77,13 +77,13 @@ export class Soak {
     const { report } = this
     fs.mkdirSync(`${this.#node.top}/pods`)
     await this.#node.heal()
-    await settles(() => same('heal --watch', this.#watcher.use().descriptors > 10, true))
+    await settles(() => same('heal --watch', this.#watcher.use().descriptors.length > 10, true))
     await new Promise((done) => setTimeout(done, 500))
     this.#before = look(this.#node, this.#watcher)
     const { descriptors, residentKiB } = this.#watcher.use()
     report.state = { start: sizeOf(this.#node.state), max: 0, end: 0 }
-    report.descriptors.start = this.#before.descriptors
-    report.watcher = { descriptors: [descriptors, 0], residentKiB: [residentKiB, 0] }
+    report.descriptors.start = this.#before.descriptors.length
+    report.watcher = { descriptors: [descriptors.length, 0], residentKiB: [residentKiB, 0] }
   }
 
   /** Rounds on new volumes, several at a time, then a look at what they have left. */
@@ -147,8 +147,8 @@ export class Soak {
     const { report } = this
     const { descriptors, residentKiB } = this.#watcher.use()
     report.state.end = sizeOf(this.#node.state)
-    report.descriptors.end = look(this.#node, this.#watcher).descriptors
-    report.watcher.descriptors[1] = descriptors
+    report.descriptors.end = look(this.#node, this.#watcher).descriptors.length
+    report.watcher.descriptors[1] = descriptors.length
     report.watcher.residentKiB[1] = residentKiB
     await this.#watcher.stop()
   }

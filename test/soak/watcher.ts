@@ -17,7 +17,7 @@ export class Watcher {
   }
 
   /** @throws {Odd} if it has ended */
-  use(): { descriptors: number; residentKiB: number } {
+  use(): { descriptors: string[]; residentKiB: number } {
     const { exitCode, signalCode } = this.#child
     if (exitCode !== null || signalCode !== null) throw new Odd(`heal --watch has ended: ${signalCode ?? exitCode}`)
     const [, kibibytes] = /^VmRSS:\s*(\d+) kB/m.exec(fs.readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? []
@@ -31,6 +31,14 @@ export class Watcher {
   }
 }
 
-export function descriptorsOf(pid: number | 'self'): number {
-  return fs.readdirSync(`/proc/${pid}/fd`).length
+/** What a process has open, by what it leads to. */
+export function descriptorsOf(pid: number | 'self'): string[] {
+  return fs.readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
+    try {
+      return fs.readlinkSync(`/proc/${pid}/fd/${name}`)
+    } catch {
+      // That of the listing itself, or closed since.
+      return []
+    }
+  })
 }

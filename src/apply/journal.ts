@@ -3,6 +3,7 @@ import type { Counts } from '../ownership/progress.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { readVolumeRecord } from '../state/volume-record.ts'
 import { removeWalkProgress, writeWalkProgress } from '../state/walk-progress.ts'
 import type { Session } from './session.ts'
 
@@ -38,6 +39,16 @@ export function removeEmptyJournal({ host, config }: Session, volume: string): v
   // SQLite's log stays while somebody else has the journal open: then another restore removes it.
   const isInUse = host.files.list(place).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
   if (!isInUse) host.files.remove(`${place}/${JOURNAL_FILE}`)
+}
+
+/** A restore that died after all was put back has left its journal: without a record nobody would ask for it again. */
+export function forgetEmptyJournal(session: Session, volume: string): void {
+  try {
+    if (readVolumeRecord(session.host, session.config.stateDir, volume) || !hasJournal(session, volume)) return
+    if (isJournalEmpty(session, volume)) removeEmptyJournal(session, volume)
+  } catch {
+    // One that cannot be read stays for people to look at, and keeps no pod from going.
+  }
 }
 
 export function noteWalk(session: Session, { visited, changed, alreadyRight, left }: WalkReport): void {

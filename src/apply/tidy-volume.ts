@@ -1,9 +1,8 @@
 import type { Lock } from '../host/host.ts'
 import { removeClaim } from '../state/claim.ts'
 import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory } from '../state/paths.ts'
-import { readVolumeRecord } from '../state/volume-record.ts'
 import { removeWalkProgress } from '../state/walk-progress.ts'
-import { hasJournal, isJournalEmpty, removeEmptyJournal } from './journal.ts'
+import { forgetEmptyJournal } from './journal.ts'
 import { tryLockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
@@ -35,17 +34,6 @@ export function tidyVolume(session: Session, volume: string): void {
   }
   const lock = tryLockVolume(host, config.stateDir, volume)
   if (!lock) return
-  endRestore(session, volume)
+  forgetEmptyJournal(session, volume)
   releaseVolume(session, volume, lock)
-}
-
-/** A restore that died after all was put back has left its journal: without a record nobody would ask for it again. */
-function endRestore(session: Session, volume: string): void {
-  const { host, config } = session
-  try {
-    if (readVolumeRecord(host, config.stateDir, volume) || !hasJournal(session, volume)) return
-    if (isJournalEmpty(session, volume)) removeEmptyJournal(session, volume)
-  } catch {
-    // One that cannot be read stays for people to look at, and keeps no pod from going.
-  }
 }

@@ -30,8 +30,8 @@ function tell(report: Report): void {
   process.stderr.write(`\r${progress(report)}\x1b[K`)
 }
 
-makeDisk(PLACE)
-new Soak(options, `${PLACE}/node`, tell).run().then(
+process.env.TMPDIR = makeDisk(PLACE)
+new Soak(options, tell).run().then(
   (report) => {
     if (shown > 0) process.stderr.write('\r\x1b[K')
     if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { DriverNode } from '../helpers/driver-node.ts'
+import { NodeDirectory } from '../helpers/node-directory.ts'
 import { Odd } from './odd.ts'
 
 export type Verb = 'mount' | 'unmount' | 'heal'
@@ -12,18 +12,26 @@ const FIRST_GUESS = 150
 const LONGEST = 90_000
 
 /** A node whose calls are counted, and killed when asked. */
-export class SoakNode extends DriverNode {
+export class SoakNode extends NodeDirectory {
   readonly counts = { calls: 0, killed: 0, refused: 0, daemonsKilled: 0, heals: 0 }
   readonly #usual: Record<Verb, number> = { mount: FIRST_GUESS, unmount: FIRST_GUESS, heal: FIRST_GUESS }
 
-  /** @param place an empty directory, whose mount is for this node alone */
-  constructor(place: string) {
-    super(place, {
-      allowedFsTypes: ['bind', 'tmpfs', 'ext4', 'fuse.bindfs'],
-      logLevel: 'warn',
-      helperTimeoutSeconds: 30,
-    })
+  constructor() {
+    super()
     fs.mkdirSync(this.state)
+    const config = {
+      stateDir: this.state,
+      logFile: this.log,
+      logLevel: 'warn',
+      allowedSources: [this.volumes],
+      allowedFsTypes: ['bind', 'tmpfs', 'ext4', 'fuse.bindfs'],
+      helperTimeoutSeconds: 30,
+    }
+    fs.writeFileSync(this.config, JSON.stringify(config))
+  }
+
+  get config(): string {
+    return `${this.top}/config.json`
   }
 
   /**
@@ -84,8 +92,11 @@ export function mountsBelow(path: string): string[] {
     .map(({ id, fsType, mountPoint }) => `${fsType} at ${mountPoint} (${id})`)
 }
 
-/** Makes a file system in memory, and on it, in a file without a name, an ext4 one, which goes with its mount. */
-export function makeDisk(place: string): void {
+/**
+ * Makes a file system in memory, and on it, in a file without a name, an ext4 one, which goes with its mount.
+ * @returns where that is mounted
+ */
+export function makeDisk(place: string): string {
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'soak', place])
   const file = `${place}/disk`
   execFileSync('truncate', ['-s', '2G', file])
@@ -93,4 +104,5 @@ export function makeDisk(place: string): void {
   fs.mkdirSync(`${place}/node`)
   execFileSync('mount', ['-o', 'loop', file, `${place}/node`])
   fs.unlinkSync(file)
+  return `${place}/node`
 }

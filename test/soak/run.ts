@@ -28,7 +28,7 @@ export interface Report {
   odd: string[]
 }
 
-/** Plays rounds on a node of its own at `place`, an empty directory with a disk. */
+/** Plays rounds on a node of its own. */
 export class Soak {
   readonly report: Report
   readonly #options: Options
@@ -37,10 +37,10 @@ export class Soak {
   readonly #tell: (report: Report) => void
   #before: Quiet | undefined
 
-  constructor(options: Options, place: string, tell: (report: Report) => void) {
+  constructor(options: Options, tell: (report: Report) => void) {
     this.#options = options
-    this.#node = new SoakNode(place)
-    this.#watcher = new Watcher(`${place}/config.json`)
+    this.#node = new SoakNode()
+    this.#watcher = new Watcher(this.#node.config)
     this.#tell = tell
     this.report = {
       seed: options.seed,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
-import { BINARY } from '../helpers/driver-node.ts'
+import { BINARY } from '../helpers/node-directory.ts'
 import { Odd } from './odd.ts'
 
 /** `modekeep heal --watch`, the one process of modekeep's that stays. */

@@ -1,12 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { layersAt, type MountRow, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 
 export const BINARY = resolve(import.meta.dirname, '../../dist/modekeep')
 
-/** A directory with a configuration of its own, on which the built binary is called as kubelet calls it. */
-export class DriverNode {
+/** A node directory with a configuration of its own, on which the built binary is called as kubelet calls it. */
+export class NodeDirectory {
   readonly top: string
   readonly volumes: string
   readonly state: string
@@ -14,15 +15,23 @@ export class DriverNode {
   /** A program and its arguments, in front of the binary in every call. */
   wrapper: readonly string[] = []
 
-  /** @param more of the configuration; @param top where everything of the node lies */
-  constructor(top: string, more: Record<string, unknown> = {}) {
-    this.top = top
+  constructor() {
+    this.top = fs.mkdtempSync(`${tmpdir()}/modekeep-binary-`)
     this.volumes = `${this.top}/volumes`
     this.state = `${this.top}/state`
     this.log = `${this.top}/log/modekeep.log`
     fs.mkdirSync(this.volumes)
-    const config = { stateDir: this.state, logFile: this.log, allowedSources: [this.volumes], ...more }
+    const config = { stateDir: this.state, logFile: this.log, allowedSources: [this.volumes] }
     fs.writeFileSync(`${this.top}/config.json`, JSON.stringify(config))
+  }
+
+  /** Unmounts and removes all of it. */
+  close(): void {
+    // The latest first: one may lie on another.
+    for (const { mountPoint } of parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')).reverse()) {
+      if (mountPoint.startsWith(`${this.top}/`)) execFileSync('umount', ['--lazy', mountPoint])
+    }
+    fs.rmSync(this.top, { recursive: true, force: true })
   }
 
   podDirectory(pod: string): string {

@@ -20,34 +20,31 @@ export function hasJournal({ host, config }: Session, volume: string): boolean {
   return host.files.list(volumeStateDirectory(config.stateDir, volume)).includes(JOURNAL_FILE)
 }
 
-/** Nothing that a walk has changed is left as it made it. Call it under the volume's lock. */
+/**
+ * Forgets a journal in which nothing is written any more: volumes come and go, their journals would stay for ever. Call
+ * it under the volume's lock. One of which a record speaks stays, and so does one that cannot be read: for people to look
+ * at, and it keeps no pod from going.
+ */
+export function forgetEmptyJournal(session: Session, volume: string): void {
+  const { host, config } = session
+  const place = volumeStateDirectory(config.stateDir, volume)
+  try {
+    if (readVolumeRecord(host, config.stateDir, volume) || !hasJournal(session, volume)) return
+    if (!isJournalEmpty(session, volume)) return
+    // SQLite's log stays while somebody else has the journal open: then another restore removes it.
+    const isInUse = host.files.list(place).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
+    if (!isInUse) host.files.remove(`${place}/${JOURNAL_FILE}`)
+  } catch (error) {
+    session.warn(`an empty journal may have stayed: ${(error as Error).message}`)
+  }
+}
+
 export function isJournalEmpty(session: Session, volume: string): boolean {
   const journal = openJournal(session, volume, false)
   try {
     return journal.isEmpty()
   } finally {
     journal.close()
-  }
-}
-
-/**
- * Forgets a journal in which nothing is written any more: volumes come and go, their journals would stay for ever. Call
- * it under the volume's lock, with the journal closed and the volume's record gone.
- */
-export function removeEmptyJournal({ host, config }: Session, volume: string): void {
-  const place = volumeStateDirectory(config.stateDir, volume)
-  // SQLite's log stays while somebody else has the journal open: then another restore removes it.
-  const isInUse = host.files.list(place).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
-  if (!isInUse) host.files.remove(`${place}/${JOURNAL_FILE}`)
-}
-
-/** A restore that died after all was put back has left its journal: without a record nobody would ask for it again. */
-export function forgetEmptyJournal(session: Session, volume: string): void {
-  try {
-    if (readVolumeRecord(session.host, session.config.stateDir, volume) || !hasJournal(session, volume)) return
-    if (isJournalEmpty(session, volume)) removeEmptyJournal(session, volume)
-  } catch {
-    // One that cannot be read stays for people to look at, and keeps no pod from going.
   }
 }
 

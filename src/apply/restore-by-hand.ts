@@ -3,7 +3,7 @@ import { readVolumeRecord } from '../state/volume-record.ts'
 import type { VolumeByHand } from './by-hand.ts'
 import { claimVolume } from './claim.ts'
 import { holders, type Others } from './holders.ts'
-import { hasJournal, isJournalEmpty, removeEmptyJournal } from './journal.ts'
+import { forgetEmptyJournal, hasJournal, isJournalEmpty } from './journal.ts'
 import { groupOnDisk } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
 import type { Session } from './session.ts'
@@ -26,12 +26,10 @@ export async function restoreByHand(
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.
-    if (!record && isJournalEmpty(session, volume)) {
-      removeEmptyJournal(session, volume)
-      return 'nothing recorded'
-    }
+    if (!record && isJournalEmpty(session, volume)) return 'nothing recorded'
     return (await restoreTree(session, tree, volume, record)) ? 'restored' : 'unfinished'
   } finally {
+    forgetEmptyJournal(session, volume)
     lock.release()
   }
 }

@@ -18,7 +18,7 @@ import {
 } from '../state/volume-record.ts'
 import { claimVolume } from './claim.ts'
 import { holders, placeOfTree } from './holders.ts'
-import { noteWalk, openJournal, removeEmptyJournal, walkWith } from './journal.ts'
+import { noteWalk, openJournal, walkWith } from './journal.ts'
 import type { Session } from './session.ts'
 
 export function isRestoreOwed({ host, config }: Session, volume: string): boolean {
@@ -121,7 +121,6 @@ export async function restoreTree(
 ): Promise<boolean> {
   const { host, config } = session
   const journal = openJournal(session, volume, record !== undefined)
-  let isOver = false
   try {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     if (record) writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
@@ -135,12 +134,10 @@ export async function restoreTree(
       writeVolumeRecord(host, config.stateDir, { ...record, complete: false, restoreOwed: false })
     } else {
       removeVolumeRecord(host, config.stateDir, volume)
-      isOver = journal.isEmpty()
     }
     return true
   } finally {
     journal.close()
-    if (isOver) removeEmptyJournal(session, volume)
   }
 }
 

@@ -39,7 +39,7 @@ export function forgetEmptyJournal(session: Session, volume: string): void {
   }
 }
 
-export function isJournalEmpty(session: Session, volume: string): boolean {
+function isJournalEmpty(session: Session, volume: string): boolean {
   const journal = openJournal(session, volume, false)
   try {
     return journal.isEmpty()

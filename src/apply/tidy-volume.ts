@@ -12,7 +12,9 @@ const PASSING: ReadonlySet<string> = new Set(
 )
 
 /** Gives a volume's lock back, and leaves no trace of a volume of which nothing is remembered. */
-export function releaseVolume({ host, config }: Session, volume: string, lock: Lock): void {
+export function releaseVolume(session: Session, volume: string, lock: Lock): void {
+  const { host, config } = session
+  forgetEmptyJournal(session, volume)
   const place = volumeStateDirectory(config.stateDir, volume)
   const isOver = host.files.list(place).every((name) => PASSING.has(name))
   if (isOver) {
@@ -33,7 +35,5 @@ export function tidyVolume(session: Session, volume: string): void {
     return
   }
   const lock = tryLockVolume(host, config.stateDir, volume)
-  if (!lock) return
-  forgetEmptyJournal(session, volume)
-  releaseVolume(session, volume, lock)
+  if (lock) releaseVolume(session, volume, lock)
 }

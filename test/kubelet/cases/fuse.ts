@@ -16,13 +16,13 @@ const volume: Case = {
     fs.writeFileSync(`${source}/file`, 'served')
     const wish = { name: 'served', driver: 'modekeep', fsType: 'fuse.bindfs', fsGroup: 2000, user: 1000 } as const
     const pod = await node.run({ ...wish, options: { source, mountOptions: 'force-group=2000' } })
-    const [before] = daemons()
+    const [before] = daemonsOf(pod.uid)
     await threeRestarts(pod)
     const { text } = await pod.exec('cat /data/file && echo of the pod > /data/new && stat -c %g /data/new')
     const layers = pod.layers().filter(({ fsType }) => fsType.startsWith('fuse')).length
-    const after = daemons()
+    const after = daemonsOf(pod.uid)
     await node.remove(pod)
-    await until('its daemon has ended', () => daemons().length === 0)
+    await until('its daemon has ended', () => daemonsOf(pod.uid).length === 0)
     assert.equal(text.replaceAll('\n', ' '), 'served2000')
     assert.equal(fs.readFileSync(`${source}/new`, 'utf8'), 'of the pod\n')
     assert.deepEqual([layers, after], [1, [before]])
@@ -30,8 +30,8 @@ const volume: Case = {
   },
 }
 
-/** Daemons of bindfs: the run's own pid namespace has no others than this case's. */
-function daemons(): string[] {
+/** Daemons of bindfs: the run's own pid namespace has no others, and one pod's is asked for at a time. */
+function daemonsOf(_uid: string): string[] {
   return fs.readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && /(^|\/)bindfs\0/.test(commandLine(pid)))
 }
 

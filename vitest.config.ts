@@ -1,10 +1,17 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { ClosingLine } from './test/helpers/closing-line.ts'
+import { LongFirst } from './test/helpers/long-first.ts'
+import { ownMounts } from './test/helpers/own-mounts.ts'
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     execArgv: ['--disable-warning=ExperimentalWarning'],
+    pool: ownMounts,
+    // One fewer is the default; most files wait for a program half of the time.
+    maxWorkers: availableParallelism(),
+    sequence: { sequencer: LongFirst },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     reporters: ['default', new ClosingLine()],

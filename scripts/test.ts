@@ -1,32 +1,95 @@
 import { spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
+import { runConfined } from '../test/helpers/own-namespaces.ts'
+import { closeWith, sum, TALLY_FILE, type Tally, tallyOf } from '../test/helpers/tally.ts'
+import { Preparation } from './test/preparation.ts'
 
-// Every mount of a test is made in a mount namespace of the run, so nothing is left on the machine, however it ends.
+// Without arguments everything there is, with them only what they name of vitest's tests.
 const root = resolve(import.meta.dirname, '..')
 const node = process.execPath
 const bin = `${root}/node_modules/.bin`
 const args = process.argv.slice(2)
 const isRoot = process.getuid?.() === 0
+process.chdir(root)
+process.env.PATH = `${dirname(node)}:${bin}:${process.env.PATH}`
 
-for (const [what, ...command] of [
-  ['format and lint', `${bin}/biome`, 'check', '.'],
-  ['types', `${bin}/tsc`, '--noEmit'],
-] as const) {
-  if (args.length > 0) break
+// What tests make is below this directory, which goes with the run; their users must reach it.
+const place = fs.mkdtempSync(`${tmpdir()}/modekeep-`)
+fs.chmodSync(place, 0o755)
+process.env.TMPDIR = place
+
+// Every mount of a test is made in a mount namespace of the run, so nothing is left on the machine, however it ends.
+const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
+const vitest = [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, 'run', ...args]
+const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
+
+async function everything(): Promise<number> {
+  check('format and lint', `${bin}/biome`, 'check', '.')
+  check('types', `${bin}/tsc`, '--noEmit')
+  if (!isRoot) console.log(NEEDS_ROOT)
+  const kubelet = isRoot ? new Preparation(node, `${root}/test/kubelet/provide.ts`) : undefined
+  try {
+    const tallies = [await part('vitest', vitest, 'SIGKILL')]
+    await kubelet?.done()
+    tallies.push(
+      isRoot
+        ? await part('kubelet', [node, '--disable-warning=ExperimentalWarning', 'test/kubelet/main.ts'], 'SIGTERM')
+        : withoutKubelet(),
+    )
+    const total = sum(tallies)
+    closeWith(total)
+    return total.failed > 0 ? 1 : 0
+  } finally {
+    kubelet?.stop()
+  }
+}
+
+function check(what: string, command: string, ...rest: string[]): void {
   console.log(`Checking ${what} …`)
-  run(command[0], command.slice(1))
+  const { error, status } = spawnSync(command, rest, { stdio: 'inherit' })
+  if (error) throw error
+  if (status !== 0) throw new Ended(status ?? 1)
 }
-if (!isRoot) console.log('Not root: what needs real mounts is skipped. "sudo npm test" runs everything.')
-const vitest = [node, `${root}/node_modules/vitest/vitest.mjs`, 'run', ...args]
-if (isRoot) run('unshare', ['--mount', '--propagation', 'private', ...vitest])
-else run(vitest[0] ?? node, vitest.slice(1))
 
-function run(command: string, rest: readonly string[]): void {
-  const result = spawnSync(command, rest, {
-    cwd: root,
-    stdio: 'inherit',
-    env: { ...process.env, PATH: `${dirname(node)}:${bin}:${process.env.PATH}` },
-  })
-  if (result.error) throw result.error
-  if (result.status !== 0) process.exit(result.status ?? 1)
+async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM'): Promise<Tally> {
+  const file = `${place}/${name}`
+  const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end)
+  if (status === INTERRUPTED) throw new Ended(status)
+  return tallyOf(file, status)
 }
+
+function withoutKubelet(): Tally {
+  console.log('\nskipped 1: pods of a real kubelet (skipped: they need root; run "sudo npm test")')
+  return { passed: 0, failed: 0, skipped: 1 }
+}
+
+const INTERRUPTED = 130
+
+class Ended extends Error {
+  readonly status: number
+
+  constructor(status: number) {
+    super()
+    this.status = status
+  }
+}
+
+function leave(status: number): never {
+  fs.rmSync(place, { recursive: true, force: true })
+  process.exit(status)
+}
+
+async function named(): Promise<number> {
+  if (!isRoot) console.log(NEEDS_ROOT)
+  return runConfined(vitest, process.env)
+}
+
+;(args.length === 0 ? everything() : named()).then(
+  (status) => leave(status),
+  (error) => {
+    if (!(error instanceof Ended)) console.error(error)
+    leave(error instanceof Ended ? error.status : 1)
+  },
+)

@@ -2,6 +2,7 @@ import type { Lock } from '../host/host.ts'
 import { removeClaim } from '../state/claim.ts'
 import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory } from '../state/paths.ts'
 import { removeWalkProgress } from '../state/walk-progress.ts'
+import { forgetEmptyJournal } from './journal.ts'
 import { tryLockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
@@ -11,7 +12,9 @@ const PASSING: ReadonlySet<string> = new Set(
 )
 
 /** Gives a volume's lock back, and leaves no trace of a volume of which nothing is remembered. */
-export function releaseVolume({ host, config }: Session, volume: string, lock: Lock): void {
+export function releaseVolume(session: Session, volume: string, lock: Lock): void {
+  const { host, config } = session
+  forgetEmptyJournal(session, volume)
   const place = volumeStateDirectory(config.stateDir, volume)
   const isOver = host.files.list(place).every((name) => PASSING.has(name))
   if (isOver) {

@@ -140,10 +140,11 @@ onEveryStage('a call at work on a volume', (open) => {
       directory: source,
       order: { group: 2000, access: 'keep', policy: 'Always' },
     })) as ApplyDocument
+    const place = `${stage.config.stateDir}/ownership/${volume}`
+    expect(stage.fs.readdirSync(place)).toContain('journal.db')
+    expect(stage.fs.readdirSync(place)).not.toContain('claim.json')
     await run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false })
-    const left = stage.fs.readdirSync(`${stage.config.stateDir}/ownership/${volume}`)
-    expect(left).toContain('journal.db')
-    expect(left).not.toContain('claim.json')
+    expect(stage.fs.existsSync(place)).toBe(false)
   })
 
   it('holds the old volume too while it replaces a mount, and only that if the new one is held', async () => {

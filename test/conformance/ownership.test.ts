@@ -107,6 +107,17 @@ onEveryStage('ownership by walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
+  it('remembers nothing of a volume of which all was put back', async () => {
+    makeTree(stage.fs, source, ['file a 0644 5', 'dir d 0750 6'])
+    const remembered = () => stage.host.files.list(`${stage.config.stateDir}/ownership`)
+    await stage.mount('a', asked(2000))
+    await stage.unmount('a')
+    expect(remembered()).toHaveLength(1)
+    await stage.mount('a', asked(2000, { restoreOnUnmount: 'true' }))
+    await stage.unmount('a')
+    expect(remembered()).toEqual([])
+  })
+
   it('grants after a keep, but for what was tightened since, and keeps after a grant without taking back', async () => {
     makeTree(stage.fs, source, ['file open 0640 5', 'file tight 0640 5', 'dir d 0750', 'file d/program 0711'])
     const before = now()

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { numbers } from '../helpers/numbers.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { Crashing } from './every-call.ts'
@@ -11,19 +12,11 @@ const ROUNDS = FULL ? 300 : 30
 const FILES = 1200
 const title = `calls killed at random times${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
-/** The same numbers again for the same seed: MODEKEEP_TEST_SEED repeats a run's choices, if not the machine's timing. */
-function numbers(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return state / 2 ** 32
-  }
-}
-
 describe.skipIf(!isRoot)(title, () => {
   it(
     'up to three in a row: nothing is shown by half, no permission is added, and the end is the original',
     async () => {
+      // MODEKEEP_TEST_SEED repeats a run's choices, if not the machine's timing.
       const seed = Number(process.env.MODEKEEP_TEST_SEED ?? Date.now() % 1e6)
       const random = numbers(seed)
       const on = new Crashing('tmpfs')

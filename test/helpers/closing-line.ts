@@ -1,4 +1,5 @@
 import type { Reporter, TestModule } from 'vitest/node'
+import { closeWith } from './tally.ts'
 
 /** Ends the run with the reason of every skipped test and one line that a machine can read. */
 export class ClosingLine implements Reporter {
@@ -18,8 +19,7 @@ export class ClosingLine implements Reporter {
       if (module.errors().length > 0) count.failed++
     }
     for (const [reason, times] of reasons) process.stdout.write(`\nskipped ${times}: ${reason}`)
-    process.stdout.write(
-      `\n\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`,
-    )
+    if (reasons.size > 0) process.stdout.write('\n')
+    closeWith({ passed: count.passed, failed: count.failed, skipped: count.skipped + count.pending })
   }
 }

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
@@ -35,8 +36,13 @@ describe.skipIf(!isRoot)(title, () => {
   async function arrange() {
     const on = new Crashing('tmpfs')
     on.fresh()
-    await on.mount('a')
+    // A restore that has put back all forgets the journal, but not what a user changed.
+    const theirs = `${on.source}/theirs`
+    fs.writeFileSync(theirs, '', { mode: 0o640 })
+    expect(await on.node.call(...on.mountCall('a'))).toEqual({ status: 'Success' })
+    fs.chmodSync(theirs, 0o600)
     await on.unmount('a')
+    fs.rmSync(theirs)
     return on
   }
 

@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { hierarchies, makeGroups, removeGroups } from './confine/cgroups.ts'
+import { basename } from 'node:path'
+import { runConfined } from '../helpers/own-namespaces.ts'
+import { obstacles } from './confine/able.ts'
+import { careFor } from './confine/caretaker.ts'
+import { hierarchies, makeGroups } from './confine/cgroups.ts'
 import { readOptions, USAGE } from './options.ts'
 import { provideKubelet } from './provide/kubelet.ts'
 import { provideRuntime } from './provide/packages.ts'
@@ -18,23 +19,8 @@ const LATER = `
 while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift
 exec unshare --pid --fork --kill-child --mount --propagation private --net --ipc "$0" -c '"$@"; exit $?' "$0" "$@"`
 
-const PLACE = `${tmpdir()}/modekeep-kubelet-test`
-
-/** One run at a time: a name that the kernel takes back with the process. False if another run has it. */
-function isOnlyOne(): Promise<boolean> {
-  const server = createServer().unref()
-  return new Promise((done) => {
-    server.once('error', () => done(false))
-    server.listen('\0modekeep-kubelet-test', () => done(true))
-  })
-}
-
-async function becomeOnlyOne(say: (text: string) => void): Promise<void> {
-  for (let tries = 0; !(await isOnlyOne()); tries++) {
-    if (tries === 0) say('waiting for another run on this machine to end …')
-    await new Promise((done) => setTimeout(done, 1000))
-  }
-}
+// Whatever TMPDIR is: one run at a time has it.
+const PLACE = '/tmp/modekeep-kubelet-test'
 
 async function main(): Promise<number> {
   const options = readOptions(process.argv.slice(2))
@@ -42,39 +28,23 @@ async function main(): Promise<number> {
     process.stdout.write(USAGE)
     return 0
   }
-  if (process.getuid?.() !== 0) throw new Error('this needs root: run it with sudo')
-  if (process.arch !== 'x64' || !fs.existsSync('/etc/debian_version'))
-    throw new Error('Debian 12 on amd64 is needed: the kubelet is built for it alone')
+  const cgroups = hierarchies()
+  const why = obstacles(cgroups)
+  if (why.length > 0) throw new Error(`no kubelet can be run here: ${why.join('; ')}`)
   const say = (text: string) => console.log(text)
   const clock = new Clock(say)
   const runtime = clock.measure('containerd and runc', provideRuntime)
   const kubelet = clock.measure('kubelet', () => provideKubelet(say))
 
-  await becomeOnlyOne(say)
-  const cgroups = hierarchies()
-  const clean = async () => {
-    await removeGroups(cgroups)
-    fs.rmSync(PLACE, { recursive: true, force: true })
-  }
-  // What a run that was killed has left: no processes or mounts, these went with its namespaces.
-  await clean()
+  const clean = await careFor({ name: basename(PLACE), cgroups, directory: PLACE })
   fs.mkdirSync(PLACE)
   const { groups, leaves } = makeGroups(cgroups)
   const world = JSON.stringify({ place: `${PLACE}/node`, cgroups, kubelet, runtime, options })
   const inside = [process.execPath, '--disable-warning=ExperimentalWarning', `${import.meta.dirname}/inside.ts`, world]
-  const args = ['--pdeathsig', 'KILL', 'sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside]
-  const child = spawn('setpriv', args, { stdio: 'inherit', env: { ...process.env, LATER } })
-  // The whole run dies with this one process: it holds the namespace of its processes.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      say('interrupted: everything of the run is ended and removed')
-      child.kill('SIGKILL')
-    })
-  }
   try {
-    return await new Promise<number>((done, failed) => {
-      child.once('error', failed)
-      child.once('exit', (code) => done(code ?? 130))
+    return await runConfined(['sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside], {
+      ...process.env,
+      LATER,
     })
   } finally {
     await clean()

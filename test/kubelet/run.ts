@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
+import { closeWith } from '../helpers/tally.ts'
 import type { Case, Scene } from './cases/case.ts'
 import { CASES } from './cases/index.ts'
 import { makeOwnPlace } from './confine/own-place.ts'
@@ -37,6 +38,7 @@ export async function run(world: World): Promise<boolean> {
 
 async function runCases({ options }: World, node: TestNode, clock: Clock): Promise<boolean> {
   const chosen = CASES.filter(({ name }) => name.includes(options.only))
+  if (chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
   const results: Result[] = []
   const scene = { node, options, threeRestarts: () => Promise.reject(new Error('only for cases of "restarts"')) }
 
@@ -56,8 +58,11 @@ async function runCases({ options }: World, node: TestNode, clock: Clock): Promi
     await clock.wait(one.name, async () => results.push(await result(one, scene)))
   }
   const inOrder = chosen.flatMap(({ name }) => results.filter((found) => found.name === name))
-  console.log(`\n${table(inOrder, CASES.length - chosen.length)}`)
-  return inOrder.some(({ failure }) => failure !== undefined)
+  const skipped = CASES.length - chosen.length
+  console.log(`\n${table(inOrder, skipped)}`)
+  const failed = inOrder.filter(({ failure }) => failure !== undefined).length
+  closeWith({ passed: inOrder.length - failed, failed, skipped })
+  return failed > 0
 }
 
 interface Joining extends Scene {

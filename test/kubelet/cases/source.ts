@@ -4,7 +4,7 @@ import { BINARY, INSTALLED, install, modekeepsLog } from '../node/drivers.ts'
 import { volumeStats } from '../node/kubelet.ts'
 import { until } from '../node/until.ts'
 import type { Case } from './case.ts'
-import { makeFiles } from './tree.ts'
+import { control, makeFiles } from './tree.ts'
 
 const refused: Case = {
   name: "a refused source is named in the pod's event, and the pod starts by itself when it is right",
@@ -47,6 +47,8 @@ const metrics: Case = {
   when: 'together',
   async run({ node }) {
     const size = 64 << 20
+    const source = makeFiles(`${node.volumes}/metrics-naive`, { file: 0o644 })
+    const theirs = await node.run({ name: 'metrics-naive', driver: 'naive', options: { source } })
     const pod = await node.run({
       name: 'metrics',
       driver: 'modekeep',
@@ -60,8 +62,11 @@ const metrics: Case = {
       used = volume?.usedBytes ?? 0
       return volume?.capacityBytes === size && used >= 8 << 20
     })
-    await node.remove(pod)
-    return { modekeep: `${used} of ${size} bytes used` }
+    const their = (await volumeStats(theirs.uid)).filter(({ name }) => name === 'v')
+    await node.remove(pod, theirs)
+    // The kubelet takes a driver that does not say that it supports metrics for one that does not.
+    control('volumes in the summary', their.length, 0)
+    return { modekeep: `${used} of ${size} bytes used`, naive: 'not in the summary' }
   },
 }
 

@@ -10,7 +10,7 @@ export interface Result {
 
 const WIDTH = 46
 
-/** The aligned table of all cases, then one closing line. */
+/** The aligned table of all cases, then what went wrong and why something is missing. */
 export function table(results: readonly Result[], skipped: number): string {
   const rows = results.map(({ name, seconds, seen, failure }) => [
     name,
@@ -34,10 +34,8 @@ export function table(results: readonly Result[], skipped: number): string {
   const failures = results.flatMap(({ name, failure }) =>
     failure === undefined ? [] : [`\nFAILED ${name}\n${failure}\n`],
   )
-  const failed = failures.length
   const left = skipped === 0 ? '' : '\nSkipped: cases that --only does not name.\n'
-  const closing = `${results.length - failed} passed, ${failed} failed, ${skipped} skipped`
-  return `${text.join('\n\n')}\n${failures.join('')}${left}\n${closing}\n`
+  return `${text.join('\n\n')}\n${failures.join('')}${left}`
 }
 
 function wrap(text: string): string[] {

@@ -1,0 +1,37 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+
+/**
+ * Has a script fetch and build what a later part of the run needs, while an earlier one runs. What it says, and whether it
+ * fails, is told when it is waited for: the part that needs it tries again, and says what is wrong.
+ */
+export class Preparation {
+  readonly #child: ChildProcess
+  readonly #ended: Promise<void>
+  #said = ''
+
+  constructor(node: string, script: string) {
+    // At the lowest priority: the tests are not to wait for it. It ends with this process.
+    const command = ['--pdeathsig', 'TERM', 'nice', '-n', '19', node, '--disable-warning=ExperimentalWarning', script]
+    this.#child = spawn('setpriv', command, { stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.on('data', (data) => {
+        this.#said += data
+      })
+    }
+    this.#ended = new Promise((done) => {
+      this.#child.once('error', () => done())
+      this.#child.once('close', () => done())
+    })
+  }
+
+  async done(): Promise<void> {
+    const { exitCode, signalCode } = this.#child
+    if (exitCode === null && signalCode === null) console.log('\nwaiting for what is being prepared …')
+    await this.#ended
+    if (this.#said) console.log(`\n${this.#said.trim()}`)
+  }
+
+  stop(): void {
+    this.#child.kill('SIGTERM')
+  }
+}

@@ -1,0 +1,24 @@
+import { resolve } from 'node:path'
+import { ForksPoolWorker, type PoolOptions } from 'vitest/node'
+
+const WRAPPER = resolve(import.meta.dirname, 'own-mounts.sh')
+
+/** Runs each file of tests in a process with mounts of its own, so that files can run at one time. */
+export class OwnMounts extends ForksPoolWorker {
+  override start(): Promise<void> {
+    const node = process.execPath
+    // What fork() starts, right away.
+    process.execPath = WRAPPER
+    try {
+      return super.start()
+    } finally {
+      process.execPath = node
+    }
+  }
+}
+
+/** Only root may have a mount namespace. */
+export const ownMounts =
+  process.getuid?.() === 0
+    ? { name: 'own-mounts', createPoolWorker: (options: PoolOptions) => new OwnMounts(options) }
+    : 'forks'

@@ -1,0 +1,30 @@
+import { spawn } from 'node:child_process'
+
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/**
+ * Runs a command that is ended when this process is told to end, and when it dies of whatever.
+ * @param end what the command is told: one that holds namespaces of its own takes all in them along when it is killed,
+ * one that has to tidy up first is asked to end
+ * @returns its exit status, 130 where it was ended
+ */
+export function runConfined(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  end: 'SIGKILL' | 'SIGTERM' = 'SIGKILL',
+): Promise<number> {
+  const child = spawn('setpriv', ['--pdeathsig', end.slice('SIG'.length), ...args], { stdio: 'inherit', env })
+  let isEnding = false
+  const stop = () => {
+    if (!isEnding && end === 'SIGKILL') console.log('interrupted: everything of the run is ended and removed')
+    isEnding = true
+    child.kill(end)
+  }
+  for (const signal of ENDING) process.on(signal, stop)
+  return new Promise<number>((done, failed) => {
+    child.once('error', failed)
+    child.once('exit', (code) => done(isEnding ? 130 : (code ?? 130)))
+  }).finally(() => {
+    for (const signal of ENDING) process.off(signal, stop)
+  })
+}

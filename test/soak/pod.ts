@@ -1,0 +1,218 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { mountStateDirectory, RECORD_FILE } from '../../src/state/paths.ts'
+import { mountsBelow, type SoakNode } from './node.ts'
+import { Odd, same, settles } from './odd.ts'
+import type { Event, Kind, PodPlan } from './scene.ts'
+import { mustShow, WRITTEN } from './shown.ts'
+import type { Volumes } from './volumes.ts'
+
+const TRIES = 14
+const LONGEST_PAUSE = 800
+const IN_THE_WAY = /the volume belongs to group \d+ while pod/
+
+/** What the kubelet does for one volume of one pod, and what befalls it. */
+export class PodLife {
+  readonly #node: SoakNode
+  readonly #volumes: Volumes
+  readonly #kind: Kind
+  readonly #plan: PodPlan
+  /** Another group may stand in the way. */
+  readonly #mayBeRefused: boolean
+  readonly #directory: string
+  readonly #options: string
+  #isServed = true
+  #isUp = false
+  /** When it was mounted last, and when its end began. */
+  #mountedAt = 0
+  #leftAt = 0
+
+  constructor(node: SoakNode, volumes: Volumes, kind: Kind, plan: PodPlan, mayBeRefused: boolean) {
+    this.#node = node
+    this.#volumes = volumes
+    this.#kind = kind
+    this.#plan = plan
+    this.#mayBeRefused = mayBeRefused
+    this.#directory = node.directoryOf(plan.name)
+    this.#options = JSON.stringify({
+      ...volumes.options(kind, plan),
+      'kubernetes.io/readwrite': 'rw',
+      'kubernetes.io/pvOrVolumeName': 'v',
+      'kubernetes.io/pod.name': plan.name,
+      'kubernetes.io/pod.namespace': 'soak',
+    })
+  }
+
+  /** @throws {Odd} after the pod was taken away again, if that is possible */
+  async live(): Promise<void> {
+    await sleep(this.#plan.after)
+    try {
+      this.#isUp = await this.#setUp()
+      if (this.#isUp) for (const event of this.#plan.events) await this.#happens(event.what, event.kill)
+    } finally {
+      this.#leftAt = performance.now()
+      await this.#tearDown()
+    }
+  }
+
+  /**
+   * Whether its volume must be as before when all of these have lived: it has asked for that while the mounts of those
+   * that did not ask were there for good, so that the last of all had to pay. What is mounted later owes nothing.
+   */
+  owesRestore(all: readonly PodLife[]): boolean {
+    const isPaid = (pod: PodLife) => !pod.#isUp || pod.#plan.restores || pod.#mountedAt < this.#leftAt
+    return this.#isUp && this.#plan.restores && all.every(isPaid)
+  }
+
+  /** Calls until it is mounted, or gives up a volume that another group has. */
+  async #setUp(): Promise<boolean> {
+    const kills = [...this.#plan.mountKills]
+    for (let tries = 0; tries < TRIES; tries++) {
+      fs.mkdirSync(this.#directory, { recursive: true, mode: 0o750 })
+      const reply = await this.#mount(kills.shift())
+      if (reply?.status === 'Success') {
+        if (this.#kind === 'tmpfs') fs.writeFileSync(`${this.#directory}/marker`, '')
+        await this.#shows()
+        this.#mountedAt = performance.now()
+        return true
+      }
+      if (reply) this.#mustBeInTheWay(reply.message ?? '')
+      if (reply || this.#plan.tidies) remove(this.#directory)
+      if (reply) await sleep(Math.min(100 * 1.5 ** tries, LONGEST_PAUSE))
+    }
+    if (!this.#mayBeRefused) throw new Odd(`${this.#directory} could not be mounted`)
+    return false
+  }
+
+  #mustBeInTheWay(message: string): void {
+    this.#node.counts.refused++
+    if (!this.#mayBeRefused || !IN_THE_WAY.test(message)) throw new Odd(`mount ${this.#directory} failed: ${message}`)
+  }
+
+  #mount(kill?: number) {
+    return this.#node.ask('mount', [this.#directory, this.#options], kill)
+  }
+
+  async #happens(event: Event, kill: number): Promise<void> {
+    if (!this.#isServed) return
+    switch (event) {
+      case 'call again':
+        await this.#again()
+        break
+      case 'call again, killed':
+        await this.#mount(kill)
+        break
+      case 'write':
+        fs.appendFileSync(`${this.#directory}/${WRITTEN[this.#kind]}`, 'more\n')
+        break
+      case 'heal':
+        await this.#node.heal()
+        break
+      case 'heal, killed':
+        await this.#node.heal(kill)
+        break
+      case 'flip':
+        this.#volumes.flip()
+        break
+      case 'lose':
+        execFileSync('umount', ['--lazy', this.#directory])
+        await this.#mended(kill)
+        break
+      case 'kill daemon':
+        this.#signalDaemon('SIGKILL')
+        this.#node.counts.daemonsKilled++
+        await this.#mended(kill)
+        break
+      case 'stop daemon':
+        // Its directory cannot be looked at any more.
+        this.#isServed = false
+        this.#signalDaemon('SIGSTOP')
+        return
+    }
+    await this.#shows()
+    if (event === 'lose') this.#mountedAt = performance.now()
+  }
+
+  /** As after a restart of kubelet's. */
+  async #again(): Promise<void> {
+    const reply = await this.#mount()
+    if (reply?.status !== 'Success') throw new Odd(`a repeated mount of ${this.#directory} failed: ${reply?.message}`)
+  }
+
+  async #mended(kill: number): Promise<void> {
+    if (kill < 0.5) await this.#node.heal()
+    else await this.#again()
+  }
+
+  /** What heal is just replacing has two layers for a moment. */
+  async #shows(): Promise<void> {
+    await settles(() => {
+      // A FUSE mount has its guard below it.
+      const layers = mountsBelow(this.#directory)
+      if (layers.length !== (this.#kind === 'fuse' ? 2 : 1)) throw new Odd(`layers: ${layers.join(', ')}`)
+      mustShow(this.#directory, this.#kind, this.#plan, this.#volumes)
+    })
+    if (this.#kind === 'fuse') this.#daemonMustHoldNothing()
+  }
+
+  async #tearDown(): Promise<void> {
+    const kills = [...this.#plan.unmountKills]
+    for (;;) {
+      // Kubelet knows volumes by their directories.
+      if (!isThere(this.#directory)) return
+      const reply = await this.#node.ask('unmount', [this.#directory], kills.shift())
+      if (reply?.status === 'Success') break
+      if (reply) throw new Odd(`unmount ${this.#directory} failed: ${reply.message}`)
+    }
+    same(`mounts after the unmount`, mountsBelow(this.#directory), [])
+    fs.rmdirSync(this.#directory)
+    fs.rmSync(`${this.#node.top}/pods/${this.#plan.name}`, { recursive: true })
+  }
+
+  #daemon(): number | undefined {
+    const record = `${mountStateDirectory(this.#node.state, this.#directory)}/${RECORD_FILE}`
+    const { staging } = JSON.parse(fs.readFileSync(record, 'utf8'))
+    return fs
+      .readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number)
+      .find((pid) => read(`/proc/${pid}/cmdline`).split('\0').includes(`${this.#node.state}/staging/${staging}/mount`))
+  }
+
+  #signalDaemon(signal: 'SIGKILL' | 'SIGSTOP'): void {
+    const pid = this.#daemon()
+    if (pid !== undefined) process.kill(pid, signal)
+  }
+
+  /** Nothing of the call that started it: kubelet would wait for the end of a pipe, the next call for a lock. */
+  #daemonMustHoldNothing(): void {
+    const pid = this.#daemon()
+    if (pid === undefined) return
+    const held = list(`/proc/${pid}/fd`).map((name) => link(`/proc/${pid}/fd/${name}`))
+    const wrong = held.filter(
+      (path) => !INHERITED.has(path) && /^pipe:|^socket:|\.lock|\/lock\b|\.json|journal|\.log\b/.test(path),
+    )
+    same(`what the daemon of ${this.#directory} holds open`, wrong, [])
+  }
+}
+
+// What whoever started the run left open goes to everybody.
+const INHERITED = new Set(fs.readdirSync('/proc/1/fd').map((name) => fs.readlinkSync(`/proc/1/fd/${name}`)))
+
+const quiet =
+  <T>(work: (path: string) => T, otherwise: T) =>
+  (path: string): T => {
+    try {
+      return work(path)
+    } catch {
+      return otherwise
+    }
+  }
+const read = quiet((path) => fs.readFileSync(path, 'utf8'), '')
+const list = quiet((path) => fs.readdirSync(path), [])
+const link = quiet((path) => fs.readlinkSync(path), '')
+const remove = quiet((path) => fs.rmdirSync(path), undefined)
+
+/** Asks nothing of what is mounted there: its daemon may hang. */
+const isThere = (path: string) => mountsBelow(path).length > 0 || fs.existsSync(path)

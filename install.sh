@@ -79,12 +79,14 @@ say() { printf '%s%-11s%s %s\n' "$bold" "$1" "$plain" "$2"; }
 warn() { printf '%swarning:%s %s\n' "$yellow" "$plain_error" "$1" >&2; }
 # die TEXT [MORE]...: every further line says what to do about it.
 die() {
+  told=yes
   printf '%serror:%s %s\n' "$red" "$plain_error" "$1" >&2
   shift
   for more in "$@"; do printf '       %s\n' "$more" >&2; done
   exit 1
 }
 misuse() {
+  told=yes
   printf '%serror:%s %s\n       try: %s --help\n' "$red" "$plain_error" "$1" "${0##*/}" >&2
   exit 2
 }
@@ -356,6 +358,7 @@ choose_plugin_dir() {
         printf '%serror:%s the kubelets here use different volume plugin directories:\n' "$red" "$plain_error" >&2
         printf '%s\n' "$list" | sed 's/^/       /' >&2
         printf '       run this once for each, with --plugin-dir DIR\n' >&2
+        told=yes
         exit 1
         ;;
       /*) ;;
@@ -379,6 +382,7 @@ choose_plugin_dir() {
       printf '%serror:%s no kubelet was found, and several volume plugin directories exist:\n' "$red" "$plain_error" >&2
       printf '%s\n' "$found" | sed 's/^/       /' >&2
       printf '       name the right one with --plugin-dir DIR\n' >&2
+      told=yes
       exit 1
       ;;
   esac
@@ -427,7 +431,24 @@ warn_about_writers() {
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
-stage='' probing='' locked=''
+stage='' probing='' locked='' told=''
+# However this ends; a shell that cannot go on (no process, no pipe, no memory) has an exit status of its own.
+finish() {
+  status=$?
+  clean_up
+  case $status in
+    0 | 129 | 130 | 143) ;;
+    *)
+      if [ -z "$told" ]; then
+        printf '%serror:%s stopped, as something failed (status %s): mend that and run this again\n' \
+          "$red" "$plain_error" "$status" >&2
+        status=1
+      fi
+      ;;
+  esac
+  exit "$status"
+}
+
 clean_up() {
   if [ "$stage" ]; then discard "$stage"; fi
   # A signal can come between the making of a staged file and the noting of its name; under the lock all are ours.
@@ -747,6 +768,7 @@ refuse_while_mounted() {
   printf '%s\n' "$mounted" | sed -n '/./s/^/       /; 1,5p' | grep . >&2 || :
   printf '       without the driver the kubelet cannot unmount them and their pods hang in Terminating:\n' >&2
   printf '       drain the node first%s\n' "$([ "$purge" ] || printf ', or use --force')" >&2
+  told=yes
   exit 1
 }
 
@@ -834,6 +856,10 @@ uninstall() {
 # --------------------------------------------------------------------------------------------------------------------
 
 main() {
+  trap finish EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
   parse_arguments "$@"
   if [ -z "$dry" ] && [ "$(id -u)" != 0 ]; then
     die 'this needs root' 'run it with sudo, or look first with --dry-run'
@@ -849,10 +875,6 @@ main() {
   link=$root/usr/local/sbin/modekeep
   say 'plugin dir' "$plugins ($reason)"
   read_places
-  trap clean_up EXIT
-  trap 'exit 129' HUP
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
 
   if [ "$mode" = uninstall ]; then
     uninstall

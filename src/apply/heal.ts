@@ -10,6 +10,7 @@ import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
 import { sweepStages } from './sweep.ts'
+import { tidyVolumes } from './tidy-volume.ts'
 import { forgetLocked } from './unmount.ts'
 
 /** What heal found of a recorded mount, and did. */
@@ -33,6 +34,7 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
     const found = await healOne(session, record, isDry).catch((error) => failed(error))
     if (found) findings.push({ directory: record.directory, pod: record.pod, ...found })
   }
+  if (!isDry) tidyVolumes(session)
   return findings
 }
 

@@ -3,6 +3,7 @@ import { listMountRecords, readMountRecord, removeMountRecord } from '../state/m
 import { BOOT_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
 import { releaseForGood, tryLockMount } from './locks.ts'
 import type { Session } from './session.ts'
+import { tidyVolumes } from './tidy-volume.ts'
 
 /**
  * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. A restore
@@ -19,6 +20,7 @@ export function sweepAfterBoot(session: Session): void {
   try {
     if (sweptIn(session) === boot) return
     const swept = sweep(session, boot)
+    tidyVolumes(session)
     host.files.replace(`${config.stateDir}/${BOOT_FILE}`, `${boot}\n`)
     if (swept > 0) session.note({ sweptRecords: swept })
   } finally {

@@ -1,6 +1,6 @@
 import type { Lock } from '../host/host.ts'
 import { removeClaim } from '../state/claim.ts'
-import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory, volumesDirectory } from '../state/paths.ts'
 import { removeWalkProgress } from '../state/walk-progress.ts'
 import { tryLockVolume } from './locks.ts'
 import type { Session } from './session.ts'
@@ -20,6 +20,15 @@ export function releaseVolume({ host, config }: Session, volume: string, lock: L
   }
   lock.release(isOver)
   if (isOver) host.files.removeEmpty(place, config.stateDir)
+}
+
+/** The same for all volumes: a call whose disk failed could not remove what it had made, and no record may name it. */
+export function tidyVolumes(session: Session): void {
+  const { host, config } = session
+  for (const volume of host.files.list(volumesDirectory(config.stateDir))) {
+    const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
+    if (names.every((name) => PASSING.has(name))) tidyVolume(session, volume)
+  }
 }
 
 /** The same for what a call that died has left; whoever is at work on the volume does it himself. */

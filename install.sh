@@ -435,7 +435,8 @@ stage='' probing='' locked='' told=''
 # However this ends; a shell that cannot go on (no process, no pipe, no memory) has an exit status of its own.
 finish() {
   status=$?
-  clean_up
+  # Not to be ended by a command of its own.
+  clean_up || :
   case $status in
     0 | 129 | 130 | 143) ;;
     *)
@@ -505,7 +506,9 @@ discard() {
 }
 
 sweep() {
-  if [ -e "$probe_config" ]; then act "remove $probe_config" rm -f "$probe_config"; fi
+  for leftover in "$probe_config" "$new_example" "$new_link"; do
+    if [ -e "$leftover" ] || [ -L "$leftover" ]; then act "remove $leftover" rm -f "$leftover"; fi
+  done
   staged_files | while read -r leftover; do
     act "remove $leftover, left by an interrupted install" discard "$leftover"
     [ "$dry" ] || say swept "$leftover"
@@ -682,6 +685,8 @@ read_places() {
   config_dir=$root/etc/modekeep
   # One name, so that the next run removes what an interrupted one left.
   probe_config=$root$state_dir/.install-probe.json
+  new_example=$config_dir/.config.example.json.new
+  new_link=${link%/*}/.modekeep.new
 }
 
 make_places() {
@@ -704,9 +709,9 @@ make_places() {
 }
 
 write_example() {
-  rm -f "$config_dir/.config.example.json.new"
-  example_config >"$config_dir/.config.example.json.new"
-  rename "$config_dir/.config.example.json.new" "$example"
+  rm -f "$new_example"
+  example_config >"$new_example"
+  rename "$new_example" "$example"
   say written "$example"
 }
 
@@ -732,9 +737,8 @@ link_command() {
 }
 
 make_link() {
-  fresh=${link%/*}/.modekeep.new
-  if mkdir -p "${link%/*}" 2>/dev/null && rm -f "$fresh" 2>/dev/null && ln -s "$target" "$fresh" 2>/dev/null; then
-    rename "$fresh" "$link"
+  if mkdir -p "${link%/*}" 2>/dev/null && rm -f "$new_link" 2>/dev/null && ln -s "$target" "$new_link" 2>/dev/null; then
+    rename "$new_link" "$link"
     say linked "$link -> $target"
   else
     warn "cannot write ${link%/*}: no link there, the operator's command is $driver"
@@ -820,7 +824,7 @@ purge_logs() {
 }
 
 purge_configuration() {
-  rm -f "$config_dir/config.json" "$config_dir/config.example.json" "$config_dir/.config.example.json.new"
+  rm -f "$config_dir/config.json" "$config_dir/config.example.json" "$new_example"
   rmdir "$config_dir" 2>/dev/null || :
   say purged "$config_dir"
 }

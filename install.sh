@@ -472,6 +472,8 @@ take_lock() {
   waited=0
   # A loop, because busybox' flock has no time limit.
   until flock -n 9; do
+    # 1 is the answer for a lock that somebody else has.
+    [ $? -eq 1 ] || die "cannot lock $plugins"
     [ $waited -gt 0 ] || say waiting 'another install is running'
     [ $waited -lt $lock_seconds ] || die "another install has been running for $lock_seconds seconds"
     waited=$((waited + 1))

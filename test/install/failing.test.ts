@@ -27,6 +27,14 @@ describe.skipIf(skipFor(missing.root))('an install in which something fails', ()
     if (name === 'find') expect(exitCode).toBe(1)
   })
 
+  it('does not take a lock that cannot be asked for for that of another install', async () => {
+    const world = makeWorld()
+    const env = commandThat(world, 'flock', 'exit 71')
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'), { env })
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`error: cannot lock ${world.plugins}`)
+  })
+
   it('says it once where the script itself has said what is wrong', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await install(world, join(world.base, 'none'))

@@ -6,7 +6,7 @@ import { COMMANDS } from './scenario.ts'
 
 const FULL = process.env.MODEKEEP_TEST_SIZE === 'full'
 /** Of all that can befall each situation of a command. `npm run test:faults` tries every one of them. */
-const MOST = FULL ? Number.POSITIVE_INFINITY : 16
+const MOST = FULL ? Number.POSITIVE_INFINITY : 24
 const PATIENCE = FULL ? 12 * 3_600_000 : 900_000
 const title = `a system call that fails, or at which the command is killed${cannotInject && ` (skipped: ${cannotInject})`}`
 

@@ -9,8 +9,7 @@ import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
-import { sweepStages } from './sweep.ts'
-import { tidyVolumes } from './tidy-volume.ts'
+import { sweepStages, tidy } from './sweep.ts'
 import { forgetLocked } from './unmount.ts'
 
 /** What heal found of a recorded mount, and did. */
@@ -34,7 +33,7 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
     const found = await healOne(session, record, isDry).catch((error) => failed(error))
     if (found) findings.push({ directory: record.directory, pod: record.pod, ...found })
   }
-  if (!isDry) tidyVolumes(session)
+  if (!isDry) tidy(session)
   return findings
 }
 

@@ -78,6 +78,23 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual([])
   })
 
+  it('heal removes what is left of a mount that no record names, and of no other', async () => {
+    await stage.mount('a', asked)
+    const before = stage.host.files.list(`${stage.config.stateDir}/mounts`)
+    for (const name of ['%2Fempty', '%2Flocked', '%2Flong/+er', '%2Fbusy']) {
+      stage.fs.mkdirSync(`${stage.config.stateDir}/mounts/${name}`, { recursive: true })
+    }
+    for (const name of ['%2Flocked/lock', '%2Flong/+er/lock', '%2Flong/+er/record.json.new']) {
+      stage.fs.writeFileSync(`${stage.config.stateDir}/mounts/${name}`, '')
+    }
+    const lock = stage.host.tryLock(`${stage.config.stateDir}/mounts/%2Fbusy/lock`)
+    expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+    expect(below('mounts').sort()).toEqual([...before, '%2Fbusy'].sort())
+    lock?.release()
+    await stage.heal()
+    expect(below('mounts')).toEqual(before)
+  })
+
   it('heal removes the lock of a volume that no record names', async () => {
     const volume = `${stage.config.stateDir}/ownership/1-2-3`
     stage.fs.mkdirSync(volume, { recursive: true })

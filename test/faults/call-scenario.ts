@@ -3,7 +3,7 @@ import { type Ended, modekeepOn } from '../helpers/inject.ts'
 import { expectPreceded } from './durable-first.ts'
 import { FaultNode } from './fault-node.ts'
 import { processesOf } from './leftovers.ts'
-import { ownCalls } from './own-calls.ts'
+import { isItsOwn, ownCalls } from './own-calls.ts'
 import type { After, Scenario } from './scenario.ts'
 
 /** A call of modekeep, what is there before it, and what must be true after it. */
@@ -40,6 +40,7 @@ export function callScenario(situation: Situation): Scenario {
       expect(hasSucceeded(reader, ended), JSON.stringify(ended)).toBe(true)
       return ownCalls(calls, `${on.node.top}/config.json`)
     },
+    isRuntimes: (struck) => !isItsOwn(struck),
     async check(after) {
       const { ended, point } = after
       expect(processesOf(on.node.top)).toEqual([])

@@ -12,6 +12,8 @@ export interface Job {
 export interface Outcome {
   /** False: the command ended before it came to that call, and must have ended right. */
   reached: boolean
+  /** What was struck is no call of the command's: nothing was tried. */
+  missed?: boolean
   /** What did not hold, and where. */
   failure?: string
 }
@@ -49,14 +51,16 @@ export async function strike(scenario: Scenario, { point, fault, turn }: Job): P
     const here = { ...point, path: point.path?.replace(TOP, program.top) }
     const run = await injectAt(program, here, fault, fault.name === 'KILL' || here.path ? '' : CHANGES)
     reached = run.reached
+    const struck = run.calls.find((call) => call.text.endsWith('(INJECTED)'))
+    if (struck && scenario.isRuntimes?.(struck)) return { reached, missed: true }
     if (run.ended.hung) throw new Error('it does not end')
     try {
       await scenario.check({ point, fault, turn, ended: run.ended, calls: run.calls })
     } catch (error) {
       const { code, signal, text, errors } = run.ended
       const said = JSON.stringify({ code, signal, text, errors })
-      const struck = run.calls.find((call) => call.text.endsWith('(INJECTED)'))?.text ?? 'nothing'
-      throw new Error(`it said ${said}\nstruck: ${struck.replaceAll(program.top, TOP)}`, { cause: error })
+      const where = struck?.text.replaceAll(program.top, TOP) ?? 'nothing'
+      throw new Error(`it said ${said}\nstruck: ${where}`, { cause: error })
     }
     return { reached }
   } catch (error) {

@@ -75,7 +75,8 @@ async function takeTurns(
   { tell }: Asked,
 ): Promise<void> {
   for (const [turn, job] of jobs) {
-    const { failure } = await worker.strike(scenario, { ...job, turn })
+    const { failure, missed } = await worker.strike(scenario, { ...job, turn })
+    if (missed) continue
     const row = rowOf(rows, command, job.fault)
     row.tried++
     if (failure === undefined) row.survived++

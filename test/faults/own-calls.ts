@@ -5,7 +5,8 @@ import type { TracedCall } from '../helpers/strace-text.ts'
 const OF_THE_RUNTIME =
   /^(arch_prctl|brk|capget|clock_\w+|clone3?|epoll_\w+|eventfd2|execve|exit(_group)?|fork|futex|get(e?[ug]id|pid|ppid|tid|rusage|random)|io_uring_\w+|madvise|membarrier|mmap|mprotect|mremap|munmap|nanosleep|pkey_\w+|prctl|prlimit64|restart_syscall|rseq|rt_sig\w+|sched_\w+|set_\w+|sigaltstack|sysinfo|uname|vfork)$/
 const OF_THE_EVENT_LOOP = /^\w+\(\d+<(anon_inode:\[event|pipe:)/
-const OF_THE_CLOCK = /"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
+// Time zones, and how many processors there are.
+const OF_ITS_FILES = /\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
 const STDOUT = /^write\(1</
 
 /** Through node:ffi, where errno is believed when it repeats; `stat` and its like try once more before that. */
@@ -37,9 +38,10 @@ export function ownCalls(calls: readonly TracedCall[], first: string): FaultPoin
   )
 }
 
-function isItsOwn({ name, text }: TracedCall): boolean {
+/** Whether a call is modekeep's and not its runtime's. */
+export function isItsOwn({ name, text }: TracedCall): boolean {
   if (STDOUT.test(text)) return true
-  if (OF_THE_EVENT_LOOP.test(text) || OF_THE_CLOCK.test(text)) return false
+  if (OF_THE_EVENT_LOOP.test(text) || OF_ITS_FILES.test(text)) return false
   // SQLite maps its index of the log; modekeep makes a user namespace by clone(2).
   if (name === 'mmap') return /, \d+<\/.*\.db-shm>/.test(text)
   if (name === 'clone') return text.includes('CLONE_NEWUSER')

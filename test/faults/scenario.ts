@@ -24,6 +24,8 @@ export interface Scenario {
   prepare(): Promise<void>
   /** The points of a run that nothing befell. @throws {Error} where that run failed */
   points(ended: Ended, calls: readonly TracedCall[]): FaultPoint[]
+  /** Of a run that differs from the traced one by a call of the runtime's: whether another was struck than a command's own. */
+  isRuntimes?(struck: TracedCall): boolean
   /** What must hold right after the fault, and what the next calls must make of it. @throws what does not hold */
   check(after: After): Promise<void>
   close(): void

@@ -83,12 +83,14 @@ say() { printf '%s%-11s%s %s\n' "$bold" "$1" "$plain" "$2"; }
 warn() { printf '%swarning:%s %s\n' "$yellow" "$plain_error" "$1" >&2; }
 # die TEXT [MORE]...: every further line says what to do about it.
 die() {
+  told=yes
   printf '%serror:%s %s\n' "$red" "$plain_error" "$1" >&2
   shift
   for more in "$@"; do printf '       %s\n' "$more" >&2; done
   exit 1
 }
 misuse() {
+  told=yes
   printf '%serror:%s %s\n       try: %s --help\n' "$red" "$plain_error" "$1" "${0##*/}" >&2
   exit 2
 }
@@ -384,6 +386,7 @@ choose_plugin_dir() {
         printf '%serror:%s the kubelets here use different volume plugin directories:\n' "$red" "$plain_error" >&2
         printf '%s\n' "$list" | sed 's/^/       /' >&2
         printf '       run this once for each, with --plugin-dir DIR\n' >&2
+        told=yes
         exit 1
         ;;
       /*) ;;
@@ -407,6 +410,7 @@ choose_plugin_dir() {
       printf '%serror:%s no kubelet was found, and several volume plugin directories exist:\n' "$red" "$plain_error" >&2
       printf '%s\n' "$found" | sed 's/^/       /' >&2
       printf '       name the right one with --plugin-dir DIR\n' >&2
+      told=yes
       exit 1
       ;;
   esac
@@ -455,7 +459,25 @@ warn_about_writers() {
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
-stage='' probing='' locked='' fresh_config=''
+stage='' probing='' locked='' new_config='' told=''
+# However this ends; a shell that cannot go on (no process, no pipe, no memory) has an exit status of its own.
+finish() {
+  status=$?
+  # Not to be ended by a command of its own.
+  clean_up || :
+  case $status in
+    0 | 129 | 130 | 143) ;;
+    *)
+      if [ -z "$told" ]; then
+        printf '%serror:%s stopped, as something failed (status %s): mend that and run this again\n' \
+          "$red" "$plain_error" "$status" >&2
+        status=1
+      fi
+      ;;
+  esac
+  exit "$status"
+}
+
 clean_up() {
   if [ "$stage" ]; then discard "$stage"; fi
   # A signal can come between the making of a staged file and the noting of its name; under the lock all are ours.
@@ -463,7 +485,7 @@ clean_up() {
     staged_files | while read -r leftover; do discard "$leftover"; done
   fi
   if [ "$probing" ]; then rm -f "$probe_config"; fi
-  if [ "$fresh_config" ]; then rm -f "$fresh_config"; fi
+  if [ "$locked" ] && [ "$new_config" ]; then rm -f "$new_config"; fi
 }
 
 staged_files() {
@@ -479,6 +501,8 @@ take_lock() {
   waited=0
   # A loop, because busybox' flock has no time limit.
   until flock -n 9; do
+    # 1 is the answer for a lock that somebody else has.
+    [ $? -eq 1 ] || die "cannot lock $plugins"
     [ $waited -gt 0 ] || say waiting 'another install is running'
     [ $waited -lt $lock_seconds ] || die "another install has been running for $lock_seconds seconds"
     waited=$((waited + 1))
@@ -513,7 +537,9 @@ discard() {
 }
 
 sweep() {
-  if [ -e "$probe_config" ]; then act "remove $probe_config" rm -f "$probe_config"; fi
+  for leftover in "$probe_config" "$new_config" "$new_example" "$new_link"; do
+    if [ -e "$leftover" ] || [ -L "$leftover" ]; then act "remove $leftover" rm -f "$leftover"; fi
+  done
   staged_files | while read -r leftover; do
     act "remove $leftover, left by an interrupted install" discard "$leftover"
     [ "$dry" ] || say swept "$leftover"
@@ -695,6 +721,9 @@ read_places() {
   config_dir=$root/etc/modekeep
   # One name, so that the next run removes what an interrupted one left.
   probe_config=$root$state_dir/.install-probe.json
+  new_config=$config_dir/.config.json.new
+  new_example=$config_dir/.config.example.json.new
+  new_link=${link%/*}/.modekeep.new
 }
 
 make_places() {
@@ -717,9 +746,9 @@ make_places() {
 }
 
 write_example() {
-  rm -f "$config_dir/.config.example.json.new"
-  example_config >"$config_dir/.config.example.json.new"
-  rename "$config_dir/.config.example.json.new" "$example"
+  rm -f "$new_example"
+  example_config >"$new_example"
+  rename "$new_example" "$example"
   say written "$example"
 }
 
@@ -732,23 +761,21 @@ install_config() {
     say would "rename a copy of $config to $installed, unless the driver finds a fault in it"
     return 0
   fi
-  fresh_config=$config_dir/.config.json.new
-  rm -f "$fresh_config"
-  cp "$config" "$fresh_config" || die "cannot copy $config to $fresh_config"
-  if ! chown 0:0 "$fresh_config" || ! chmod 0644 "$fresh_config"; then die "cannot set owner and mode of $fresh_config"; fi
-  fsync "$fresh_config"
-  ask_init "$driver" "$fresh_config"
+  rm -f "$new_config"
+  cp "$config" "$new_config" || die "cannot copy $config to $new_config"
+  if ! chown 0:0 "$new_config" || ! chmod 0644 "$new_config"; then die "cannot set owner and mode of $new_config"; fi
+  fsync "$new_config"
+  ask_init "$driver" "$new_config"
   faults=$(printf '%s\n' "$answer" | sed -n 's/.*"message":"\(.*\)"}$/\1/p' | sed 's/\\"/"/g')
   [ -z "$faults" ] || die "$config is refused; the configuration that was there, if any, is in force" "$faults"
-  if [ -f "$installed" ] && same_bytes "$fresh_config" "$installed"; then
-    rm -f "$fresh_config"
+  if [ -f "$installed" ] && same_bytes "$new_config" "$installed"; then
+    rm -f "$new_config"
     say unchanged "$installed has these bytes already"
   else
-    rename "$fresh_config" "$installed"
+    rename "$new_config" "$installed"
     fsync "$config_dir"
     say configured "$installed"
   fi
-  fresh_config=''
 }
 
 # is_ours LINK: a link to a modekeep driver in whatever plugin directory.
@@ -773,9 +800,8 @@ link_command() {
 }
 
 make_link() {
-  fresh=${link%/*}/.modekeep.new
-  if mkdir -p "${link%/*}" 2>/dev/null && rm -f "$fresh" 2>/dev/null && ln -s "$target" "$fresh" 2>/dev/null; then
-    rename "$fresh" "$link"
+  if mkdir -p "${link%/*}" 2>/dev/null && rm -f "$new_link" 2>/dev/null && ln -s "$target" "$new_link" 2>/dev/null; then
+    rename "$new_link" "$link"
     say linked "$link -> $target"
   else
     warn "cannot write ${link%/*}: no link there, the operator's command is $driver"
@@ -809,6 +835,7 @@ refuse_while_mounted() {
   printf '%s\n' "$mounted" | sed -n '/./s/^/       /; 1,5p' | grep . >&2 || :
   printf '       without the driver the kubelet cannot unmount them and their pods hang in Terminating:\n' >&2
   printf '       drain the node first%s\n' "$([ "$purge" ] || printf ', or use --force')" >&2
+  told=yes
   exit 1
 }
 
@@ -860,8 +887,7 @@ purge_logs() {
 }
 
 purge_configuration() {
-  rm -f "$config_dir/config.json" "$config_dir/.config.json.new" \
-    "$config_dir/config.example.json" "$config_dir/.config.example.json.new"
+  rm -f "$config_dir/config.json" "$new_config" "$config_dir/config.example.json" "$new_example"
   rmdir "$config_dir" 2>/dev/null || :
   say purged "$config_dir"
 }
@@ -897,6 +923,10 @@ uninstall() {
 # --------------------------------------------------------------------------------------------------------------------
 
 main() {
+  trap finish EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
   parse_arguments "$@"
   if [ -z "$dry" ] && [ "$(id -u)" != 0 ]; then
     die 'this needs root' 'run it with sudo, or look first with --dry-run'
@@ -912,10 +942,6 @@ main() {
   link=$root/usr/local/sbin/modekeep
   say 'plugin dir' "$plugins ($reason)"
   read_places
-  trap clean_up EXIT
-  trap 'exit 129' HUP
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
 
   if [ "$mode" = uninstall ]; then
     uninstall

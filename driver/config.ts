@@ -1,5 +1,6 @@
-import { readFileSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { readText } from '../src/host/read-text.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../src/protocol/defaults.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
@@ -14,7 +15,7 @@ export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: Node
   const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir) }
   let text: string
   try {
-    text = readFileSync(file, 'utf8')
+    text = readText(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' && !env.MODEKEEP_CONFIG) return { config: defaults, faults: [] }

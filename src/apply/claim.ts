@@ -32,7 +32,7 @@ export async function claimVolume(
       await untilUnclaimed(host, config.stateDir, busy.volume)
     }
   } catch (error) {
-    lock.release()
+    giveBack(session, wanted.volume, lock)
     throw error
   }
 }
@@ -61,10 +61,19 @@ function release(session: Session, volume: string, lock: Lock): void {
   const { host, config, warn } = session
   try {
     removeClaim(host, config.stateDir, volume)
-    releaseVolume(session, volume, lock)
   } catch (error) {
     // Without the lock nobody believes it.
     warn(`a claim was left behind: ${(error as Error).message}`)
+  }
+  giveBack(session, volume, lock)
+}
+
+/** Leaves the lock's file where the disk does not let it go, and the lock to nobody. */
+function giveBack(session: Session, volume: string, lock: Lock): void {
+  try {
+    releaseVolume(session, volume, lock)
+  } catch (error) {
+    session.warn(`the lock of volume ${volume} was left behind: ${(error as Error).message}`)
     lock.release()
   }
 }

@@ -9,7 +9,7 @@ import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
 import type { Session } from './session.ts'
-import { sweepStages } from './sweep.ts'
+import { sweepStages, tidy } from './sweep.ts'
 import { forgetLocked } from './unmount.ts'
 
 /** What heal found of a recorded mount, and did. */
@@ -35,6 +35,7 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
     const { outcome, reason } = found
     findings.push({ directory: record.directory, pod: record.pod, outcome, reason })
   }
+  if (!isDry) tidy(session)
   return findings
 }
 

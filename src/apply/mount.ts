@@ -1,5 +1,5 @@
 import { kindOf } from '../filesystem/index.ts'
-import { SystemError } from '../host/host.ts'
+import { type Lock, SystemError } from '../host/host.ts'
 import type { KindFacts } from '../plan/give-group.ts'
 import { type MountPlan, planMount } from '../plan/mount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
@@ -32,12 +32,21 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
       const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
       return given
     } finally {
-      // A mount that failed is never unmounted: nothing may be left of it.
-      if (readMountRecord(host, config.stateDir, point.path)) lock.release()
-      else releaseForGood(host, config.stateDir, point.path, lock)
+      letGo(session, point.path, lock)
     }
   } finally {
     host.inodes.close(point.parent)
+  }
+}
+
+/** A mount that failed is never unmounted: nothing may be left of it. What fails here does not say whether it is mounted. */
+function letGo({ host, config, warn }: Session, path: string, lock: Lock): void {
+  try {
+    if (readMountRecord(host, config.stateDir, path)) lock.release()
+    else releaseForGood(host, config.stateDir, path, lock)
+  } catch (error) {
+    warn(`the lock of ${path} was left behind: ${(error as Error).message}`)
+    lock.release()
   }
 }
 

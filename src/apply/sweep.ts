@@ -1,8 +1,9 @@
 import { sweepStaging } from '../filesystem/staged.ts'
-import { listMountRecords, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
-import { BOOT_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
+import { listMountRecords, listWithoutRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
+import { BOOT_FILE, LOCK_FILE, mountsDirectory, RECORD_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
 import { releaseForGood, tryLockMount } from './locks.ts'
 import type { Session } from './session.ts'
+import { tidyVolumes } from './tidy-volume.ts'
 
 /**
  * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. A restore
@@ -19,6 +20,7 @@ export function sweepAfterBoot(session: Session): void {
   try {
     if (sweptIn(session) === boot) return
     const swept = sweep(session, boot)
+    tidy(session)
     host.files.replace(`${config.stateDir}/${BOOT_FILE}`, `${boot}\n`)
     if (swept > 0) session.note({ sweptRecords: swept })
   } finally {
@@ -47,6 +49,31 @@ function sweep({ host, config }: Session, boot: string): number {
     swept++
   }
   return swept
+}
+
+/** Removes what calls that died, or whose disk failed, have left of mounts and volumes that no record names. Never throws. */
+export function tidy(session: Session): void {
+  try {
+    tidyMounts(session)
+    tidyVolumes(session)
+  } catch (error) {
+    session.warn(`could not remove all that earlier calls have left: ${(error as Error).message}`)
+  }
+}
+
+function tidyMounts({ host, config }: Session): void {
+  const top = mountsDirectory(config.stateDir)
+  for (const place of listWithoutRecord(host, config.stateDir)) {
+    const isLeft = host.files.list(place).includes(LOCK_FILE)
+    const lock = isLeft ? host.tryLock(`${place}/${LOCK_FILE}`) : undefined
+    // A call may have come since.
+    if (lock && host.files.list(place).includes(RECORD_FILE)) lock.release()
+    else if (lock) {
+      host.files.remove(`${place}/${RECORD_FILE}`)
+      lock.release(true)
+    }
+    host.files.removeEmpty(place, top)
+  }
 }
 
 /** Removes what killed calls were just having mounted; a call that is not about them goes on whatever happens. */

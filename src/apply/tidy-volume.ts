@@ -1,6 +1,6 @@
 import type { Lock } from '../host/host.ts'
 import { removeClaim } from '../state/claim.ts'
-import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory, volumesDirectory } from '../state/paths.ts'
 import { removeWalkProgress } from '../state/walk-progress.ts'
 import { forgetEmptyJournal } from './journal.ts'
 import { tryLockVolume } from './locks.ts'
@@ -23,6 +23,15 @@ export function releaseVolume(session: Session, volume: string, lock: Lock): voi
   }
   lock.release(isOver)
   if (isOver) host.files.removeEmpty(place, config.stateDir)
+}
+
+/** The same for all volumes: a call whose disk failed could not remove what it had made, and no record may name it. */
+export function tidyVolumes(session: Session): void {
+  const { host, config } = session
+  for (const volume of host.files.list(volumesDirectory(config.stateDir))) {
+    const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
+    if (names.every((name) => PASSING.has(name))) tidyVolume(session, volume)
+  }
 }
 
 /** The same for what a call that died has left; whoever is at work on the volume does it himself. */

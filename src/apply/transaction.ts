@@ -10,6 +10,7 @@ import { setTarget } from './mount-target.ts'
 import { replaceAt } from './replace.ts'
 import { SavedMount } from './saved-mount.ts'
 import type { Session } from './session.ts'
+import { tidyVolume } from './tidy-volume.ts'
 
 /** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
 export class Transaction {
@@ -108,17 +109,27 @@ export class Transaction {
   /** Should this call die from now on, the next one must find what it may have done to the volume. */
   #recordVolume(): void {
     const { volume } = this.#tree
-    if (this.#preparing && this.#preparing.volume !== volume) this.#write({ ...this.#preparing, volume })
+    if (!this.#preparing || this.#preparing.volume === volume) return
+    this.#preparing = { ...this.#preparing, volume }
+    this.#write(this.#preparing)
   }
 
   #write(record: MountRecord): void {
     writeMountRecord(this.#session.host, this.#session.config.stateDir, record)
   }
 
+  /** The record goes last: by it the next call finds what could not be removed. */
+  #forget(): void {
+    const { host, config } = this.#session
+    this.#giver.release()
+    tidyVolume(this.#session, this.#preparing?.volume ?? '')
+    removeMountRecord(host, config.stateDir, this.#point.path)
+  }
+
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
   #undo(step: Step): void {
     if (!('undo' in step)) return
-    const { host, config } = this.#session
+    const { host } = this.#session
     try {
       if (step.undo === undefined) return
       if (step.undo === 'close-tree') this.#tree.close()
@@ -126,7 +137,7 @@ export class Transaction {
       else if (step.undo === 'detach') detachAll(host, this.#point)
       else if (step.undo === 'old-mount') this.#saved?.putBack()
       else if (step.undo.restore) this.#write(step.undo.restore)
-      else removeMountRecord(host, config.stateDir, this.#point.path)
+      else this.#forget()
     } catch (error) {
       this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
     }

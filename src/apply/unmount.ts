@@ -72,8 +72,17 @@ export async function forgetLocked(
   const steps = planUnmount(record, pays && isRestoreOwed(session, record.volume)).filter(
     (step) => step.do !== 'detach-all',
   )
-  for (const step of steps) await apply(session, step, point, directory, true)
+  for (const step of steps) {
+    if (step.do === 'forget') forget(session, step.volume, directory)
+    else await apply(session, step, point, directory, true)
+  }
   endStopped(session, record)
+}
+
+/** @throws {FileError} and the record stays, by which the next call finds what could not be removed */
+function forget(session: Session, volume: string, path: string): void {
+  tidyVolume(session, volume)
+  removeMountRecord(session.host, session.config.stateDir, path)
 }
 
 /** Undefined, and a warning, where the disk of the state directory fails. */
@@ -113,10 +122,7 @@ async function apply(
     case 'restore-volume':
       return restoreQuietly(session, step.volume, step.source, path)
     case 'forget':
-      return asFarAsTheDiskGoes(session, () => {
-        tidyVolume(session, step.volume)
-        removeMountRecord(session.host, session.config.stateDir, path)
-      })
+      return asFarAsTheDiskGoes(session, () => forget(session, step.volume, path))
     default:
       throw new Error(`step ${step.do} is not part of an unmount`)
   }

@@ -2,6 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
 import { naming } from './file-error.ts'
 import { errorCode, type TrustedFiles } from './host.ts'
+import { readText } from './read-text.ts'
 
 type Fs = Pick<
   typeof NodeFs,
@@ -21,7 +22,7 @@ type Fs = Pick<
 export function trustedFiles(fs: Fs): TrustedFiles {
   return {
     read(path) {
-      return naming('read', path, () => unlessMissing(() => fs.readFileSync(path, 'utf8')))
+      return naming('read', path, () => unlessMissing(() => readText(path, fs)))
     },
 
     replace(path, text) {

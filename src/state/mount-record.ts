@@ -123,6 +123,22 @@ function below(host: Host, place: string, isInPlace: Filter): MountRecord[] {
       const record = readRecord(host, `${place}/${name}`, schema)
       return record && isInPlace(record, place) ? asOfToday(record) : []
     }
-    return name.startsWith('%') || name.startsWith('+') ? below(host, `${place}/${name}`, isInPlace) : []
+    return isPiece(name) ? below(host, `${place}/${name}`, isInPlace) : []
   })
+}
+
+/** Directories of mounts in which there is neither a record nor another such directory. */
+export function listWithoutRecord(host: Host, stateDir: string): string[] {
+  const without = (place: string): string[] => {
+    const names = host.files.list(place)
+    const pieces = names.filter(isPiece)
+    if (pieces.length > 0) return pieces.flatMap((name) => without(`${place}/${name}`))
+    return names.includes(RECORD_FILE) ? [] : [place]
+  }
+  const top = mountsDirectory(stateDir)
+  return without(top).filter((place) => place !== top)
+}
+
+function isPiece(name: string): boolean {
+  return name.startsWith('%') || name.startsWith('+')
 }

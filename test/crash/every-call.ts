@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import { killAtEach } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import type { NodeDirectory } from '../helpers/node-directory.ts'
 import { endsOfWrites, isPassing, killPoints, lasts, type TracedCall } from '../helpers/strace-text.ts'
 import {
   expectNothingWidened,
@@ -19,13 +20,15 @@ import {
 
 /** A node with one small volume, on which a call can be killed at each of its changes. */
 export class Crashing {
-  readonly node = new BinaryNode()
-  readonly source = `${this.node.volumes}/data`
+  readonly node: NodeDirectory
+  readonly source: string
   original: Snapshot = {}
   whole: Snapshot = {}
 
-  constructor(fsType: 'tmpfs' | 'ext4') {
-    mountStorage(this.node, fsType)
+  constructor(fsType: 'tmpfs' | 'ext4', node: NodeDirectory = new BinaryNode()) {
+    this.node = node
+    this.source = `${node.volumes}/data`
+    mountStorage(node, fsType)
   }
 
   fresh(): void {

@@ -1,21 +1,21 @@
 import * as fs from 'node:fs'
-import type { BinaryNode } from '../helpers/kubelet-call.ts'
+import type { NodeDirectory } from '../helpers/node-directory.ts'
 
 /** The directory of the only volume that was walked; its journal's files are not to be read by tests. */
-export function volumeState(node: BinaryNode): string {
+export function volumeState(node: NodeDirectory): string {
   const volumes = fs.readdirSync(`${node.state}/ownership`)
   if (volumes.length !== 1) throw new Error(`volumes with a journal: ${volumes.join(' ')}`)
   return `${node.state}/ownership/${volumes[0]}`
 }
 
-export function journalPath(node: BinaryNode): string {
+export function journalPath(node: NodeDirectory): string {
   return `${volumeState(node)}/journal.db`
 }
 
 const SUFFIXES = ['', '-wal', '-shm', '-journal']
 
 /** Keeps the journal as it is now. The function it gives puts that back in the place of whatever is there. */
-export function keepJournal(node: BinaryNode): () => void {
+export function keepJournal(node: NodeDirectory): () => void {
   const path = journalPath(node)
   const kept = SUFFIXES.filter((suffix) => fs.existsSync(path + suffix)).map(
     (suffix) => [path + suffix, fs.readFileSync(path + suffix)] as const,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import type { BinaryNode } from '../helpers/kubelet-call.ts'
+import type { NodeDirectory } from '../helpers/node-directory.ts'
 import { listTree, makeTree } from '../helpers/tree.ts'
 
 /** `npm test` takes what takes two minutes; "full" takes everything. */
@@ -17,7 +17,7 @@ export const GROUP = 2000
 export type Snapshot = Record<string, { mode: string; uid: number; gid: number; attributes: string[] }>
 
 /** Gives the node's volumes and its state a file system each, gone with the node. */
-export function mountStorage(node: BinaryNode, fsType: 'tmpfs' | 'ext4'): void {
+export function mountStorage(node: NodeDirectory, fsType: 'tmpfs' | 'ext4'): void {
   fs.mkdirSync(node.state, { recursive: true })
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'state', node.state])
   if (fsType === 'tmpfs') {
@@ -30,7 +30,7 @@ export function mountStorage(node: BinaryNode, fsType: 'tmpfs' | 'ext4'): void {
 }
 
 /** As on a node that never saw modekeep. */
-export function wipe(node: BinaryNode): void {
+export function wipe(node: NodeDirectory): void {
   for (const { mountPoint } of parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))) {
     if (mountPoint.startsWith(`${node.top}/pods/`)) execFileSync('umount', ['--lazy', mountPoint])
   }

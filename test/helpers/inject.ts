@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { BINARY, type BinaryNode } from './kubelet-call.ts'
+import { type Fault, KILL } from '../faults/fault.ts'
+import { BINARY, type NodeDirectory } from './node-directory.ts'
 import { type KillPoint, type TracedCall, tracedCalls } from './strace-text.ts'
 
 /** Why nothing can be injected here, empty where it can. */
@@ -9,50 +10,114 @@ export const cannotInject = (() => {
   return spawnSync('strace', ['-V']).error ? 'needs strace: apt-get install strace' : ''
 })()
 
-interface Ended {
-  text: string
-  signal: NodeJS.Signals | null
+/** What is run under strace. */
+export interface Program {
+  argv: readonly string[]
+  env: Record<string, string | undefined>
+  /** Below it traces are written. */
+  top: string
 }
 
-function underStrace(node: BinaryNode, options: readonly string[], args: readonly string[]): Promise<Ended> {
-  const child = spawn('strace', ['-f', ...options, BINARY, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { PATH: process.env.PATH, MODEKEEP_CONFIG: `${node.top}/config.json` },
-  })
-  let text = ''
+export interface Ended {
+  text: string
+  errors: string
+  code: number | null
+  signal: NodeJS.Signals | null
+  /** It was ended from here. */
+  hung: boolean
+}
+
+const LONGEST = 120_000
+
+/** Runs a program to its end, or for two minutes. */
+export function runToEnd({ argv: [file = '', ...args], env }: Program): Promise<Ended> {
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true })
+  const ended = { text: '', errors: '', hung: false }
   child.stdout.on('data', (data) => {
-    text += data
+    ended.text += data
+  })
+  child.stderr.on('data', (data) => {
+    ended.errors += data
   })
   return new Promise((done, fail) => {
+    const timer = setTimeout(() => {
+      ended.hung = true
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    }, LONGEST)
     child.on('error', fail)
-    child.on('close', (_, signal) => done({ text, signal }))
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      done({ ...ended, code, signal })
+    })
   })
+}
+
+function underStrace(program: Program, options: readonly string[], file: string): Promise<Ended> {
+  return runToEnd({ ...program, argv: ['strace', '-f', '-q', ...options, '-o', file, ...program.argv] })
+}
+
+/** A call of the built executable as kubelet makes it. */
+export function modekeepOn(node: NodeDirectory, args: readonly string[]): Program {
+  const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: `${node.top}/config.json` }
+  return { argv: [BINARY, ...args], env, top: node.top }
 }
 
 /**
  * Every system call of one run, in order.
  * @param fast only the named calls stop the process; the names must be known to strace
- * @throws {Error} when the call does not answer Success
  */
-export async function trace(node: BinaryNode, args: readonly string[], fast?: string): Promise<TracedCall[]> {
-  const file = `${node.top}/trace`
+export async function traceOf(program: Program, fast?: string): Promise<{ ended: Ended; calls: TracedCall[] }> {
+  const file = `${program.top}/trace`
   const only = fast === undefined ? [] : ['--seccomp-bpf', '-e', `trace=${fast}`]
-  const { text } = await underStrace(node, ['-y', '-e', 'signal=none', ...only, '-o', file], args)
-  if (!text.includes('"Success"')) throw new Error(`the traced run failed: ${text}`)
+  const ended = await underStrace(program, ['-y', '-e', 'signal=none', ...only], file)
   const calls = tracedCalls(fs.readFileSync(file, 'utf8'))
   fs.rmSync(file)
+  return { ended, calls }
+}
+
+/** The same for a call of the built executable. @throws {Error} when it does not answer Success */
+export async function trace(node: NodeDirectory, args: readonly string[], fast?: string): Promise<TracedCall[]> {
+  const { ended, calls } = await traceOf(modekeepOn(node, args), fast)
+  if (!ended.text.includes('"Success"')) throw new Error(`the traced run failed: ${ended.text}`)
   return calls
 }
 
+/** Where a fault strikes. */
+export interface FaultPoint extends KillPoint {
+  /** Failures in a row that make it fail for good: node:ffi's errno is believed only when it repeats. */
+  repeats?: number
+  /** Only calls about this path count. */
+  path?: string | undefined
+}
+
 /**
- * SIGKILL in place of the `when`-th call of that name in a thread: a fatal signal at the entry of a system call keeps the
- * kernel from doing it. Not with --seccomp-bpf, whose stop drops the signal (seen with strace 6.1).
+ * Injects a fault at the `when`-th call of that name in a thread. A fatal signal at the entry of a system call keeps the
+ * kernel from doing it; not with --seccomp-bpf, whose stop drops the signal (seen with strace 6.1).
+ * @param also calls to be traced beside that one; the names must be known to strace
+ */
+export async function injectAt(program: Program, point: FaultPoint, fault: Fault, also = '') {
+  const { name, when, repeats = 1, path } = point
+  const last = fault.lasts ? '+' : repeats > 1 ? `..${when + repeats - 1}` : ''
+  const how = fault.name === 'KILL' ? `signal=KILL:when=${when}` : `error=${fault.name}:when=${when}${last}`
+  const quick = fault.name === 'KILL' || path !== undefined ? [] : ['--seccomp-bpf']
+  const only = path === undefined ? [] : ['-P', path]
+  const what = ['-y', '-e', `trace=${name}${also && `,${also}`}`, '-e', `inject=${name}:${how}`]
+  const file = `${program.top}/trace`
+  const ended = await underStrace(program, [...quick, ...only, ...what], file)
+  const text = fs.readFileSync(file, 'utf8')
+  fs.rmSync(file)
+  const reached =
+    fault.name === 'KILL' ? / killed by SIGKILL /.test(text) || ended.signal === 'SIGKILL' : text.includes('(INJECTED)')
+  return { ended, reached, calls: tracedCalls(text) }
+}
+
+/**
+ * SIGKILL in place of a call.
  * @returns whether the process got there; otherwise it has ended by itself
  */
-export async function killAt(node: BinaryNode, args: readonly string[], { name, when }: KillPoint): Promise<boolean> {
-  const inject = ['-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
-  const { signal } = await underStrace(node, [...inject, '-o', '/dev/null'], args)
-  return signal === 'SIGKILL'
+export async function killAt(node: NodeDirectory, args: readonly string[], point: KillPoint): Promise<boolean> {
+  const { name, when, text } = point
+  return (await injectAt(modekeepOn(node, args), { name, when, text }, KILL)).ended.signal === 'SIGKILL'
 }
 
 export interface Matrix {
@@ -66,7 +131,7 @@ export interface Matrix {
 }
 
 /** The same call of two threads is one place: strace kills the thread that comes first. */
-function distinct(points: readonly KillPoint[]): KillPoint[] {
+export function distinct<P extends KillPoint>(points: readonly P[]): P[] {
   return [...new Map(points.map((point) => [`${point.name} ${point.when}`, point])).values()]
 }
 
@@ -74,7 +139,7 @@ function distinct(points: readonly KillPoint[]): KillPoint[] {
  * Some runs have a call more or less than others: malloc reads the number of CPUs when two threads meet in it, and a walk
  * that takes over a second tells how far it is.
  */
-async function steadyPoints(node: BinaryNode, matrix: Matrix): Promise<KillPoint[]> {
+async function steadyPoints(node: NodeDirectory, matrix: Matrix): Promise<KillPoint[]> {
   const places = (points: readonly KillPoint[]) => points.map(({ name, when }) => `${name} ${when}`).join()
   const seen = new Set<string>()
   for (let tries = 0; tries < 20; tries++) {
@@ -87,7 +152,7 @@ async function steadyPoints(node: BinaryNode, matrix: Matrix): Promise<KillPoint
 }
 
 /** Kills a call at each of the points in turn. A check that fails says at which; `missed` are those never reached. */
-export async function killAtEach(node: BinaryNode, matrix: Matrix): Promise<{ tried: number; missed: string[] }> {
+export async function killAtEach(node: NodeDirectory, matrix: Matrix): Promise<{ tried: number; missed: string[] }> {
   const points = await steadyPoints(node, matrix)
   const missed: string[] = []
   for (const [index, point] of points.entries()) {

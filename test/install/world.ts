@@ -64,8 +64,13 @@ export type World = ReturnType<typeof makeWorld>
 
 export function makeWorld() {
   const base = mkdtempSync(join(tmpdir(), 'modekeep-install-'))
-  chmodSync(base, 0o755)
   onTestFinished(() => rmSync(base, { recursive: true, force: true }))
+  return makeWorldIn(base)
+}
+
+/** The same in an empty directory of the caller's. */
+export function makeWorldIn(base: string) {
+  chmodSync(base, 0o755)
   const root = join(base, 'root')
   const plugins = join(root, pluginDir)
   mkdirSync(root)

@@ -1,6 +1,7 @@
-import { constants, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import { constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import type { BlockDevices } from '../blocks.ts'
 import type { Handle } from '../host.ts'
+import { readText } from '../read-text.ts'
 import { attachLoop, loopOf } from './loop.ts'
 
 export const linuxBlocks: BlockDevices = {
@@ -52,7 +53,7 @@ function isSameNode(path: string, device: Handle): boolean {
 function readSys(device: Handle, file: string): string | undefined {
   const directory = `/sys/dev/block/${numbersOf(device)}`
   try {
-    return readFileSync(`${directory}/${file}`, 'utf8').trim()
+    return readText(`${directory}/${file}`).trim()
   } catch {
     return undefined
   }

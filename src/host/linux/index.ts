@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
+import { readText } from '../read-text.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { linuxBlocks } from './block-devices.ts'
 import { linuxDaemons } from './daemons.ts'
@@ -24,5 +25,5 @@ export const linuxHost: Host = {
     return new DatabaseSync(path, { timeout: 5000 })
   },
   mountNamespace: () => fs.readlinkSync('/proc/self/ns/mnt'),
-  bootId: () => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+  bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),
 }

@@ -1,5 +1,6 @@
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { errorCode, type Handle, type Inodes, type Name } from '../host.ts'
+import { readText } from '../read-text.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import { chmod } from './chmod.ts'
 import {
@@ -108,7 +109,7 @@ export const linuxInodes: Inodes = {
   chmod,
 
   handleLimit() {
-    const limits = readFileSync('/proc/self/limits', 'utf8')
+    const limits = readText('/proc/self/limits')
     return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? 1024)
   },
 

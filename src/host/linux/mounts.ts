@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { errorCode, type Handle, type Mounts } from '../host.ts'
+import { readText } from '../read-text.ts'
 import { nameOf, sourceOf } from './block-devices.ts'
 import {
   AT_EMPTY_PATH,
@@ -91,11 +91,11 @@ export const linuxMounts: Mounts = {
   },
 
   tableId(handle) {
-    const text = readFileSync(`/proc/self/fdinfo/${handle}`, 'utf8')
+    const text = readText(`/proc/self/fdinfo/${handle}`)
     return Number(/^mnt_id:\s*(\d+)/m.exec(text)?.[1])
   },
 
-  table: () => readFileSync('/proc/self/mountinfo', 'utf8'),
+  table: () => readText('/proc/self/mountinfo'),
 }
 
 function moveMount(tree: Handle, target: Handle, extra: number): void {

@@ -1,5 +1,6 @@
-import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { errorCode, SystemError } from '../host.ts'
+import { readText } from '../read-text.ts'
 import { CLONE_FILES, CLONE_NEWUSER, CLONE_VFORK, CLONE_VM, WALL } from './constants.ts'
 import { address, libcOfProcesses, run, view } from './libc.ts'
 
@@ -65,7 +66,7 @@ function cloneEnded({ clone, exit }: Processes): number {
 function limit(): string {
   const path = '/proc/sys/user/max_user_namespaces'
   // A kernel without user namespaces has none.
-  return existsSync(path) ? `user.max_user_namespaces is ${readFileSync(path, 'utf8').trim()}` : ''
+  return existsSync(path) ? `user.max_user_namespaces is ${readText(path).trim()}` : ''
 }
 
 function writeMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {

@@ -1,0 +1,107 @@
+// What test/faults found, by name.
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { naming } from '../../src/host/file-error.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
+
+onEveryStage("where the disk of modekeep's own files fails", (open) => {
+  let stage: Stage
+  let asked: Record<string, string>
+  beforeEach(() => {
+    stage = open()
+    const source = `${stage.top}/volumes/one`
+    makeTree(stage.fs, source, ['file first 0644'])
+    asked = { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
+  })
+  afterEach(() => stage.close())
+
+  const refuse = (path: string, code = 'ENOSPC') =>
+    naming('use', path, () => {
+      throw Object.assign(new Error(code), { code })
+    })
+  const below = (name: string) => stage.host.files.list(`${stage.config.stateDir}/${name}`)
+
+  it('a mount that cannot claim its volume leaves neither its lock nor a record', async () => {
+    const { files } = stage.host
+    const replace = (path: string, text: string) => (/claim/.test(path) ? refuse(path) : files.replace(path, text))
+    stage.host.files = { ...files, replace }
+    await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
+    stage.host.files = files
+    expect(stage.layers('a')).toEqual([])
+    expect(below('ownership')).toEqual([])
+    expect(below('mounts')).toEqual([])
+  })
+
+  it('a mount says what failed first, whatever fails on its way out', async () => {
+    const { files } = stage.host
+    const replace = (path: string) => {
+      stage.host.files = { ...stage.host.files, read: (path) => refuse(path, 'EIO') }
+      return refuse(path)
+    }
+    await stage.mount('b', asked)
+    stage.host.files = { ...files, replace }
+    await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
+    expect(stage.warnings.join()).toMatch(/the lock of .* was left behind: cannot use .*EIO/)
+    stage.host.files = files
+    await stage.mount('a', asked)
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
+  it('a mount that cannot remove what it made of its volume keeps its record, by which the unmount does', async () => {
+    const { files } = stage.host
+    let isBroken = false
+    const replace = (path: string, text: string) => {
+      isBroken ||= /ownership/.test(path)
+      return isBroken ? refuse(path) : files.replace(path, text)
+    }
+    const list = (path: string) => (isBroken && /ownership/.test(path) ? refuse(path) : files.list(path))
+    stage.host.files = { ...files, replace, list }
+    await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
+    stage.host.files = files
+    expect(below('ownership')).toHaveLength(1)
+    await stage.unmount('a')
+    expect(below('ownership')).toEqual([])
+    expect(below('mounts')).toEqual([])
+  })
+
+  it('heal says of no record that it is forgotten which it could not remove', async () => {
+    await stage.mount('a', { source: asked.source ?? '' })
+    await stage.unmount('a')
+    await stage.mount('a', { source: asked.source ?? '' })
+    stage.reboot()
+    stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
+    const { files } = stage.host
+    stage.host.files = { ...files, remove: (path) => refuse(path) }
+    expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: expect.stringContaining('ENOSPC') }])
+    stage.host.files = files
+    expect(await stage.heal()).toMatchObject([{ outcome: 'forgotten' }])
+    expect(below('mounts')).toEqual([])
+  })
+
+  it('heal removes what is left of a mount that no record names, and of no other', async () => {
+    await stage.mount('a', asked)
+    const before = stage.host.files.list(`${stage.config.stateDir}/mounts`)
+    for (const name of ['%2Fempty', '%2Flocked', '%2Flong/+er', '%2Fbusy']) {
+      stage.fs.mkdirSync(`${stage.config.stateDir}/mounts/${name}`, { recursive: true })
+    }
+    for (const name of ['%2Flocked/lock', '%2Flong/+er/lock', '%2Flong/+er/record.json.new']) {
+      stage.fs.writeFileSync(`${stage.config.stateDir}/mounts/${name}`, '')
+    }
+    const lock = stage.host.tryLock(`${stage.config.stateDir}/mounts/%2Fbusy/lock`)
+    expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+    expect(below('mounts').sort()).toEqual([...before, '%2Fbusy'].sort())
+    lock?.release()
+    await stage.heal()
+    expect(below('mounts')).toEqual(before)
+  })
+
+  it('heal removes the lock of a volume that no record names', async () => {
+    const volume = `${stage.config.stateDir}/ownership/1-2-3`
+    stage.fs.mkdirSync(volume, { recursive: true })
+    stage.fs.writeFileSync(`${volume}/lock`, '')
+    await stage.heal(true)
+    expect(below('ownership')).toEqual(['1-2-3'])
+    await stage.heal()
+    expect(below('ownership')).toEqual([])
+  })
+})

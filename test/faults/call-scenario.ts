@@ -1,0 +1,78 @@
+import { expect } from 'vitest'
+import { type Ended, modekeepOn } from '../helpers/inject.ts'
+import { expectPreceded } from './durable-first.ts'
+import { FaultNode } from './fault-node.ts'
+import { processesOf } from './leftovers.ts'
+import { isItsOwn, ownCalls } from './own-calls.ts'
+import type { After, Scenario } from './scenario.ts'
+
+/** A call of modekeep, what is there before it, and what must be true after it. */
+export interface Situation {
+  title: string
+  pods?: string[]
+  args(on: FaultNode): string[]
+  before?(on: FaultNode): Promise<void>
+  /** Whatever befell the call: nothing is damaged, and a pod sees nothing or the whole. */
+  sound(on: FaultNode, after: After): void
+  /** What the call says with Success, or with exit status 0. */
+  promised(on: FaultNode): void
+  /** Ways to go on, each in its turn; whichever comes, the unmounts that follow leave nothing. */
+  next: ((on: FaultNode, after: After) => Promise<void>)[]
+  /** Of a volume that was to come no record speaks yet: heal, or the first call after a reboot, removes its lock. */
+  isHealed?: boolean
+  /** Who reads the answer. */
+  reader: 'kubelet' | 'person'
+}
+
+export function callScenario(situation: Situation): Scenario {
+  const on = new FaultNode()
+  on.pods = situation.pods ?? ['a']
+  for (const pod of on.pods) on.node.podDirectory(pod)
+  const { reader } = situation
+  return {
+    title: situation.title,
+    program: () => modekeepOn(on.node, situation.args(on)),
+    async prepare() {
+      on.fresh()
+      await situation.before?.(on)
+    },
+    points(ended, calls) {
+      expect(hasSucceeded(reader, ended), JSON.stringify(ended)).toBe(true)
+      return ownCalls(calls, `${on.node.top}/config.json`)
+    },
+    isRuntimes: (struck) => !isItsOwn(struck),
+    async check(after) {
+      const { ended, point } = after
+      expect(processesOf(on.node.top)).toEqual([])
+      // Nobody can be told when the answer itself cannot be written.
+      if (ended.signal !== 'SIGKILL' && !point.text.startsWith('write(1<')) expectAnswer(reader, after)
+      expectPreceded(after, on.node.state)
+      situation.sound(on, after)
+      if (hasSucceeded(reader, ended)) situation.promised(on)
+      await situation.next[after.turn % situation.next.length]?.(on, after)
+      await on.expectAllGone(after.fault.lasts || situation.isHealed === true)
+    },
+    close: () => on.close(),
+  }
+}
+
+export function hasSucceeded(reader: Situation['reader'], { text, code }: Ended): boolean {
+  return code === 0 && (reader === 'person' || text.includes('"status":"Success"'))
+}
+
+/** An errno's name, or a sentence about a thing that is named. */
+const NAMES_WHAT_FAILED = /\bE[A-Z0-9]{2,}\b|"[^"]+"|\/\w+/
+
+function expectAnswer(reader: Situation['reader'], { ended: { text, errors, code, signal } }: After): void {
+  expect(signal).toBe(null)
+  if (reader === 'person') {
+    expect([0, 1]).toContain(code)
+    if (code === 1) expect(text + errors).toMatch(NAMES_WHAT_FAILED)
+    return
+  }
+  expect({ code, errors }).toEqual({ code: 0, errors: '' })
+  expect(text).toMatch(/^\{[^\n]*\}\n$/)
+  const { status, message } = JSON.parse(text) as { status: string; message?: string }
+  expect(['Success', 'Failure']).toContain(status)
+  if (status === 'Failure') expect(message).toMatch(NAMES_WHAT_FAILED)
+}

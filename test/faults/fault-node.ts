@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { expect } from 'vitest'
+import { healMounts } from '../../src/apply/heal.ts'
+import { mount } from '../../src/apply/mount.ts'
+import type { Session } from '../../src/apply/session.ts'
+import { unmount } from '../../src/apply/unmount.ts'
+import { kinds } from '../../src/filesystem/index.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/protocol/defaults.ts'
+import { readRequest } from '../../src/protocol/request.ts'
+import { Crashing } from '../crash/every-call.ts'
+import { expectSame, type Snapshot, snapshot } from '../crash/volume.ts'
+import { makeImage } from '../helpers/disks.ts'
+import { type Ended, modekeepOn, runToEnd } from '../helpers/inject.ts'
+import { NodeDirectory } from '../helpers/node-directory.ts'
+import { makeTree } from '../helpers/tree.ts'
+import { leftovers } from './leftovers.ts'
+
+const NO_GROUP = { ownership: 'none', restoreOnUnmount: 'false' }
+
+/** A node with a volume of twelve inodes, another volume and an image, on which calls are made to fail. */
+export class FaultNode extends Crashing {
+  readonly other: string
+  readonly image: string
+  /** Those of the situation. */
+  pods: string[] = ['a']
+  readonly #config: NodeConfig
+
+  constructor() {
+    super('tmpfs', new NodeDirectory())
+    const { node } = this
+    this.other = `${node.volumes}/other`
+    this.image = `${node.volumes}/image`
+    const file = `${node.top}/config.json`
+    const config = { ...JSON.parse(fs.readFileSync(file, 'utf8')), allowedFsTypes: ['bind', 'tmpfs', 'ext4'] }
+    fs.writeFileSync(file, JSON.stringify(config))
+    this.#config = { ...DEFAULT_CONFIG, ...config }
+  }
+
+  override fresh(): void {
+    super.fresh()
+    makeTree(fs, this.other, ['file plain 0600 9'])
+    fs.writeFileSync(`${this.other}/plain`, 'other')
+    for (const pod of fs.readdirSync(`${this.node.top}/pods`)) this.#emptyDirectory(pod)
+  }
+
+  /** What kubelet makes before its first call. */
+  #emptyDirectory(pod: string): void {
+    fs.rmSync(`${this.node.top}/pods/${pod}`, { recursive: true, force: true })
+    if (this.pods.includes(pod)) this.node.podDirectory(pod)
+  }
+
+  /** Puts an image of an ext4 beside the volumes. */
+  putImage(): void {
+    const master = `${this.node.top}/image`
+    if (!fs.existsSync(master)) makeImage(master, 'ext4')
+    execFileSync('cp', ['--sparse=always', master, this.image])
+  }
+
+  plainMount(pod: string, more: Record<string, string> = {}): string[] {
+    return this.mountCall(pod, { ...NO_GROUP, ...more })
+  }
+
+  unmountCall(pod: string): string[] {
+    return ['unmount', this.node.podDirectory(pod)]
+  }
+
+  /** A call that nothing befalls, made from this process: a start of the executable for each would take longer than all else. */
+  async succeed([verb = '', directory = '', options = '']: readonly string[]): Promise<void> {
+    const session = this.#session()
+    if (verb === 'mount') await mount(session, readRequest(directory, options, this.#config, kinds))
+    else if (verb === 'unmount') await unmount(session, directory)
+    else throw new Error(`no call of kubelet's: ${verb}`)
+  }
+
+  #session(): Session {
+    return { host: linuxHost, config: this.#config, note: () => {}, warn: () => {} }
+  }
+
+  /** What a person calls. */
+  byHand(args: readonly string[]): Promise<Ended> {
+    return runToEnd(modekeepOn(this.node, args))
+  }
+
+  async succeedByHand(args: readonly string[]): Promise<void> {
+    const { code, errors, text } = await this.byHand(args)
+    expect({ code, errors }, text).toEqual({ code: 0, errors: '' })
+  }
+
+  /** The directory has one mount, which shows this. */
+  expectShows(pod: string, wanted: Snapshot): void {
+    expect(this.node.layers(pod)).toHaveLength(1)
+    expectSame(snapshot(this.node.podDirectory(pod)), wanted)
+  }
+
+  expectUntouched(): void {
+    expectSame(snapshot(this.source), this.original)
+  }
+
+  /** A volume by what its file says; '' for nothing, and nothing by half. */
+  shown(pod: string): string {
+    const directory = this.node.podDirectory(pod)
+    // An empty file is what a subPath of a file is mounted on.
+    if (!fs.statSync(directory).isDirectory()) return fs.readFileSync(directory, 'utf8')
+    if (fs.readdirSync(directory).length === 0) return ''
+    return fs.readFileSync(`${directory}/plain`, 'utf8')
+  }
+
+  /**
+   * As on a node that never saw the pods.
+   * @param isHealed what a call could not remove, as every try failed, is heal's
+   */
+  async expectAllGone(isHealed: boolean): Promise<void> {
+    for (const pod of this.pods) await this.succeed(this.unmountCall(pod))
+    if (isHealed) await healMounts(this.#session(), false)
+    expect(leftovers(this.node, this.pods, ['data', 'other', 'image']).join('\n')).toBe('')
+    this.expectUntouched()
+    expect(fs.readFileSync(`${this.other}/plain`, 'utf8')).toBe('other')
+  }
+
+  close(): void {
+    this.node.close()
+  }
+}

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest'
+import type { FaultPoint } from '../helpers/inject.ts'
+import { tracedCalls } from '../helpers/strace-text.ts'
+import { expectPreceded } from './durable-first.ts'
+import { FAULTS, faultsNamed, inWords } from './fault.ts'
+import { readOptions } from './options.ts'
+import { ownCalls } from './own-calls.ts'
+import type { After } from './scenario.ts'
+import { table } from './table.ts'
+
+const INJECTED = '= -1 EIO (Input/output error) (INJECTED)'
+
+describe('the order of records and changes in a trace', () => {
+  const check = (...lines: string[]) => {
+    const calls = tracedCalls(lines.map((line) => `7 ${line}`).join('\n'))
+    const point: FaultPoint = { name: 'fsync', when: 1, text: '' }
+    const ended = { text: '', errors: '', code: 0, signal: null, hung: false }
+    const after: After = { point, fault: { name: 'EIO', lasts: false }, ended, calls, turn: 0 }
+    expectPreceded(after, '/state')
+  }
+  const change = 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = 0'
+  const lost = `fsync(8</state/ownership/1/journal.db-wal>) ${INJECTED}`
+
+  it('finds a change that follows what could not be written', () => {
+    expect(() => check(lost, change)).toThrow(/fchownat.* follows fsync/)
+    expect(() => check(`rename("/state/mounts/a/record.json.new", "/x") ${INJECTED}`, change)).toThrow(/follows rename/)
+  })
+
+  it('takes what was tried again for written, and a change before it, or one that failed, for none', () => {
+    check(lost, 'fsync(8</state/ownership/1/journal.db-wal>) = 0', change)
+    check(change, lost)
+    check(lost, 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = -1 EIO (Input/output error)')
+    check(`fsync(8</state/log>) ${INJECTED}`, change)
+  })
+})
+
+describe("the calls that are a command's own", () => {
+  const trace = [
+    'openat(AT_FDCWD</>, "/lib/libc.so", O_RDONLY) = 3</lib/libc.so>',
+    'openat(AT_FDCWD</>, "/n/config.json", O_RDONLY) = 3</n/config.json>',
+    'mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, -1, 0) = 0x7f',
+    'mmap(NULL, 4096, PROT_READ, MAP_SHARED, 5</n/state/journal.db-shm>, 0) = 0x7f',
+    'futex(0x7f, FUTEX_WAKE) = 0',
+    'statx(4</n/v>, "", AT_EMPTY_PATH, STATX_ALL, {}) = 0',
+    'syscall_0x1c4(4, "", 0, 0, 0, 0) = 0',
+    'write(1<pipe:[7]>, "{}", 2) = 2',
+    'fcntl(1<pipe:[7]>, F_GETFL) = 1',
+  ]
+
+  it('are those from its configuration to its answer, without its runtime', () => {
+    const calls = ownCalls(tracedCalls(trace.map((line) => `7 ${line}`).join('\n')), '/n/config.json')
+    expect(calls.map(({ name, when, repeats }) => `${name} ${when} x${repeats}`)).toEqual([
+      'openat 2 x1',
+      'mmap 2 x1',
+      'statx 1 x3',
+      'write 1 x1',
+    ])
+  })
+
+  it('must begin and end', () => {
+    expect(() => ownCalls([], '/n/config.json')).toThrow('no call opens /n/config.json')
+  })
+})
+
+describe('npm run test:faults', () => {
+  it('takes every fault, and lets those last that can', () => {
+    expect(faultsNamed(FAULTS).map(inWords)).toEqual([
+      'KILL',
+      'EIO',
+      'EIO from then on',
+      'ENOSPC',
+      'ENOSPC from then on',
+      'EMFILE',
+      'EMFILE from then on',
+      'ENOMEM',
+      'ENOMEM from then on',
+      'EINTR',
+      'EBUSY',
+    ])
+  })
+
+  it.each([
+    [['--command', 'umount'], '--command "umount": want one of mount, unmount, replace'],
+    [['--fault', 'EPERM'], '--fault "EPERM": want one of KILL, EIO'],
+    [['--every', '0'], '--every wants a number from 1 on, got 0'],
+    [['--evry', '3'], "Unknown option '--evry'"],
+  ])('refuses %j', (args, message) => {
+    expect(() => readOptions(args)).toThrow(message)
+  })
+
+  it('prints an aligned table, what was not survived, and a closing line', () => {
+    const row = { command: 'mount', fault: 'EIO from then on', calls: 97, tried: 10, survived: 9 } as const
+    const text = table({ rows: [row], failures: ['mount of a directory: EIO at openat 3'], seconds: 4.4 })
+    expect(text.split('\n')).toEqual([
+      'command  system calls  fault             tried  survived',
+      'mount              97  EIO from then on     10         9',
+      '',
+      'NOT SURVIVED mount of a directory: EIO at openat 3',
+      '',
+      '10 faults tried, 9 survived, 1 not, 4 s',
+      '',
+    ])
+  })
+})

@@ -1,0 +1,54 @@
+import { distinct, type FaultPoint } from '../helpers/inject.ts'
+import type { TracedCall } from '../helpers/strace-text.ts'
+
+/** Memory, threads, time and signals are the runtime's: without them Node, V8 and libc end the process. */
+const OF_THE_RUNTIME =
+  /^(arch_prctl|brk|capget|clock_\w+|clone3?|epoll_\w+|eventfd2|execve|exit(_group)?|fork|futex|get(e?[ug]id|pid|ppid|tid|rusage|random)|io_uring_\w+|madvise|membarrier|mmap|mprotect|mremap|munmap|nanosleep|pkey_\w+|prctl|prlimit64|restart_syscall|rseq|rt_sig\w+|sched_\w+|set_\w+|sigaltstack|sysinfo|uname|vfork)$/
+const OF_THE_EVENT_LOOP = /^\w+\(\d+<(anon_inode:\[event|pipe:)/
+// Time zones, and how many processors there are.
+const OF_ITS_FILES = /\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
+const STDOUT = /^write\(1</
+
+/** Through node:ffi, where errno is believed when it repeats; `stat` and its like try once more before that. */
+const BY_FFI =
+  /^(openat2|open_tree|move_mount|mount_setattr|fs(open|config|mount)|fchownat|umount2|flock|ioctl|[lf]?(get|set|list|remove)xattr|getdents64|lseek|mknodat|mkdirat|unlinkat|fstatfs|poll|pipe2|statx)$/
+const BY_NODE_OR_FFI = /^(openat|read)$/
+const MOST_ATTEMPTS = 3
+
+/** What strace cannot name it cannot inject into. */
+const UNNAMED = /^syscall_0x/
+
+/** From the first call that is about the command's own files to its answer: before it the runtime starts, then it ends. */
+function itsOwnTime(calls: readonly TracedCall[], first: string): readonly TracedCall[] {
+  const start = calls.findIndex(({ name, text }) => name === 'openat' && text.includes(`"${first}"`))
+  const end = calls.findLastIndex(({ text }) => STDOUT.test(text))
+  if (start < 0 || end < start) throw new Error(`no call opens ${first}, or there is no answer`)
+  return calls.slice(start, end + 1)
+}
+
+/**
+ * Where a call can be killed or made to fail: at all that it asks of the kernel itself. What lies between changes nothing
+ * that outlives the process, so that a death there leaves what a death at the next of them does.
+ */
+export function ownCalls(calls: readonly TracedCall[], first: string): FaultPoint[] {
+  return distinct(
+    itsOwnTime(calls, first)
+      .filter((call) => !UNNAMED.test(call.name) && isItsOwn(call))
+      .map((call) => ({ ...call, repeats: isByFfi(call) ? MOST_ATTEMPTS : 1 })),
+  )
+}
+
+/** Whether a call is modekeep's and not its runtime's. */
+export function isItsOwn({ name, text }: TracedCall): boolean {
+  if (STDOUT.test(text)) return true
+  if (OF_THE_EVENT_LOOP.test(text) || OF_ITS_FILES.test(text)) return false
+  // SQLite maps its index of the log; modekeep makes a user namespace by clone(2).
+  if (name === 'mmap') return /, \d+<\/.*\.db-shm>/.test(text)
+  if (name === 'clone') return text.includes('CLONE_NEWUSER')
+  return !OF_THE_RUNTIME.test(name)
+}
+
+function isByFfi({ name, text }: TracedCall): boolean {
+  if (BY_NODE_OR_FFI.test(name)) return text.includes('O_PATH') || /^openat\(\d/.test(text)
+  return BY_FFI.test(name) || text.includes(', F_DUPFD_CLOEXEC')
+}

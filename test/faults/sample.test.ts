@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { cannotInject } from '../helpers/inject.ts'
+import { FAULTS, faultsNamed } from './fault.ts'
+import { runMatrix } from './matrix.ts'
+import { COMMANDS } from './scenario.ts'
+
+const FULL = process.env.MODEKEEP_TEST_SIZE === 'full'
+/** Of all that can befall each situation of a command. `npm run test:faults` tries every one of them. */
+const MOST = FULL ? Number.POSITIVE_INFINITY : 24
+const PATIENCE = FULL ? 12 * 3_600_000 : 900_000
+const title = `a system call that fails, or at which the command is killed${cannotInject && ` (skipped: ${cannotInject})`}`
+
+describe.skipIf(cannotInject !== '')(title, () => {
+  it.each(COMMANDS)(
+    '%s: is told or survived, the same command then ends right, and nothing is left',
+    async (command) => {
+      const asked = { commands: [command], faults: faultsNamed(FAULTS), every: 1, most: MOST, only: '' }
+      const { rows, failures } = await runMatrix(asked)
+      expect(failures).toEqual([])
+      const tried = rows.reduce((sum, row) => sum + row.tried, 0)
+      console.log(`${command}: ${tried} faults tried, all survived`)
+      expect(tried).toBeGreaterThan(10)
+    },
+    PATIENCE,
+  )
+})

@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { expect } from 'vitest'
+import { distinct, type FaultPoint, type Program, runToEnd } from '../../helpers/inject.ts'
+import type { TracedCall } from '../../helpers/strace-text.ts'
+import { dotFiles, makeWorldIn, pluginDir, sameBytes, script, standIn, type World } from '../../install/world.ts'
+import type { After, Scenario } from '../scenario.ts'
+
+/** In the names of files that are staged: another at each run. */
+const OF_CHANCE = /\.modekeep~fs\.\w{6}|\.fs\.\w{6}/
+const CHANGES = /^(fchownat|fchmodat|fsync|rename(at2?)?|copy_file_range|write|unlinkat|rmdir|mkdir)$/
+const OF_THE_SHELL_ITSELF = /: (Cannot fork|Pipe call failed)$/m
+const OF_THE_SHELL = /^(clone|vfork|pipe2?)$/
+const OF_THE_RUNTIME = /^(execve|mmap|mprotect|munmap|wait4|access|fcntl|dup2)$/
+
+/** What install.sh and its commands ask about the system that is installed on, and the making of these commands. */
+function pointsOf(calls: readonly TracedCall[], top: string): FaultPoint[] {
+  const counts = new Map<string, number>()
+  const points = calls.flatMap((call): FaultPoint[] => {
+    if (OF_THE_SHELL.test(call.name)) return [call]
+    const path = /[<"](\/[^>"]*)[>"]/.exec(call.text.replaceAll(/AT_FDCWD<[^>]*>/g, ''))?.[1]
+    if (!path?.startsWith(top) || OF_THE_RUNTIME.test(call.name)) return []
+    if (OF_CHANCE.test(path)) return CHANGES.test(call.name) ? [call] : []
+    const key = `${call.thread} ${call.name} ${path}`
+    const when = (counts.get(key) ?? 0) + 1
+    counts.set(key, when)
+    return [{ ...call, when, path }]
+  })
+  const plain = distinct(points.filter(({ path }) => path === undefined))
+  const named = points.filter(({ path }) => path !== undefined)
+  return [...plain, ...new Map(named.map((point) => [`${point.name} ${point.when} ${point.path}`, point])).values()]
+}
+
+/** What kubelet would find: nothing, or one of the complete drivers. Anything else fails. */
+function found(world: World, drivers: readonly string[]): string {
+  if (!fs.existsSync(world.driverDir)) return 'nothing'
+  if (!fs.existsSync(world.driver)) return 'a directory without a driver'
+  const at = drivers.findIndex((file) => sameBytes(file, world.driver))
+  return at < 0 ? 'a driver that is not whole' : `driver ${at}`
+}
+
+interface Installing {
+  title: string
+  /** Which of two drivers is there before, if any. */
+  isUpgrade: boolean
+}
+
+function installing({ title, isUpgrade }: Installing): Scenario {
+  const base = fs.mkdtempSync(`${tmpdir()}/modekeep-faults-`)
+  const world = makeWorldIn(base)
+  const drivers = ['a', 'b'].map((version) => standIn(world, version))
+  const argv = (driver = '') => ['sh', script, '--root', world.root, '--plugin-dir', pluginDir, '--binary', driver]
+  const program = (driver = drivers[1]): Program => ({ argv: argv(driver), env: { PATH: process.env.PATH }, top: base })
+  const before = `${base}/before`
+  const allowed = isUpgrade ? ['driver 0', 'driver 1'] : ['nothing', 'driver 1']
+  const succeed = async (driver?: string) => {
+    const { code, errors } = await runToEnd(program(driver))
+    expect({ code, errors }).toEqual({ code: 0, errors: '' })
+  }
+  return {
+    title,
+    program: () => program(),
+    async prepare() {
+      if (isUpgrade && !fs.existsSync(before)) {
+        await succeed(drivers[0])
+        fs.renameSync(world.root, before)
+      }
+      fs.rmSync(world.root, { recursive: true, force: true })
+      if (isUpgrade) execFileSync('cp', ['-a', before, world.root])
+      else fs.mkdirSync(world.root)
+    },
+    points(ended, calls) {
+      expect(ended.code, ended.errors).toBe(0)
+      return pointsOf(calls, base)
+    },
+    async check({ ended }: After) {
+      const now = found(world, drivers)
+      expect(allowed).toContain(now)
+      if (ended.signal === null) {
+        // A shell that can make no process says so itself, with a status of its own.
+        if (!OF_THE_SHELL_ITSELF.test(ended.errors)) expect([0, 1]).toContain(ended.code)
+        if (ended.code === 1) expect(ended.errors).toMatch(/error: .{10}/)
+      }
+      if (ended.code === 0) expect(now).toBe('driver 1')
+      await succeed()
+      expect(found(world, drivers)).toBe('driver 1')
+      expect(dotFiles(world)).toEqual([])
+      expect(fs.lstatSync(world.link).isSymbolicLink()).toBe(true)
+      expect(JSON.parse(execFileSync(world.driver, ['init'], { encoding: 'utf8' }))).toMatchObject({ version: 'b' })
+    },
+    close: () => fs.rmSync(base, { recursive: true, force: true }),
+  }
+}
+
+export const INSTALL = [
+  () => installing({ title: 'first install', isUpgrade: false }),
+  () => installing({ title: 'upgrade', isUpgrade: true }),
+]

@@ -5,9 +5,10 @@ import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
-import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
+import { isMountBusy, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
+import { releaseMount } from './release-mount.ts'
 import type { Session } from './session.ts'
 import { sweepStages, tidy } from './sweep.ts'
 import { forgetLocked } from './unmount.ts'
@@ -109,8 +110,7 @@ export async function underItsLock<T>(
     return record && (await work(record, point))
   } finally {
     if (point) host.inodes.close(point.parent)
-    if (readMountRecord(host, config.stateDir, directory)) lock.release()
-    else releaseForGood(host, config.stateDir, directory, lock)
+    releaseMount(session, directory, lock)
   }
 }
 

@@ -99,10 +99,11 @@ export function endDaemons({ host, config }: Session, daemons: readonly string[]
 /** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
 export function endStopped(session: Session, { staging, replacedDaemons }: MountRecord): string[] {
   const all = [...replacedDaemons, staging].filter((name) => name !== '')
-  const alive = all.filter((name) => find(session, name))
-  const stopped = alive.filter((name) => isStopped(find(session, name)))
-  endDaemons(session, stopped)
-  return alive.filter((name) => !stopped.includes(name))
+  const found = all.map((name) => ({ name, daemon: find(session, name) })).filter(({ daemon }) => daemon !== undefined)
+  const namesOf = (isWanted: boolean) =>
+    found.filter(({ daemon }) => isStopped(daemon) === isWanted).map(({ name }) => name)
+  endDaemons(session, namesOf(true))
+  return namesOf(false)
 }
 
 /**

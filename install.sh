@@ -27,11 +27,14 @@ Install or upgrade the FlexVolume driver modekeep/fs on this node. Needs root; s
   --binary FILE      the executable to install (default: dist/modekeep or modekeep beside this script)
   --sha256 SUM       refuse the executable unless this is its SHA-256
   --plugin-dir DIR   the kubelet's volume plugin directory (default: what the running kubelet uses)
+  --config FILE      install this as the node's configuration, unless the driver finds a fault in it
   --uninstall        remove the driver and its link; state, logs and configuration stay
   --purge            with --uninstall: remove these too, the record of changed owners and modes included
   --force            with --uninstall: even while volumes of modekeep/fs are mounted
   --dry-run          print every step and change nothing; needs no root
   --root DIR         work on the system below DIR (an image), where no kubelet is looked for
+  --try-in DIR       try the driver in the system below DIR: for a container that has the node's directories at their
+                     own paths, but not its C library
   --proc DIR         look for kubelets and mounts in this proc directory (default: /proc)
   --help             this text
 
@@ -100,30 +103,32 @@ act() {
 
 # --- arguments ------------------------------------------------------------------------------------------------------
 
-binary='' sha256='' plugin_dir='' root='' proc='' mode=install purge='' force='' dry=''
+binary='' sha256='' plugin_dir='' config='' try_in='' root='' proc='' mode=install purge='' force='' dry=''
 
 parse_arguments() {
   while [ $# -gt 0 ]; do
     option=$1
     shift
     case $option in
-      --binary | --sha256 | --plugin-dir | --root | --proc)
+      --binary | --sha256 | --plugin-dir | --config | --try-in | --root | --proc)
         [ $# -gt 0 ] || misuse "$option needs a value"
         value=$1
         shift
         ;;
-      --binary=* | --sha256=* | --plugin-dir=* | --root=* | --proc=*)
+      --binary=* | --sha256=* | --plugin-dir=* | --config=* | --try-in=* | --root=* | --proc=*)
         value=${option#*=}
         option=${option%%=*}
         ;;
     esac
     case $option in
-      --binary | --sha256 | --plugin-dir | --root | --proc) [ "$value" ] || misuse "$option needs a value" ;;
+      --binary | --sha256 | --plugin-dir | --config | --try-in | --root | --proc) [ "$value" ] || misuse "$option needs a value" ;;
     esac
     case $option in
       --binary) binary=$(absolute "$value") ;;
       --sha256) sha256=$(printf '%s' "$value" | tr 'A-F' 'a-f') ;;
       --plugin-dir) plugin_dir=$value ;;
+      --config) config=$(absolute "$value") ;;
+      --try-in) try_in=$(absolute "$value") ;;
       --root) root=$(absolute "$value") ;;
       --proc) proc=$(absolute "$value") ;;
       --uninstall) mode=uninstall ;;
@@ -139,6 +144,8 @@ parse_arguments() {
   if [ "$mode" = install ]; then
     [ -z "$purge" ] || misuse '--purge goes with --uninstall'
     [ -z "$force" ] || misuse '--force goes with --uninstall'
+  else
+    [ -z "$config" ] || misuse '--config goes with an install'
   fi
   case $plugin_dir in
     /) misuse '--plugin-dir cannot be /' ;;
@@ -176,6 +183,7 @@ find_binary() {
     die "$binary is not a readable, non-empty file"
   fi
   [ -z "$sha256" ] || require_sum "$binary"
+  if [ "$config" ] && { [ ! -f "$config" ] || [ ! -r "$config" ]; }; then die "--config: $config is not a readable file"; fi
 }
 
 sum_of() { sha256sum <"$1" | cut -d' ' -f1; }
@@ -427,7 +435,7 @@ warn_about_writers() {
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
-stage='' probing='' locked=''
+stage='' probing='' locked='' fresh_config=''
 clean_up() {
   if [ "$stage" ]; then discard "$stage"; fi
   # A signal can come between the making of a staged file and the noting of its name; under the lock all are ours.
@@ -435,6 +443,7 @@ clean_up() {
     staged_files | while read -r leftover; do discard "$leftover"; done
   fi
   if [ "$probing" ]; then rm -f "$probe_config"; fi
+  if [ "$fresh_config" ]; then rm -f "$fresh_config"; fi
 }
 
 staged_files() {
@@ -534,12 +543,17 @@ require_program() {
   fi
 }
 
+# ask_init DRIVER [CONFIG]
 # The answer as the kubelet gets it: both outputs as one document. No variable of ours may change it.
 ask_init() {
   require_program "$1"
+  tried=${2:-}
   set -- "$1" init
+  [ -z "$try_in" ] || set -- chroot "$try_in" "$@"
   if command -v timeout >/dev/null && timeout 5 true 2>/dev/null; then set -- timeout $init_seconds "$@"; fi
-  if [ "$root" ]; then
+  if [ "$tried" ]; then
+    set -- MODEKEEP_CONFIG="$tried" "$@"
+  elif [ "$root" ]; then
     # Below --root the executable must not log to, or read from, the system that runs this.
     probing=yes
     escaped=$(printf '%s' "$root" | sed 's/["\\]/\\&/g')
@@ -689,6 +703,34 @@ write_example() {
   say written "$example"
 }
 
+# install_config: tried by the driver that is installed by now, then shown by one rename. The faults that it finds are the
+# last thing in its answer.
+install_config() {
+  [ "$config" ] || return 0
+  installed=$config_dir/config.json
+  if [ "$dry" ]; then
+    say would "rename a copy of $config to $installed, unless the driver finds a fault in it"
+    return 0
+  fi
+  fresh_config=$config_dir/.config.json.new
+  rm -f "$fresh_config"
+  cp "$config" "$fresh_config" || die "cannot copy $config to $fresh_config"
+  if ! chown 0:0 "$fresh_config" || ! chmod 0644 "$fresh_config"; then die "cannot set owner and mode of $fresh_config"; fi
+  fsync "$fresh_config"
+  ask_init "$driver" "$fresh_config"
+  faults=$(printf '%s\n' "$answer" | sed -n 's/.*"message":"\(.*\)"}$/\1/p' | sed 's/\\"/"/g')
+  [ -z "$faults" ] || die "$config is refused; the configuration that was there, if any, is in force" "$faults"
+  if [ -f "$installed" ] && same_bytes "$fresh_config" "$installed"; then
+    rm -f "$fresh_config"
+    say unchanged "$installed has these bytes already"
+  else
+    rename "$fresh_config" "$installed"
+    fsync "$config_dir"
+    say configured "$installed"
+  fi
+  fresh_config=''
+}
+
 # is_ours LINK: a link to a modekeep driver in whatever plugin directory.
 is_ours() {
   [ -L "$1" ] || return 1
@@ -798,7 +840,8 @@ purge_logs() {
 }
 
 purge_configuration() {
-  rm -f "$config_dir/config.json" "$config_dir/config.example.json" "$config_dir/.config.example.json.new"
+  rm -f "$config_dir/config.json" "$config_dir/.config.json.new" \
+    "$config_dir/config.example.json" "$config_dir/.config.example.json.new"
   rmdir "$config_dir" 2>/dev/null || :
   say purged "$config_dir"
 }
@@ -864,6 +907,7 @@ main() {
   sweep
   make_places
   install_driver
+  install_config
   link_command
   if [ "$created" ] && [ -z "$root" ]; then
     say note 'the plugin directory is new: restart the kubelet, which looks for it only at its start'

@@ -6,9 +6,11 @@ import { readConfig } from './config.ts'
  * and the pod's author would read "no volume plugin matched" instead of what is wrong.
  */
 export async function init(env: NodeJS.ProcessEnv): Promise<Reply> {
-  const { config } = await readConfig(env)
+  const { config, faults } = await readConfig(env)
   return {
     status: 'Success',
     capabilities: { attach: false, fsGroup: false, requiresFSResize: false, ...config.capabilities },
+    // Kubelet passes over it; install.sh looks for it, as the last thing in the answer.
+    ...(faults.length > 0 ? { message: faults.join('; ') } : {}),
   }
 }

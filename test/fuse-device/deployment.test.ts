@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { parseArguments } from '../../src/fuse-device/arguments.ts'
 import { RESOURCE } from '../../src/fuse-device/devices.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -13,43 +12,6 @@ const PROFILE = join(ROOT, 'driver/apparmor/modekeep-fuse')
 
 const manifest = (name: string) => parse(fs.readFileSync(join(MANIFESTS, name), 'utf8'), { strict: true })
 const profile = fs.readFileSync(PROFILE, 'utf8')
-
-describe("the device plugin's DaemonSet", () => {
-  const { resources } = manifest('kustomization.yaml')
-  const daemonSet = manifest('daemonset.yaml')
-  const pod = daemonSet.spec.template.spec
-  const [container] = pod.containers
-
-  it('is what kustomize deploys, and nothing else', () => {
-    expect(resources).toEqual(['daemonset.yaml'])
-    expect(daemonSet).toMatchObject({ apiVersion: 'apps/v1', kind: 'DaemonSet' })
-  })
-
-  it('selects the pods it makes', () => {
-    expect(daemonSet.spec.template.metadata.labels).toEqual(daemonSet.spec.selector.matchLabels)
-  })
-
-  it('starts the plugin with arguments that it takes, on the directory that is mounted', () => {
-    const [program, verb] = container.command
-    expect([program, verb]).toEqual(['/opt/modekeep/fs', 'device-plugin'])
-    const { directory, count } = parseArguments(container.args)
-    expect(count).toBe(100)
-    const paths = container.volumeMounts.map((mount: { name: string; mountPath: string }) => [
-      mount.mountPath,
-      pod.volumes.find(({ name }: { name: string }) => name === mount.name)?.hostPath.path,
-    ])
-    expect(Object.fromEntries(paths)).toEqual({
-      '/opt/modekeep': '/usr/libexec/kubernetes/kubelet-plugins/volume/exec/modekeep~fs',
-      [directory]: '/var/lib/kubelet/device-plugins',
-      '/dev': '/dev',
-    })
-  })
-
-  it('shares no namespace of the node and has no access to the cluster', () => {
-    expect(Object.keys(pod).filter((key) => key.startsWith('host'))).toEqual([])
-    expect(pod.automountServiceAccountToken).toBe(false)
-  })
-})
 
 describe('the example pod', () => {
   const { spec } = manifest('example-pod.yaml')

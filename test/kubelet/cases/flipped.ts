@@ -11,7 +11,7 @@ import type { Case } from './case.ts'
 const CONFIG = 'cat /data'
 
 /** As kubelet writes ConfigMaps: the files are links through `..data` to a directory that is swapped and then removed. */
-function write(directory: string, version: number): void {
+export function write(directory: string, version: number): void {
   fs.mkdirSync(`${directory}/..v${version}`, { recursive: true })
   fs.writeFileSync(`${directory}/..v${version}/config`, `version ${version}\n`)
   fs.symlinkSync(`..v${version}`, `${directory}/..data_tmp`)
@@ -20,7 +20,7 @@ function write(directory: string, version: number): void {
   else fs.rmSync(`${directory}/..v${version - 1}`, { recursive: true })
 }
 
-async function podWithConfig(node: TestNode, name: string): Promise<{ pod: Pod; source: string }> {
+export async function podWithConfig(node: TestNode, name: string): Promise<{ pod: Pod; source: string }> {
   const source = `${node.volumes}/${name}`
   write(source, 1)
   const pod = await node.run({ name, driver: 'modekeep', options: { source, subPath: 'config' } })
@@ -90,12 +90,12 @@ const overRestart: Case = {
 }
 
 /** Waits until the file that is mounted is there again under its name. */
-async function healed(pod: Pod): Promise<void> {
+export async function healed(pod: Pod): Promise<void> {
   await until('the new file is mounted', () => !/\/\/deleted$/.test(pod.layers().at(-1)?.root ?? '//deleted'))
 }
 
 /** Kills the container. Returns what it sees when it runs again, or why it cannot. */
-async function startAgain(pod: Pod): Promise<string> {
+export async function startAgain(pod: Pod): Promise<string> {
   const before = await pod.restarts()
   process.kill(await pod.process(), 'SIGKILL')
   let message = ''

@@ -31,7 +31,7 @@ const volume: Case = {
 }
 
 /** Daemons of bindfs: the run's own pid namespace has no others, and one pod's is asked for at a time. */
-function daemonsOf(_uid: string): string[] {
+export function daemonsOf(_uid: string): string[] {
   return fs.readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && /(^|\/)bindfs\0/.test(commandLine(pid)))
 }
 

@@ -1,4 +1,5 @@
 import type { Case } from './case.ts'
+import { CLUSTER } from './cluster.ts'
 import { DELETION } from './deletion.ts'
 import { FLIPPED } from './flipped.ts'
 import { FUSE } from './fuse.ts'
@@ -18,4 +19,5 @@ export const CASES: readonly Case[] = [
   ...FLIPPED,
   ...FUSE,
   ...SOURCE,
+  ...CLUSTER,
 ]

@@ -60,9 +60,14 @@ export class TestNode {
 
   /** Gives the kubelet a pod, without waiting for it. */
   give(wish: PodWish): Pod {
+    return this.giveAsItIs(wish, manifest(wish))
+  }
+
+  /** The same with a manifest of the caller's, whose name and uid are those of the wish. */
+  giveAsItIs(wish: PodWish, whole: object): Pod {
     const file = `${this.#manifests}/${wish.name}.json`
     // The kubelet passes over names with a leading dot.
-    fs.writeFileSync(`${this.#manifests}/.${wish.name}`, JSON.stringify(manifest(wish)))
+    fs.writeFileSync(`${this.#manifests}/.${wish.name}`, JSON.stringify(whole))
     fs.renameSync(`${this.#manifests}/.${wish.name}`, file)
     return new Pod(wish)
   }

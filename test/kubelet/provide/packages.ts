@@ -4,6 +4,7 @@ import { run } from '../../../bench/command.ts'
 import { cached } from './cache.ts'
 
 const RUNTIME = ['containerd', 'runc', 'busybox-static']
+const SHELL = ['busybox-static']
 const COMPILER = ['golang-1.19-go', 'golang-1.19-src', 'patch', 'xz-utils']
 
 export interface Runtime {
@@ -15,9 +16,19 @@ export interface Runtime {
 
 /** containerd, runc and busybox of Debian 12, unpacked into the cache: nothing is installed. */
 export function provideRuntime(): Runtime {
-  const key = createHash('sha256').update(RUNTIME.join()).digest('hex').slice(0, 8)
-  const root = cached(`containerd-${key}`, (directory) => unpack(RUNTIME, directory))
+  const root = unpacked('containerd', RUNTIME)
   return { path: `${root}/usr/sbin:${root}/usr/bin`, busybox: `${root}/bin/busybox` }
+}
+
+/** Debian's static busybox and its licence, in the same way. */
+export function provideShell(): { busybox: string; licence: string } {
+  const root = unpacked('busybox', SHELL)
+  return { busybox: `${root}/bin/busybox`, licence: `${root}/usr/share/doc/busybox-static/copyright` }
+}
+
+function unpacked(name: string, packages: readonly string[]): string {
+  const key = createHash('sha256').update(packages.join()).digest('hex').slice(0, 8)
+  return cached(`${name}-${key}`, (directory) => unpack(packages, directory))
 }
 
 /** Go, and what unpacks a source package, below `directory`. */

@@ -1,0 +1,44 @@
+import * as fs from 'node:fs'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { provideShell } from '../test/kubelet/provide/packages.ts'
+import { modekeepImage } from './image/modekeep.ts'
+
+const ROOT = resolve(import.meta.dirname, '..')
+const USAGE = `Usage: npm run image -- [OPTION]...
+Make the container image of driver/kubernetes as a docker-archive, without a registry.
+
+  --output FILE      where it goes (default: dist/modekeep-image.tar)
+  --busybox FILE     the static busybox in it (default: Debian's package busybox-static)
+  --help             this text
+
+Then, for example:
+  ctr --namespace k8s.io images import dist/modekeep-image.tar    # on one node
+  docker load -i dist/modekeep-image.tar                          # to tag it and push it to your registry
+`
+
+function readOptions() {
+  const options = {
+    output: { type: 'string', default: `${ROOT}/dist/modekeep-image.tar` },
+    busybox: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  } as const
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    console.error(`image: ${error instanceof Error ? error.message : error}\n${USAGE}`)
+    process.exit(2)
+  }
+}
+
+const values = readOptions()
+if (values.help) {
+  process.stdout.write(USAGE)
+  process.exit(0)
+}
+const shell = values.busybox === undefined ? provideShell() : { busybox: resolve(values.busybox), licence: '' }
+const archive = modekeepImage({ binary: `${ROOT}/dist/modekeep`, ...shell })
+const output = resolve(values.output)
+fs.writeFileSync(`${output}.new`, archive)
+fs.renameSync(`${output}.new`, output)
+console.log(`${output}: ${(archive.length / 1e6).toFixed(1)} MB`)

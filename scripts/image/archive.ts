@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto'
+import { type Entry, tar } from './tar.ts'
+
+export interface Image {
+  /** With its tag. */
+  name: string
+  command: readonly string[]
+  labels?: Readonly<Record<string, string>>
+}
+
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
+
+/**
+ * A docker-archive, as docker, podman, containerd and skopeo read it, of images that differ in name and command only:
+ * all have the one layer.
+ * @param arch Node's word for the processor
+ */
+export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: string): Buffer {
+  const layer = tar(files)
+  const digest = sha256(layer)
+  const configs = images.map(({ command, labels }) =>
+    json({
+      architecture: ARCHITECTURES[arch] ?? arch,
+      os: 'linux',
+      created: '1970-01-01T00:00:00Z',
+      config: {
+        Cmd: command,
+        Env: ['PATH=/bin'],
+        WorkingDir: '/',
+        ...(labels === undefined ? {} : { Labels: labels }),
+      },
+      rootfs: { type: 'layers', diff_ids: [`sha256:${digest}`] },
+    }),
+  )
+  const named = configs.map((bytes) => ({ path: `${sha256(bytes)}.json`, bytes, mode: 0o644 }))
+  const manifest = images.map(({ name }, index) => ({
+    Config: named[index]?.path,
+    RepoTags: [name],
+    Layers: ['layer.tar'],
+  }))
+  return tar([
+    { path: 'manifest.json', bytes: json(manifest), mode: 0o644 },
+    ...new Map(named.map((entry) => [entry.path, entry])).values(),
+    { path: 'layer.tar', bytes: layer, mode: 0o644 },
+  ])
+}
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+const json = (value: unknown) => Buffer.from(JSON.stringify(value))

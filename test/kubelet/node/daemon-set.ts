@@ -1,0 +1,68 @@
+import * as fs from 'node:fs'
+import { modekeepImage } from '../../../scripts/image/modekeep.ts'
+import { one, type Resource, render } from '../../kubernetes/kustomize/render.ts'
+import { kustomization, type Wishes } from '../../kubernetes/tree.ts'
+import { provideRuntime } from '../provide/packages.ts'
+import { ctr } from './containerd.ts'
+import type { TestNode } from './node.ts'
+import type { Pod } from './pod.ts'
+
+/** Makes the image of driver/kubernetes with this executable, and gives it to the node. */
+export function giveImage(node: TestNode, binary: string, version: string): void {
+  const archive = `${node.elsewhere}/image-${version}.tar`
+  fs.writeFileSync(archive, modekeepImage({ binary, version, busybox: provideRuntime().busybox, licence: '' }))
+  ctr('images', 'import', '--snapshotter', 'native', archive)
+  fs.rmSync(archive)
+}
+
+/**
+ * Runs the pod of the rendered DaemonSet as a cluster would on this node, whose kubelet knows pods from files alone: a
+ * ConfigMap is a directory with its data, and there is no account.
+ */
+export function runDaemonSet(node: TestNode, name: string, wishes: Wishes): Pod {
+  // The node's plugin directory is Flatcar's.
+  const components = ['components/before-1.30', ...(wishes.components ?? [])]
+  const resources = render(kustomization('overlays/flatcar', { ...wishes, components }))
+  const { metadata, spec } = one(resources, 'DaemonSet').spec.template
+  const { serviceAccountName: _, ...rest } = spec
+  const volumes = spec.volumes.map((volume: Resource) => fromFiles(node, volume, one(resources, 'ConfigMap')))
+  const whole = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...metadata, name, uid: name, namespace: 'kube-system' },
+    spec: { ...rest, volumes, hostNetwork: true },
+  }
+  return node.giveAsItIs({ name, driver: 'modekeep', options: {} }, whole)
+}
+
+function fromFiles(node: TestNode, volume: Resource, { metadata, data }: Resource): Resource {
+  if (volume.configMap?.name !== metadata.name) return volume
+  const path = `${node.elsewhere}/${metadata.name}`
+  fs.mkdirSync(path, { recursive: true })
+  for (const [key, text] of Object.entries<string>(data)) fs.writeFileSync(`${path}/${key}`, text)
+  return { name: volume.name, hostPath: { path, type: 'Directory' } }
+}
+
+/** What a container of a pod in kube-system has said, over all of its starts. */
+export function said({ uid }: Pod, container: string): string {
+  const directory = `/var/log/pods/kube-system_${uid}-node_${uid}/${container}`
+  if (!fs.existsSync(directory)) return ''
+  return fs
+    .readdirSync(directory)
+    .map((file) => fs.readFileSync(`${directory}/${file}`, 'utf8'))
+    .join('')
+}
+
+interface Spec {
+  process: { capabilities?: Record<string, string[]>; noNewPrivileges?: boolean }
+  root: { readonly?: boolean }
+  linux: { seccomp?: object; maskedPaths?: string[] }
+}
+
+/** What containerd was told of the newest container of this name in a pod. @throws {Error} where there is none */
+export function specOf({ uid }: Pod, container: string): Spec {
+  const wanted = [`labels."io.kubernetes.pod.uid"==${uid}`, `labels."io.kubernetes.container.name"==${container}`]
+  const [id] = ctr('containers', 'ls', '-q', wanted.join(',')).trim().split('\n')
+  if (!id) throw new Error(`containerd has no container ${container} of ${uid}`)
+  return JSON.parse(ctr('containers', 'info', '--spec', id))
+}

@@ -1,0 +1,199 @@
+import * as fs from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import about from '../../package.json' with { type: 'json' }
+import { kinds } from '../../src/filesystem/index.ts'
+import { parseArguments } from '../../src/fuse-device/arguments.ts'
+import { parseCommand } from '../../src/operator/command.ts'
+import { parseConfig } from '../../src/protocol/config.ts'
+import { readRequest } from '../../src/protocol/request.ts'
+import { kubeletOptions, type Volume } from '../docs/example.ts'
+import { one, RENDERER, type Resource, render } from './kustomize/render.ts'
+import { faultsIn } from './schemas/validate.ts'
+import { COMPONENTS, kustomization } from './tree.ts'
+
+const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
+const PLUGIN_DIRECTORIES: Readonly<Record<string, string>> = {
+  default: '/usr/libexec/kubernetes/kubelet-plugins/volume/exec',
+  openshift: '/etc/kubernetes/kubelet-plugins/volume/exec',
+  gke: '/home/kubernetes/flexvolume',
+  aks: '/etc/kubernetes/volumeplugins',
+  flatcar: '/var/lib/kubelet/volumeplugins',
+  rke2: '/var/lib/kubelet/volumeplugins',
+  k3s: '/usr/libexec/kubernetes/kubelet-plugins/volume/exec',
+}
+const OVERLAYS = Object.entries(PLUGIN_DIRECTORIES)
+
+console.log(`manifests are rendered by ${RENDERER}`)
+
+const podOf = (resources: Resource[]) => one(resources, 'DaemonSet').spec.template
+const containersOf = ({ spec }: Resource): Resource[] => [...(spec.initContainers ?? []), ...spec.containers]
+const named = (template: Resource, name: string) => containersOf(template).find((container) => container.name === name)
+
+describe('the overlays', () => {
+  it('are those that the folder has', () => {
+    expect(fs.readdirSync(join(FOLDER, 'overlays')).sort()).toEqual(Object.keys(PLUGIN_DIRECTORIES).sort())
+  })
+
+  it.each(OVERLAYS)('%s is whole, for its directory alone', (name, directory) => {
+    const resources = render(join(FOLDER, 'overlays', name))
+    expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
+    const template = podOf(resources)
+    const [mount] = named(template, 'install')?.volumeMounts ?? []
+    const volume = template.spec.volumes.find((one: Resource) => one.name === mount.name)
+    expect([template.metadata.annotations['modekeep/plugin-directory'], mount.mountPath, volume.hostPath.path]).toEqual(
+      [directory, directory, directory],
+    )
+    const others = Object.values(PLUGIN_DIRECTORIES).filter((other) => other !== directory)
+    expect(others.filter((other) => JSON.stringify(resources).includes(`"${other}"`))).toEqual([])
+  })
+
+  it.each(OVERLAYS)('%s is what Kubernetes 1.20 knows too, with the component for it', (name) => {
+    const tree = kustomization(`overlays/${name}`, { components: ['components/before-1.30'] })
+    expect(render(tree).flatMap((resource) => faultsIn(resource, { newer: false }))).toEqual([])
+  })
+
+  it("on OpenShift let the pods' account use what they need", () => {
+    const resources = render(join(FOLDER, 'overlays/openshift'))
+    const { name, namespace } = one(resources, 'ServiceAccount').metadata
+    expect(one(resources, 'RoleBinding').subjects).toEqual([{ kind: 'ServiceAccount', name, namespace }])
+    expect(podOf(resources).spec.serviceAccountName).toBe(name)
+  })
+})
+
+describe('the components', () => {
+  it.each(COMPONENTS.map((list) => [list.join(' and ') || 'none', list] as const))(
+    '%s: a whole DaemonSet',
+    (_, list) => {
+      const resources = render(kustomization('overlays/default', { components: list }))
+      expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
+      const { selector, template } = one(resources, 'DaemonSet').spec
+      expect(template.metadata.labels).toEqual(selector.matchLabels)
+      const names = containersOf(template).map(({ name }) => name)
+      const annotated = Object.keys(template.metadata.annotations).filter((key) => key.includes('apparmor'))
+      expect(names).toEqual(expect.arrayContaining(annotated.map((key) => key.split('/')[1])))
+      for (const container of containersOf(template)) {
+        expect(container.image).toBe(`modekeep:${about.version}`)
+        expect(container.securityContext.readOnlyRootFilesystem).toBe(true)
+        for (const mount of container.volumeMounts ?? [])
+          expect(template.spec.volumes.map((volume: Resource) => volume.name)).toContain(mount.name)
+        for (const [, variable] of JSON.stringify(container.command).matchAll(/\$\((\w+)\)/g))
+          expect(container.env.map((of: Resource) => of.name)).toContain(variable)
+      }
+    },
+  )
+
+  it('uninstall leaves nothing that heals, and no device plugin', () => {
+    const template = podOf(
+      render(kustomization('overlays/default', { components: ['device-plugin', 'components/uninstall'] })),
+    )
+    expect(containersOf(template).map(({ name }) => name)).toEqual(['uninstall', 'modekeep'])
+  })
+})
+
+describe('the containers', () => {
+  const template = podOf(render(kustomization('overlays/default', { components: ['device-plugin'] })))
+  const capabilities = (name: string) => named(template, name)?.securityContext.capabilities
+
+  it('are told verbs and arguments that modekeep takes', () => {
+    const [, ...heal] = named(template, 'modekeep')?.command ?? []
+    expect(parseCommand(heal, () => '/')).toMatchObject({ verb: 'heal', isWatching: true })
+    const plugin = named(template, 'device-plugin')
+    expect(plugin?.command).toEqual(['on-node', 'device-plugin'])
+    expect(parseArguments(plugin?.args)).toMatchObject({ count: 100 })
+  })
+
+  it('have no more than they need', () => {
+    expect(capabilities('install')).toEqual({ drop: ['ALL'], add: ['SYS_CHROOT'] })
+    expect(capabilities('modekeep').drop).toEqual(['ALL'])
+    expect(capabilities('modekeep').add.toSorted()).toEqual(HEAL.toSorted())
+    for (const key of ['hostNetwork', 'hostIPC']) expect(template.spec[key]).toBeUndefined()
+    expect(template.spec.automountServiceAccountToken).toBe(false)
+    expect(containersOf(template).filter(({ securityContext }) => securityContext.privileged)).toHaveLength(1)
+  })
+
+  it('get a configuration that the driver takes', () => {
+    const { data } = one(render(join(FOLDER, 'overlays/default')), 'ConfigMap')
+    expect(parseConfig(data['config.json'], 'config.json').faults).toEqual([])
+  })
+})
+
+describe('another configuration', () => {
+  it('replaces the whole of it and changes the pods, so that it is rolled out', () => {
+    const files = { 'config.json': '{ "allowedSources": ["/srv/volumes"], "logLevel": "debug" }\n' }
+    const [before, after] = [
+      kustomization('overlays/gke', {}),
+      kustomization('overlays/gke', { config: files['config.json'] }),
+    ].map((tree) => {
+      const resources = render(tree)
+      const volume = podOf(resources).spec.volumes.find(({ name }: Resource) => name === 'config')
+      return { map: one(resources, 'ConfigMap'), used: volume.configMap.name }
+    })
+    expect(after?.map.data).toEqual(files)
+    expect(after?.used).toBe(after?.map.metadata.name)
+    expect(before?.used).toBe(before?.map.metadata.name)
+    expect(after?.used).not.toBe(before?.used)
+  })
+})
+
+describe("the README's kustomization", () => {
+  it('is one, with an image of a registry and a configuration', () => {
+    const [, text = ''] = /```yaml\n([\s\S]*?)```/.exec(fs.readFileSync(join(FOLDER, 'README.md'), 'utf8')) ?? []
+    const written = parse(text.replaceAll(/^ {3}/gm, ''))
+    const directory = kustomization('overlays/default', {
+      image: { newName: 'registry.example.org/modekeep' },
+      config: '{}',
+    })
+    const { resources, ...rest } = parse(fs.readFileSync(join(directory, 'kustomization.yaml'), 'utf8'))
+    expect({ components: [], ...written, resources }).toEqual({ ...rest, resources })
+    expect(written.resources).toEqual(['../modekeep/driver/kubernetes/overlays/default'])
+    expect(podOf(render(directory)).spec.containers[0].image).toBe(`registry.example.org/modekeep:${about.version}`)
+  })
+
+  it('may be on every overlay that the table has, with its directory', () => {
+    const rows = [...fs.readFileSync(join(FOLDER, 'README.md'), 'utf8').matchAll(/^\| `(\w+)` \| `(\/[^`]+)` \|$/gm)]
+    expect(Object.fromEntries(rows.map(([, name, directory]) => [name, directory]))).toEqual(PLUGIN_DIRECTORIES)
+  })
+})
+
+describe('the examples', () => {
+  const files = fs.readdirSync(join(FOLDER, 'examples')).map((name) => join(FOLDER, 'examples', name))
+  const config = parseConfig('{ "allowedSources": ["/srv/volumes"] }', '').config
+
+  it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])('%s is what the API server takes', (file) => {
+    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+    expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
+    for (const { spec } of resources.filter((resource) => resource.spec?.template)) {
+      expect(spec.template.metadata.labels).toEqual(spec.selector.matchLabels)
+    }
+  })
+
+  it.each(files)('%s asks for volumes that modekeep understands', (file) => {
+    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+    const pods = resources.flatMap(({ kind, spec, metadata }) => {
+      if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
+      const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
+      return of === undefined ? [] : [{ metadata, spec: of }]
+    })
+    const volumes = pods.flatMap((pod) =>
+      pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
+    )
+    expect(volumes.length).toBeGreaterThan(0)
+    for (const { pod, volume } of volumes)
+      readRequest('/pods/p/volumes/modekeep~fs/v', JSON.stringify(kubeletOptions(pod, volume, {})), config, kinds)
+  })
+})
+
+const HEAL = [
+  'CHOWN',
+  'DAC_READ_SEARCH',
+  'FOWNER',
+  'FSETID',
+  'SETFCAP',
+  'SETGID',
+  'SETUID',
+  'SYS_ADMIN',
+  'SYS_CHROOT',
+  'SYS_PTRACE',
+]

@@ -1,0 +1,48 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import { stringify } from 'yaml'
+
+const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
+
+const ALONE = [[], ['components/before-1.30'], ['components/heal-devices'], ['device-plugin'], ['components/uninstall']]
+/** Lists of components, as they may stand together. */
+export const COMPONENTS: string[][] = [
+  ...ALONE,
+  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'components/uninstall'],
+]
+
+export interface Wishes {
+  components?: readonly string[]
+  image?: { newName?: string; newTag?: string }
+  /** The text of the node's configuration, instead of the base's. */
+  config?: string
+}
+
+const made: string[] = []
+process.once('exit', () => {
+  for (const directory of made) fs.rmSync(directory, { recursive: true, force: true })
+})
+
+/**
+ * A kustomization as the README says to write one, on an overlay.
+ * @param overlay and the components: paths below driver/kubernetes
+ * @returns its directory, which goes with the process
+ */
+export function kustomization(overlay: string, { components = [], image, config }: Wishes): string {
+  const directory = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-kustomization-')))
+  made.push(directory)
+  const path = (name: string) => relative(directory, join(FOLDER, name))
+  if (config !== undefined) fs.writeFileSync(join(directory, 'config.json'), config)
+  const generator = { name: 'modekeep', namespace: 'kube-system', behavior: 'replace', files: ['config.json'] }
+  const text = stringify({
+    apiVersion: 'kustomize.config.k8s.io/v1beta1',
+    kind: 'Kustomization',
+    resources: [path(overlay)],
+    components: components.map(path),
+    ...(image === undefined ? {} : { images: [{ name: 'modekeep', ...image }] }),
+    ...(config === undefined ? {} : { configMapGenerator: [generator] }),
+  })
+  fs.writeFileSync(join(directory, 'kustomization.yaml'), text)
+  return directory
+}

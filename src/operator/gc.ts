@@ -17,5 +17,8 @@ export async function gc(
     }
     refuseToForget(session, forget)
   }
-  return { verb: 'gc', isDry, items: await collectGarbage(session, { isDry, forget }) }
+  const items = await collectGarbage(session, { isDry, forget })
+  const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
+  session.note({ removed })
+  return { verb: 'gc', isDry, items }
 }

@@ -47,7 +47,7 @@ function parsed(raw: string): Entry | undefined {
 }
 
 function details(entry: Entry): string[] {
-  const { error, message, decision, reason, given, why, ownership, inodes, restore, found } = entry
+  const { error, message, decision, reason, given, why, ownership, inodes, restore, found, removed } = entry
   const healed = Array.isArray(found) ? found.map((one: Entry) => `${text(one.outcome)} ${text(one.directory)}`) : []
   return [
     text(error) || text(message),
@@ -57,6 +57,7 @@ function details(entry: Entry): string[] {
     counts(typeof inodes === 'object' && inodes !== null ? (inodes as Entry) : entry),
     text(restore),
     ...healed,
+    Array.isArray(removed) ? `${removed.length} removed` : '',
   ].filter((part) => part !== '')
 }
 

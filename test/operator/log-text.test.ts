@@ -30,6 +30,10 @@ describe('a line of the log', () => {
     })
   })
 
+  it('counts what was removed', () => {
+    expect(logLine('{"verb":"gc","removed":["volume 1.2-3-4"]}').text).toMatch(/gc .* {2}1 removed$/)
+  })
+
   it('has a failure without its stack, marked', () => {
     const { text, style } = logLine(unmount)
     expect(style).toBe('fault')

@@ -74,6 +74,5 @@ function giveBack(session: Session, volume: string, lock: Lock): void {
     releaseVolume(session, volume, lock)
   } catch (error) {
     session.warn(`the lock of volume ${volume} was left behind: ${(error as Error).message}`)
-    lock.release()
   }
 }

@@ -2,7 +2,7 @@ import { kindOf } from '../filesystem/index.ts'
 import { killStaged, stagedMount } from '../filesystem/staged.ts'
 import type { Daemon } from '../host/daemons.ts'
 import type { Stat } from '../host/host.ts'
-import { type MountRecord, readMountRecord, writeMountRecord } from '../state/mount-record.ts'
+import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../state/mount-record.ts'
 import { askPoint, type MountPoint, statPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
@@ -36,7 +36,8 @@ export async function askServed(
   const there = statPoint(host, point)
   if (!record || there === undefined || there === 'broken') return askPoint(host, point)
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
-  if (serving(record, there).some((staging) => find(session, staging))) return there
+  const staging = there.mountRoot ? stagingOf(record, there.mountId) : ''
+  if (staging !== '' && find(session, staging)) return there
   if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
   session.warn(`${point.path}: its server does not answer, so that nobody can tell whether it is well`)
   return there
@@ -47,62 +48,54 @@ async function isSilent({ host }: Session, { parent, name }: MountPoint, { fsTyp
   return kindOf(fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
 }
 
-/** The staging directories of the daemons one of which serves what is there, as far as the record tells. */
-function serving({ staging, mountId, replaces, replacedDaemons }: MountRecord, there: Stat): string[] {
-  if (!there.mountRoot) return []
-  if (String(there.mountId) === mountId) return staging === '' ? [] : [staging]
-  // A call has died, or is about to replace it.
-  return String(there.mountId) === replaces ? replacedDaemons : []
-}
-
 /**
  * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for one
  * that hangs. One that is at work is waited for.
- * @returns the staging directories of the daemons that serve the mount, where it does not answer
+ * @returns the staging directory of the daemon that serves the mount, where it does not answer
  */
-export async function hangingDaemons(
+export async function hangingDaemon(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
-): Promise<string[]> {
+): Promise<string | undefined> {
   const { host, config } = session
   const there = record && statPoint(host, point)
-  if (!record || there === undefined || there === 'broken') return []
-  const daemons = serving(record, there)
-  if (daemons.length === 0) {
-    if (there.mountRoot && (await isSilent(session, point, record))) {
+  if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
+  const staging = stagingOf(record, there.mountId)
+  if (staging === '') {
+    if (await isSilent(session, point, record)) {
       session.warn('its server does not answer: the kernel may wait for it, with what it has not written yet')
     }
-    return []
+    return undefined
   }
-  const stopped = daemons.filter((staging) => isStopped(find(session, staging)))
-  const areStopped = stopped.length > 0
-  const patience = areStopped ? PATIENCE : config.helperTimeoutSeconds * 1000
-  if (await host.daemons.answers(point.parent, point.name, patience)) return []
+  const stopped = isStopped(find(session, staging))
+  const patience = stopped ? PATIENCE : config.helperTimeoutSeconds * 1000
+  if (await host.daemons.answers(point.parent, point.name, patience)) return undefined
   session.warn(
-    areStopped
+    stopped
       ? 'its daemon is stopped: it is ended, with what it has not written yet'
       : `its daemon has not answered for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
   )
-  return areStopped ? stopped : daemons
+  return staging
 }
 
 /** Ends a daemon that hangs, before another mount takes its mount's place. */
 export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
-  endDaemons(session, await hangingDaemons(session, point, record))
+  endDaemon(session, await hangingDaemon(session, point, record))
 }
 
-export function endDaemons({ host, config }: Session, daemons: readonly string[]): void {
-  for (const staging of daemons) killStaged(host, config.stateDir, staging)
+export function endDaemon({ host, config }: Session, staging: string | undefined): void {
+  if (staging !== undefined) killStaged(host, config.stateDir, staging)
 }
 
 /** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
 export function endStopped(session: Session, { staging, replacedDaemons }: MountRecord): string[] {
   const all = [...replacedDaemons, staging].filter((name) => name !== '')
-  const alive = all.filter((name) => find(session, name))
-  const stopped = alive.filter((name) => isStopped(find(session, name)))
-  endDaemons(session, stopped)
-  return alive.filter((name) => !stopped.includes(name))
+  const found = all.map((name) => ({ name, daemon: find(session, name) })).filter(({ daemon }) => daemon !== undefined)
+  const namesOf = (isWanted: boolean) =>
+    found.filter(({ daemon }) => isStopped(daemon) === isWanted).map(({ name }) => name)
+  for (const name of namesOf(true)) endDaemon(session, name)
+  return namesOf(false)
 }
 
 /**

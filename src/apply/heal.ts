@@ -5,9 +5,10 @@ import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
-import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
+import { isMountBusy, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
-import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
+import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from './mount-point.ts'
+import { releaseMount } from './release-mount.ts'
 import type { Session } from './session.ts'
 import { sweepStages, tidy } from './sweep.ts'
 import { forgetLocked } from './unmount.ts'
@@ -109,8 +110,7 @@ export async function underItsLock<T>(
     return record && (await work(record, point))
   } finally {
     if (point) host.inodes.close(point.parent)
-    if (readMountRecord(host, config.stateDir, directory)) lock.release()
-    else releaseForGood(host, config.stateDir, directory, lock)
+    releaseMount(session, directory, lock)
   }
 }
 
@@ -138,17 +138,12 @@ export function planOf(session: Session, record: MountRecord, point: MountPoint 
 }
 
 function lookAround({ host }: Session, record: MountRecord, point: MountPoint | undefined) {
-  const stat = point && statPoint(host, point)
-  if (point === undefined || stat === undefined) {
-    return { mounted: undefined, target: 'missing', showsSource: false } as const
-  }
-  const mounted = lookAt(host, point, stat)
-  const target = mounted === undefined && stat !== 'broken' ? targetOf(point, stat) : 'directory'
-  return { mounted, target, showsSource: showsVolume(record, mounted) }
+  const seen: Seen = point ? lookAt(host, point, statPoint(host, point)) : { mounted: undefined, target: 'missing' }
+  return { ...seen, showsSource: showsVolume(record, seen.mounted) }
 }
 
 /** A volume's identity ends in its root's inode number and birth time. */
-function showsVolume({ volume, device }: MountRecord, mounted: ReturnType<typeof lookAt>): boolean {
+function showsVolume({ volume, device }: MountRecord, mounted: Seen['mounted']): boolean {
   if (mounted === undefined || mounted === 'broken' || volume === '') return false
   return mounted.device === device && volume.split('-').at(-2) === mounted.inode.toString(16)
 }

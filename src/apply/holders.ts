@@ -79,11 +79,11 @@ function isLive({ host }: Session, record: MountRecord): boolean {
   const point = openMountPoint(host, record.directory)
   if (point === undefined) return false
   try {
-    const mounted = lookAt(host, point, statPoint(host, point))
+    const { mounted } = lookAt(host, point, statPoint(host, point))
     if (mounted === 'broken') return record.phase === 'ready' && record.boot === boot
     return isOurs(record, { mounted, boot })
   } catch (error) {
-    // There is no directory (any more) that could be mounted on.
+    // There is what nobody could mount on.
     return !(error instanceof Refusal)
   } finally {
     host.inodes.close(point.parent)

@@ -1,5 +1,6 @@
 import { naming } from '../host/file-error.ts'
 import { errorCode, type Host, type Lock } from '../host/host.ts'
+import { waitFor } from '../host/wait-for.ts'
 import { readClaim } from '../state/claim.ts'
 import {
   CLAIMS_LOCK_FILE,
@@ -73,16 +74,4 @@ function tryLockIn(host: Host, directory: string): Lock | undefined {
 
 function tryLock(host: Host, path: string): Lock | undefined {
   return naming('lock', path, () => host.tryLock(path))
-}
-
-const FIRST_PAUSE = 2
-const LONGEST_PAUSE = 50
-
-/** Without limit: the holder is a running call, and the kernel frees the lock when it dies. Pauses are milliseconds. */
-async function waitFor<T>(attempt: () => T | undefined): Promise<T> {
-  for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
-    const got = attempt()
-    if (got !== undefined) return got
-    await new Promise((resolve) => setTimeout(resolve, pause))
-  }
 }

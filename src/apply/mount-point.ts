@@ -41,23 +41,24 @@ export function missingMountPoint(path: string): Refusal {
   return new Refusal(`mount directory ${show(path)} does not exist: kubelet creates it before it calls mount`)
 }
 
+/** What is mounted at a point, and what it is where nothing is. */
+export interface Seen {
+  mounted: MountedView | 'broken' | undefined
+  /** Said of a point where nothing is mounted. */
+  target: Target
+}
+
 /**
- * What is mounted at the point.
- * @throws {Refusal} where there is no directory to mount on
+ * What a look at the point has told.
+ * @throws {Refusal} where there is what nobody made to mount on
  */
-export function lookAt(
-  host: Host,
-  point: MountPoint,
-  stat = askPoint(host, point),
-): MountedView | 'broken' | undefined {
-  if (stat === 'broken') return 'broken'
-  if (stat === undefined) throw missingMountPoint(point.path)
-  if (stat.mountRoot && !isGuard(host, point.path, stat)) {
-    const { mountId, device, inode } = stat
-    return { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }
+export function lookAt(host: Host, point: MountPoint, stat: Stat | 'broken' | undefined): Seen {
+  if (stat === 'broken') return { mounted: 'broken', target: 'directory' }
+  if (stat === undefined || !stat.mountRoot || isGuard(host, point.path, stat)) {
+    return { mounted: undefined, target: targetOf(point, stat) }
   }
-  targetOf(point, stat)
-  return undefined
+  const { mountId, device, inode } = stat
+  return { mounted: { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }, target: 'directory' }
 }
 
 /**

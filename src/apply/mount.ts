@@ -1,14 +1,15 @@
 import { kindOf } from '../filesystem/index.ts'
-import { type Lock, SystemError } from '../host/host.ts'
+import { SystemError } from '../host/host.ts'
 import type { KindFacts } from '../plan/give-group.ts'
 import { type MountPlan, planMount } from '../plan/mount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { type Given, NOTHING_GIVEN, readMountRecord } from '../state/mount-record.ts'
+import { type Given, NOTHING_GIVEN } from '../state/mount-record.ts'
 import { DetachedTree } from './detached-tree.ts'
-import { lockMount, releaseForGood } from './locks.ts'
+import { lockMount } from './locks.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from './mount-point.ts'
 import { observe } from './observe.ts'
+import { releaseMount } from './release-mount.ts'
 import type { Session } from './session.ts'
 import { sweepAfterBoot, sweepStages } from './sweep.ts'
 import { tidyVolume } from './tidy-volume.ts'
@@ -32,21 +33,11 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
       const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
       return given
     } finally {
-      letGo(session, point.path, lock)
+      // A mount that failed is never unmounted: nothing may be left of it.
+      releaseMount(session, point.path, lock)
     }
   } finally {
     host.inodes.close(point.parent)
-  }
-}
-
-/** A mount that failed is never unmounted: nothing may be left of it. What fails here does not say whether it is mounted. */
-function letGo({ host, config, warn }: Session, path: string, lock: Lock): void {
-  try {
-    if (readMountRecord(host, config.stateDir, path)) lock.release()
-    else releaseForGood(host, config.stateDir, path, lock)
-  } catch (error) {
-    warn(`the lock of ${path} was left behind: ${(error as Error).message}`)
-    lock.release()
   }
 }
 

@@ -6,7 +6,7 @@ import { readMountRecord } from '../state/mount-record.ts'
 import { readVolumeRecord, textIdentity, volumeIdentity } from '../state/volume-record.ts'
 import { askServed } from './daemon.ts'
 import { hasGuard } from './guard-row.ts'
-import { lookAt, type MountPoint, targetOf } from './mount-point.ts'
+import { lookAt, type MountPoint, missingMountPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */
@@ -20,14 +20,14 @@ export async function observe(
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
   const stat = await askServed(session, point, record)
-  // A call that died between removing kubelet's directory and making a file in its place left neither.
-  const isGone = stat === undefined && record !== undefined
-  const mounted = isGone ? undefined : lookAt(host, point, stat)
+  // With a record: a call that died between removing kubelet's directory and making a file in its place left neither.
+  if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
+  const { mounted, target } = lookAt(host, point, stat)
   const isServed = kind.hasDaemon && mounted !== undefined && mounted !== 'broken'
   return {
     mounted,
     isGuarded: !isServed || hasGuard(host, point.path),
-    target: mounted === undefined && stat !== 'broken' ? targetOf(point, stat) : 'directory',
+    target,
     record,
     walked: record && record.walkGroup >= 0 ? readVolumeRecord(host, config.stateDir, record.volume) : undefined,
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,

@@ -1,6 +1,6 @@
 import { type Handle, type Host, isDirectory } from '../host/host.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { type Place, placesFrom } from '../mount-table/place.ts'
+import { isSamePlace, type Place, placeOfRow, placesFrom } from '../mount-table/place.ts'
 import { attachAt, detachAll } from './attach.ts'
 import { layersAtPath } from './layers.ts'
 import type { MountPoint } from './mount-point.ts'
@@ -55,8 +55,5 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
 function mayShowBelow(layers: readonly MountRow[], wanted: Place | undefined): boolean {
   const [below, top] = layers.slice(-2).map(placeOfRow)
   if (below === undefined || top === undefined) return false
-  return isSame(below, top) || (wanted !== undefined && isSame(below, wanted))
+  return isSamePlace(below, top) || (wanted !== undefined && isSamePlace(below, wanted))
 }
-
-const placeOfRow = ({ device, root }: MountRow): Place => ({ device, path: root === '/' ? '' : root })
-const isSame = (one: Place, other: Place) => one.device === other.device && one.path === other.path

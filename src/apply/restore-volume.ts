@@ -64,9 +64,13 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
   const source = kind.openSource(host, request)
   try {
     const tree = await kind.openTree(makingOf(session, request, source, undefined))
-    const found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
-    if (found === volume) return tree
-    host.inodes.close(tree)
+    let found: string | undefined
+    try {
+      found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
+      if (found === volume) return tree
+    } finally {
+      if (found !== volume) host.inodes.close(tree)
+    }
   } finally {
     if (source) host.inodes.close(source.handle)
   }

@@ -1,7 +1,8 @@
 import { sweepStaging } from '../filesystem/staged.ts'
 import { listMountRecords, listWithoutRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { BOOT_FILE, LOCK_FILE, mountsDirectory, RECORD_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
-import { releaseForGood, tryLockMount } from './locks.ts'
+import { tryLockMount } from './locks.ts'
+import { releaseMount } from './release-mount.ts'
 import type { Session } from './session.ts'
 import { tidyVolumes } from './tidy-volume.ts'
 
@@ -32,21 +33,22 @@ function sweptIn({ host, config }: Session): string | undefined {
   return host.files.read(`${config.stateDir}/${BOOT_FILE}`)?.trim()
 }
 
-function sweep({ host, config }: Session, boot: string): number {
+function sweep(session: Session, boot: string): number {
+  const { host, config } = session
   let swept = 0
   for (const record of listMountRecords(host, config.stateDir)) {
     if (record.boot === boot) continue
     // Locked: a call is at work there, which looks after its record itself.
     const lock = tryLockMount(host, config.stateDir, record.directory)
     if (!lock) continue
-    // It may have been at work, and done, since the record was listed.
-    if (readMountRecord(host, config.stateDir, record.directory)?.boot === boot) {
-      lock.release()
-      continue
+    try {
+      // It may have been at work, and done, since the record was listed.
+      if (readMountRecord(host, config.stateDir, record.directory)?.boot === boot) continue
+      removeMountRecord(host, config.stateDir, record.directory)
+      swept++
+    } finally {
+      releaseMount(session, record.directory, lock)
     }
-    removeMountRecord(host, config.stateDir, record.directory)
-    releaseForGood(host, config.stateDir, record.directory, lock)
-    swept++
   }
   return swept
 }
@@ -66,11 +68,13 @@ function tidyMounts({ host, config }: Session): void {
   for (const place of listWithoutRecord(host, config.stateDir)) {
     const isLeft = host.files.list(place).includes(LOCK_FILE)
     const lock = isLeft ? host.tryLock(`${place}/${LOCK_FILE}`) : undefined
-    // A call may have come since.
-    if (lock && host.files.list(place).includes(RECORD_FILE)) lock.release()
-    else if (lock) {
-      host.files.remove(`${place}/${RECORD_FILE}`)
-      lock.release(true)
+    let isOver = false
+    try {
+      // A call may have come since.
+      isOver = !host.files.list(place).includes(RECORD_FILE)
+      if (lock && isOver) host.files.remove(`${place}/${RECORD_FILE}`)
+    } finally {
+      lock?.release(isOver)
     }
     host.files.removeEmpty(place, top)
   }

@@ -14,14 +14,18 @@ const PASSING: ReadonlySet<string> = new Set(
 /** Gives a volume's lock back, and leaves no trace of a volume of which nothing is remembered. */
 export function releaseVolume(session: Session, volume: string, lock: Lock): void {
   const { host, config } = session
-  forgetEmptyJournal(session, volume)
   const place = volumeStateDirectory(config.stateDir, volume)
-  const isOver = host.files.list(place).every((name) => PASSING.has(name))
-  if (isOver) {
-    removeClaim(host, config.stateDir, volume)
-    removeWalkProgress(host, config.stateDir, volume)
+  let isOver = false
+  try {
+    forgetEmptyJournal(session, volume)
+    isOver = host.files.list(place).every((name) => PASSING.has(name))
+    if (isOver) {
+      removeClaim(host, config.stateDir, volume)
+      removeWalkProgress(host, config.stateDir, volume)
+    }
+  } finally {
+    lock.release(isOver)
   }
-  lock.release(isOver)
   if (isOver) host.files.removeEmpty(place, config.stateDir)
 }
 

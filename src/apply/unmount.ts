@@ -6,7 +6,7 @@ import { planUnmount } from '../plan/unmount.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import { type MountRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { detachAll } from './attach.ts'
-import { endDaemons, endStopped, hangingDaemons } from './daemon.ts'
+import { endDaemon, endStopped, hangingDaemon } from './daemon.ts'
 import { lockMount, releaseForGood } from './locks.ts'
 import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
@@ -51,9 +51,9 @@ async function detachAndForget(
   // A restore stays owed, and the record is for that mount only.
   const steps = isLocked ? planned : planned.filter((step) => step.do === 'detach-all' || step.do === 'set-target')
   session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
-  const hanging = point === undefined ? [] : await hangingDaemons(session, point, record)
-  if (point !== undefined && hanging.length > 0) host.mounts.detach(point.parent, point.name, true)
-  endDaemons(session, hanging)
+  const hanging = point && (await hangingDaemon(session, point, record))
+  if (point && hanging !== undefined) host.mounts.detach(point.parent, point.name, true)
+  endDaemon(session, hanging)
   for (const step of steps) await apply(session, step, point, path, record !== undefined)
   if (record) endStopped(session, record)
 }

@@ -1,4 +1,5 @@
 import { BLOCK_DEVICE, errorCode, FILE_TYPE, type Handle, type Host, type Lock } from '../host/host.ts'
+import { waitFor } from '../host/wait-for.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
 import type { OpenedSource } from './kind.ts'
 
@@ -73,14 +74,8 @@ function attach({ blocks }: Host, source: string, image: Handle, readOnly: boole
 }
 
 const LOCK = 'loop.lock'
-/** Milliseconds. A loop device is found or made in a moment. */
-const PAUSE = 5
 
-async function lockLoops(host: Host, stateDir: string): Promise<Lock> {
+function lockLoops(host: Host, stateDir: string): Promise<Lock> {
   host.files.makeDirectory(stateDir)
-  for (;;) {
-    const lock = host.tryLock(`${stateDir}/${LOCK}`)
-    if (lock) return lock
-    await new Promise((resolve) => setTimeout(resolve, PAUSE))
-  }
+  return waitFor(() => host.tryLock(`${stateDir}/${LOCK}`))
 }

@@ -65,10 +65,13 @@ export async function mountStaged(
     killStaged(host, stateDir, staging)
     throw error
   } finally {
-    if (stage !== undefined) host.inodes.close(stage)
-    clear(host, parent, name)
-    host.inodes.close(parent)
-    lock.release(true)
+    try {
+      if (stage !== undefined) host.inodes.close(stage)
+      clear(host, parent, name)
+    } finally {
+      host.inodes.close(parent)
+      lock.release(true)
+    }
   }
 }
 

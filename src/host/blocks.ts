@@ -16,7 +16,7 @@ export interface BlockDevices {
   /** `/dev/sdb`, for messages and for the mount table. */
   nameOf(device: Handle): string
   /** Whether a row of the mount table is of this device, by whatever name. */
-  isShownBy(device: Handle, row: { device: string; source: string }): boolean
+  isShownBy(device: Handle, row: { device: string; fsType: string; source: string }): boolean
   /** Up to `length` bytes from the start. */
   start(device: Handle, length: number): Uint8Array
   /** The loop device that shows the file already: two at once would both write to it, each with a cache of its own. */

@@ -169,7 +169,7 @@ export interface TrustedFiles {
 }
 
 export interface Lock {
-  /** Once: later calls do nothing. @param discard also removes the lock's file: nobody will need it again soon */
+  /** Once: later calls do nothing. @param discard also removes the lock's file: where that fails it is given back too */
   release(discard?: boolean): void
 }
 

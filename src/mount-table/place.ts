@@ -8,6 +8,15 @@ export interface Place {
   path: string
 }
 
+/** What a mount shows. */
+export function placeOfRow({ device, root }: MountRow): Place {
+  return { device, path: asPrefix(root) }
+}
+
+export function isSamePlace(one: Place, other: Place): boolean {
+  return one.device === other.device && one.path === other.path
+}
+
 /** Whether one of two directories lies in the other, or both are one. */
 export function isNested(one: Place, other: Place): boolean {
   return one.device === other.device && areNested(one.path, other.path)
@@ -69,8 +78,9 @@ function topmost(mount: MountRow, paths: readonly string[], children: Children, 
   return next && deepest > 0 ? topmost(next, paths, children, deepest - 1) : mount
 }
 
-function placeIn({ device, root, mountPoint }: MountRow, path: string): Place {
-  return { device, path: `${asPrefix(root)}${asPrefix(path).slice(asPrefix(mountPoint).length)}` }
+function placeIn(row: MountRow, path: string): Place {
+  const shown = placeOfRow(row)
+  return { ...shown, path: `${shown.path}${asPrefix(path).slice(asPrefix(row.mountPoint).length)}` }
 }
 
 function asPrefix(path: string): string {

@@ -1,6 +1,6 @@
 import { mountFlags } from '../mount-table/flags.ts'
 import type { MountRequest } from '../protocol/request.ts'
-import { type MountRecord, newMountRecord } from '../state/mount-record.ts'
+import { type MountRecord, newMountRecord, stagingOf } from '../state/mount-record.ts'
 import { requestKey } from '../state/request-key.ts'
 import { giveGroup, type KindFacts } from './give-group.ts'
 import type { Step } from './step.ts'
@@ -127,7 +127,13 @@ function act(
   const { mounted } = view
   const replaces = mounted === undefined || mounted === 'broken' ? '' : String(mounted.mountId)
   const replacedDaemons = daemonsOf(view)
-  const record = { ...newMountRecord(request, view.boot, view.source), replaces, replacedDaemons }
+  const replacesStaging = view.record?.boot === view.boot ? stagingOf(view.record, replaces) : ''
+  const record = {
+    ...newMountRecord(request, view.boot, view.source),
+    replaces,
+    replacesStaging,
+    replacedDaemons,
+  }
   // Without a mount a record is what a dead call left.
   const undo = { restore: mounted === undefined && !isKept ? undefined : view.record }
   const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []

@@ -38,6 +38,8 @@ const schema = z.object({
   mountId: z.string(),
   /** The mount it took the place of, or is about to: '' where there was none. */
   replaces: z._default(z.string(), ''),
+  /** That mount's `staging`. */
+  replacesStaging: z._default(z.string(), ''),
   /** The mount namespace it was made in: its id means nothing in another. */
   namespace: z._default(z.string(), ''),
   /** The staging directory its daemon was started with, by which that is found; '' where there is none. */
@@ -76,6 +78,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     since: 0,
     mountId: '',
     replaces: '',
+    replacesStaging: '',
     namespace: '',
     staging: '',
     replacedDaemons: [],
@@ -92,6 +95,16 @@ export const NOTHING_GIVEN: Given = { ownership: 'none', why: '', walkGroup: -1,
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
   const record = readRecord(host, `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`, schema)
   return record?.directory === directory ? asOfToday(record) : undefined
+}
+
+/** The staging directory of the daemon that serves a mount: '' where none does, or the record speaks of other mounts. */
+export function stagingOf(
+  { mountId, staging, replaces, replacesStaging }: MountRecord,
+  there: number | bigint | string,
+): string {
+  if (String(there) === mountId) return staging
+  // A call has died, or is about to replace it.
+  return String(there) === replaces ? replacesStaging : ''
 }
 
 export function writeMountRecord(host: Host, stateDir: string, record: MountRecord): void {

@@ -89,6 +89,23 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual([])
   })
 
+  it('heal that cannot read a record gives its lock back, for kubelet waits for it', async () => {
+    await stage.mount('a', asked)
+    const { files, inodes, mounts, tryLock } = stage.host
+    const parent = inodes.openTrusted(stage.podDirectory('a').replace(/\/v$/, ''))
+    mounts.detach(parent, Buffer.from('v'))
+    inodes.close(parent)
+    stage.host.tryLock = (path) => {
+      if (/mounts/.test(path)) stage.host.files = { ...files, read: (path) => refuse(path, 'EIO') }
+      return tryLock(path)
+    }
+    expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: expect.stringContaining('EIO') }])
+    Object.assign(stage.host, { files, tryLock })
+    expect(stage.warnings.join()).toMatch(/the lock of .* was left behind: cannot use .*EIO/)
+    await stage.mount('a', asked)
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
   it('heal removes what is left of a mount that no record names, and of no other', async () => {
     await stage.mount('a', asked)
     const before = stage.host.files.list(`${stage.config.stateDir}/mounts`)

@@ -77,6 +77,32 @@ describe.skipIf(cannot !== '')(`a FUSE daemon${cannot && `: ${cannot}`}`, () => 
     await until(() => node.processes().length === 0)
     execFileSync('umount', [shownByInner])
   })
+
+  it('that serves a container goes on when another one, whose mount came after its own, hangs and is ended', async () => {
+    fs.writeFileSync(
+      node.config,
+      fs.readFileSync(node.config, 'utf8').replace(/"helperTimeoutSeconds":\d+/, '"helperTimeoutSeconds":3'),
+    )
+    const [inner, shownByInner, container] = [`${node.top}/inner`, `${node.volumes}/slow`, `${node.top}/container`]
+    for (const path of [inner, shownByInner, container]) fs.mkdirSync(path)
+    const slow = spawn('bindfs', ['-f', inner, shownByInner], { stdio: 'ignore' })
+    onTestFinished(() => void slow.kill('SIGKILL'))
+    await until(() => mountedAt(shownByInner))
+    await node.mount('one', options)
+    const first = node.daemon('one')
+    execFileSync('mount', ['--bind', directory, container])
+    expect(await node.mount('one', { ...options, source: shownByInner })).toEqual(success)
+    slow.kill('SIGSTOP')
+    expect(await node.mount('one', { source })).toEqual(success)
+    expect(node.logLines().filter(({ level }) => level === 'warn')).toMatchObject([
+      { message: expect.stringContaining('has not answered for 3 s') },
+    ])
+    await until(() => node.processes().length === 1)
+    expect(node.processes()).toEqual([first])
+    expect(fs.readFileSync(`${container}/a`, 'utf8')).toBe('hello')
+    slow.kill('SIGCONT')
+    execFileSync('umount', [shownByInner])
+  })
 })
 
 function mountedAt(path: string): boolean {

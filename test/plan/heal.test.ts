@@ -21,6 +21,7 @@ const RECORD: MountRecord = {
   since: 1,
   mountId: '9',
   replaces: '8',
+  replacesStaging: '',
   namespace: '',
   staging: '',
   replacedDaemons: [],

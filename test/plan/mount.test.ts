@@ -396,6 +396,16 @@ describe('a mount that a daemon serves', () => {
     expect([late.decision, stepsOf(late)]).toEqual(['ready', ['end-daemons']])
   })
 
+  it('is known by its daemon, also where a call died before it was replaced, and by no other', () => {
+    const daemonOf = (record: MountRecord) => {
+      const { steps } = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
+      return steps.flatMap((step) => (step.do === 'record-ready' ? step.record.replacesStaging : []))
+    }
+    const died = { ...served, mountId: '78', staging: '10-c', replaces: '77', replacedDaemons: ['8-b', '9-a'] }
+    expect(daemonOf({ ...died, replacesStaging: '9-a' })).toEqual(['9-a'])
+    expect(daemonOf({ ...died, replacesStaging: '' })).toEqual([''])
+  })
+
   it('hands all daemons of before on when it is replaced, but none of another boot', () => {
     const record = { ...served, replacedDaemons: ['8-b'] }
     const plan = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
@@ -403,7 +413,7 @@ describe('a mount that a daemon serves', () => {
     expect(plan.steps).toContainEqual(
       expect.objectContaining({
         do: 'record-ready',
-        record: expect.objectContaining({ replacedDaemons: ['8-b', '9-a'] }),
+        record: expect.objectContaining({ replacedDaemons: ['8-b', '9-a'], replacesStaging: '9-a' }),
       }),
     )
     expect(stepsOf(planMount(bind, view({ record: { ...record, boot: 'other' } }), kindOf))).not.toContain(

@@ -21,6 +21,7 @@ const RECORD: MountRecord = {
   since: 1,
   mountId: '77',
   replaces: '',
+  replacesStaging: '',
   namespace: '',
   staging: '',
   replacedDaemons: [],

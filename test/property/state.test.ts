@@ -44,6 +44,7 @@ const mountRecords: Arbitrary<MountRecord> = fc.record({
   since: fc.nat(),
   mountId: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
   replaces: text,
+  replacesStaging: text,
   replacedDaemons: fc.array(text),
   namespace: text,
   staging: text,

@@ -74,6 +74,7 @@ describe('a mount record', () => {
       since: 0,
       mountId: '',
       replaces: '',
+      replacesStaging: '',
       namespace: '',
       staging: '',
       replacedDaemons: [],

@@ -5,11 +5,16 @@ import { findProgram, SYSTEM_PATH } from './helper-program.ts'
 /** Where the program finds the directory that it inherits. */
 const PARENT = 3
 
-/** Asks in another process: a thread that waits for an answer for ever would keep this one from ending. */
+/**
+ * Asks in another process: a thread that waits for an answer for ever would keep this one from ending. Where none can be
+ * started nothing speaks against a daemon, and what it has not written yet is not to be lost.
+ */
 export async function answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean> {
+  const program = askingProgram()
+  if (program === undefined) return true
   const path = `/proc/self/fd/${PARENT}/${Buffer.from(name)}`
   // statfs(2): daemons and servers are always asked for this; from a cache comes nothing.
-  const child = execa(findProgram('stat', SYSTEM_PATH), ['-f', path], {
+  const child = execa(program, ['-f', path], {
     env: {},
     extendEnv: false,
     cwd: '/',
@@ -20,14 +25,23 @@ export async function answers(parent: Handle, name: Name, milliseconds: number):
     // Its types know descriptors up to 9 only.
     stdio: ['ignore', 'ignore', 'ignore', parent as number as 3],
   })
+  if (child.pid === undefined) return true
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(resolve, milliseconds, false)
-  child.nodeChildProcess.once('exit', () => resolve(true)).once('error', () => resolve(true))
+  child.nodeChildProcess.once('exit', () => resolve(true))
   try {
     return await promise
   } finally {
     clearTimeout(timer)
     child.nodeChildProcess.kill('SIGKILL')
     child.nodeChildProcess.unref()
+  }
+}
+
+function askingProgram(): string | undefined {
+  try {
+    return findProgram('stat', SYSTEM_PATH)
+  } catch {
+    return undefined
   }
 }

@@ -14,7 +14,10 @@ export const linuxBlocks: BlockDevices = {
 
   nameOf,
 
-  isShownBy: (device, row) => row.device === numbersOf(device) || isSameNode(row.source, device),
+  // btrfs has a number of its own. A FUSE mount's source is what its user wrote, and may lead to another that hangs.
+  isShownBy: (device, row) =>
+    row.device === numbersOf(device) ||
+    (row.device.startsWith('0:') && !row.fsType.startsWith('fuse') && isSameNode(row.source, device)),
 
   start(device, length) {
     const bytes = Buffer.alloc(length)

@@ -8,16 +8,16 @@ export const linuxDaemons: Daemons = {
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   answers: async (parent, name, milliseconds) => (await import('./answers.ts')).answers(parent, name, milliseconds),
 
-  below,
+  below: (directory) => [...below(directory)],
 
+  // Each as soon as it is found: by the end of a long table a number may be another process's.
   kill(directory) {
     for (const pid of below(directory)) end(pid)
   },
 }
 
-function below(directory: string): number[] {
-  const found = processes().filter(({ pid, args }) => args.includes(`${directory}/`) && isMarked(pid))
-  return found.map(({ pid }) => pid)
+function* below(directory: string): Generator<number> {
+  for (const { pid, args } of processes()) if (args.includes(`${directory}/`) && isMarked(pid)) yield pid
 }
 
 function find(argument: string): Daemon | undefined {
@@ -35,14 +35,12 @@ function isMarked(pid: number): boolean {
 }
 
 /** One that has ended, or is about to, has no arguments. */
-function processes(): { pid: number; args: string }[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return (
-    pids
-      .map((pid) => ({ pid: Number(pid), args: read(`/proc/${pid}/cmdline`) }))
-      // Anybody may have such arguments: what modekeep has started has its mark too.
-      .filter(({ pid, args }) => pid !== process.pid && args !== '')
-  )
+function* processes(): Generator<{ pid: number; args: string }> {
+  for (const name of readdirSync('/proc')) {
+    const pid = /^\d+$/.test(name) ? Number(name) : process.pid
+    const args = pid === process.pid ? '' : read(`/proc/${pid}/cmdline`)
+    if (args !== '') yield { pid, args }
+  }
 }
 
 function end(pid: number): void {

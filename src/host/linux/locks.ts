@@ -10,17 +10,20 @@ import { libc, run } from './libc.ts'
  */
 export function tryLockFile(path: string): Lock | undefined {
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
-  if (tryLock(fd) && isStillAt(path, fd)) {
-    let held = true
-    return {
-      release(discard) {
-        if (held) release(path, fd, discard)
-        held = false
-      },
-    }
+  let held = false
+  try {
+    held = tryLock(fd) && isStillAt(path, fd)
+  } finally {
+    if (!held) closeSync(fd)
   }
-  closeSync(fd)
-  return undefined
+  if (!held) return undefined
+  return {
+    release(discard) {
+      if (!held) return
+      held = false
+      release(path, fd, discard)
+    },
+  }
 }
 
 /** A lock that is not there is nobody's. */
@@ -56,6 +59,9 @@ function isStillAt(path: string, fd: number): boolean {
 }
 
 function release(path: string, fd: number, discard = false): void {
-  if (discard) rmSync(path, { force: true })
-  closeSync(fd)
+  try {
+    if (discard) rmSync(path, { force: true })
+  } finally {
+    closeSync(fd)
+  }
 }

@@ -1,0 +1,22 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { cannotInject } from '../helpers/inject.ts'
+
+const ANSWERS = join(import.meta.dirname, '../../src/host/linux/answers.ts')
+const ASK = `
+  const { openSync } = await import('node:fs')
+  const { answers } = await import(${JSON.stringify(ANSWERS)})
+  console.log(await answers(openSync('/', 'r'), Buffer.from('tmp'), 1000))`
+
+describe.skipIf(cannotInject !== '')(`a daemon that is asked${cannotInject && `: ${cannotInject}`}`, () => {
+  // fork(3) makes clone(2); a thread is made by clone3(2).
+  it.each(['ENOMEM', 'EAGAIN'])('is not taken for one that hangs where no process can be made: %s', async (code) => {
+    const inject = ['-f', '-q', '-e', 'trace=clone', '-e', `inject=clone:error=${code}`]
+    const node = [process.execPath, '--input-type=module', '-e', ASK]
+    const { stdout, stderr } = await promisify(execFile)('strace', [...inject, ...node], { timeout: 60_000 })
+    expect(stderr).toMatch(new RegExp(`clone\\(.*${code}.*INJECTED`))
+    expect(stdout).toBe('true\n')
+  })
+})

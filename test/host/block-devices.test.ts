@@ -1,0 +1,29 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { describe, expect, it } from 'vitest'
+import type { Handle } from '../../src/host/host.ts'
+import { linuxBlocks } from '../../src/host/linux/block-devices.ts'
+import { attachDisk, detachDisks } from '../helpers/disks.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+describe.skipIf(!isRoot)(`a disk${isRoot ? '' : ': devices need root; run "sudo npm test"'}`, () => {
+  it('is known in the mount table by its number, or its name, but not by what a FUSE mount calls itself', () => {
+    const top = fs.mkdtempSync(`${tmpdir()}/modekeep-disk-`)
+    fs.writeFileSync(`${top}/image`, Buffer.alloc(1 << 20))
+    const name = attachDisk(`${top}/image`)
+    const device = fs.openSync(name, 'r') as Handle
+    try {
+      const { rdev } = fs.fstatSync(device)
+      const number = `${rdev >> 8}:${rdev & 0xff}`
+      const isShown = (row: { device: string; fsType: string; source: string }) => linuxBlocks.isShownBy(device, row)
+      expect(isShown({ device: number, fsType: 'ext4', source: 'another name' })).toBe(true)
+      expect(isShown({ device: '0:99', fsType: 'btrfs', source: name })).toBe(true)
+      expect(isShown({ device: '0:99', fsType: 'btrfs', source: '/dev/null' })).toBe(false)
+      for (const fsType of ['fuse', 'fuse.sshfs']) expect(isShown({ device: '0:99', fsType, source: name })).toBe(false)
+    } finally {
+      fs.closeSync(device)
+      detachDisks()
+      fs.rmSync(top, { recursive: true })
+    }
+  })
+})

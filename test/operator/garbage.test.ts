@@ -3,7 +3,6 @@ import type { Session } from '../../src/apply/session.ts'
 import type { GcDocument, RestoreDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
 import { status } from '../../src/operator/status.ts'
-import { Journal } from '../../src/ownership/journal.ts'
 import { listVolumes } from '../../src/state/volume-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -90,11 +89,13 @@ onEveryStage('gc', (open) => {
     expect(await restore(only())).toMatchObject({ outcome: 'restored', report: { changed: 7 } })
   })
 
-  it('removes an empty journal, which a restore of an earlier version has left', async () => {
-    const volume = '1.2-3-4'
-    const place = `${stage().config.stateDir}/ownership/${volume}`
-    stage().host.files.makeDirectory(place)
-    new Journal(stage().host, `${place}/journal.db`, volume).close()
+  it('removes what a call that died left of a volume of which all was put back', async () => {
+    await stage().mount('a', walked())
+    await stage().unmount('a')
+    const volume = only()
+    await restore(volume)
+    expect(volumes()).toEqual([])
+    stage().fs.mkdirSync(`${stage().config.stateDir}/ownership/${volume}`, { recursive: true })
     expect(await items({ isDry: true })).toEqual(['volume would remove: nothing is recorded of it any more'])
     expect(volumes()).toEqual([volume])
     expect(await items()).toEqual(['volume removed: nothing is recorded of it any more'])

@@ -41,11 +41,9 @@ export async function askServed(
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
   if (serving(record, there).some((staging) => find(session, staging))) return there
   if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
-  session.warn(`its server ${NO_ANSWER}`)
+  session.warn('its server does not answer, so that nobody can tell whether it is well')
   return there
 }
-
-export const NO_ANSWER = 'does not answer, so that nobody can tell whether it is well'
 
 /** Of file systems that a server or a daemon tells of. */
 const REMOTE = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/

@@ -5,7 +5,7 @@ import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
-import { type IsSilent, NO_ANSWER, silentSources } from './daemon.ts'
+import { type IsSilent, silentSources } from './daemon.ts'
 import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint, targetOf } from './mount-point.ts'
@@ -136,7 +136,9 @@ async function healLocked(
       if (!isDry) await forgetLocked(session, point, record, plan.pays ?? false)
       return { outcome: 'forgotten', reason: plan.reason }
     case 'mount':
-      if (await isSilent(record)) return { outcome: 'left', reason: `its source ${NO_ANSWER}` }
+      if (await isSilent(record)) {
+        return { outcome: 'left', reason: 'its source does not answer, so that nobody can tell whether it is well' }
+      }
       return remount(session, record, point, plan.reason, isDry)
   }
 }

@@ -3,10 +3,10 @@ import { isatty } from 'node:tty'
 import type { Session } from '../src/apply/session.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { CallLog } from '../src/log/call-log.ts'
-import { appendLine } from '../src/log/log-file.ts'
+import { appendLine, generations } from '../src/log/log-file.ts'
 import { type Command, type LogsCommand, parseCommand, type Work } from '../src/operator/command.ts'
 import type { Document } from '../src/operator/document.ts'
-import { jsonLine, printable } from '../src/operator/printable.ts'
+import { jsonLine, jsonText, printable } from '../src/operator/printable.ts'
 import { render } from '../src/operator/render.ts'
 import { run } from '../src/operator/run.ts'
 import { linesOf } from '../src/operator/text.ts'
@@ -63,11 +63,13 @@ function messageOf(error: unknown): string {
 /** Also with a faulty configuration, whose faults are among what the log tells: the file's name may be right. */
 async function logs(command: LogsCommand, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
   const { config } = await readConfig(env)
-  if (!command.isFollowing && !fs.existsSync(config.logFile)) {
+  if (!command.isFollowing && !generations(config.logFile).some((file) => fs.existsSync(file))) {
     throw new Refusal(`there is no log ${config.logFile} yet: kubelet has made no call that is logged`)
   }
   const colour = hasColour(STDOUT, env)
-  await showLogs(command, config.logFile, (raw, line) => writeAll(json ? `${raw}\n` : render([line()], colour), STDOUT))
+  await showLogs(command, config.logFile, (raw, line) =>
+    writeAll(json ? `${jsonText(raw)}\n` : render([line()], colour), STDOUT),
+  )
   return OK
 }
 

@@ -19,8 +19,8 @@ export interface VolumeByHand {
  * Opens the directory that an operator names: allowedSources binds pods, not root. Close `tree` when done.
  * @param directory absolute and normal
  * @param flags of the detached mount
- * @param known the volume's name, where its root does not tell it
- * @throws {Refusal} for what is no directory, has a link in its path, or holds modekeep's own records
+ * @param known the volume that it was found to be
+ * @throws {Refusal} for what is no directory, has a link in its path, is another volume, or holds modekeep's own records
  */
 export function openByHand(
   { host, config }: Session,
@@ -35,7 +35,11 @@ export function openByHand(
   }
   const { handle, stat } = openNodeDirectory(host, directory, 'directory')
   try {
+    // A server's root does not tell.
     const volume = known?.startsWith('text-') ? known : volumeIdentity(host, handle, stat)
+    if (known !== undefined && volume !== known) {
+      throw new Refusal(`directory ${show(directory)} was exchanged while it was opened: call this again`)
+    }
     return { directory, volume, tree: detachedMount(host, handle, flags) }
   } finally {
     host.inodes.close(handle)

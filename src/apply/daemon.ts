@@ -1,8 +1,11 @@
 import { kindOf } from '../filesystem/index.ts'
 import { killStaged, stagedMount } from '../filesystem/staged.ts'
 import type { Daemon } from '../host/daemons.ts'
-import type { Stat } from '../host/host.ts'
+import type { Host, Stat } from '../host/host.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { placesFrom } from '../mount-table/place.ts'
 import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../state/mount-record.ts'
+import { requestFrom } from '../state/request-key.ts'
 import { askPoint, type MountPoint, statPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 
@@ -39,8 +42,38 @@ export async function askServed(
   const staging = there.mountRoot ? stagingOf(record, there.mountId) : ''
   if (staging !== '' && find(session, staging)) return there
   if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
-  session.warn(`${point.path}: its server does not answer, so that nobody can tell whether it is well`)
+  session.warn('its server does not answer, so that nobody can tell whether it is well')
   return there
+}
+
+/** Of file systems that a server or a daemon tells of. */
+const REMOTE = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
+
+export type IsSilent = (record: MountRecord) => Promise<boolean>
+
+/** Whether the directory that a mount shows is asked for in vain. Each file system is asked once. */
+export function silentSources({ host }: Session): IsSilent {
+  const table = host.mounts.table()
+  const placeOf = placesFrom(table)
+  const remote = new Set(parseMountinfo(table).flatMap(({ fsType, device }) => (REMOTE.test(fsType) ? device : [])))
+  const asked = new Map<string, Promise<boolean>>()
+  return async ({ fsType, request }) => {
+    const source = kindOf(fsType)?.root === 'source' ? requestFrom(request)?.source : undefined
+    const device = source === undefined ? undefined : placeOf(source)?.device
+    if (source === undefined || device === undefined || !remote.has(device)) return false
+    const silent = asked.get(device) ?? isSilentAt(host, source)
+    asked.set(device, silent)
+    return silent
+  }
+}
+
+async function isSilentAt({ daemons, inodes }: Host, path: string): Promise<boolean> {
+  const root = inodes.openTrusted('/')
+  try {
+    return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE))
+  } finally {
+    inodes.close(root)
+  }
 }
 
 /** Whether what only a server or a daemon can tell of is asked for in vain. */

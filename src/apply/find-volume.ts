@@ -2,7 +2,8 @@ import { errorCode, type Host } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { listMountRecords } from '../state/mount-record.ts'
-import { readVolumeRecord, textIdentity, volumeIdentity } from '../state/volume-record.ts'
+import { isVolumeRecordDamaged, readVolumeRecord, textIdentity, volumeIdentity } from '../state/volume-record.ts'
+import { hasJournal } from './journal.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -12,27 +13,42 @@ import type { Session } from './session.ts'
  */
 export function findVolume(session: Session, volume: string): string {
   const { host, config } = session
-  const record = readVolumeRecord(host, config.stateDir, volume)
-  const records = listMountRecords(host, config.stateDir).filter((mount) => mount.volume === volume)
-  const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
-  const rows = parseMountinfo(host.mounts.table())
-    .filter((row) => !row.options.includes('idmapped'))
-    .sort((one, other) => isReadOnly(one) - isReadOnly(other))
-  const known = [record?.source, ...records.map(({ source }) => source)]
-  const found =
-    known.find((path) => path !== undefined && leadsTo(host, path, volume)) ??
-    rows.find((row) => shows(host, row, volume))?.mountPoint
+  const found = placeOfVolume(session, volume)
   if (found !== undefined) return found
-  const source = record?.source ?? records[0]?.source
+  const [source] = sourcesOf(session, volume)
+  if (source !== undefined) {
+    throw new Refusal(
+      `volume ${volume} was ${source}, which is not there or is another one now: put it back or mount it, then call this again`,
+    )
+  }
   throw new Refusal(
-    source === undefined
-      ? `nothing is recorded of volume ${volume}: "modekeep status" names those that are`
-      : `volume ${volume} was ${source}, which is not there or is another one now: put it back or mount it, then call this again`,
+    hasJournal(session, volume) || isVolumeRecordDamaged(host, config.stateDir, volume)
+      ? `where volume ${volume} was cannot be read any more: give its directory instead, "modekeep restore DIR"`
+      : `nothing is recorded of volume ${volume}: "modekeep status" names those that are`,
   )
 }
 
+/** The same, undefined where it is nowhere. */
+export function placeOfVolume(session: Session, volume: string): string | undefined {
+  const { host } = session
+  const known = sourcesOf(session, volume).find((path) => leadsTo(host, path, volume))
+  if (known !== undefined) return known
+  const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
+  return parseMountinfo(host.mounts.table())
+    .filter((row) => !row.options.includes('idmapped'))
+    .sort((one, other) => isReadOnly(one) - isReadOnly(other))
+    .find((row) => shows(host, row, volume))?.mountPoint
+}
+
+/** Where it was, as far as records tell. */
+function sourcesOf({ host, config }: Session, volume: string): string[] {
+  const record = readVolumeRecord(host, config.stateDir, volume)
+  const mounts = listMountRecords(host, config.stateDir).filter((mount) => mount.volume === volume)
+  return [...(record ? [record] : []), ...mounts].map(({ source }) => source)
+}
+
 /** Whether a volume's root can be reached by the path it had; what is there is not asked whether it answers. */
-export function leadsTo(host: Host, path: string, volume: string): boolean {
+function leadsTo(host: Host, path: string, volume: string): boolean {
   if (!path.startsWith('/') || volume.startsWith('text-')) return false
   try {
     const handle = host.inodes.openLinkFree(path)
@@ -50,9 +66,31 @@ export function leadsTo(host: Host, path: string, volume: string): boolean {
   }
 }
 
-/** A server's volume is named by the text of its source, which the mount table has too. */
-function shows(host: Host, { fsType, source, root, mountPoint }: MountRow, volume: string): boolean {
+const NFS = ['nfs', 'nfs4']
+
+/**
+ * A server's volume is named by the text of its source, which the mount table has too. The kernel may call either version
+ * of NFS the other; of any other file system the text is what somebody liked to write there.
+ */
+function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRow, volume: string): boolean {
   if (!volume.startsWith('text-')) return leadsTo(host, mountPoint, volume)
-  const kinds = new Set([fsType, 'nfs', 'nfs4'])
-  return root === '/' && [...kinds].some((kind) => textIdentity({ fsType: kind, source, subPath: '' }) === volume)
+  const kinds = NFS.includes(fsType) ? NFS : [fsType]
+  const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source, subPath: '' }) === volume)
+  return isNamed && root === '/' && isOnTop(host, mountPoint, device)
+}
+
+/** Nothing else is mounted over it. */
+function isOnTop(host: Host, mountPoint: string, device: string): boolean {
+  try {
+    const handle = host.inodes.openLinkFree(mountPoint)
+    try {
+      const stat = host.inodes.statMountPoint(handle)
+      return stat.mountRoot && `${Math.floor(stat.device / 2 ** 20)}:${stat.device % 2 ** 20}` === device
+    } finally {
+      host.inodes.close(handle)
+    }
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return false
+  }
 }

@@ -1,7 +1,7 @@
 import { staleStages } from '../filesystem/staged.ts'
 import type { HealPlan } from '../plan/heal.ts'
 import { listMountPlaces } from '../state/mount-places.ts'
-import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
+import { listMountRecords, type MountRecord, removeMountRecord } from '../state/mount-record.ts'
 import { listVolumes } from '../state/volume-record.ts'
 import { planOf, underItsLock } from './heal.ts'
 import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
@@ -102,7 +102,7 @@ function fateOf({ action, reason }: HealPlan, gone: 'removed' | 'would remove'):
 
 /** A call is at work there, or one was killed. */
 function placesWithoutRecord({ host, config }: Session): string[] {
-  const places = listMountPlaces(host, config.stateDir).filter(({ hasRecord }) => !hasRecord)
+  const places = listMountPlaces(host, config.stateDir).filter(({ isLeft }) => isLeft)
   return places.map(({ directory }) => directory)
 }
 
@@ -119,6 +119,7 @@ function collectLock(session: Session, directory: string, isDry: boolean): Fate 
     lock.release()
     return BUSY
   }
+  removeMountRecord(host, config.stateDir, directory)
   releaseForGood(host, config.stateDir, directory, lock)
   return { action: 'removed', reason }
 }

@@ -5,6 +5,7 @@ import { Refusal } from '../protocol/refusal.ts'
 import { kindFaults } from '../protocol/request.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../state/mount-record.ts'
 import { requestFrom } from '../state/request-key.ts'
+import { type IsSilent, silentSources } from './daemon.ts'
 import { isMountBusy, tryLockMount } from './locks.ts'
 import { mountLocked } from './mount.ts'
 import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from './mount-point.ts'
@@ -18,7 +19,7 @@ export interface Finding {
   directory: string
   pod: string
   outcome: 'healthy' | 'busy' | 'mounted again' | 'replaced' | 'forgotten' | 'left' | 'failed'
-  /** In words; '' where all is well. */
+  /** In words; '' where all is well, as far as can be told. */
   reason: string
 }
 
@@ -30,8 +31,9 @@ export interface Finding {
 export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
   const findings: Finding[] = []
+  const isSilent = silentSources(session)
   for (const record of listMountRecords(session.host, session.config.stateDir)) {
-    const found = await healOne(session, record, isDry).catch((error) => failed(error))
+    const found = await healOne(session, record, isSilent, isDry).catch((error) => failed(error))
     if (!found) continue
     const { outcome, reason } = found
     findings.push({ directory: record.directory, pod: record.pod, outcome, reason })
@@ -69,26 +71,31 @@ function failed(error: unknown): Found {
  * for that; what is to be mended is looked at once more under the lock.
  * @returns undefined where the record is gone meanwhile
  */
-async function healOne(session: Session, record: MountRecord, isDry: boolean): Promise<Found | undefined> {
-  const seen = await look(session, record)
+async function healOne(
+  session: Session,
+  record: MountRecord,
+  isSilent: IsSilent,
+  isDry: boolean,
+): Promise<Found | undefined> {
+  const seen = await look(session, record, isSilent)
   if (seen.outcome === 'left' || (seen.outcome === 'healthy' && !seen.isUnfinished)) return seen
   if (isDry) return isMountBusy(session.host, session.config.stateDir, record.directory) ? BUSY : seen
-  return mend(session, record)
+  return mend(session, record, isSilent)
 }
 
 const BUSY: Found = { outcome: 'busy', reason: 'a call is at work on it' }
 
-async function look(session: Session, record: MountRecord): Promise<Found> {
+async function look(session: Session, record: MountRecord, isSilent: IsSilent): Promise<Found> {
   const point = openMountPoint(session.host, record.directory)
   try {
-    return await healLocked(session, record, point, true).catch(failed)
+    return await healLocked(session, record, point, isSilent, true).catch(failed)
   } finally {
     if (point) session.host.inodes.close(point.parent)
   }
 }
 
-function mend(session: Session, { directory }: MountRecord): Promise<Found | undefined> {
-  return underItsLock(session, directory, (record, point) => healLocked(session, record, point, false))
+function mend(session: Session, { directory }: MountRecord, isSilent: IsSilent): Promise<Found | undefined> {
+  return underItsLock(session, directory, (record, point) => healLocked(session, record, point, isSilent, false))
 }
 
 /**
@@ -118,6 +125,7 @@ async function healLocked(
   session: Session,
   record: MountRecord,
   point: MountPoint | undefined,
+  isSilent: IsSilent,
   isDry: boolean,
 ): Promise<Found> {
   const plan = planOf(session, record, point)
@@ -128,6 +136,9 @@ async function healLocked(
       if (!isDry) await forgetLocked(session, point, record, plan.pays ?? false)
       return { outcome: 'forgotten', reason: plan.reason }
     case 'mount':
+      if (await isSilent(record)) {
+        return { outcome: 'left', reason: 'its source does not answer, so that nobody can tell whether it is well' }
+      }
       return remount(session, record, point, plan.reason, isDry)
   }
 }
@@ -168,10 +179,17 @@ async function remount(
   if (faults.length > 0) throw new Refusal(faults)
   const isSecretive = record.hadSecrets
   // What is told of one mount is its finding.
-  const quiet = { ...session, note: () => {} }
+  const warnings: string[] = []
+  const warn = (message: string) => {
+    warnings.push(message)
+    session.warn(`${point.path}: ${message}`)
+  }
+  const quiet = { ...session, note: () => {}, warn }
   const { plan } = await mountLocked(quiet, request, point, { isDry: isDry || isSecretive, isKept: true })
   if (isSecretive && plan.decision !== 'ready')
     return { outcome: 'failed', reason: `${reason || plan.reason}, and ${NO_SECRETS}` }
-  if (plan.decision === 'ready') return { outcome: 'healthy', reason: '', isUnfinished: plan.steps.length > 0 }
+  if (plan.decision === 'ready') {
+    return { outcome: 'healthy', reason: warnings.join('; '), isUnfinished: plan.steps.length > 0 }
+  }
   return { outcome: OUTCOMES[plan.decision], reason: reason || plan.reason }
 }

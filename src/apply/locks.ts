@@ -5,6 +5,7 @@ import { readClaim } from '../state/claim.ts'
 import {
   CLAIMS_LOCK_FILE,
   LOCK_FILE,
+  METRICS_LOCK_FILE,
   mountStateDirectory,
   mountsDirectory,
   volumeStateDirectory,
@@ -27,6 +28,11 @@ export function tryLockVolume(host: Host, stateDir: string, volume: string): Loc
 /** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
 export function lockClaims(host: Host, stateDir: string): Promise<Lock> {
   return waitFor(() => tryLock(host, `${stateDir}/${CLAIMS_LOCK_FILE}`))
+}
+
+/** One process at a time counts for the metrics. */
+export function tryLockMetrics(host: Host, stateDir: string): Lock | undefined {
+  return tryLock(host, `${stateDir}/${METRICS_LOCK_FILE}`)
 }
 
 /** Waits until a claim is given up. Whoever has one waits for nobody; who has only the volume's lock may. */

@@ -1,13 +1,14 @@
 import type { Lock } from '../host/host.ts'
 import { removeClaim } from '../state/claim.ts'
-import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory, volumesDirectory } from '../state/paths.ts'
+import { CLAIM_FILE, LOCK_FILE, PROGRESS_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { listVolumes } from '../state/volume-record.ts'
 import { removeWalkProgress } from '../state/walk-progress.ts'
 import { forgetEmptyJournal } from './journal.ts'
 import { tryLockVolume } from './locks.ts'
 import type { Session } from './session.ts'
 
 // Also half-written: files are replaced by way of a new one.
-const PASSING: ReadonlySet<string> = new Set(
+export const PASSING: ReadonlySet<string> = new Set(
   [LOCK_FILE, CLAIM_FILE, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
 )
 
@@ -32,7 +33,7 @@ export function releaseVolume(session: Session, volume: string, lock: Lock): voi
 /** The same for all volumes: a call whose disk failed could not remove what it had made, and no record may name it. */
 export function tidyVolumes(session: Session): void {
   const { host, config } = session
-  for (const volume of host.files.list(volumesDirectory(config.stateDir))) {
+  for (const volume of listVolumes(host, config.stateDir)) {
     const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
     if (names.every((name) => PASSING.has(name))) tidyVolume(session, volume)
   }

@@ -5,13 +5,18 @@ import { Refusal } from '../protocol/refusal.ts'
 import { readClaim, removeClaim } from '../state/claim.ts'
 import { listMountRecords } from '../state/mount-record.ts'
 import { JOURNAL_FILE, RECORD_FILE, volumeStateDirectory } from '../state/paths.ts'
-import { readVolumeRecord, removeVolumeRecord, type VolumeRecord } from '../state/volume-record.ts'
+import {
+  isVolumeRecordDamaged,
+  readVolumeRecord,
+  removeVolumeRecord,
+  type VolumeRecord,
+} from '../state/volume-record.ts'
 import { removeWalkProgress } from '../state/walk-progress.ts'
-import { findVolume, leadsTo } from './find-volume.ts'
+import { placeOfVolume } from './find-volume.ts'
 import type { GarbageItem, GarbageOrder } from './garbage.ts'
 import { isVolumeBusy, tryLockVolume } from './locks.ts'
 import type { Session } from './session.ts'
-import { releaseVolume } from './tidy-volume.ts'
+import { PASSING, releaseVolume } from './tidy-volume.ts'
 
 interface Verdict {
   isOver: boolean
@@ -52,13 +57,15 @@ function itemsOf(session: Session, volume: string, { isOver, reason }: Verdict, 
   return [...stale, { kind: 'volume', name: volume, action: isOver ? gone : 'kept', reason }]
 }
 
+// SQLite's own last: without the journal they say nothing. What people have put beside them is theirs.
+const JOURNAL_FILES = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
+const FILES = [RECORD_FILE, `${RECORD_FILE}.new`, ...JOURNAL_FILES]
+
 /** Record first: a journal without a record is still known to hold something. */
 function forget({ host, config }: Session, volume: string): void {
   const place = volumeStateDirectory(config.stateDir, volume)
   removeVolumeRecord(host, config.stateDir, volume)
-  for (const name of host.files.list(place)) {
-    if (name.startsWith(JOURNAL_FILE)) host.files.remove(`${place}/${name}`)
-  }
+  for (const name of JOURNAL_FILES) host.files.remove(`${place}/${name}`)
 }
 
 function judge(session: Session, volume: string, { forget }: GarbageOrder): Verdict {
@@ -66,14 +73,22 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Verd
   const user = listMountRecords(host, config.stateDir).find((mount) => mount.volume === volume)
   if (user) return keep(`${user.directory} shows it`)
   if (volume === forget) return { isOver: true, reason: 'it is given up, as asked' }
-  const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
   const record = readVolumeRecord(host, config.stateDir, volume)
   const way = `"modekeep restore ${volume}"`
-  if (record === undefined && names.includes(RECORD_FILE)) return keep(`its record cannot be read: ${way} restores it`)
+  if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
+    return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
+  }
+  const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
   const holds = journalHolds(session, volume, names)
   if (typeof holds === 'string') return keep(holds)
+  if (record === undefined && holds) {
+    return keep(
+      'it is recorded what its files were, not where: "modekeep restore DIR", with its directory, puts it back',
+    )
+  }
   if (record === undefined) {
-    return holds ? keep(`it is recorded what its files were: ${way} puts them back`) : OVER
+    const foreign = names.find((name) => !PASSING.has(name) && !FILES.includes(name))
+    return foreign === undefined ? OVER : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
   }
   const { source, group, restoreOwed } = record
   const isGone = isFlippedAway(session, record)
@@ -108,12 +123,15 @@ function journalHolds({ host, config }: Session, volume: string, names: readonly
 }
 
 /**
- * A link led from what was asked for to a directory that is not there any more, on a file system that is: an atomic writer
- * or git-sync has deleted it. What was reached without a link may have been moved, and come back.
+ * A link led from what was asked for to a directory that is not there any more, in a directory of the same file system
+ * that still is: an atomic writer or git-sync has deleted it. What was reached without a link may have been moved, and
+ * come back; so may what has both in it.
  */
-export function isFlippedAway({ host }: Session, { asked, source, volume }: VolumeRecord): boolean {
-  if (asked === undefined || normalize(asked) === source || leadsTo(host, source, volume)) return false
-  for (let above = dirname(source); ; above = dirname(above)) {
+function isFlippedAway(session: Session, { asked, source, volume }: VolumeRecord): boolean {
+  if (asked === undefined || normalize(asked) === source || placeOfVolume(session, volume) !== undefined) return false
+  const { host } = session
+  const fork = commonDirectory(normalize(asked), source)
+  for (let above = dirname(source); above.length >= fork.length; above = dirname(above)) {
     try {
       const handle = host.inodes.openLinkFree(above)
       try {
@@ -125,16 +143,19 @@ export function isFlippedAway({ host }: Session, { asked, source, volume }: Volu
       if (errorCode(error) !== 'ENOENT') return false
     }
   }
+  return false
+}
+
+/** The deepest directory that both paths lead through; '' for the root. */
+function commonDirectory(one: string, other: string): string {
+  const [parts, others] = [one.split('/'), other.split('/')]
+  const parted = parts.findIndex((part, index) => part !== others[index])
+  return parts.slice(0, parted < 0 ? parts.length : parted).join('/')
 }
 
 /** @throws {Refusal} where a volume that is to be given up can be found, and so put back */
 export function refuseToForget(session: Session, volume: string): void {
-  let place: string
-  try {
-    place = findVolume(session, volume)
-  } catch (error) {
-    if (error instanceof Refusal) return
-    throw error
-  }
+  const place = placeOfVolume(session, volume)
+  if (place === undefined) return
   throw new Refusal(`volume ${volume} is to be found at ${place}: put it back with "modekeep restore ${volume}"`)
 }

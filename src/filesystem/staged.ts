@@ -1,4 +1,5 @@
 import { errorCode, type Handle, type Host, isDirectory, type Name } from '../host/host.ts'
+import { waitFor } from '../host/wait-for.ts'
 import { NOSYMFOLLOW, RDONLY } from '../mount-table/flags.ts'
 import { PRIVATE } from '../protocol/defaults.ts'
 import { Refusal } from '../protocol/refusal.ts'
@@ -52,8 +53,8 @@ export async function mountStaged(
   const place = stagingDirectory(stateDir)
   const name = Buffer.from(staging)
   host.files.makeDirectory(place)
-  const lock = host.tryLock(`${place}/${staging}.lock`)
-  if (!lock) throw new Error(`somebody else has ${place}/${staging}`)
+  // The name is this call's alone: whoever has its lock is a sweep that looks at it, for a moment.
+  const lock = await waitFor(() => host.tryLock(`${place}/${staging}.lock`))
   const parent = host.inodes.openTrusted(place)
   let stage: Handle | undefined
   try {

@@ -85,7 +85,10 @@ export class LogReader {
 
   *#read(source: Source): Generator<string> {
     // Somebody has emptied it.
-    if (this.#fs.fstatSync(source.fd).size < source.position) source.position = 0
+    if (this.#fs.fstatSync(source.fd).size < source.position) {
+      source.position = 0
+      source.rest = Buffer.alloc(0)
+    }
     const block = Buffer.alloc(BLOCK)
     for (;;) {
       const size = this.#fs.readSync(source.fd, block, 0, BLOCK, source.position)

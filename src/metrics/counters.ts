@@ -1,9 +1,9 @@
 import type * as NodeFs from 'node:fs'
+import { tryLockMetrics } from '../apply/locks.ts'
 import type { Session } from '../apply/session.ts'
 import { readLinesSince } from '../log/log-cursor.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { readMetricsRecord, writeMetricsRecord } from '../state/metrics-record.ts'
-import { METRICS_LOCK_FILE } from '../state/paths.ts'
 import { add, type Samples, zeros } from './samples.ts'
 import { tally } from './tally.ts'
 
@@ -16,7 +16,7 @@ import { tally } from './tally.ts'
 export function count(fs: typeof NodeFs, { host, config }: Session, use: (counters: Samples) => void): void {
   const { stateDir, logFile } = config
   host.files.makeDirectory(stateDir)
-  const lock = host.tryLock(`${stateDir}/${METRICS_LOCK_FILE}`)
+  const lock = tryLockMetrics(host, stateDir)
   if (lock === undefined) throw new Refusal('another "modekeep status --prometheus" is at work: run it again')
   try {
     const record = readMetricsRecord(host, stateDir)

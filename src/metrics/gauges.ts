@@ -3,8 +3,7 @@ import type { Session } from '../apply/session.ts'
 import type { StatusDocument } from '../operator/document.ts'
 import { listClaims } from '../state/claim.ts'
 import { listMountRecords } from '../state/mount-record.ts'
-import { volumesDirectory } from '../state/paths.ts'
-import { readVolumeRecord } from '../state/volume-record.ts'
+import { listVolumes, readVolumeRecord } from '../state/volume-record.ts'
 import { add, type Samples } from './samples.ts'
 
 /** What is so at this moment. */
@@ -25,7 +24,7 @@ export function addGauges(samples: Samples, session: Session, { mounts }: Status
 function owed({ host, config }: Session): ('mounted' | 'overdue')[] {
   const { stateDir } = config
   const mounted = new Set(listMountRecords(host, stateDir).map(({ volume }) => volume))
-  return host.files.list(volumesDirectory(stateDir)).flatMap((volume) => {
+  return listVolumes(host, stateDir).flatMap((volume) => {
     if (!readVolumeRecord(host, stateDir, volume)?.restoreOwed) return []
     return mounted.has(volume) || isVolumeBusy(host, stateDir, volume) ? 'mounted' : 'overdue'
   })

@@ -12,11 +12,12 @@ const MODE = 0o644
 
 /**
  * Exchanges a file for one with this text, whole and on disk. The directory may be another user's: no link is followed,
- * and nothing that is there is written to. The temporary name ends in no `.prom`, by which a collector goes.
+ * and nothing that is there is written to. Call it for one file at a time: what a process that died has left is
+ * removed. The temporary name ends in no `.prom`, by which a collector goes.
  * @throws {Refusal} naming the file, and what the system said
  */
 export function writeTextfile(fs: Fs, path: string, text: string): void {
-  const temporary = `${dirname(path)}/.${basename(path)}.${process.pid}.new`
+  const temporary = `${dirname(path)}/.${basename(path)}.new`
   try {
     fs.rmSync(temporary, { force: true })
     writeNew(fs, temporary, text)

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import type { ByHandOrder } from '../apply/by-hand.ts'
 import { Refusal, show } from '../protocol/refusal.ts'
+import { isVolumeIdentity } from '../state/volume-record.ts'
 import { type Given, readArguments } from './arguments.ts'
 import { directoryOf } from './directory-argument.ts'
-import { isVolumeIdentity } from './options.ts'
 import { nearest } from './suggest.ts'
 import { isVerb, VERB_NAMES, type Verb } from './verbs/index.ts'
 

@@ -56,12 +56,12 @@ function walkLines(walk: WalkStatus | null): Line[] {
   return [{ text: `  a walk or restore is under way${by}${far}` }]
 }
 
-function remarks({ directory, why, health, reason, walk, daemon }: MountStatus): Line[] {
+function remarks({ directory, why, reason, walk, daemon }: MountStatus): Line[] {
   const lines: Line[] = [{ text: `  ${directory}` }]
   if (why !== '' && why !== 'asked for') lines.push({ text: `  ownership: ${why}` })
   lines.push(...walkLines(walk))
   if (daemon) lines.push(daemonLine(daemon))
-  if (health !== 'healthy') lines.push({ text: `  ${reason}`, style: 'notice' })
+  if (reason !== '') lines.push({ text: `  ${reason}`, style: 'notice' })
   return lines
 }
 

@@ -1,5 +1,6 @@
 import { parseGroup } from '../protocol/fs-group.ts'
 import { show } from '../protocol/refusal.ts'
+import { isVolumeIdentity } from '../state/volume-record.ts'
 
 /** How an option is written. What it does is told by each verb that has it (verbs/). */
 export interface OptionForm {
@@ -70,11 +71,6 @@ export function isOption(name: string): name is OptionName {
 
 export function formOf(name: OptionName): OptionForm {
   return OPTIONS[name]
-}
-
-/** File system, inode and birth time of a root, or a hash of a request (state/volume-record.ts). Never a path. */
-export function isVolumeIdentity(text: string): boolean {
-  return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
 }
 
 /** What is wrong with an option as it was given. */

@@ -6,12 +6,16 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
-/** One JSON document and a newline, safe to look at too; it still means the same to a parser. */
+/** One JSON document and a newline, safe to look at too. */
 export function jsonLine(value: unknown): string {
-  const escaped = JSON.stringify(value).replace(UNPRINTABLE, (character) =>
+  return `${jsonText(JSON.stringify(value))}\n`
+}
+
+/** JSON on one line that cannot drive a terminal; it still means the same to a parser. */
+export function jsonText(json: string): string {
+  return json.replace(UNPRINTABLE, (character) =>
     Array.from({ length: character.length }, (_, index) => unicodeEscape(character.charCodeAt(index))).join(''),
   )
-  return `${escaped}\n`
 }
 
 function unicodeEscape(unit: number): string {

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import { readRecord, writeRecord } from './json-record.ts'
-import { CLAIM_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
+import { CLAIM_FILE, volumeStateDirectory } from './paths.ts'
+import { listVolumes } from './volume-record.ts'
 
 const schema = z.object({
   volume: z.string(),
@@ -36,7 +37,7 @@ export function removeClaim(host: Host, stateDir: string, volume: string): void 
 
 /** All that are written down, whether or not they still hold. */
 export function listClaims(host: Host, stateDir: string): Claim[] {
-  return host.files.list(volumesDirectory(stateDir)).flatMap((volume) => readClaim(host, stateDir, volume) ?? [])
+  return listVolumes(host, stateDir).flatMap((volume) => readClaim(host, stateDir, volume) ?? [])
 }
 
 function pathOf(stateDir: string, volume: string): string {

@@ -40,15 +40,26 @@ export function readVolumeRecord(host: Host, stateDir: string, volume: string): 
   return record?.volume === volume ? record : undefined
 }
 
+/** There is one, but what it says is lost. */
+export function isVolumeRecordDamaged(host: Host, stateDir: string, volume: string): boolean {
+  const isThere = host.files.list(volumeStateDirectory(stateDir, volume)).includes(RECORD_FILE)
+  return isThere && readVolumeRecord(host, stateDir, volume) === undefined
+}
+
 export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<VolumeRecord, 'format'>): void {
   const place = volumeStateDirectory(stateDir, record.volume)
   host.files.makeDirectory(place)
   writeRecord(host, `${place}/${RECORD_FILE}`, { format: FORMAT, ...record })
 }
 
-/** Every volume that has a directory, whatever is in it. */
+/** Whether it is the name of a volume, of either form. Never a path. */
+export function isVolumeIdentity(text: string): boolean {
+  return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
+}
+
+/** Every volume that has a directory, whatever is in it. What people have put beside them is passed over. */
 export function listVolumes(host: Host, stateDir: string): string[] {
-  return host.files.list(volumesDirectory(stateDir)).sort()
+  return host.files.list(volumesDirectory(stateDir)).filter(isVolumeIdentity).sort()
 }
 
 export function removeVolumeRecord(host: Host, stateDir: string, volume: string): void {

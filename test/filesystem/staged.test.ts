@@ -44,6 +44,15 @@ describe.skipIf(!isRoot)(
       linuxHost.inodes.close(tree)
     })
 
+    it('waits for a sweep that is just looking whether its stage was left', async () => {
+      fs.mkdirSync(`${top}/state/staging`, { recursive: true })
+      const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
+      setTimeout(() => sweeps?.release(true), 20)
+      linuxHost.inodes.close(await mountStaged(making, mountOn))
+      expect(sweeps).toBeDefined()
+      expect(left()).toEqual([[], false])
+    })
+
     it('is seen by nobody else meanwhile, where mounts of the state directory spread', async () => {
       const peer = `${top}-peer`
       fs.mkdirSync(peer)

@@ -72,6 +72,11 @@ describe('a log that is read while it is written', () => {
     fs.truncateSync(file)
     write('four')
     expect(lines()).toEqual(['four'])
+    fs.appendFileSync(file, 'half of a line')
+    expect(lines()).toEqual([])
+    fs.truncateSync(file)
+    write('five')
+    expect(lines()).toEqual(['five'])
   })
 
   it('loses and repeats no line while it is rotated all the time', () => {

@@ -4,30 +4,30 @@ import { MemoryWorld } from '../../src/host/memory/world.ts'
 import { type Claim, listClaims, readClaim, removeClaim, writeClaim } from '../../src/state/claim.ts'
 
 const CLAIM: Claim = {
-  volume: 'v',
+  volume: '1-2-3',
   source: '/srv/data',
   place: { device: '8:1', path: '/data' },
   walkGroup: 2000,
   pod: 'shop/cart',
   directory: '/pods/p/volumes/modekeep~fs/v',
 }
-const { place: _, ...PLACELESS } = { ...CLAIM, volume: 'w' }
+const { place: _, ...PLACELESS } = { ...CLAIM, volume: '1-2-4' }
 
 it('claims are read as they were written, and listed, until they are removed', () => {
   const host = memoryHost(new MemoryWorld())
   expect(listClaims(host, '/state')).toEqual([])
   writeClaim(host, '/state', CLAIM)
   writeClaim(host, '/state', PLACELESS)
-  expect(readClaim(host, '/state', 'v')).toEqual(CLAIM)
+  expect(readClaim(host, '/state', '1-2-3')).toEqual(CLAIM)
   expect(listClaims(host, '/state')).toEqual([CLAIM, PLACELESS])
-  removeClaim(host, '/state', 'v')
-  removeClaim(host, '/state', 'v')
+  removeClaim(host, '/state', '1-2-3')
+  removeClaim(host, '/state', '1-2-3')
   expect(listClaims(host, '/state')).toEqual([PLACELESS])
 })
 
 it('what is no claim reads as none', () => {
   const host = memoryHost(new MemoryWorld())
   writeClaim(host, '/state', CLAIM)
-  host.files.replace('/state/ownership/v/claim.json', '{"volume":"v"}')
+  host.files.replace('/state/ownership/1-2-3/claim.json', '{"volume":"1-2-3"}')
   expect(listClaims(host, '/state')).toEqual([])
 })

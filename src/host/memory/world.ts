@@ -60,7 +60,7 @@ export class MemoryWorld {
   addFileSystem(): MemoryFileSystem {
     const fs = createFsFromVolume(new Volume())
     fs.chmodSync('/', 0o755)
-    return { id: `memory-${++this.#counter}`, fs, attributes: new Map(), mappable: true }
+    return { id: (++this.#counter).toString(16), fs, attributes: new Map(), mappable: true }
   }
 
   addMount(fileSystem: MemoryFileSystem, root: string): MemoryMount {
@@ -139,5 +139,5 @@ export function text(name: Name): string {
 }
 
 export function deviceOf({ id }: MemoryFileSystem): number {
-  return Number(id.slice('memory-'.length))
+  return Number.parseInt(id, 16)
 }

@@ -29,7 +29,7 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   const unknown = [...mounted].filter((path) => OURS.test(path) && !recorded.has(path))
   return [
     ok(`${healthy} of ${records.length} recorded mounts are healthy`),
-    ...found.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy').map(unwell),
+    ...found.filter(({ outcome, reason }) => reason !== '' && outcome !== 'busy').map(unwell),
     ...unread.map(({ directory }) =>
       fault(`the record of ${directory} cannot be read`, 'delete its pod: its unmount works without a record'),
     ),
@@ -45,6 +45,6 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
 function unwell({ directory, outcome, reason }: Awaited<ReturnType<typeof healMounts>>[number]): CheckFinding {
   const text = `${directory}: ${reason}`
   if (outcome === 'failed') return fault(text, 'mend that, then modekeep heal')
-  if (outcome === 'left') return warning(text, 'what the reason says')
+  if (outcome === 'left' || outcome === 'healthy') return warning(text, 'what the reason says')
   return warning(text, outcome === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
 }

@@ -2,7 +2,7 @@ import { collectGarbage } from '../../apply/garbage.ts'
 import { isVolumeBusy } from '../../apply/locks.ts'
 import type { Session } from '../../apply/session.ts'
 import { listMountRecords } from '../../state/mount-record.ts'
-import { listVolumes, readVolumeRecord } from '../../state/volume-record.ts'
+import { isVolumeRecordDamaged, listVolumes, readVolumeRecord } from '../../state/volume-record.ts'
 import type { CheckFinding } from '../document.ts'
 import { withJournal } from '../journal.ts'
 import { refusalOf } from '../refusal-of.ts'
@@ -39,6 +39,10 @@ function aboutVolume(session: Session, volume: string): CheckFinding[] {
   if (damage !== null)
     return [fault(damage, `what it says; "modekeep gc --forget ${volume}" gives up a volume that is gone`)]
   const record = readVolumeRecord(host, config.stateDir, volume)
+  if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
+    const way = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
+    return [fault(`the record of volume ${volume} cannot be read`, way)]
+  }
   if (record === undefined) return []
   const isUsed = listMountRecords(host, config.stateDir).some((mount) => mount.volume === volume)
   if (record.restoreOwed && !isUsed) {

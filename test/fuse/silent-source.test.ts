@@ -1,0 +1,42 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { expect, it, onTestFinished } from 'vitest'
+import type { DoctorDocument, HealDocument, StatusDocument } from '../../src/operator/document.ts'
+import { processesWith } from '../helper/stand-in.ts'
+import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
+
+const cannot = cannotServe('bindfs')
+
+it.skipIf(cannot !== '')(
+  `a source whose daemon or server hangs is told by status, doctor and heal, and holds none of them up${cannot && ` (skipped: ${cannot})`}`,
+  async () => {
+    const node = new FuseNode([])
+    const [real, served] = [`${node.top}/real`, `${node.volumes}/served`]
+    for (const directory of [`${real}/data`, served, `${node.volumes}/local`])
+      fs.mkdirSync(directory, { recursive: true })
+    execFileSync('bindfs', ['-o', 'attr_timeout=0,entry_timeout=0', real, served])
+    const server = Number(processesWith(`${real}\0${served}\0`)[0])
+    onTestFinished(() => void process.kill(server, 'SIGKILL'))
+    await node.mount('a', { source: `${served}/data` })
+    await node.mount('b', { source: `${served}/data` })
+    await node.mount('c', { source: `${node.volumes}/local` })
+    process.kill(server, 'SIGSTOP')
+
+    const reason = 'its source does not answer, so that nobody can tell whether it is well'
+    const silent = { health: 'left', reason }
+    const { mounts } = node.byHand<StatusDocument>('status')
+    expect(mounts).toMatchObject([silent, silent, { health: 'healthy', reason: '' }])
+    const outcomes = () => node.byHand<HealDocument>('heal').mounts.map(({ outcome }) => outcome)
+    // The others are mended all the same.
+    execFileSync('umount', [node.podDirectory('c')])
+    expect(outcomes()).toEqual(['left', 'left', 'mounted again'])
+    const { findings } = node.byHand<DoctorDocument>('doctor')
+    expect(findings.filter(({ text }) => text.endsWith(reason)).map(({ level }) => level)).toEqual([
+      'warning',
+      'warning',
+    ])
+
+    process.kill(server, 'SIGCONT')
+    expect(outcomes()).toEqual(['healthy', 'healthy', 'healthy'])
+  },
+)

@@ -1,16 +1,7 @@
 // What test/faults found, by name.
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { dotFiles, install, makeWorld, missing, put, skipFor, standIn, type World } from './world.ts'
-
-/** A directory for PATH in which a command is what the script says. */
-function commandThat(world: World, name: string, script: string): Record<string, string> {
-  const directory = join(world.base, `instead-of-${name}`)
-  mkdirSync(directory)
-  writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-  return { PATH: `${directory}:${process.env.PATH}` }
-}
+import { commandThat, dotFiles, install, makeWorld, missing, put, skipFor, standIn } from './world.ts'
 
 describe.skipIf(skipFor(missing.root))('an install in which something fails', () => {
   it.each([

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
+  commandThat,
   dotFiles,
   install,
   listing,
@@ -67,6 +68,39 @@ describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell
 )
 
 describe.skipIf(skipFor(missing.root))('an uninstall', () => {
+  it.skipIf(skipFor(missing.mounts))('puts the driver back where a volume was mounted meanwhile', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
+    const volume = podVolume(world)
+    mkdirSync(volume, { recursive: true })
+    const env = commandThat(
+      world,
+      'mv',
+      `PATH=\${PATH#*:}\nmv "$@" || exit\ncase $* in */gone) mount --bind '${volume}' '${volume}' ;; esac`,
+    )
+    onTestFinished(async () => {
+      await execa('umount', [volume])
+    })
+    const { exitCode, stderr } = await uninstall(world, { env })
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(volume)])
+    expect(listing(world.driverDir).map(({ name, ino }) => [name, ino])).toEqual(before)
+    expect(dotFiles(world)).toEqual([])
+  })
+
+  it('removes nothing through a link that lies where a killed one had left its directory', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const elsewhere = join(world.base, 'elsewhere')
+    mkdirSync(elsewhere)
+    for (const name of ['fs', '.fs.abcdef']) writeFileSync(join(elsewhere, name), 'precious')
+    mkdirSync(join(world.plugins, '.modekeep~fs.abcdef'))
+    symlinkSync(elsewhere, join(world.plugins, '.modekeep~fs.abcdef/gone'))
+    const { exitCode, stderr } = await uninstall(world)
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('left in place')])
+    expect(listing(elsewhere).map(({ name }) => name)).toEqual(['', '.fs.abcdef', 'fs'])
+  })
+
   it('is refused when the mounts cannot be read', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))

@@ -92,6 +92,14 @@ export function standIn(world: World, version: string, init = `{"status":"Succes
   return file
 }
 
+/** A directory for PATH in which a command is what the script says. */
+export function commandThat(world: World, name: string, script: string): Record<string, string> {
+  const directory = join(world.base, `instead-of-${name}`)
+  mkdirSync(directory)
+  writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return { PATH: `${directory}:${process.env.PATH}` }
+}
+
 export interface Run {
   shell?: string[]
   env?: Record<string, string>

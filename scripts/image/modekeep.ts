@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { VERSION } from '../../driver/version.ts'
+import type { Entry } from '../archive/tar.ts'
 import { dockerArchive } from './archive.ts'
 import { shellRoot } from './shell.ts'
-import type { Entry } from './tar.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const COMMANDS = `${ROOT}/driver/kubernetes/image`

@@ -87,6 +87,15 @@ export async function mountLocked(
   }
 }
 
+/** The mount is made: what is left of another volume does not make a failure of it. */
+function tidyFormer(session: Session, volume: string): void {
+  try {
+    tidyVolume(session, volume)
+  } catch (error) {
+    session.warn(`what was left of volume ${volume} stays: ${(error as Error).message}`)
+  }
+}
+
 // What an atomic writer flips was found, and is deleted, in the moment before it is attached.
 const MOST_ATTEMPTS = 10
 
@@ -115,7 +124,7 @@ async function mountOnce(
     if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
     const given = await transaction.run(plan.steps)
     // What a call that died had begun with another volume.
-    if (view.record && view.record.volume !== view.source?.volume) tidyVolume(session, view.record.volume)
+    if (view.record && view.record.volume !== view.source?.volume) tidyFormer(session, view.record.volume)
     if (given.why !== '') session.note({ given: given.ownership, why: given.why })
     return { plan, given }
   } finally {

@@ -109,7 +109,7 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
   allowedSources: {
     text: "Below which places a pod's source may lie. By whole names: `/srv/a` allows `/srv/a/b`, not `/srv/ab`. `/` allows every path of the node, and no server.",
     values:
-      'absolute paths; `host:/export`, `//server/share` and `user@host:/directory` for servers, which no path allows',
+      'absolute paths; `host:/export`, `//server/share` and `user@host:/directory` for servers, which no path allows; for a FUSE program whose source is no path a name before its colon (`bucket`, `remote:`)',
     example: ['/srv/volumes', 'nfs.example.com:/exports', '//files.example.com/team'],
   },
   allowedFsTypes: {

@@ -64,6 +64,17 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual([])
   })
 
+  it('a replacement that is made is a success, though what is left of the former volume cannot be looked at', async () => {
+    const { files } = stage.host
+    makeTree(stage.fs, `${stage.top}/volumes/two`, ['file second 0644'])
+    await stage.mount('a', asked)
+    stage.host.files = { ...files, list: (path) => (/ownership/.test(path) ? refuse(path) : files.list(path)) }
+    await stage.mount('a', { source: `${stage.top}/volumes/two` })
+    expect(Object.keys(stage.shown('a')).sort()).toEqual(['.', 'second'])
+    expect(stage.warnings.join()).toMatch(/what was left of volume .* stays: cannot use .*ENOSPC/)
+    stage.host.files = files
+  })
+
   it('heal says of no record that it is forgotten which it could not remove', async () => {
     await stage.mount('a', { source: asked.source ?? '' })
     await stage.unmount('a')

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { crew } from '../../driver/crew.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
-import { runs } from '../property/holds.ts'
+import { runs, SEED } from '../property/holds.ts'
 import { compile } from '../race/compile.ts'
 import { buildTrees } from './build.ts'
 import { type Counts, compareTrees, NONE, type Sides } from './compare.ts'
@@ -14,7 +14,6 @@ import { type Seen, seenIn, timeless } from './seen.ts'
 import { GROUP, type Tree, trees } from './trees.ts'
 
 const title = `grant beside kubelet's own walk${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
-const SEED = Number(process.env.MODEKEEP_TEST_SEED ?? 20_251_121)
 
 describe.skipIf(!isRoot)(title, () => {
   let kubelet: ReturnType<typeof peer>

@@ -382,3 +382,32 @@ describe('a mount whose volume an interrupted call has regrouped', () => {
     expect(plan.decision).toBe(decision)
   })
 })
+
+describe('a mount that a daemon serves', () => {
+  const at = { mounted: MOUNTED, boot: BOOT }
+  const stepsOf = (plan: { steps: readonly { do: string }[] }) => plan.steps.map((step) => step.do)
+  const served = ready(bind, { staging: '9-a' })
+
+  it('is ready, and gets what a call that died has left to do', () => {
+    expect(planMount(bind, view({ ...at, record: served }), kindOf).steps).toEqual([])
+    const bare = planMount(bind, view({ ...at, record: served, isGuarded: false }), kindOf)
+    expect([bare.decision, stepsOf(bare)]).toEqual(['ready', ['guard']])
+    const late = planMount(bind, view({ ...at, record: { ...served, replacedDaemons: ['8-b'] } }), kindOf)
+    expect([late.decision, stepsOf(late)]).toEqual(['ready', ['end-daemons']])
+  })
+
+  it('hands all daemons of before on when it is replaced, but none of another boot', () => {
+    const record = { ...served, replacedDaemons: ['8-b'] }
+    const plan = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
+    expect(stepsOf(plan).at(-1)).toBe('end-daemons')
+    expect(plan.steps).toContainEqual(
+      expect.objectContaining({
+        do: 'record-ready',
+        record: expect.objectContaining({ replacedDaemons: ['8-b', '9-a'] }),
+      }),
+    )
+    expect(stepsOf(planMount(bind, view({ record: { ...record, boot: 'other' } }), kindOf))).not.toContain(
+      'end-daemons',
+    )
+  })
+})

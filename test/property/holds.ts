@@ -1,8 +1,11 @@
 import fc, { type Arbitrary } from 'fast-check'
-import { FULL } from '../crash/volume.ts'
+import { vi } from 'vitest'
+import { FULL, PATIENCE } from '../crash/volume.ts'
 
 // The same inputs in every run; MODEKEEP_TEST_SEED=N gives others, MODEKEEP_TEST_SIZE=full twenty times as many.
-const SEED = Number(process.env.MODEKEEP_TEST_SEED ?? 20_251_121)
+export const SEED = Number(process.env.MODEKEEP_TEST_SEED ?? 20_251_121)
+
+vi.setConfig({ testTimeout: PATIENCE })
 
 export const runs = (usual: number) => (FULL ? usual * 20 : usual)
 
@@ -21,5 +24,5 @@ export async function holdsAsync<T>(
   usual: number,
 ): Promise<void> {
   const property = fc.asyncProperty(inputs, promise)
-  await fc.assert(property, { seed: SEED, numRuns: runs(usual), interruptAfterTimeLimit: FULL ? 3_600_000 : 300_000 })
+  await fc.assert(property, { seed: SEED, numRuns: runs(usual), interruptAfterTimeLimit: PATIENCE / 2 })
 }

@@ -112,11 +112,13 @@ describe('an argument of 1 MB', () => {
     ['100,000 keys', `{${Array.from({ length: 100_000 }, (_, n) => `"k${n}":""`).join()}}`, 100_000],
     ['a million spaces between key and colon', `{"a"${' '.repeat(million)}:"x"}`, 1],
     ['strings followed by spaces', `{"a":[${Array.from({ length: 1000 }, () => `"x"${' '.repeat(1000)}`).join()}]}`, 1],
-  ])('of %s is read within a second', (_what, text, count) => {
-    const started = performance.now()
-    const { entries, faults } = parseOptionsText(text)
-    expect(performance.now() - started).toBeLessThan(1000)
-    expect(entries).toHaveLength(count)
-    expect(faults).toEqual([])
-  })
+  ])(
+    'of %s is read: a time that grows with the square of its length would be hours',
+    (_what, text, count) => {
+      const { entries, faults } = parseOptionsText(text)
+      expect(entries).toHaveLength(count)
+      expect(faults).toEqual([])
+    },
+    60_000,
+  )
 })

@@ -69,7 +69,8 @@ export class PodLife {
   async #setUp(): Promise<boolean> {
     const kills = [...this.#plan.mountKills]
     for (let tries = 0; tries < TRIES; tries++) {
-      fs.mkdirSync(this.#directory, { recursive: true, mode: 0o750 })
+      // A file, if heal has mounted what a call that was killed was to mount.
+      if (!isThere(this.#directory)) fs.mkdirSync(this.#directory, { recursive: true, mode: 0o750 })
       const reply = await this.#mount(kills.shift())
       if (reply?.status === 'Success') {
         if (this.#kind === 'tmpfs') fs.writeFileSync(`${this.#directory}/marker`, '')

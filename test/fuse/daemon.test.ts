@@ -1,0 +1,89 @@
+import { execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { cannotServe, errorAt, FuseNode, until } from '../helpers/fuse-node.ts'
+
+const cannot = cannotServe('bindfs')
+
+describe.skipIf(cannot !== '')(`a FUSE daemon${cannot && `: ${cannot}`}`, () => {
+  let node: FuseNode
+  let source: string
+  let directory: string
+  let options: Record<string, string>
+  beforeEach(() => {
+    node = new FuseNode(['fuse.bindfs'])
+    source = `${node.volumes}/data`
+    fs.mkdirSync(source)
+    fs.writeFileSync(`${source}/a`, 'hello')
+    directory = node.podDirectory('one')
+    options = { 'kubernetes.io/fsType': 'fuse.bindfs', source }
+  })
+
+  const success = { status: 'Success' }
+  const shown = () => fs.readFileSync(`${directory}/a`, 'utf8')
+
+  it('whose mount was replaced is ended, though it is stopped and hears of nothing', async () => {
+    await node.mount('one', options)
+    const first = node.daemon('one')
+    process.kill(first, 'SIGSTOP')
+    expect(await node.mount('one', { ...options, mountOptions: 'attr_timeout=2' })).toEqual(success)
+    await until(() => !node.processes().includes(first))
+    const second = node.daemon('one')
+    process.kill(second, 'SIGSTOP')
+    expect(await node.mount('one', { source })).toEqual(success)
+    await until(() => node.processes().length === 0)
+    expect(shown()).toBe('hello')
+  })
+
+  it('whose mount was replaced goes on for a container that has it, until it is stopped', async () => {
+    await node.mount('one', options)
+    const daemon = node.daemon('one')
+    const container = `${node.top}/container`
+    fs.mkdirSync(container)
+    execFileSync('mount', ['--bind', directory, container])
+    expect(await node.mount('one', { source })).toEqual(success)
+    expect(fs.readFileSync(`${container}/a`, 'utf8')).toBe('hello')
+    expect(node.processes()).toEqual([daemon])
+    expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])
+    expect(node.processes()).toEqual([daemon])
+    process.kill(daemon, 'SIGSTOP')
+    expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])
+    await until(() => node.processes().length === 0)
+    expect(errorAt(container)).toBe('ENOTCONN')
+  })
+
+  it('that is at work for longer than a stopped one is waited for may end it, and nothing is lost', async () => {
+    // What it shows is served by another one, which stops for a while.
+    const [inner, shownByInner] = [`${node.top}/inner`, `${node.volumes}/slow`]
+    for (const path of [inner, shownByInner]) fs.mkdirSync(path)
+    const slow = spawn('bindfs', ['-f', inner, shownByInner], { stdio: 'ignore' })
+    onTestFinished(() => void slow.kill('SIGKILL'))
+    await until(() => mountedAt(shownByInner))
+    expect(await node.mount('one', { ...options, source: shownByInner })).toEqual(success)
+    const daemon = node.daemon('one')
+    const idle = callOf(daemon)
+    slow.kill('SIGSTOP')
+    const writer = spawn('sh', ['-c', 'echo written > "$0"', `${directory}/b`], { stdio: 'ignore' })
+    const written = new Promise((done) => writer.once('exit', done))
+    await until(() => callOf(daemon) !== idle)
+    const unmounted = node.unmount('one')
+    await new Promise((resolve) => setTimeout(resolve, 7000))
+    expect(node.processes()).toContain(daemon)
+    slow.kill('SIGCONT')
+    expect([await unmounted, await written]).toEqual([success, 0])
+    expect(fs.readFileSync(`${inner}/b`, 'utf8')).toBe('written\n')
+    expect(node.logLines().filter(({ level }) => level === 'warn')).toEqual([])
+    await until(() => node.processes().length === 0)
+    execFileSync('umount', [shownByInner])
+  })
+})
+
+function mountedAt(path: string): boolean {
+  return layersAt(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), path).length > 0
+}
+
+/** The number of the system call that it is in. */
+function callOf(pid: number): string {
+  return fs.readFileSync(`/proc/${pid}/syscall`, 'utf8').split(' ', 1)[0] ?? ''
+}

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Entry, tar } from '../archive/tar.ts'
+import { type Architecture, PROCESSOR } from '../build/runtime.ts'
 
 export interface Image {
   /** With its tag. */
@@ -11,19 +12,16 @@ export interface Image {
 /** An image bears no time of its own. */
 const EPOCH = 0
 
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
-
 /**
  * A docker-archive, as docker, podman, containerd and skopeo read it, of images that differ in name and command only:
  * all have the one layer.
- * @param arch Node's word for the processor
  */
-export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: string): Buffer {
+export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: Architecture): Buffer {
   const layer = tar(files, EPOCH)
   const digest = sha256(layer)
   const configs = images.map(({ command, labels }) =>
     json({
-      architecture: ARCHITECTURES[arch] ?? arch,
+      architecture: PROCESSOR[arch],
       os: 'linux',
       created: new Date(EPOCH * 1000).toISOString(),
       config: {

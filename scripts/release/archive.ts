@@ -4,10 +4,10 @@ import fs from 'fs-extra'
 import { tar } from '../archive/tar.ts'
 import { treeOf } from '../archive/tree.ts'
 import { buildProgram, ENTRY, LIBRARIES, libraryFile } from '../build/program.ts'
-import { type Architecture, nodePackage } from '../build/runtime.ts'
+import { type Architecture, nodePackage, PROCESSOR } from '../build/runtime.ts'
 import { bundledPackages } from './bundled.ts'
 import { commonEntries, sumsOf } from './contents.ts'
-import { type Ingredients, PROCESSOR, sbomOf } from './sbom.ts'
+import { type Ingredients, sbomOf } from './sbom.ts'
 
 /** Debian's names of what driver/runtime carries: see its README. */
 const DEBIAN_PACKAGES = {

@@ -442,10 +442,11 @@ make_plugin_dir() {
   return 0
 }
 
-# Whoever can write to the directory, or rename one above it, runs programs as root through the kubelet.
+# warn_about_writers DIR WHAT: who can write to DIR, or rename one above it, can replace WHAT. With the driver that is to run
+# programs as root through the kubelet, with the configuration to mount what the node's pods may not.
 warn_about_writers() {
-  [ -d "$plugins" ] || return 0
-  dir=$(cd -P "$plugins" && pwd)
+  [ -d "$1" ] || return 0
+  dir=$(cd -P "$1" && pwd)
   unsafe=$(find "$dir" -prune -perm -0002)
   while [ ${#dir} -gt ${#root} ] && [ "$dir" != / ]; do
     unsafe="$unsafe$newline$(find "$dir" -prune \
@@ -453,7 +454,7 @@ warn_about_writers() {
     dir=${dir%/*}
   done
   printf '%s\n' "$unsafe" | sort -u | while IFS= read -r dir; do
-    [ -z "$dir" ] || warn "$dir can be written by others than root: they could replace the driver"
+    [ -z "$dir" ] || warn "$dir can be written by others than root: they could replace $2"
   done
 }
 
@@ -970,10 +971,11 @@ main() {
     return 0
   fi
   make_plugin_dir
-  warn_about_writers
+  warn_about_writers "$plugins" 'the driver'
   take_lock
   sweep
   make_places
+  warn_about_writers "$config_dir" 'the configuration'
   install_driver
   install_config
   link_command

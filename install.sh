@@ -984,5 +984,6 @@ main() {
   fi
 }
 
-# One call at the very end: a script that is cut off while it is downloaded does nothing.
-main "$@"
+# One call at the very end: a script that is cut off while it is downloaded does nothing, and of one that is replaced while it
+# runs nothing more is read.
+main "$@"; exit

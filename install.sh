@@ -4,6 +4,7 @@
 # The kubelet watches its volume plugin directory and calls `init` upon every event on a name without a leading dot.
 # So a driver appears, or changes, by one rename of something complete and synced under a dot name, and nothing else is
 # ever written there. The lock is flock(2) on the directory itself: it leaves no file and dies with its holder.
+# shellcheck disable=SC2317 # a trap and act call what it takes for unreachable
 set -eu
 umask 022
 LC_ALL=C

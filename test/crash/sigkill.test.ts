@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { PATIENCE } from './volume.ts'
 
 const FILES = 1500
 const ROUNDS = 60
@@ -39,44 +40,52 @@ describe.skipIf(!isRoot)(title, () => {
     return code === null
   }
 
-  it('during mount: nothing or the whole is shown, the next call completes it, unmount gives the original', async () => {
-    const { node, source, options, original, directory } = arrange()
-    let killed = 0
-    for (let round = 0; round < ROUNDS; round++) {
-      if (await killAfter(node, 12 + round * 2, ['mount', directory, options])) killed++
-      const shown = listTree(fs, directory)
-      const whole = Object.keys(shown).length > 1
-      expect(node.layers('a')).toHaveLength(whole ? 1 : 0)
-      if (whole) expect(new Set(Object.values(groups(shown)))).toEqual(new Set([2000]))
+  it(
+    'during mount: nothing or the whole is shown, the next call completes it, unmount gives the original',
+    async () => {
+      const { node, source, options, original, directory } = arrange()
+      let killed = 0
+      for (let round = 0; round < ROUNDS; round++) {
+        if (await killAfter(node, 12 + round * 2, ['mount', directory, options])) killed++
+        const shown = listTree(fs, directory)
+        const whole = Object.keys(shown).length > 1
+        expect(node.layers('a')).toHaveLength(whole ? 1 : 0)
+        if (whole) expect(new Set(Object.values(groups(shown)))).toEqual(new Set([2000]))
 
-      if (round % 3 > 0) expect(await node.call('mount', directory, options)).toEqual({ status: 'Success' })
-      if (round % 3 > 0) expect(new Set(Object.values(groups(listTree(fs, source))))).toEqual(new Set([2000]))
-      expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
-      expect(node.layers('a')).toEqual([])
-      expect(node.mountState()).toEqual([])
-      if (round % 3 === 0) await node.call('mount', directory, options)
-      if (round % 3 === 0) await node.call('unmount', directory)
-      const after = listTree(fs, source)
-      expect(groups(after)).toEqual(original.groups)
-      expect(modes(after)).toEqual(original.modes)
-    }
-    // The rounds must really have hit: with the machine this slow or fast, change the delays.
-    expect(killed).toBeGreaterThan(ROUNDS / 4)
-  })
+        if (round % 3 > 0) expect(await node.call('mount', directory, options)).toEqual({ status: 'Success' })
+        if (round % 3 > 0) expect(new Set(Object.values(groups(listTree(fs, source))))).toEqual(new Set([2000]))
+        expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
+        expect(node.layers('a')).toEqual([])
+        expect(node.mountState()).toEqual([])
+        if (round % 3 === 0) await node.call('mount', directory, options)
+        if (round % 3 === 0) await node.call('unmount', directory)
+        const after = listTree(fs, source)
+        expect(groups(after)).toEqual(original.groups)
+        expect(modes(after)).toEqual(original.modes)
+      }
+      // The rounds must really have hit: with the machine this slow or fast, change the delays.
+      expect(killed).toBeGreaterThan(ROUNDS / 4)
+    },
+    PATIENCE,
+  )
 
-  it('during unmount: the next unmount finishes it and gives the original', async () => {
-    const { node, source, options, original, directory } = arrange()
-    let killed = 0
-    for (let round = 0; round < ROUNDS / 2; round++) {
-      await node.call('mount', directory, options)
-      if (await killAfter(node, 12 + round * 3, ['unmount', directory])) killed++
-      expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
-      expect(node.layers('a')).toEqual([])
-      expect(node.mountState()).toEqual([])
-      const after = listTree(fs, source)
-      expect(groups(after)).toEqual(original.groups)
-      expect(modes(after)).toEqual(original.modes)
-    }
-    expect(killed).toBeGreaterThan(ROUNDS / 8)
-  })
+  it(
+    'during unmount: the next unmount finishes it and gives the original',
+    async () => {
+      const { node, source, options, original, directory } = arrange()
+      let killed = 0
+      for (let round = 0; round < ROUNDS / 2; round++) {
+        await node.call('mount', directory, options)
+        if (await killAfter(node, 12 + round * 3, ['unmount', directory])) killed++
+        expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
+        expect(node.layers('a')).toEqual([])
+        expect(node.mountState()).toEqual([])
+        const after = listTree(fs, source)
+        expect(groups(after)).toEqual(original.groups)
+        expect(modes(after)).toEqual(original.modes)
+      }
+      expect(killed).toBeGreaterThan(ROUNDS / 8)
+    },
+    PATIENCE,
+  )
 })

@@ -117,6 +117,8 @@ export class PodLife {
         this.#volumes.flip()
         break
       case 'lose':
+        // What is lost holds its volume no more: another group may have it at once.
+        if (this.#mayBeRefused) break
         execFileSync('umount', ['--lazy', this.#directory])
         await this.#mended(kill)
         break

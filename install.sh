@@ -741,6 +741,19 @@ read_places() {
   new_link=${link%/*}/.modekeep.new
 }
 
+# Below --root a link that is right in that system can lead to the same place of the one that runs this.
+stay_below_root() {
+  [ "$root" ] || return 0
+  for place in "$plugins" "$root$state_dir" "$root$log_dir" "$config_dir" "${link%/*}"; do
+    existing=$place
+    while [ ! -d "$existing" ]; do existing=${existing%/*}; done
+    case $(cd -P "$existing" && pwd)/ in
+      "$root"/*) ;;
+      *) die "$place leads out of $root" 'make the link or path in it relative, or run this in that system with chroot' ;;
+    esac
+  done
+}
+
 make_places() {
   make_dir "$root$state_dir" 0700
   if [ -d "$root$state_dir" ] && [ -z "$(find -H "$root$state_dir" -prune -perm 0700)" ]; then
@@ -966,6 +979,7 @@ main() {
   link=$root/usr/local/sbin/modekeep
   say 'plugin dir' "$plugins ($reason)"
   read_places
+  stay_below_root
 
   if [ "$mode" = uninstall ]; then
     uninstall

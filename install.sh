@@ -482,7 +482,13 @@ finish() {
 
 clean_up() {
   # An uninstall that did not come to its end: a node with volumes keeps its driver.
-  if [ -d "$aside" ] && mv "$aside" "$driver_dir"; then fsync "$plugins"; fi
+  if [ -d "$aside" ]; then
+    if [ -e "$driver_dir" ] || ! mv "$aside" "$driver_dir"; then
+      warn "cannot put the driver back: rename $aside to $driver_dir"
+      return 0
+    fi
+    fsync "$plugins"
+  fi
   if [ "$stage" ]; then discard "$stage"; fi
   # A signal can come between the making of a staged file and the noting of its name; under the lock all are ours.
   if [ "$locked" ]; then

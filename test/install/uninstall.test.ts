@@ -68,24 +68,42 @@ describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell
 )
 
 describe.skipIf(skipFor(missing.root))('an uninstall', () => {
+  /** An mv that is followed by a mount when it has set the driver aside, and then does as it is told. */
+  function mountsMeanwhile(world: World, backwards: string) {
+    const volume = podVolume(world)
+    mkdirSync(volume, { recursive: true })
+    onTestFinished(async () => {
+      await execa('umount', [volume])
+    })
+    const script = `PATH=\${PATH#*:}
+case $* in
+  *'/gone') mv "$@" && mount --bind '${volume}' '${volume}' ;;
+  *'/gone '*) ${backwards} ;;
+  *) mv "$@" ;;
+esac`
+    return { volume, env: commandThat(world, 'mv', script) }
+  }
+
   it.skipIf(skipFor(missing.mounts))('puts the driver back where a volume was mounted meanwhile', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
-    const volume = podVolume(world)
-    mkdirSync(volume, { recursive: true })
-    const env = commandThat(
-      world,
-      'mv',
-      `PATH=\${PATH#*:}\nmv "$@" || exit\ncase $* in */gone) mount --bind '${volume}' '${volume}' ;; esac`,
-    )
-    onTestFinished(async () => {
-      await execa('umount', [volume])
-    })
+    const { volume, env } = mountsMeanwhile(world, 'mv "$@"')
     const { exitCode, stderr } = await uninstall(world, { env })
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(volume)])
     expect(listing(world.driverDir).map(({ name, ino }) => [name, ino])).toEqual(before)
     expect(dotFiles(world)).toEqual([])
+  })
+
+  it.skipIf(skipFor(missing.mounts))('keeps a driver that it cannot put back, and says where', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const { env } = mountsMeanwhile(world, 'exit 1')
+    const { exitCode, stderr } = await uninstall(world, { env })
+    const [stage = ''] = dotFiles(world)
+    const aside = join(world.plugins, stage, 'gone')
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`rename ${aside} to ${world.driverDir}`)])
+    expect(existsSync(join(aside, 'fs'))).toBe(true)
   })
 
   it('removes nothing through a link that lies where a killed one had left its directory', async () => {

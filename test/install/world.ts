@@ -156,3 +156,15 @@ export const dotFiles = (world: World) =>
 
 export const sameBytes = (a: string, b: string) => readFileSync(a).equals(readFileSync(b))
 export const permissions = (path: string) => lstatSync(path).mode & 0o7777
+
+/** Until the test ends. */
+export async function bindMount(target: string) {
+  mkdirSync(target, { recursive: true })
+  await execa('mount', ['--bind', target, target])
+  onTestFinished(async () => {
+    await execa('umount', [target])
+  })
+}
+
+/** Where kubelet has a volume of modekeep's. */
+export const podVolume = (world: World) => join(world.root, 'var/lib/kubelet/pods/0a1b/volumes/modekeep~fs/data')

@@ -4,6 +4,7 @@
 # The kubelet watches its volume plugin directory and calls `init` upon every event on a name without a leading dot.
 # So a driver appears, or changes, by one rename of something complete and synced under a dot name, and nothing else is
 # ever written there. The lock is flock(2) on the directory itself: it leaves no file and dies with its holder.
+# shellcheck disable=SC2317 # a trap and act call what it takes for unreachable
 set -eu
 umask 022
 LC_ALL=C
@@ -442,10 +443,11 @@ make_plugin_dir() {
   return 0
 }
 
-# Whoever can write to the directory, or rename one above it, runs programs as root through the kubelet.
+# warn_about_writers DIR WHAT: who can write to DIR, or rename one above it, can replace WHAT. With the driver that is to run
+# programs as root through the kubelet, with the configuration to mount what the node's pods may not.
 warn_about_writers() {
-  [ -d "$plugins" ] || return 0
-  dir=$(cd -P "$plugins" && pwd)
+  [ -d "$1" ] || return 0
+  dir=$(cd -P "$1" && pwd)
   unsafe=$(find "$dir" -prune -perm -0002)
   while [ ${#dir} -gt ${#root} ] && [ "$dir" != / ]; do
     unsafe="$unsafe$newline$(find "$dir" -prune \
@@ -453,13 +455,13 @@ warn_about_writers() {
     dir=${dir%/*}
   done
   printf '%s\n' "$unsafe" | sort -u | while IFS= read -r dir; do
-    [ -z "$dir" ] || warn "$dir can be written by others than root: they could replace the driver"
+    [ -z "$dir" ] || warn "$dir can be written by others than root: they could replace $2"
   done
 }
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
-stage='' probing='' locked='' new_config='' told=''
+stage='' aside='' probing='' locked='' new_config='' told=''
 # However this ends; a shell that cannot go on (no process, no pipe, no memory) has an exit status of its own.
 finish() {
   status=$?
@@ -479,6 +481,14 @@ finish() {
 }
 
 clean_up() {
+  # An uninstall that did not come to its end: a node with volumes keeps its driver.
+  if [ -d "$aside" ]; then
+    if [ -e "$driver_dir" ] || ! mv "$aside" "$driver_dir"; then
+      warn "cannot put the driver back: rename $aside to $driver_dir"
+      return 0
+    fi
+    fsync "$plugins"
+  fi
   if [ "$stage" ]; then discard "$stage"; fi
   # A signal can come between the making of a staged file and the noting of its name; under the lock all are ours.
   if [ "$locked" ]; then
@@ -526,11 +536,12 @@ rename() {
 # discard PATH: a staged file, or a staged directory with the driver in it. Nothing but our own names is removed.
 discard() {
   if [ -d "$1" ] && [ ! -L "$1" ]; then
-    for file in "$1" "$1/gone"; do
-      rm -f "$file/fs" "$file"/.fs.??????
+    for inner in "$1/gone" "$1"; do
+      if [ ! -d "$inner" ] || [ -L "$inner" ]; then continue; fi
+      rm -f "$inner/fs" "$inner"/.fs.??????
+      rmdir "$inner" 2>/dev/null || :
     done
-    if [ -d "$1/gone" ]; then rmdir "$1/gone" 2>/dev/null || :; fi
-    rmdir "$1" 2>/dev/null || warn "$1 holds files that are not modekeep's: left in place"
+    [ ! -d "$1" ] || warn "$1 holds files that are not modekeep's: left in place"
   else
     rm -f "$1"
   fi
@@ -565,8 +576,13 @@ same_bytes() {
   if command -v cmp >/dev/null; then cmp -s "$1" "$2"; else [ "$(sum_of "$1")" = "$(sum_of "$2")" ]; fi
 }
 
+# With a sum the driver itself is asked for it: the file that had it could have been exchanged since.
+has_these_bytes() {
+  if [ "$sha256" ]; then [ "$(sum_of "$driver")" = "$sha256" ]; else same_bytes "$binary" "$driver"; fi
+}
+
 already_installed() {
-  [ -f "$driver" ] && [ ! -L "$driver" ] && same_bytes "$binary" "$driver" &&
+  [ -f "$driver" ] && [ ! -L "$driver" ] && has_these_bytes &&
     [ "$(find "$driver" -prune -type f -perm 0755 -user 0 -group 0)" ] &&
     [ "$(find "$driver_dir" -prune -type d -perm 0755 -user 0 -group 0)" ]
 }
@@ -612,8 +628,8 @@ ask_init() {
   if [ "$probing" ]; then rm -f "$probe_config" && probing=''; fi
 }
 
-require_init() {
-  ask_init "$1"
+# judge_init: what is wrong with the last answer, in fault; nothing where it is empty.
+judge_init() {
   fault=''
   case $answer in
     *"$newline"*) fault='more than one line' ;;
@@ -625,14 +641,18 @@ require_init() {
   fi
   if [ "$code" -ne 0 ]; then fault="exit status $code"; fi
   if [ "$code" -eq 124 ] && [ -z "$answer" ]; then fault="no answer within $init_seconds seconds"; fi
-  [ "$fault" ] || return 0
+  shown=$(printf '%s' "$answer" | tr -cs '[:print:]' ' ' | cut -c1-300)
+}
 
+require_init() {
+  ask_init "$1"
+  judge_init
+  [ "$fault" ] || return 0
   hint='the driver that was installed before, if any, is untouched'
   case $answer in
     *'error while loading shared libraries'*) hint='install the named library (libatomic.so.1: package libatomic1 or libatomic)' ;;
     *'Permission denied'*) hint="is the file system of $plugins mounted noexec?" ;;
   esac
-  shown=$(printf '%s' "$answer" | tr -cs '[:print:]' ' ' | cut -c1-300)
   die "$binary does not work here: init gave $fault" "it said: ${shown:-nothing}" "$hint"
 }
 
@@ -669,9 +689,10 @@ first_install() {
 }
 
 upgrade() {
+  # First, as who may write to it could replace what is staged there between its check and its use.
+  [ "$(find "$driver_dir" -prune -perm 0755 -user 0 -group 0)" ] || open_to_all "$driver_dir"
   stage=$(mktemp "$driver_dir/.fs.XXXXXX") || cannot_write
   stage_binary "$stage"
-  [ "$(find "$driver_dir" -prune -perm 0755 -user 0 -group 0)" ] || open_to_all "$driver_dir"
   had=''
   if [ -e "$driver" ]; then had=yes; fi
   rename "$stage" "$driver"
@@ -726,6 +747,19 @@ read_places() {
   new_link=${link%/*}/.modekeep.new
 }
 
+# Below --root a link that is right in that system can lead to the same place of the one that runs this.
+stay_below_root() {
+  [ "$root" ] || return 0
+  for place in "$plugins" "$root$state_dir" "$root$log_dir" "$config_dir" "${link%/*}"; do
+    existing=$place
+    while [ ! -d "$existing" ]; do existing=${existing%/*}; done
+    case $(cd -P "$existing" && pwd)/ in
+      "$root"/*) ;;
+      *) die "$place leads out of $root" 'make the link or path in it relative, or run this in that system with chroot' ;;
+    esac
+  done
+}
+
 make_places() {
   make_dir "$root$state_dir" 0700
   if [ -d "$root$state_dir" ] && [ -z "$(find -H "$root$state_dir" -prune -perm 0700)" ]; then
@@ -766,8 +800,12 @@ install_config() {
   if ! chown 0:0 "$new_config" || ! chmod 0644 "$new_config"; then die "cannot set owner and mode of $new_config"; fi
   fsync "$new_config"
   ask_init "$driver" "$new_config"
+  judge_init
   faults=$(printf '%s\n' "$answer" | sed -n 's/.*"message":"\(.*\)"}$/\1/p' | sed 's/\\"/"/g')
   [ -z "$faults" ] || die "$config is refused; the configuration that was there, if any, is in force" "$faults"
+  # Who cannot answer has not found that there is no fault.
+  [ -z "$fault" ] || die "$config was not tried; the configuration that was there, if any, is in force" \
+    "init gave $fault" "it said: ${shown:-nothing}"
   if [ -f "$installed" ] && same_bytes "$new_config" "$installed"; then
     rm -f "$new_config"
     say unchanged "$installed has these bytes already"
@@ -829,7 +867,8 @@ refuse_while_mounted() {
     mounted='' problem="cannot read ${proc:-/proc}/self/mountinfo, so volumes of modekeep/fs may be mounted"
   fi
   if [ "$force" ] && [ -z "$purge" ]; then
-    warn "$problem going on because of --force" && return 0
+    [ "$aside" ] || warn "$problem going on because of --force"
+    return 0
   fi
   printf '%serror:%s %s\n' "$red" "$plain_error" "$problem" >&2
   printf '%s\n' "$mounted" | sed -n '/./s/^/       /; 1,5p' | grep . >&2 || :
@@ -842,8 +881,12 @@ refuse_while_mounted() {
 remove_driver() {
   stage=$(mktemp -d "$plugins/.modekeep~fs.XXXXXX") || cannot_write
   # Into our own new directory, under a name that does not exist there: one rename with every mv.
-  mv "$driver_dir" "$stage/gone" || die "cannot rename $driver_dir"
+  aside=$stage/gone
+  mv "$driver_dir" "$aside" || die "cannot rename $driver_dir"
   fsync "$plugins"
+  # A call of the kubelet's may have mounted since the last look; from here on none begins.
+  refuse_while_mounted
+  aside=''
   discard "$stage"
   stage=''
   say removed "$driver_dir"
@@ -893,12 +936,12 @@ purge_configuration() {
 }
 
 uninstall() {
-  refuse_while_mounted
   if [ -d "$plugins" ]; then
     take_lock
     sweep
     check_driver_dir
   fi
+  refuse_while_mounted
   if [ -d "$driver_dir" ]; then
     act "rename $driver_dir to a dot name, then remove it" remove_driver
   else
@@ -942,16 +985,18 @@ main() {
   link=$root/usr/local/sbin/modekeep
   say 'plugin dir' "$plugins ($reason)"
   read_places
+  stay_below_root
 
   if [ "$mode" = uninstall ]; then
     uninstall
     return 0
   fi
   make_plugin_dir
-  warn_about_writers
+  warn_about_writers "$plugins" 'the driver'
   take_lock
   sweep
   make_places
+  warn_about_writers "$config_dir" 'the configuration'
   install_driver
   install_config
   link_command
@@ -960,5 +1005,6 @@ main() {
   fi
 }
 
-# One call at the very end: a script that is cut off while it is downloaded does nothing.
-main "$@"
+# One call at the very end: a script that is cut off while it is downloaded does nothing, and of one that is replaced while it
+# runs nothing more is read.
+main "$@"; exit

@@ -10,6 +10,9 @@ const ROOT = join(import.meta.dirname, '../..')
 export const ARCHITECTURES = ['x64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]
 
+/** The word for a processor that archives, Debian and Go have. */
+export const PROCESSOR = { x64: 'amd64', arm64: 'arm64' } as const satisfies Record<Architecture, string>
+
 /** The directory of the npm package that holds Node for a processor, as it is published: `bin/node`, `LICENSE`. */
 export async function nodePackage(arch: Architecture): Promise<string> {
   const name = `node-linux-${arch}`

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type Entry, tar } from './tar.ts'
+import { type Entry, tar } from '../archive/tar.ts'
+import { type Architecture, PROCESSOR } from '../build/runtime.ts'
 
 export interface Image {
   /** With its tag. */
@@ -8,21 +9,21 @@ export interface Image {
   labels?: Readonly<Record<string, string>>
 }
 
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
+/** An image bears no time of its own. */
+const EPOCH = 0
 
 /**
  * A docker-archive, as docker, podman, containerd and skopeo read it, of images that differ in name and command only:
  * all have the one layer.
- * @param arch Node's word for the processor
  */
-export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: string): Buffer {
-  const layer = tar(files)
+export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: Architecture): Buffer {
+  const layer = tar(files, EPOCH)
   const digest = sha256(layer)
   const configs = images.map(({ command, labels }) =>
     json({
-      architecture: ARCHITECTURES[arch] ?? arch,
+      architecture: PROCESSOR[arch],
       os: 'linux',
-      created: '1970-01-01T00:00:00Z',
+      created: new Date(EPOCH * 1000).toISOString(),
       config: {
         Cmd: command,
         Env: ['PATH=/bin'],
@@ -38,11 +39,12 @@ export function dockerArchive(images: readonly Image[], files: readonly Entry[],
     RepoTags: [name],
     Layers: ['layer.tar'],
   }))
-  return tar([
+  const entries: Entry[] = [
     { path: 'manifest.json', bytes: json(manifest), mode: 0o644 },
     ...new Map(named.map((entry) => [entry.path, entry])).values(),
     { path: 'layer.tar', bytes: layer, mode: 0o644 },
-  ])
+  ]
+  return tar(entries, EPOCH)
 }
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')

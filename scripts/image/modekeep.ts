@@ -1,9 +1,10 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { VERSION } from '../../driver/version.ts'
+import type { Entry } from '../archive/tar.ts'
+import type { Architecture } from '../build/runtime.ts'
 import { dockerArchive } from './archive.ts'
 import { shellRoot } from './shell.ts'
-import type { Entry } from './tar.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const COMMANDS = `${ROOT}/driver/kubernetes/image`
@@ -45,6 +46,6 @@ export function modekeepImage({ binary, busybox, licence, version = VERSION }: P
       ...(licence === '' ? [] : [file('LICENSE.busybox', licence, 0o644)]),
       file('modekeep', binary, 0o755),
     ],
-    process.arch,
+    process.arch as Architecture,
   )
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import type { Entry } from '../archive/tar.ts'
 import { PT, readSegments } from '../build/elf.ts'
-import type { Entry } from './tar.ts'
 
 const DIRECTORIES = ['bin', 'dev', 'etc', 'proc', 'sys']
 

@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fs from 'fs-extra'
+import { tar } from '../archive/tar.ts'
+import { treeOf } from '../archive/tree.ts'
 import { buildProgram, ENTRY, LIBRARIES, libraryFile } from '../build/program.ts'
-import { type Architecture, nodePackage } from '../build/runtime.ts'
+import { type Architecture, nodePackage, PROCESSOR } from '../build/runtime.ts'
 import { bundledPackages } from './bundled.ts'
 import { commonEntries, sumsOf } from './contents.ts'
-import { type Ingredients, PROCESSOR, sbomOf } from './sbom.ts'
-import { tarOf } from './tar.ts'
+import { type Ingredients, sbomOf } from './sbom.ts'
 
 /** Debian's names of what driver/runtime carries: see its README. */
 const DEBIAN_PACKAGES = {
@@ -36,12 +37,8 @@ export async function archiveFor(arch: Architecture, version: string, time: numb
   ]
   const all = [...entries, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(entries)) }]
   const name = `modekeep-${version}-linux-${PROCESSOR[arch]}`
-  const tar = tarOf(
-    all.map((entry) => ({ ...entry, path: `${name}/${entry.path}` })),
-    time,
-  )
   return [
-    { path: `${name}.tar.gz`, bytes: gzipSync(tar, { level: 6 }) },
+    { path: `${name}.tar.gz`, bytes: gzipSync(tar(treeOf(name, all), time), { level: 6 }) },
     { path: `${name}.cdx.json`, bytes: sbom },
   ]
 

@@ -2,20 +2,26 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import fs from 'fs-extra'
+import type { TreeFile } from '../archive/tree.ts'
 import type { Bundled } from './bundled.ts'
-import type { Entry } from './tar.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Path in the archive -> path in the sources; directories are taken whole. */
-const FILES: Readonly<Record<string, string>> = {
-  'README.md': 'README.md',
-  'CHANGELOG.md': 'CHANGELOG.md',
-  LICENSE: 'LICENSE',
-  docs: 'docs',
-  kubernetes: 'driver/kubernetes',
-  observability: 'driver/observability',
-  apparmor: 'driver/apparmor',
+/** At the places that they have in the sources, so that what the pages name and link to is there; directories are taken whole. */
+const FILES = [
+  'README.md',
+  'CHANGELOG.md',
+  'LICENSE',
+  'docs',
+  'driver/kubernetes',
+  'driver/observability',
+  'driver/apparmor',
+  'driver/config.example.json',
+  'driver/loader/README.md',
+]
+
+/** Path in the archive -> path in the sources. */
+const LICENCES: Readonly<Record<string, string>> = {
   'licenses/gcc/COPYRIGHT': 'driver/runtime/COPYRIGHT',
   'licenses/gcc/COPYING3': 'driver/runtime/COPYING3',
   'licenses/gcc/COPYING.RUNTIME': 'driver/runtime/COPYING.RUNTIME',
@@ -29,8 +35,9 @@ const PRINTED: Readonly<Record<string, { args: readonly string[]; form: RegExp }
 }
 
 /** What every archive has beside the executable and its bill of materials. */
-export async function commonEntries(nodeLicense: string, packages: readonly Bundled[]): Promise<Entry[]> {
-  const files = await Promise.all(Object.entries(FILES).map(([path, source]) => entriesBelow(path, join(ROOT, source))))
+export async function commonEntries(nodeLicense: string, packages: readonly Bundled[]): Promise<TreeFile[]> {
+  const sources = [...FILES.map((path) => [path, path] as const), ...Object.entries(LICENCES)]
+  const files = await Promise.all(sources.map(([path, source]) => entriesBelow(path, join(ROOT, source))))
   const printed = await Promise.all(
     Object.entries(PRINTED).map(([path, { args, form }]) => printedEntry(path, args, form)),
   )
@@ -39,26 +46,25 @@ export async function commonEntries(nodeLicense: string, packages: readonly Bund
     { path: 'licenses/node.txt', bytes: await fs.readFile(nodeLicense) },
     { path: 'licenses/npm.txt', bytes: Buffer.from(packages.map(licenseOf).join('\n')) },
     ...files.flat(),
-    ...printed.flat(),
+    ...printed,
   ]
 }
 
-async function entriesBelow(path: string, source: string): Promise<Entry[]> {
+async function entriesBelow(path: string, source: string): Promise<TreeFile[]> {
   if (!(await fs.stat(source)).isDirectory()) return [{ path, bytes: await fs.readFile(source) }]
   const names = await fs.readdir(source)
   return (await Promise.all(names.map((name) => entriesBelow(`${path}/${name}`, join(source, name))))).flat()
 }
 
-/** Nothing where modekeep has no such command: it then says so, or answers as to kubelet. */
-async function printedEntry(path: string, args: readonly string[], form: RegExp): Promise<Entry[]> {
+/** @throws {Error} where modekeep prints something else: an unknown command answers as to kubelet. */
+async function printedEntry(path: string, args: readonly string[], form: RegExp): Promise<TreeFile> {
   const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'driver/main.ts')]
   const { stdout, failed } = await execa(process.execPath, [...program, ...args], {
     reject: false,
     stripFinalNewline: false,
   })
-  if (!failed && form.test(stdout)) return [{ path, bytes: Buffer.from(stdout) }]
-  console.log(`left out: ${path}, as there is no "modekeep ${args.join(' ')}"`)
-  return []
+  if (failed || !form.test(stdout)) throw new Error(`"modekeep ${args.join(' ')}" does not print what ${path} is`)
+  return { path, bytes: Buffer.from(stdout) }
 }
 
 function licenseOf({ name, version, license, licenseText }: Bundled): string {
@@ -66,7 +72,7 @@ function licenseOf({ name, version, license, licenseText }: Bundled): string {
 }
 
 /** The form that sha256sum(1) writes and checks. */
-export function sumsOf(files: readonly Pick<Entry, 'path' | 'bytes'>[]): string {
+export function sumsOf(files: readonly Pick<TreeFile, 'path' | 'bytes'>[]): string {
   return files
     .map(({ path, bytes }) => `${createHash('sha256').update(bytes).digest('hex')}  ${path}\n`)
     .sort((one, other) => (one.slice(66) < other.slice(66) ? -1 : 1))

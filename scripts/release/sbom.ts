@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Architecture } from '../build/runtime.ts'
+import { type Architecture, PROCESSOR } from '../build/runtime.ts'
 import type { Bundled } from './bundled.ts'
 
 /** What an executable is made of. */
@@ -13,9 +13,6 @@ export interface Ingredients {
   libraries: readonly { soname: string; package: string; version: string; bytes: Buffer }[]
   packages: readonly Bundled[]
 }
-
-/** The archives' word for a processor, which is Debian's and Go's. */
-export const PROCESSOR = { x64: 'amd64', arm64: 'arm64' } as const satisfies Record<Architecture, string>
 
 /** A CycloneDX 1.6 bill of materials: nothing in it but what it is made from, so that it can be made again. */
 export function sbomOf(ingredients: Ingredients): object {

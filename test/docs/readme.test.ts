@@ -40,7 +40,7 @@ describe.skipIf(!isRoot)(title, () => {
     if (!configuration || !pod || !volume) throw new Error('the README has no configuration, or no pod')
     const options = JSON.stringify(kubeletOptions(pod, volume, {}))
     const commands = byHand('By hand')
-    const verbs = ['plan', 'apply', 'restore', 'status', 'heal', 'doctor']
+    const verbs = ['plan', 'apply', 'restore', 'status', 'heal', 'doctor', 'logs', 'gc']
     expect(commands.map((command) => command.split(' ')[1])).toEqual(verbs)
     const install = byHand('Install on one node')
     expect(install).toContain('./install.sh')
@@ -51,7 +51,8 @@ describe.skipIf(!isRoot)(title, () => {
       hidden(`mkdir -p ${VOLUME}; ${DRIVER} mount ${VOLUME} '${options}'`),
       hidden(`stat -c %g ${VOLUME} ${VOLUME}/secret`),
       hidden(`${DRIVER} unmount ${VOLUME}`),
-      ...commands.map((command) => hidden(`${command} >/tmp/out 2>&1 || cat /tmp/out`)),
+      // What follows the log ends on Ctrl-C only.
+      ...commands.map((command) => hidden(`${command.replace(' -f ', ' ')} >/tmp/out 2>&1 || cat /tmp/out`)),
     ])
     const [mounted = '', groups = '', unmounted = '', ...worked] = outputs.slice(install.length + 3)
     expect(JSON.parse(mounted)).toMatchObject({ status: 'Success' })

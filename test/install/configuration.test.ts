@@ -67,6 +67,18 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
       expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
     })
 
+    it('is not taken where the driver dies instead of reading it', async () => {
+      const world = makeWorld()
+      const driver = join(world.base, 'dies')
+      const answer = `case $MODEKEEP_CONFIG in *.config.json.new) kill -KILL $$ ;; esac; echo '{"status":"Success"}'`
+      writeFileSync(driver, `#!/bin/sh\n${answer}\n`)
+      const { exitCode, stderr } = await install(world, driver, { shell }, '--config', wish(world, GOOD))
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('was not tried')])
+      expect(stderr).toContain('init gave exit status')
+      expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
+      expect(dotFiles(world)).toEqual([])
+    })
+
     it('that cannot be read changes nothing', async () => {
       const world = makeWorld()
       const { exitCode, stderr } = await install(world, BINARY, { shell }, '--config', join(world.base, 'none'))

@@ -1,16 +1,20 @@
 // What test/faults found, by name.
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
-import { dotFiles, install, makeWorld, missing, put, skipFor, standIn, type World } from './world.ts'
-
-/** A directory for PATH in which a command is what the script says. */
-function commandThat(world: World, name: string, script: string): Record<string, string> {
-  const directory = join(world.base, `instead-of-${name}`)
-  mkdirSync(directory)
-  writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-  return { PATH: `${directory}:${process.env.PATH}` }
-}
+import {
+  commandThat,
+  dotFiles,
+  install,
+  makeWorld,
+  missing,
+  pluginDir,
+  put,
+  script,
+  skipFor,
+  standIn,
+} from './world.ts'
 
 describe.skipIf(skipFor(missing.root))('an install in which something fails', () => {
   it.each([
@@ -33,6 +37,15 @@ describe.skipIf(skipFor(missing.root))('an install in which something fails', ()
     const { exitCode, stderr } = await install(world, standIn(world, 'a'), { env })
     expect(exitCode).toBe(1)
     expect(stderr).toContain(`error: cannot lock ${world.plugins}`)
+  })
+
+  it('reads nothing more of a script that is replaced while it runs', async () => {
+    const world = makeWorld()
+    const copy = join(world.base, 'install.sh')
+    copyFileSync(script, copy)
+    const env = commandThat(world, 'ln', `printf 'echo read >&2\\n%.0s' $(seq 5000) >'${copy}'\nexec /bin/ln "$@"`)
+    const args = [copy, '--root', world.root, '--plugin-dir', pluginDir, '--binary', standIn(world, 'a')]
+    expect(await execa('sh', args, { env, reject: false })).toMatchObject({ exitCode: 0, stderr: '' })
   })
 
   it('says it once where the script itself has said what is wrong', async () => {

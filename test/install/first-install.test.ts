@@ -173,6 +173,17 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
     expect(embedded).toBe(readFileSync(join(checkout, 'driver/config.example.json'), 'utf8'))
   })
 
+  it('warns when others than root can write to where the configuration lies', async () => {
+    const world = makeWorld()
+    const directory = join(world.root, 'etc/modekeep')
+    mkdirSync(directory, { recursive: true })
+    await execa('chmod', ['0777', directory])
+    expect(await install(world, standIn(world, 'a'))).toMatchObject({
+      exitCode: 0,
+      stderr: `warning: ${directory} can be written by others than root: they could replace the configuration`,
+    })
+  })
+
   it('warns when others than root can write to the plugin directory or above it', async () => {
     const world = makeWorld()
     mkdirSync(world.plugins, { recursive: true })

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { install, makeWorld, missing, shells, skipFor, standIn, type World } from './world.ts'
+import { commandThat, install, makeWorld, missing, shells, skipFor, standIn, type World } from './world.ts'
 
 const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
@@ -63,3 +63,23 @@ describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => [shell.join(' 
     })
   },
 )
+
+describe.skipIf(skipFor(missing.root))('an executable that is exchanged after its sum was compared', () => {
+  it('does not pass for the one that is installed already', async () => {
+    const world = makeWorld()
+    const [old, wanted] = [standIn(world, 'old'), standIn(world, 'wanted')]
+    await install(world, old)
+    const file = join(world.base, 'driver')
+    copyFileSync(wanted, file)
+    const script = `PATH=\${PATH#*:}\nsha256sum "$@"\nstatus=$?\ncp '${old}' '${file}'\nexit $status`
+    const refused = await install(
+      world,
+      file,
+      { env: commandThat(world, 'sha256sum', script) },
+      '--sha256',
+      sumOf(wanted),
+    )
+    expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('asks for: fetch it again') })
+    expect(sumOf(world.driver)).toBe(sumOf(old))
+  })
+})

@@ -3,11 +3,14 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
+  bindMount,
+  commandThat,
   dotFiles,
   install,
   listing,
   makeWorld,
   missing,
+  podVolume,
   put,
   shells,
   skipFor,
@@ -15,16 +18,6 @@ import {
   uninstall,
   type World,
 } from './world.ts'
-
-async function bindMount(target: string) {
-  mkdirSync(target, { recursive: true })
-  await execa('mount', ['--bind', target, target])
-  onTestFinished(async () => {
-    await execa('umount', [target])
-  })
-}
-
-const podVolume = (world: World) => join(world.root, 'var/lib/kubelet/pods/0a1b/volumes/modekeep~fs/data')
 
 describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
   'an uninstall under $name',
@@ -67,6 +60,57 @@ describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell
 )
 
 describe.skipIf(skipFor(missing.root))('an uninstall', () => {
+  /** An mv that is followed by a mount when it has set the driver aside, and then does as it is told. */
+  function mountsMeanwhile(world: World, backwards: string) {
+    const volume = podVolume(world)
+    mkdirSync(volume, { recursive: true })
+    onTestFinished(async () => {
+      await execa('umount', [volume])
+    })
+    const script = `PATH=\${PATH#*:}
+case $* in
+  *'/gone') mv "$@" && mount --bind '${volume}' '${volume}' ;;
+  *'/gone '*) ${backwards} ;;
+  *) mv "$@" ;;
+esac`
+    return { volume, env: commandThat(world, 'mv', script) }
+  }
+
+  it.skipIf(skipFor(missing.mounts))('puts the driver back where a volume was mounted meanwhile', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
+    const { volume, env } = mountsMeanwhile(world, 'mv "$@"')
+    const { exitCode, stderr } = await uninstall(world, { env })
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(volume)])
+    expect(listing(world.driverDir).map(({ name, ino }) => [name, ino])).toEqual(before)
+    expect(dotFiles(world)).toEqual([])
+  })
+
+  it.skipIf(skipFor(missing.mounts))('keeps a driver that it cannot put back, and says where', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const { env } = mountsMeanwhile(world, 'exit 1')
+    const { exitCode, stderr } = await uninstall(world, { env })
+    const [stage = ''] = dotFiles(world)
+    const aside = join(world.plugins, stage, 'gone')
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`rename ${aside} to ${world.driverDir}`)])
+    expect(existsSync(join(aside, 'fs'))).toBe(true)
+  })
+
+  it('removes nothing through a link that lies where a killed one had left its directory', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const elsewhere = join(world.base, 'elsewhere')
+    mkdirSync(elsewhere)
+    for (const name of ['fs', '.fs.abcdef']) writeFileSync(join(elsewhere, name), 'precious')
+    mkdirSync(join(world.plugins, '.modekeep~fs.abcdef'))
+    symlinkSync(elsewhere, join(world.plugins, '.modekeep~fs.abcdef/gone'))
+    const { exitCode, stderr } = await uninstall(world)
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('left in place')])
+    expect(listing(elsewhere).map(({ name }) => name)).toEqual(['', '.fs.abcdef', 'fs'])
+  })
+
   it('is refused when the mounts cannot be read', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
@@ -88,72 +132,5 @@ describe.skipIf(skipFor(missing.root))('an uninstall', () => {
     const [aside = ''] = dotFiles(world)
     expect(readFileSync(join(world.plugins, aside, 'gone/notes'), 'utf8')).toBe('mine')
     expect(existsSync(join(world.plugins, aside, 'gone/fs'))).toBe(false)
-  })
-})
-
-describe.skipIf(skipFor(missing.root))('a purge', () => {
-  it('removes state, logs and configuration, but never the data of the volumes', async () => {
-    const world = makeWorld()
-    await install(world, standIn(world, 'a'))
-    put(world, 'var/lib/modekeep/mounts/record', 'x')
-    put(world, 'var/lib/modekeep/volumes/data/file', 'precious')
-    put(world, 'var/log/modekeep/modekeep.log', 'x')
-    put(world, 'etc/modekeep/config.json', '{}')
-    const { exitCode, stdout } = await uninstall(world, {}, '--purge')
-    expect(exitCode).toBe(0)
-    expect(stdout).toMatch(/^kept .*var\/lib\/modekeep\/volumes: it holds data/m)
-    expect(existsSync(join(world.root, 'var/lib/modekeep/mounts'))).toBe(false)
-    expect(existsSync(join(world.root, 'var/log/modekeep'))).toBe(false)
-    expect(existsSync(join(world.root, 'etc/modekeep'))).toBe(false)
-    expect(readFileSync(join(world.root, 'var/lib/modekeep/volumes/data/file'), 'utf8')).toBe('precious')
-  })
-
-  it('leaves nothing of modekeep when there is no data', async () => {
-    const world = makeWorld()
-    await install(world, standIn(world, 'a'))
-    expect((await uninstall(world, {}, '--purge')).exitCode).toBe(0)
-    expect(listing(world.root).filter(({ name }) => name.includes('modekeep'))).toEqual([])
-  })
-
-  it.each(['/srv/data', '/var/lib/modekeep/..', '/'])(
-    'keeps a state directory that is not plainly its own: %s',
-    async (dir) => {
-      const world = makeWorld()
-      put(world, 'etc/modekeep/config.json', JSON.stringify({ stateDir: dir }))
-      put(world, 'srv/data/file', 'precious')
-      await install(world, standIn(world, 'a'))
-      await uninstall(world, {}, '--purge')
-      expect(readFileSync(join(world.root, 'srv/data/file'), 'utf8')).toBe('precious')
-      expect(existsSync(join(world.root, 'var/lib/kubelet'))).toBe(true)
-    },
-  )
-
-  it('keeps what allowedSources names inside the state directory', async () => {
-    const world = makeWorld()
-    const configuration = { stateDir: '/srv/modekeep', allowedSources: ['/srv/modekeep/data/a'] }
-    put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
-    put(world, 'srv/modekeep/data/a/file', 'precious')
-    await install(world, standIn(world, 'a'))
-    await uninstall(world, {}, '--purge')
-    expect(readFileSync(join(world.root, 'srv/modekeep/data/a/file'), 'utf8')).toBe('precious')
-  })
-
-  it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, even when forced', async () => {
-    const world = makeWorld()
-    await install(world, standIn(world, 'a'))
-    await bindMount(podVolume(world))
-    const before = listing(world.root)
-    expect((await uninstall(world, {}, '--purge', '--force')).exitCode).toBe(1)
-    expect(listing(world.root)).toEqual(before)
-  })
-
-  it.skipIf(skipFor(missing.mounts))('does not enter what is mounted below the state directory', async () => {
-    const world = makeWorld()
-    await install(world, standIn(world, 'a'))
-    put(world, 'var/lib/modekeep/other/file', 'precious')
-    await bindMount(join(world.root, 'var/lib/modekeep/other'))
-    const { stderr } = await uninstall(world, {}, '--purge')
-    expect(stderr).toMatch(/something is mounted below .*: kept/)
-    expect(readFileSync(join(world.root, 'var/lib/modekeep/other/file'), 'utf8')).toBe('precious')
   })
 })

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -78,6 +78,17 @@ describe.skipIf(skipFor(missing.root))('an upgrade', () => {
     expect(stderr).toMatch(/^error: .*broken does not work here: init gave /)
     expect(listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))).toEqual(before)
     expect(dotFiles(world)).toEqual([])
+  })
+
+  it('tries the new driver where nobody but root can exchange it', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    chownSync(world.driverDir, 65534, 65534)
+    chmodSync(world.driverDir, 0o777)
+    const [file, seen] = [join(world.base, 'looks'), join(world.base, 'seen')]
+    writeFileSync(file, `#!/bin/sh\nstat -c %a:%u:%g "$(dirname "$0")" >${seen}\necho '{"status":"Success"}'\n`)
+    expect(await install(world, file)).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(readFileSync(seen, 'utf8')).toBe('755:0:0\n')
   })
 
   it('never runs the bytes of a file that the kernel would not run', async () => {

@@ -92,6 +92,14 @@ export function standIn(world: World, version: string, init = `{"status":"Succes
   return file
 }
 
+/** A directory for PATH in which a command is what the script says. */
+export function commandThat(world: World, name: string, script: string): Record<string, string> {
+  const directory = join(world.base, `instead-of-${name}`)
+  mkdirSync(directory)
+  writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return { PATH: `${directory}:${process.env.PATH}` }
+}
+
 export interface Run {
   shell?: string[]
   env?: Record<string, string>
@@ -148,3 +156,15 @@ export const dotFiles = (world: World) =>
 
 export const sameBytes = (a: string, b: string) => readFileSync(a).equals(readFileSync(b))
 export const permissions = (path: string) => lstatSync(path).mode & 0o7777
+
+/** Until the test ends. */
+export async function bindMount(target: string) {
+  mkdirSync(target, { recursive: true })
+  await execa('mount', ['--bind', target, target])
+  onTestFinished(async () => {
+    await execa('umount', [target])
+  })
+}
+
+/** Where kubelet has a volume of modekeep's. */
+export const podVolume = (world: World) => join(world.root, 'var/lib/kubelet/pods/0a1b/volumes/modekeep~fs/data')

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ARCHITECTURES, type Architecture } from '../../scripts/build/runtime.ts'
-import { PROCESSOR } from '../../scripts/release/sbom.ts'
+import { ARCHITECTURES, type Architecture, PROCESSOR } from '../../scripts/build/runtime.ts'
+import { linksOf } from '../docs/pages.ts'
 import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -93,7 +93,7 @@ describe('a release', () => {
 
   it('has what a node and a cluster need, and the licences of all that is in it', () => {
     const files = filesBelow(unpacked)
-    const manifests = filesBelow(join(ROOT, 'driver/kubernetes')).map((name) => `kubernetes/${name}`)
+    const manifests = filesBelow(join(ROOT, 'driver/kubernetes')).map((name) => `driver/kubernetes/${name}`)
     const licences = [
       'LICENSE',
       'licenses/node.txt',
@@ -106,7 +106,7 @@ describe('a release', () => {
         'CHANGELOG.md',
         'docs/volumes.md',
         'sbom.cdx.json',
-        'observability/dashboard.json',
+        'driver/observability/dashboard.json',
         ...manifests,
         ...licences,
       ]),
@@ -117,17 +117,20 @@ describe('a release', () => {
     expect(String(read(unpacked, 'licenses/gcc/COPYING.RUNTIME'))).toContain('GCC RUNTIME LIBRARY EXCEPTION')
   })
 
-  it('has the completions and the man page, wherever modekeep can print them', () => {
+  it('has whatever its pages link to', () => {
+    const pages = filesBelow(unpacked).filter((path) => path.endsWith('.md'))
+    const links = pages.flatMap((path) => linksOf({ path, text: String(read(unpacked, path)) }))
+    expect(links.length).toBeGreaterThan(50)
+    expect(links.filter(({ file }) => !fs.existsSync(join(unpacked, file)))).toEqual([])
+  })
+
+  it('has the completions and the man page that modekeep prints', () => {
     const modekeep = join(unpacked, 'modekeep')
-    const help = execFileSync(modekeep, ['help'], { encoding: 'utf8' })
     const printed: [string, string[]][] = [
       ['completions/modekeep.bash', ['completion', 'bash']],
       ['completions/_modekeep', ['completion', 'zsh']],
       ['man/modekeep.8', ['help', '--man']],
     ]
-    const can = help.includes('modekeep completion')
-    expect(printed.map(([path]) => fs.existsSync(join(unpacked, path)))).toEqual(printed.map(() => can))
-    if (!can) return
     for (const [path, args] of printed)
       expect(String(read(unpacked, path))).toBe(execFileSync(modekeep, args, { encoding: 'utf8' }))
   })

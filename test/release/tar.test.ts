@@ -2,40 +2,67 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
+import { type Entry, tar } from '../../scripts/archive/tar.ts'
+import { treeOf } from '../../scripts/archive/tree.ts'
 import { sourceDate } from '../../scripts/release/source-date.ts'
-import { tarOf } from '../../scripts/release/tar.ts'
 
 const LONG = `${'d'.repeat(80)}/${'e'.repeat(60)}/${'f'.repeat(90)}`
+const TIME = 1_700_000_000
 
-it("an archive is read by the machine's tar as it was given: names, bytes, modes, times", () => {
+const ENTRIES: Entry[] = [
+  { path: 'd', directory: true, mode: 0o1777 },
+  { path: 'd/file', bytes: Buffer.from('text'), mode: 0o755 },
+  { path: 'd/link', link: 'file' },
+  { path: 'd/empty', bytes: Buffer.alloc(0), mode: 0o600 },
+  { path: 'd/block', bytes: Buffer.alloc(512, 'x'), mode: 0o644 },
+  { path: LONG, bytes: Buffer.alloc(513, 'y'), mode: 0o644 },
+]
+
+it("an archive is read by the machine's tar as it was given: names, bytes, modes, owners, times", () => {
+  const input = tar(ENTRIES, TIME)
+  const listed = execFileSync('tar', ['-tvf', '-', '--numeric-owner', '--utc', '--full-time'], { input })
+  expect(
+    listed
+      .toString()
+      .trim()
+      .split('\n')
+      .map((line) => line.replaceAll(/ +/g, ' ')),
+  ).toEqual([
+    'drwxrwxrwt 0/0 0 2023-11-14 22:13:20 d/',
+    '-rwxr-xr-x 0/0 4 2023-11-14 22:13:20 d/file',
+    'lrwxrwxrwx 0/0 0 2023-11-14 22:13:20 d/link -> file',
+    '-rw------- 0/0 0 2023-11-14 22:13:20 d/empty',
+    '-rw-r--r-- 0/0 512 2023-11-14 22:13:20 d/block',
+    `-rw-r--r-- 0/0 513 2023-11-14 22:13:20 ${LONG}`,
+  ])
   const directory = fs.mkdtempSync(join(tmpdir(), 'modekeep-tar-'))
-  try {
-    const bytes = [Buffer.alloc(0), Buffer.from('one'), Buffer.alloc(512, 1), Buffer.alloc(513, 2)]
-    const names = ['z/empty', 'a', 'z/block', LONG]
-    const entries = names.map((path, n) => ({ path, bytes: bytes[n] ?? Buffer.alloc(0), isProgram: path === 'a' }))
-    fs.writeFileSync(`${directory}/x.tar`, tarOf(entries, 1_700_000_000))
-    fs.mkdirSync(`${directory}/out`)
-    execFileSync('tar', ['-xpf', `${directory}/x.tar`, '-C', `${directory}/out`])
-    const found = entries.map(({ path }) => {
-      const { mode, mtimeMs } = fs.statSync(`${directory}/out/${path}`)
-      return [path, fs.readFileSync(`${directory}/out/${path}`), mode & 0o7777, mtimeMs]
-    })
-    const given = entries.map(({ path, bytes, isProgram }) => [
-      path,
-      bytes,
-      isProgram ? 0o755 : 0o644,
-      1_700_000_000_000,
-    ])
-    expect(found).toEqual(given)
-    expect(tarOf(entries.toReversed(), 1_700_000_000).equals(tarOf(entries, 1_700_000_000))).toBe(true)
-  } finally {
-    fs.rmSync(directory, { recursive: true })
-  }
+  onTestFinished(() => fs.rmSync(directory, { recursive: true }))
+  execFileSync('tar', ['-xf', '-', '-C', directory], { input })
+  expect(fs.readFileSync(`${directory}/d/link`, 'utf8')).toBe('text')
+  expect(fs.readFileSync(`${directory}/${LONG}`, 'utf8')).toBe('y'.repeat(513))
 })
 
-it('takes no name that the format has no room for', () => {
-  expect(() => tarOf([{ path: 'f'.repeat(101), bytes: Buffer.alloc(0) }], 0)).toThrow('too long')
+it.each([
+  ['a name', { path: 'f'.repeat(101), bytes: Buffer.alloc(0), mode: 0 }],
+  ['a directory', { path: 'd'.repeat(100), directory: true, mode: 0 }],
+  ['a link', { path: 'l', link: 'x'.repeat(101) }],
+] as const)('takes no %s that the format has no room for', (_what, entry) => {
+  expect(() => tar([entry], 0)).toThrow('too long')
+})
+
+it('a tree has its directories before what is in them, whatever the order of its files', () => {
+  const files = ['z/y/b', 'a', 'z/c'].map((path) => ({ path, bytes: Buffer.from(path), isProgram: path === 'a' }))
+  const tree = treeOf('top', files)
+  expect(tree.map((entry) => [entry.path, 'mode' in entry ? entry.mode : undefined])).toEqual([
+    ['top', 0o755],
+    ['top/a', 0o755],
+    ['top/z', 0o755],
+    ['top/z/c', 0o644],
+    ['top/z/y', 0o755],
+    ['top/z/y/b', 0o644],
+  ])
+  expect(treeOf('top', files.toReversed())).toEqual(tree)
 })
 
 it('a release bears the time of its sources, and without one says how to give it', async () => {

@@ -1,4 +1,5 @@
 import * as fs from 'node:fs'
+import type { Architecture } from '../../../scripts/build/runtime.ts'
 import { dockerArchive } from '../../../scripts/image/archive.ts'
 import { shellRoot } from '../../../scripts/image/shell.ts'
 
@@ -11,6 +12,6 @@ const IMAGES = [IMAGE, PAUSE].map((name) => ({ name, command: ['/bin/sleep', '10
 /** Makes a docker-archive with both images, of one layer: a static busybox and its links. Returns its path. */
 export function makeImages(directory: string, busybox: string): string {
   fs.mkdirSync(directory, { recursive: true })
-  fs.writeFileSync(`${directory}/images.tar`, dockerArchive(IMAGES, shellRoot(busybox), process.arch))
+  fs.writeFileSync(`${directory}/images.tar`, dockerArchive(IMAGES, shellRoot(busybox), process.arch as Architecture))
   return `${directory}/images.tar`
 }

@@ -1,0 +1,82 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import {
+  bindMount,
+  install,
+  listing,
+  makeWorld,
+  missing,
+  podVolume,
+  put,
+  skipFor,
+  standIn,
+  uninstall,
+} from './world.ts'
+
+describe.skipIf(skipFor(missing.root))('a purge', () => {
+  it('removes state, logs and configuration, but never the data of the volumes', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    put(world, 'var/lib/modekeep/mounts/record', 'x')
+    put(world, 'var/lib/modekeep/volumes/data/file', 'precious')
+    put(world, 'var/log/modekeep/modekeep.log', 'x')
+    put(world, 'etc/modekeep/config.json', '{}')
+    const { exitCode, stdout } = await uninstall(world, {}, '--purge')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^kept .*var\/lib\/modekeep\/volumes: it holds data/m)
+    expect(existsSync(join(world.root, 'var/lib/modekeep/mounts'))).toBe(false)
+    expect(existsSync(join(world.root, 'var/log/modekeep'))).toBe(false)
+    expect(existsSync(join(world.root, 'etc/modekeep'))).toBe(false)
+    expect(readFileSync(join(world.root, 'var/lib/modekeep/volumes/data/file'), 'utf8')).toBe('precious')
+  })
+
+  it('leaves nothing of modekeep when there is no data', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    expect((await uninstall(world, {}, '--purge')).exitCode).toBe(0)
+    expect(listing(world.root).filter(({ name }) => name.includes('modekeep'))).toEqual([])
+  })
+
+  it.each(['/srv/data', '/var/lib/modekeep/..', '/'])(
+    'keeps a state directory that is not plainly its own: %s',
+    async (dir) => {
+      const world = makeWorld()
+      put(world, 'etc/modekeep/config.json', JSON.stringify({ stateDir: dir }))
+      put(world, 'srv/data/file', 'precious')
+      await install(world, standIn(world, 'a'))
+      await uninstall(world, {}, '--purge')
+      expect(readFileSync(join(world.root, 'srv/data/file'), 'utf8')).toBe('precious')
+      expect(existsSync(join(world.root, 'var/lib/kubelet'))).toBe(true)
+    },
+  )
+
+  it('keeps what allowedSources names inside the state directory', async () => {
+    const world = makeWorld()
+    const configuration = { stateDir: '/srv/modekeep', allowedSources: ['/srv/modekeep/data/a'] }
+    put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
+    put(world, 'srv/modekeep/data/a/file', 'precious')
+    await install(world, standIn(world, 'a'))
+    await uninstall(world, {}, '--purge')
+    expect(readFileSync(join(world.root, 'srv/modekeep/data/a/file'), 'utf8')).toBe('precious')
+  })
+
+  it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, even when forced', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    await bindMount(podVolume(world))
+    const before = listing(world.root)
+    expect((await uninstall(world, {}, '--purge', '--force')).exitCode).toBe(1)
+    expect(listing(world.root)).toEqual(before)
+  })
+
+  it.skipIf(skipFor(missing.mounts))('does not enter what is mounted below the state directory', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    put(world, 'var/lib/modekeep/other/file', 'precious')
+    await bindMount(join(world.root, 'var/lib/modekeep/other'))
+    const { stderr } = await uninstall(world, {}, '--purge')
+    expect(stderr).toMatch(/something is mounted below .*: kept/)
+    expect(readFileSync(join(world.root, 'var/lib/modekeep/other/file'), 'utf8')).toBe('precious')
+  })
+})

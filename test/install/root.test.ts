@@ -1,0 +1,34 @@
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { install, listing, makeWorld, missing, permissions, put, skipFor, standIn } from './world.ts'
+
+describe.skipIf(skipFor(missing.root))('an install with --root', () => {
+  it.each([
+    ['the plugin directory', 'var/lib/kubelet'],
+    ['the configuration', 'etc'],
+    ['the state', 'var/lib/modekeep'],
+    ['the log', 'var/log'],
+    ['the link', 'usr/local/sbin'],
+  ])('writes nothing through a link of %s that leads out of --root', async (_what, path) => {
+    const world = makeWorld()
+    const outside = join(world.base, 'outside')
+    mkdirSync(outside)
+    mkdirSync(join(world.root, path, '..'), { recursive: true })
+    symlinkSync(outside, join(world.root, path))
+    const before = [listing(outside), listing(world.root)]
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`leads out of ${world.root}`)])
+    expect([listing(outside), listing(world.root)]).toEqual(before)
+  })
+
+  it('changes nothing outside of --root for a stateDir that climbs', async () => {
+    const world = makeWorld()
+    put(world, 'etc/modekeep/config.json', '{ "stateDir": "/../outside" }')
+    const outside = join(world.base, 'outside')
+    mkdirSync(outside)
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('leads out of')])
+    expect(permissions(outside)).toBe(0o755)
+  })
+})

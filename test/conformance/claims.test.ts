@@ -31,11 +31,13 @@ onEveryStage('a call at work on a volume', (open) => {
   const groupsNow = () => groups(listTree(stage.fs, source))
   const session = (): Session => ({ host: stage.host, config: stage.config, note: () => {}, warn: () => {} })
 
+  const SUB = 'ab-5-6'
+
   /** As another process in mid-walk of `data/sub` looks. */
   function workOnSub(more: Partial<Claim>): void {
-    const claim = { volume: 'sub', source: `${source}/sub`, walkGroup: 3000, pod: 'shop/web', directory: '/pods/web/v' }
+    const claim = { volume: SUB, source: `${source}/sub`, walkGroup: 3000, pod: 'shop/web', directory: '/pods/web/v' }
     writeClaim(stage.host, stage.config.stateDir, { ...claim, ...more })
-    atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/sub/lock`)
+    atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/${SUB}/lock`)
     expect(atWork).toBeDefined()
   }
 

@@ -79,7 +79,7 @@ onKernelStages('a journal that cannot be used', (open) => {
     const other = `${stage.top}/volumes/other`
     makeTree(stage.fs, other, ['file a 0640 5'])
     stage.fs.rmSync(`${stage.config.stateDir}/ownership`, { recursive: true })
-    await stage.mount('b', asked({ source: other }))
+    await stage.mount('b', { ...asked({ source: other }), restoreOnUnmount: 'false' })
     await stage.unmount('b')
     stage.fs.chownSync(other, 0, 0)
     dropWal()

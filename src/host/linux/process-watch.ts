@@ -3,12 +3,16 @@ import { readFileSync } from 'node:fs'
 /** Milliseconds. The kernel tells only a parent that a process has ended, and a daemon has none that runs. */
 const PAUSE = 1000
 
-/** Calls back within about a second after one of some processes has ended. */
+/** A process is gone before the last of its threads has closed its descriptors: till then its mounts look well. */
+const TELLINGS = 3
+
+/** Calls back within about a second after one of some processes has ended, and a few seconds more. */
 export class ProcessWatch {
   readonly #ended: () => void
   /** By pid: when it started, which tells it from a later process of that number. */
   #processes = new Map<number, string>()
   #timer: NodeJS.Timeout | undefined
+  #tellings = 0
 
   constructor(ended: () => void) {
     this.#ended = ended
@@ -18,18 +22,22 @@ export class ProcessWatch {
   follow(pids: readonly number[]): void {
     this.#processes = new Map(pids.map((pid) => [pid, this.#processes.get(pid) ?? startOf(pid) ?? GONE]))
     clearInterval(this.#timer)
-    this.#timer = pids.length === 0 ? undefined : setInterval(() => this.#look(), PAUSE).unref()
+    const isIdle = pids.length === 0 && this.#tellings === 0
+    this.#timer = isIdle ? undefined : setInterval(() => this.#look(), PAUSE).unref()
   }
 
   close(): void {
+    this.#tellings = 0
     this.follow([])
   }
 
   #look(): void {
     const gone = [...this.#processes].filter(([pid, start]) => startOf(pid) !== start)
-    // Told once: what becomes of it is for the next `follow` to say.
     for (const [pid] of gone) this.#processes.delete(pid)
-    if (gone.length > 0) this.#ended()
+    if (gone.length > 0) this.#tellings = TELLINGS
+    if (this.#tellings === 0) return
+    this.#tellings--
+    this.#ended()
   }
 }
 

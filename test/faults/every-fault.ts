@@ -1,5 +1,6 @@
 import { type FaultPoint, injectAt, traceOf } from '../helpers/inject.ts'
 import { type Fault, inWords } from './fault.ts'
+import { isNodesEnd } from './own-calls.ts'
 import type { Scenario } from './scenario.ts'
 
 /** One fault at one system call. */
@@ -52,7 +53,7 @@ export async function strike(scenario: Scenario, { point, fault, turn }: Job): P
     const run = await injectAt(program, here, fault, fault.name === 'KILL' || here.path ? '' : CHANGES)
     reached = run.reached
     const struck = run.calls.find((call) => call.text.endsWith('(INJECTED)'))
-    if (struck && scenario.isRuntimes?.(struck)) return { reached, missed: true }
+    if ((struck && scenario.isRuntimes?.(struck)) || run.calls.some(isNodesEnd)) return { reached, missed: true }
     if (run.ended.hung) throw new Error('it does not end')
     try {
       await scenario.check({ point, fault, turn, ended: run.ended, calls: run.calls })

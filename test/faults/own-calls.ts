@@ -48,6 +48,11 @@ export function isItsOwn({ name, text }: TracedCall): boolean {
   return !OF_THE_RUNTIME.test(name)
 }
 
+/** At its exit Node looks at its standard streams, and ends itself by a signal where it cannot. */
+export function isNodesEnd({ text, failed }: TracedCall): boolean {
+  return failed && /^(fcntl|fstat)\([012]</.test(text)
+}
+
 function isByFfi({ name, text }: TracedCall): boolean {
   if (BY_NODE_OR_FFI.test(name)) return text.includes('O_PATH') || /^openat\(\d/.test(text)
   return BY_FFI.test(name) || text.includes(', F_DUPFD_CLOEXEC')

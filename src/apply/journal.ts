@@ -39,7 +39,8 @@ export function forgetEmptyJournal(session: Session, volume: string): void {
   }
 }
 
-function isJournalEmpty(session: Session, volume: string): boolean {
+/** Whether nothing is recorded of a volume. Call it under the volume's lock. @throws as `openJournal` does */
+export function isJournalEmpty(session: Session, volume: string): boolean {
   const journal = openJournal(session, volume, false)
   try {
     return journal.isEmpty()

@@ -3,7 +3,7 @@ import { readVolumeRecord } from '../state/volume-record.ts'
 import type { VolumeByHand } from './by-hand.ts'
 import { claimVolume } from './claim.ts'
 import { holders, type Others, othersWith } from './holders.ts'
-import { hasJournal, openJournal } from './journal.ts'
+import { hasJournal, isJournalEmpty } from './journal.ts'
 import { groupOnDisk } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
 import type { Session } from './session.ts'
@@ -28,7 +28,7 @@ export async function restoreByHand(
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.
-    if (!record && isEmpty(session, volume)) return 'nothing recorded'
+    if (!record && isJournalEmpty(session, volume)) return 'nothing recorded'
     return (await restoreTree(session, tree, volume, record, isForced)) ? 'restored' : 'unfinished'
   } finally {
     lock.release()
@@ -50,13 +50,4 @@ function refuseHolders(others: Others): void {
     `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
       'which a restore would take from it: delete that pod first',
   )
-}
-
-function isEmpty(session: Session, volume: string): boolean {
-  const journal = openJournal(session, volume, false)
-  try {
-    return journal.isEmpty()
-  } finally {
-    journal.close()
-  }
 }

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import type { Daemon, Daemons } from '../daemons.ts'
 import { MARK } from '../helpers.ts'
+import { readText } from '../read-text.ts'
 
 export const linuxDaemons: Daemons = {
   find,
@@ -53,7 +54,7 @@ function end(pid: number): void {
 
 function read(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readText(path)
   } catch {
     return ''
   }

@@ -1,10 +1,11 @@
 import { staleStages } from '../filesystem/staged.ts'
 import type { HealPlan } from '../plan/heal.ts'
-import { listMountPlaces } from '../state/mount-places.ts'
-import { listMountRecords, type MountRecord, removeMountRecord } from '../state/mount-record.ts'
+import { listMountPlaces, type MountPlace } from '../state/mount-places.ts'
+import { listMountRecords, type MountRecord } from '../state/mount-record.ts'
 import { listVolumes } from '../state/volume-record.ts'
+import { clearPlace } from './clear-place.ts'
 import { planOf, underItsLock } from './heal.ts'
-import { isMountBusy, releaseForGood, tryLockMount } from './locks.ts'
+import { isMountBusy, isPlaceBusy } from './locks.ts'
 import { openMountPoint } from './mount-point.ts'
 import type { Session } from './session.ts'
 import { sweepStages } from './sweep.ts'
@@ -34,8 +35,9 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
   for (const record of listMountRecords(host, config.stateDir)) {
     items.push(await trying('mount record', record.directory, () => collectRecord(session, record, isDry)))
   }
-  for (const directory of placesWithoutRecord(session)) {
-    items.push(await trying('lock', directory, () => collectLock(session, directory, isDry)))
+  for (const place of listMountPlaces(host, config.stateDir)) {
+    if (!place.isLeft) continue
+    items.push(await trying('lock', place.directory || place.path, () => collectLock(session, place, isDry)))
   }
   // After the mounts: a record that is gone no longer needs its volume.
   for (const volume of listVolumes(host, config.stateDir)) {
@@ -100,26 +102,8 @@ function fateOf({ action, reason }: HealPlan, gone: 'removed' | 'would remove'):
   return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal mends it` }
 }
 
-/** A call is at work there, or one was killed. */
-function placesWithoutRecord({ host, config }: Session): string[] {
-  const places = listMountPlaces(host, config.stateDir).filter(({ isLeft }) => isLeft)
-  return places.map(({ directory }) => directory)
-}
-
-function collectLock(session: Session, directory: string, isDry: boolean): Fate {
-  const { host, config } = session
+function collectLock(session: Session, place: MountPlace, isDry: boolean): Fate {
   const reason = 'it was left by a call that died'
-  if (isDry) {
-    return isMountBusy(host, config.stateDir, directory) ? BUSY : { action: 'would remove', reason }
-  }
-  const lock = tryLockMount(host, config.stateDir, directory)
-  if (lock === undefined) return BUSY
-  // Made meanwhile: it looks after itself.
-  if (!placesWithoutRecord(session).includes(directory)) {
-    lock.release()
-    return BUSY
-  }
-  removeMountRecord(host, config.stateDir, directory)
-  releaseForGood(host, config.stateDir, directory, lock)
-  return { action: 'removed', reason }
+  if (isDry) return isPlaceBusy(session.host, place.path) ? BUSY : { action: 'would remove', reason }
+  return clearPlace(session, place) ? { action: 'removed', reason } : BUSY
 }

@@ -2,7 +2,7 @@ import { Journal } from '../ownership/journal.ts'
 import type { Counts } from '../ownership/progress.ts'
 import type { WalkReport } from '../ownership/report.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
-import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { JOURNAL_FILE, journalFile, volumeStateDirectory } from '../state/paths.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
 import { removeWalkProgress, writeWalkProgress } from '../state/walk-progress.ts'
 import type { Session } from './session.ts'
@@ -12,7 +12,7 @@ import type { Session } from './session.ts'
  * @param known a walk is recorded, so that there must be one; otherwise it is made if there is none
  */
 export function openJournal({ host, config }: Session, volume: string, known: boolean): Journal {
-  return new Journal(host, `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`, volume, known)
+  return new Journal(host, journalFile(config.stateDir, volume), volume, known)
 }
 
 /** Without a record that can be read, it tells that the volume was walked. */
@@ -33,7 +33,7 @@ export function forgetEmptyJournal(session: Session, volume: string): void {
     if (!isJournalEmpty(session, volume)) return
     // SQLite's log stays while somebody else has the journal open: then another restore removes it.
     const isInUse = host.files.list(place).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
-    if (!isInUse) host.files.remove(`${place}/${JOURNAL_FILE}`)
+    if (!isInUse) host.files.remove(journalFile(config.stateDir, volume))
   } catch (error) {
     session.warn(`an empty journal may have stayed: ${(error as Error).message}`)
   }

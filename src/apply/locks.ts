@@ -22,7 +22,7 @@ export function lockVolume(host: Host, stateDir: string, volume: string): Promis
 }
 
 export function tryLockVolume(host: Host, stateDir: string, volume: string): Lock | undefined {
-  return tryLockIn(host, volumeStateDirectory(stateDir, volume))
+  return tryLockPlace(host, volumeStateDirectory(stateDir, volume))
 }
 
 /** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
@@ -47,18 +47,22 @@ export function isClaimed(host: Host, stateDir: string, volume: string): boolean
 
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
 export function isVolumeBusy(host: Host, stateDir: string, volume: string): boolean {
-  const path = `${volumeStateDirectory(stateDir, volume)}/${LOCK_FILE}`
-  return naming('look at', path, () => host.isLocked(path))
+  return isPlaceBusy(host, volumeStateDirectory(stateDir, volume))
 }
 
 /** Whether a call for a mount directory is under way. */
 export function isMountBusy(host: Host, stateDir: string, path: string): boolean {
-  const lock = `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`
+  return isPlaceBusy(host, mountStateDirectory(stateDir, path))
+}
+
+/** @param directory what the state directory keeps of a mount or a volume */
+export function isPlaceBusy(host: Host, directory: string): boolean {
+  const lock = `${directory}/${LOCK_FILE}`
   return naming('look at', lock, () => host.isLocked(lock))
 }
 
 export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {
-  return tryLockIn(host, mountStateDirectory(stateDir, path))
+  return tryLockPlace(host, mountStateDirectory(stateDir, path))
 }
 
 /** Gives the lock back and leaves no trace of the mount in the state directory. */
@@ -67,7 +71,8 @@ export function releaseForGood(host: Host, stateDir: string, path: string, lock:
   host.files.removeEmpty(mountStateDirectory(stateDir, path), mountsDirectory(stateDir))
 }
 
-function tryLockIn(host: Host, directory: string): Lock | undefined {
+/** @param directory what the state directory keeps of a mount or a volume; it is made where it is not there */
+export function tryLockPlace(host: Host, directory: string): Lock | undefined {
   host.files.makeDirectory(directory)
   try {
     return tryLock(host, `${directory}/${LOCK_FILE}`)

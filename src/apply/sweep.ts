@@ -1,6 +1,8 @@
 import { sweepStaging } from '../filesystem/staged.ts'
-import { listMountRecords, listWithoutRecord, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
-import { BOOT_FILE, LOCK_FILE, mountsDirectory, RECORD_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
+import { listMountPlaces } from '../state/mount-places.ts'
+import { listMountRecords, readMountRecord, removeMountRecord } from '../state/mount-record.ts'
+import { BOOT_FILE, SWEEP_LOCK_FILE } from '../state/paths.ts'
+import { clearPlace } from './clear-place.ts'
 import { tryLockMount } from './locks.ts'
 import { releaseMount } from './release-mount.ts'
 import type { Session } from './session.ts'
@@ -56,27 +58,11 @@ function sweep(session: Session, boot: string): number {
 /** Removes what calls that died, or whose disk failed, have left of mounts and volumes that no record names. Never throws. */
 export function tidy(session: Session): void {
   try {
-    tidyMounts(session)
+    const places = listMountPlaces(session.host, session.config.stateDir)
+    for (const place of places) if (place.isLeft) clearPlace(session, place)
     tidyVolumes(session)
   } catch (error) {
     session.warn(`could not remove all that earlier calls have left: ${(error as Error).message}`)
-  }
-}
-
-function tidyMounts({ host, config }: Session): void {
-  const top = mountsDirectory(config.stateDir)
-  for (const place of listWithoutRecord(host, config.stateDir)) {
-    const isLeft = host.files.list(place).includes(LOCK_FILE)
-    const lock = isLeft ? host.tryLock(`${place}/${LOCK_FILE}`) : undefined
-    let isOver = false
-    try {
-      // A call may have come since.
-      isOver = !host.files.list(place).includes(RECORD_FILE)
-      if (lock && isOver) host.files.remove(`${place}/${RECORD_FILE}`)
-    } finally {
-      lock?.release(isOver)
-    }
-    host.files.removeEmpty(place, top)
   }
 }
 

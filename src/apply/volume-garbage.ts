@@ -4,7 +4,7 @@ import { Journal } from '../ownership/journal.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { readClaim, removeClaim } from '../state/claim.ts'
 import { listMountRecords } from '../state/mount-record.ts'
-import { JOURNAL_FILE, RECORD_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { JOURNAL_FILE, journalFile, RECORD_FILE, volumeStateDirectory } from '../state/paths.ts'
 import {
   isVolumeRecordDamaged,
   readVolumeRecord,
@@ -109,8 +109,7 @@ const OVER: Verdict = { isOver: true, reason: 'nothing is recorded of it any mor
 function journalHolds({ host, config }: Session, volume: string, names: readonly string[]): boolean | string {
   if (!names.includes(JOURNAL_FILE)) return false
   try {
-    const path = `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`
-    const journal = new Journal(host, path, volume, false, true)
+    const journal = new Journal(host, journalFile(config.stateDir, volume), volume, false, true)
     try {
       return !journal.isEmpty()
     } finally {

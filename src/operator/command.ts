@@ -140,8 +140,9 @@ function refuseWords(verb: Verb, [word]: readonly string[], faults: string[]): v
   )
 }
 
-function topicOf([word]: readonly string[], isManual: boolean, faults: string[]): Verb | undefined {
+function topicOf([word, second]: readonly string[], isManual: boolean, faults: string[]): Verb | undefined {
   if (word === undefined) return undefined
+  if (second !== undefined) faults.push(`help is about one verb, got also ${show(second)}: leave it out`)
   if (isManual) faults.push(`--man is a page about all verbs, got ${show(word)}: leave one out`)
   if (isVerb(word)) return word
   faults.push(noVerb(word))

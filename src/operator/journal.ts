@@ -2,7 +2,7 @@ import { hasJournal } from '../apply/journal.ts'
 import type { Session } from '../apply/session.ts'
 import { Journal } from '../ownership/journal.ts'
 import { Refusal } from '../protocol/refusal.ts'
-import { JOURNAL_FILE, volumeStateDirectory } from '../state/paths.ts'
+import { journalFile } from '../state/paths.ts'
 import { readVolumeRecord } from '../state/volume-record.ts'
 
 /** Reads a volume's journal, if it has one. A walk may be writing to it meanwhile. */
@@ -10,7 +10,7 @@ export function withJournal<T>(session: Session, volume: string, use: (journal: 
   const { host, config } = session
   const known = readVolumeRecord(host, config.stateDir, volume) !== undefined
   const there = hasJournal(session, volume)
-  const path = `${volumeStateDirectory(config.stateDir, volume)}/${JOURNAL_FILE}`
+  const path = journalFile(config.stateDir, volume)
   if (!there && known)
     throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
   if (!there) return use(undefined)

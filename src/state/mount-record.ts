@@ -2,7 +2,8 @@ import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import type { MountRequest } from '../protocol/request.ts'
 import { readRecord, writeRecord } from './json-record.ts'
-import { mountStateDirectory, mountsDirectory, RECORD_FILE } from './paths.ts'
+import { listMountPlaces } from './mount-places.ts'
+import { mountStateDirectory, RECORD_FILE } from './paths.ts'
 import { requestKey } from './request-key.ts'
 
 const FORMAT = 1
@@ -124,34 +125,6 @@ function asOfToday(record: MountRecord): MountRecord {
 
 /** All records, of whatever phase and boot. */
 export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
-  const isInPlace = ({ directory }: MountRecord, place: string) => mountStateDirectory(stateDir, directory) === place
-  return below(host, mountsDirectory(stateDir), isInPlace)
-}
-
-type Filter = (record: MountRecord, place: string) => boolean
-
-function below(host: Host, place: string, isInPlace: Filter): MountRecord[] {
-  return host.files.list(place).flatMap((name) => {
-    if (name === RECORD_FILE) {
-      const record = readRecord(host, `${place}/${name}`, schema)
-      return record && isInPlace(record, place) ? asOfToday(record) : []
-    }
-    return isPiece(name) ? below(host, `${place}/${name}`, isInPlace) : []
-  })
-}
-
-/** Directories of mounts in which there is neither a record nor another such directory. */
-export function listWithoutRecord(host: Host, stateDir: string): string[] {
-  const without = (place: string): string[] => {
-    const names = host.files.list(place)
-    const pieces = names.filter(isPiece)
-    if (pieces.length > 0) return pieces.flatMap((name) => without(`${place}/${name}`))
-    return names.includes(RECORD_FILE) ? [] : [place]
-  }
-  const top = mountsDirectory(stateDir)
-  return without(top).filter((place) => place !== top)
-}
-
-function isPiece(name: string): boolean {
-  return name.startsWith('%') || name.startsWith('+')
+  const places = listMountPlaces(host, stateDir).filter(({ hasRecord, directory }) => hasRecord && directory !== '')
+  return places.flatMap(({ directory }) => readMountRecord(host, stateDir, directory) ?? [])
 }

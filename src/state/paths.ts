@@ -24,6 +24,10 @@ export function volumeStateDirectory(stateDir: string, volume: string): string {
   return `${volumesDirectory(stateDir)}/${volume}`
 }
 
+export function journalFile(stateDir: string, volume: string): string {
+  return `${volumeStateDirectory(stateDir, volume)}/${JOURNAL_FILE}`
+}
+
 export function volumesDirectory(stateDir: string): string {
   return `${stateDir}/${PRIVATE.ownership}`
 }

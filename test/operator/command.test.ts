@@ -140,6 +140,7 @@ describe('an operator’s arguments', () => {
     [['completion'], 'completion takes the name of a shell, got none: write bash or zsh'],
     [['completion', 'fish'], 'completion takes the name of a shell, got "fish": write bash or zsh'],
     [['help', 'plan', '--man'], '--man is a page about all verbs, got "plan": leave one out'],
+    [['help', 'plan', 'apply'], 'help is about one verb, got also "apply": leave it out'],
     [['heal', '--watch', '--dry-run'], '--watch mends and --dry-run does not: keep one'],
   ])('%j are refused with the way out', (argv, sentence) => {
     expect(() => parse(...argv)).toThrow(sentence)

@@ -1,5 +1,6 @@
 import { execa } from 'execa'
 import type { Handle, Name } from '../host.ts'
+import { CHILD_OPTIONS } from './child-options.ts'
 import { findProgram, SYSTEM_PATH } from './helper-program.ts'
 
 /** Where the program finds the directory that it inherits. */
@@ -15,13 +16,7 @@ export async function answers(parent: Handle, name: Name, milliseconds: number):
   const path = `/proc/self/fd/${PARENT}/${Buffer.from(name)}`
   // statfs(2): daemons and servers are always asked for this; from a cache comes nothing.
   const child = execa(program, ['-f', path], {
-    env: {},
-    extendEnv: false,
-    cwd: '/',
-    detached: true,
-    cleanup: false,
-    buffer: false,
-    reject: false,
+    ...CHILD_OPTIONS,
     // Its types know descriptors up to 9 only.
     stdio: ['ignore', 'ignore', 'ignore', parent as number as 3],
   })

@@ -1,13 +1,40 @@
-import { chmodSync } from 'node:fs'
-import { errorCode, type Handle } from '../host.ts'
+import { chmodSync, fstatSync } from 'node:fs'
+import { errorCode, type Handle, SystemError } from '../host.ts'
+import { readText } from '../read-text.ts'
 import { AT_EMPTY_PATH, SYS_FCHMODAT2 } from './constants.ts'
 import { EMPTY_PATH, libc, run } from './libc.ts'
 
+const SET_GID = 0o2000
+const CAP_FSETID = 4n
 const EMPTY = BigInt(AT_EMPTY_PATH)
 let noFchmodat2 = false
 
-/** chmod(2) of the inode a handle holds: fchmodat2(2), Linux 6.6. */
+/**
+ * chmod(2) of the inode a handle holds: fchmodat2(2), Linux 6.6.
+ * @throws {SystemError} EPERM also where the kernel left out set-gid, which chmod(2) does without a word for a process that
+ * is not in the group and has no CAP_FSETID
+ */
 export function chmod(handle: Handle, mode: number): void {
+  setMode(handle, mode)
+  if ((mode & SET_GID) === 0 || hasFsetid()) return
+  if ((fstatSync(handle).mode & SET_GID) !== 0) return
+  throw new SystemError('chmod', 'EPERM', 'an open handle', 'set-gid was left out: give modekeep CAP_FSETID')
+}
+
+let fsetid: boolean | undefined
+
+/** Capabilities do not change while a call runs. */
+function hasFsetid(): boolean {
+  fsetid ??= (effectiveCapabilities() & (1n << CAP_FSETID)) !== 0n
+  return fsetid
+}
+
+function effectiveCapabilities(): bigint {
+  const [, digits] = /^CapEff:\s*([0-9a-f]+)$/m.exec(readText('/proc/thread-self/status')) ?? []
+  return BigInt(`0x${digits ?? '0'}`)
+}
+
+function setMode(handle: Handle, mode: number): void {
   if (noFchmodat2) {
     chmodByMagicLink(handle, mode)
     return

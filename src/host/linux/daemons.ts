@@ -1,7 +1,6 @@
-import { readdirSync } from 'node:fs'
 import type { Daemon, Daemons } from '../daemons.ts'
 import { MARK } from '../helpers.ts'
-import { readText } from '../read-text.ts'
+import { argumentsOf, environmentOf, killProcess, processIds, statOf } from './processes.ts'
 
 export const linuxDaemons: Daemons = {
   find,
@@ -13,7 +12,7 @@ export const linuxDaemons: Daemons = {
 
   // Each as soon as it is found: by the end of a long table a number may be another process's.
   kill(directory) {
-    for (const pid of below(directory)) end(pid)
+    for (const pid of below(directory)) killProcess(pid)
   },
 }
 
@@ -24,38 +23,20 @@ function* below(directory: string): Generator<number> {
 function find(argument: string): Daemon | undefined {
   for (const { pid, args } of processes()) {
     if (!args.split('\0').includes(argument) || !isMarked(pid)) continue
-    const state = /\) (\S)/.exec(read(`/proc/${pid}/stat`))?.[1]
-    if (state !== undefined && state !== 'Z' && state !== 'X') return { pid, state }
+    const stat = statOf(pid)
+    if (stat) return { pid, state: stat.state }
   }
   return undefined
 }
 
 /** Anybody may have such arguments: what modekeep has started has its mark too. */
 function isMarked(pid: number): boolean {
-  return read(`/proc/${pid}/environ`).includes(`${MARK}=`)
+  return environmentOf(pid).includes(`${MARK}=`)
 }
 
-/** One that has ended, or is about to, has no arguments. */
 function* processes(): Generator<{ pid: number; args: string }> {
-  for (const name of readdirSync('/proc')) {
-    const pid = /^\d+$/.test(name) ? Number(name) : process.pid
-    const args = pid === process.pid ? '' : read(`/proc/${pid}/cmdline`)
+  for (const pid of processIds()) {
+    const args = pid === process.pid ? '' : argumentsOf(pid)
     if (args !== '') yield { pid, args }
-  }
-}
-
-function end(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended by itself.
-  }
-}
-
-function read(path: string): string {
-  try {
-    return readText(path)
-  } catch {
-    return ''
   }
 }

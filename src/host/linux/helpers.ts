@@ -2,6 +2,7 @@ import { closeSync, existsSync } from 'node:fs'
 import { execa } from 'execa'
 import { scopedCommand } from '../daemon-command.ts'
 import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
+import { CHILD_OPTIONS } from './child-options.ts'
 import { HelperOutput } from './helper-output.ts'
 import { endAll, signalGroup } from './helper-processes.ts'
 import { findProgram, SYSTEM_PATH } from './helper-program.ts'
@@ -120,14 +121,8 @@ async function start(
   env: Record<string, string>,
 ) {
   const child = execa(file, [...args], {
+    ...CHILD_OPTIONS,
     env,
-    extendEnv: false,
-    cwd: '/',
-    // A session of its own: a signal to its group reaches no other process, and none of a terminal reaches it.
-    detached: true,
-    cleanup: false,
-    buffer: false,
-    reject: false,
     ...(input === undefined ? {} : { input }),
     // Its types know descriptors up to 9 only.
     stdio: [

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { statOf } from './processes.ts'
 
 /** Milliseconds. The kernel tells only a parent that a process has ended, and a daemon has none that runs. */
 const PAUSE = 1000
@@ -20,7 +20,7 @@ export class ProcessWatch {
 
   /** Watches these processes and no others; one that has ended already is told of. */
   follow(pids: readonly number[]): void {
-    this.#processes = new Map(pids.map((pid) => [pid, this.#processes.get(pid) ?? startOf(pid) ?? GONE]))
+    this.#processes = new Map(pids.map((pid) => [pid, this.#processes.get(pid) ?? statOf(pid)?.start ?? GONE]))
     clearInterval(this.#timer)
     const isIdle = pids.length === 0 && this.#tellings === 0
     this.#timer = isIdle ? undefined : setInterval(() => this.#look(), PAUSE).unref()
@@ -32,7 +32,7 @@ export class ProcessWatch {
   }
 
   #look(): void {
-    const gone = [...this.#processes].filter(([pid, start]) => startOf(pid) !== start)
+    const gone = [...this.#processes].filter(([pid, start]) => statOf(pid)?.start !== start)
     for (const [pid] of gone) this.#processes.delete(pid)
     if (gone.length > 0) this.#tellings = TELLINGS
     if (this.#tellings === 0) return
@@ -42,14 +42,3 @@ export class ProcessWatch {
 }
 
 const GONE = 'gone'
-
-/** Undefined for one that has ended, waited for or not. */
-function startOf(pid: number): string | undefined {
-  try {
-    // proc(5): the state and the time of the start are the first and the twentieth after the name.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? []
-    return /^[ZX]$/.test(fields[0] ?? 'X') ? undefined : fields[19]
-  } catch {
-    return undefined
-  }
-}

@@ -23,7 +23,8 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   const found = await healMounts(session, true)
   const healthy = found.filter(({ outcome }) => outcome === 'healthy').length
   const unread = listMountPlaces(host, config.stateDir).filter(
-    ({ hasRecord, directory }) => hasRecord && readMountRecord(host, config.stateDir, directory) === undefined,
+    ({ hasRecord, directory }) =>
+      hasRecord && directory !== '' && readMountRecord(host, config.stateDir, directory) === undefined,
   )
   const mounted = new Set(parseMountinfo(host.mounts.table()).map(({ mountPoint }) => mountPoint))
   const unknown = [...mounted].filter((path) => OURS.test(path) && !recorded.has(path))

@@ -1,0 +1,23 @@
+import { isLeftPlace, type MountPlace } from '../state/mount-places.ts'
+import { mountsDirectory, RECORD_FILE } from '../state/paths.ts'
+import { tryLockPlace } from './locks.ts'
+import type { Session } from './session.ts'
+
+/**
+ * Removes what a call that died has left of a mount of which nothing is recorded.
+ * @returns false where a call is at work there, or has been since it was listed
+ */
+export function clearPlace({ host, config }: Session, { path }: MountPlace): boolean {
+  const lock = tryLockPlace(host, path)
+  if (lock === undefined) return false
+  let isOver = false
+  try {
+    isOver = isLeftPlace(host, path)
+    // With it goes what was to become a record.
+    if (isOver) host.files.remove(`${path}/${RECORD_FILE}`)
+  } finally {
+    lock.release(isOver)
+  }
+  if (isOver) host.files.removeEmpty(path, mountsDirectory(config.stateDir))
+  return isOver
+}

@@ -1,0 +1,56 @@
+import { spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { MODEKEEP } from './modekeep.ts'
+
+const missing = isRoot ? (fs.existsSync(MODEKEEP) ? '' : 'run "npm run build"') : 'run "sudo npm test"'
+const title = missing ? `a node that keeps CAP_FSETID back (skipped: ${missing})` : 'a node that keeps CAP_FSETID back'
+
+describe.skipIf(missing)(title, () => {
+  let stage: Stage
+  let directory: string
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    directory = `${stage.top}/elsewhere/data`
+    makeTree(fs, directory, ['dir sub 0750', 'file sub/tool 2755 1234'])
+    const config = { stateDir: stage.config.stateDir, logFile: `${stage.top}/log`, allowedSources: [] }
+    fs.writeFileSync(`${stage.top}/config.json`, JSON.stringify(config))
+  })
+  afterEach(() => stage.close())
+
+  const run = (program: string, ...args: string[]) => {
+    const env = { MODEKEEP_CONFIG: `${stage.top}/config.json`, PATH: process.env.PATH }
+    const { stdout, stderr, status, error } = spawnSync(program, args, { env, encoding: 'utf8', timeout: 60_000 })
+    if (error) throw error
+    return { stdout, stderr, status }
+  }
+  const without = (...args: string[]) =>
+    run('setpriv', '--bounding-set', '-fsetid', '--inh-caps', '-fsetid', MODEKEEP, ...args)
+  const found = () => ({ modes: modes(listTree(fs, directory)), groups: groups(listTree(fs, directory)) })
+
+  it('is told by name, where the kernel would leave set-gid out without a word', () => {
+    const original = found()
+    const said = without('apply', directory, '--fsgroup', '4242')
+    expect(said.stdout + said.stderr).toMatch(/EPERM.*CAP_FSETID/)
+    expect(said.status).toBe(1)
+    expect(run(MODEKEEP, 'apply', directory, '--fsgroup', '4242')).toMatchObject({ status: 0 })
+    expect(found()).toMatchObject({
+      modes: { sub: '2750', 'sub/tool': '2755' },
+      groups: { sub: 4242, 'sub/tool': 4242 },
+    })
+    expect(run(MODEKEEP, 'restore', directory)).toMatchObject({ status: 0 })
+    expect(found()).toEqual(original)
+  })
+
+  it('also when files are to be put back', () => {
+    const original = found()
+    expect(run(MODEKEEP, 'apply', directory, '--fsgroup', '4242')).toMatchObject({ status: 0 })
+    const said = without('restore', directory)
+    expect(said.stdout + said.stderr).toMatch(/EPERM.*CAP_FSETID/)
+    expect(said.status).toBe(1)
+    expect(run(MODEKEEP, 'restore', directory)).toMatchObject({ status: 0 })
+    expect(found()).toEqual(original)
+  })
+})

@@ -11,6 +11,9 @@ import { heal } from '../src/operator/heal.ts'
 import type { NodeConfig } from '../src/protocol/defaults.ts'
 import { watchNode } from './watch.ts'
 
+/** Milliseconds. What was mounted just now may have lost its daemon before that was known: until its threads are gone it looks well. */
+const SETTLING = 3000
+
 type Order = Extract<NodeCommand, { verb: 'heal' }>
 
 /**
@@ -27,6 +30,7 @@ export async function keepHealing(
   let { config } = session
   const newLog = () => new CallLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
   let lastTold = ''
+  let lastDone = Number.NEGATIVE_INFINITY
   await watchNode(
     async () => {
       config = await configNow()
@@ -37,6 +41,7 @@ export async function keepHealing(
       const document = await heal(hearing, order)
       const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
       const news = JSON.stringify([found, document.subPaths])
+      if (hasDone(document)) lastDone = performance.now()
       if (hasDone(document) || (news !== lastTold && news !== '[[],[]]')) {
         log.end('Success')
         tell(document)
@@ -46,6 +51,7 @@ export async function keepHealing(
       return {
         watched: [...sourceDirectories(hearing), ...kubelets],
         daemons: [...before, ...stagedProcesses(session.host, config.stateDir)],
+        isUnsettled: isUndone(document) || performance.now() - lastDone < SETTLING,
       }
     },
     {
@@ -59,4 +65,9 @@ export async function keepHealing(
 function hasDone({ mounts, subPaths }: HealDocument): boolean {
   const nothing = ['healthy', 'busy', 'left', 'failed']
   return mounts.some(({ outcome }) => !nothing.includes(outcome)) || subPaths.some(({ action }) => action === 'healed')
+}
+
+/** A call that was at work may have seen what was before; what failed may work the next time. */
+function isUndone({ mounts }: HealDocument): boolean {
+  return mounts.some(({ outcome }) => outcome === 'busy' || outcome === 'failed')
 }

@@ -2,7 +2,7 @@
 const PAUSE = 200
 /** A node whose mounts change all the time still has the processor for others: a heal rests so many times its length. */
 const REST = 9
-/** After failures in a row the pause doubles up to this: what a failing heal does to mounts would wake it at once. */
+/** While heals fail, or leave something undone, the pause doubles up to this: what they do to mounts would wake them at once. */
 const LONGEST_PAUSE = 30_000
 /** An event may have been missed, or could not be asked for. */
 const SAFETY = 5 * 60_000
@@ -13,6 +13,8 @@ export type Heal = () => Promise<{
   watched: readonly string[]
   /** Processes whose end matters. */
   daemons: readonly number[]
+  /** Something is to be looked at again, though nothing may tell that it has changed. */
+  isUnsettled: boolean
 }>
 
 /** Where the loop hears of changes. */
@@ -21,7 +23,7 @@ export interface Changes {
   listen(changed: () => void): void
   /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
   follow(directories: readonly string[]): boolean
-  /** The end of these processes counts, and no longer that of others. */
+  /** The end of these processes counts from now on. A process that is no longer named may be just ending: its end counts. */
   attend(daemons: readonly number[]): void
 }
 
@@ -33,7 +35,10 @@ export interface WatchOptions {
   failed(error: unknown): void
 }
 
-/** Heals at once, then after each change: never two heals at a time, and always one that begins after the last change. */
+/**
+ * Heals at once, then after each change, and again while something is left undone: never two heals at a time, and always
+ * one that begins after the last change.
+ */
 export async function watch(heal: Heal, { changes, signal, failed }: WatchOptions): Promise<void> {
   let changed = false
   let wake = () => {}
@@ -63,16 +68,21 @@ export async function watch(heal: Heal, { changes, signal, failed }: WatchOption
     changed = false
     const started = performance.now()
     try {
-      const { watched, daemons } = await heal()
+      const { watched, daemons, isUnsettled } = await heal()
       changes.attend(daemons)
       // A directory may have changed after the heal looked there and before it was watched.
-      if (changes.follow(watched)) changed = true
-      pause = PAUSE
+      if (changes.follow(watched) || isUnsettled) changed = true
+      pause = isUnsettled ? longer(pause) : PAUSE
     } catch (error) {
       failed(error)
-      pause = Math.min(pause * 2, LONGEST_PAUSE)
+      changed = true
+      pause = longer(pause)
     }
     await sleep(Math.max(pause, REST * (performance.now() - started)), () => signal.aborted)
     await sleep(SAFETY, () => changed || signal.aborted)
   }
+}
+
+function longer(pause: number): number {
+  return Math.min(pause * 2, LONGEST_PAUSE)
 }

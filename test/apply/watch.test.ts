@@ -23,6 +23,7 @@ describe('a watch', () => {
       attended: [] as readonly number[],
     }
     const isNew: boolean[] = []
+    const isUnsettled: boolean[] = []
     let changed = () => {}
     const options: WatchOptions = {
       signal: ending.signal,
@@ -48,7 +49,7 @@ describe('a watch', () => {
       } finally {
         state.running--
       }
-      return { watched: [`/of/heal/${state.heals}`], daemons: [state.heals] }
+      return { watched: [`/of/heal/${state.heals}`], daemons: [state.heals], isUnsettled: isUnsettled.shift() ?? false }
     }
     const end = () => ending.abort()
     onTestFinished(end)
@@ -56,6 +57,7 @@ describe('a watch', () => {
       state,
       failures,
       isNew,
+      isUnsettled,
       end,
       event: () => changed(),
       begin() {
@@ -135,14 +137,25 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(2)
   })
 
+  it('looks again, ever more rarely, while something is left undone, and rests when it is done', async () => {
+    const it = start()
+    it.isUnsettled.push(...Array.from({ length: 12 }, () => true))
+    await it.begin()
+    expect(it.state.heals).toBeGreaterThan(6)
+    expect(it.state.heals).toBeLessThan(12)
+    for (let minutes = 0; minutes < 4; minutes++) await it.settle()
+    expect(it.state.heals).toBe(13)
+    it.event()
+    await it.soon()
+    expect(it.state.heals).toBe(14)
+  })
+
   it('goes on after a heal that failed, and tells of it', async () => {
     const it = start((heals) => {
       if (heals === 1) throw new Error('no luck')
     })
     await it.begin()
     expect(it.failures).toEqual([new Error('no luck')])
-    it.event()
-    await it.settle()
     expect(it.state).toMatchObject({ heals: 2, followed: ['/of/heal/2'] })
   })
 

@@ -10,7 +10,7 @@ const TELLINGS = 3
 export class ProcessWatch {
   readonly #ended: () => void
   /** By pid: when it started, which tells it from a later process of that number. */
-  #processes = new Map<number, string>()
+  readonly #processes = new Map<number, string>()
   #timer: NodeJS.Timeout | undefined
   #tellings = 0
 
@@ -18,26 +18,30 @@ export class ProcessWatch {
     this.#ended = ended
   }
 
-  /** Watches these processes and no others; one that has ended already is told of. */
+  /** Watches these processes too, each until it has ended; one that has ended already is told of. */
   follow(pids: readonly number[]): void {
-    this.#processes = new Map(pids.map((pid) => [pid, this.#processes.get(pid) ?? statOf(pid)?.start ?? GONE]))
-    clearInterval(this.#timer)
-    const isIdle = pids.length === 0 && this.#tellings === 0
-    this.#timer = isIdle ? undefined : setInterval(() => this.#look(), PAUSE).unref()
+    for (const pid of pids) {
+      if (!this.#processes.has(pid)) this.#processes.set(pid, statOf(pid)?.start ?? GONE)
+    }
+    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#look(), PAUSE).unref()
   }
 
   close(): void {
-    this.#tellings = 0
-    this.follow([])
+    this.#processes.clear()
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   #look(): void {
     const gone = [...this.#processes].filter(([pid, start]) => statOf(pid)?.start !== start)
     for (const [pid] of gone) this.#processes.delete(pid)
     if (gone.length > 0) this.#tellings = TELLINGS
-    if (this.#tellings === 0) return
-    this.#tellings--
-    this.#ended()
+    if (this.#tellings > 0) {
+      this.#tellings--
+      this.#ended()
+    } else if (this.#processes.size === 0) {
+      this.close()
+    }
   }
 }
 

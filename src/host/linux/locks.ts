@@ -62,6 +62,15 @@ function release(path: string, fd: number, discard = false): void {
   try {
     if (discard) rmSync(path, { force: true })
   } finally {
+    closeAnyway(fd)
+  }
+}
+
+/** Linux has closed a descriptor whatever close(2) answers, and of a lock nothing was to be written. */
+function closeAnyway(fd: number): void {
+  try {
     closeSync(fd)
+  } catch {
+    // The work that was done under the lock stays done.
   }
 }

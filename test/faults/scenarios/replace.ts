@@ -23,21 +23,23 @@ export const REPLACE: Situation[] = [
     reader: 'kubelet',
     args: another,
     before: (on) => on.succeed(aDirectory(on)),
-    sound(on, { ended, fault }) {
+    sound(on, { ended, fault, point }) {
       on.expectUntouched()
       // Two are there where a death comes between the new one's coming and the old one's going.
       expect([1, 2]).toContain(on.node.layers('a').length)
       expect(['plain', 'other']).toContain(on.shown('a'))
-      if (!fault.lasts && ended.text.includes('"Failure"')) showsDirectory(on)
+      if (fault.lasts || !ended.text.includes('"Failure"')) return
+      if (point.name === 'umount2') expect(on.shown('a')).toBe('plain')
+      else showsDirectory(on)
     },
     promised: showsAnother,
     next: [
       goingOn(another, showsAnother),
       async () => {},
-      async (on, { fault, point }) => {
+      async (on, { point }) => {
         await on.succeed(aDirectory(on))
-        // While the kernel refuses to unmount the old one, the new one stays hidden beneath it until the unmount.
-        if (!fault.lasts || point.name !== 'umount2') showsDirectory(on)
+        // Where the kernel refused to unmount the old one, the new one stays hidden beneath it until the unmount.
+        if (point.name !== 'umount2') showsDirectory(on)
       },
     ],
   },

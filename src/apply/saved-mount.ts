@@ -1,6 +1,6 @@
-import { errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
+import { errorCode, type Handle, type Host, isDirectory, type Stat } from '../host/host.ts'
 import { attachAt } from './attach.ts'
-import type { MountPoint } from './mount-point.ts'
+import { type MountPoint, statPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
 
 /** A clone of the mount at a point, kept while the mount itself has to go before the next one can come. */
@@ -8,13 +8,13 @@ export class SavedMount {
   readonly #host: Host
   readonly #point: MountPoint
   readonly #clone: Handle
-  readonly #type: 'directory' | 'file'
+  readonly #stat: Stat
 
-  private constructor(host: Host, point: MountPoint, clone: Handle, type: 'directory' | 'file') {
+  private constructor(host: Host, point: MountPoint, clone: Handle, stat: Stat) {
     this.#host = host
     this.#point = point
     this.#clone = clone
-    this.#type = type
+    this.#stat = stat
   }
 
   /** Undefined where nothing that is worth keeping is mounted. */
@@ -24,8 +24,7 @@ export class SavedMount {
     try {
       root = inodes.openEntry(point.parent, point.name)
       const stat = inodes.statMountPoint(root)
-      const type = isDirectory(stat) ? 'directory' : 'file'
-      return stat.mountRoot ? new SavedMount(host, point, mounts.cloneTree(root), type) : undefined
+      return stat.mountRoot ? new SavedMount(host, point, mounts.cloneTree(root), stat) : undefined
     } catch (error) {
       // A mount that does not answer.
       if (errorCode(error) === undefined) throw error
@@ -35,8 +34,11 @@ export class SavedMount {
     }
   }
 
+  /** Does nothing where the mount itself has stayed. */
   putBack(): void {
-    setTarget(this.#host, this.#point, this.#type)
+    const there = statPoint(this.#host, this.#point)
+    if (there !== 'broken' && there?.mountRoot && there.mountId === this.#stat.mountId) return
+    setTarget(this.#host, this.#point, isDirectory(this.#stat) ? 'directory' : 'file')
     attachAt(this.#host, this.#point, this.#clone)
   }
 

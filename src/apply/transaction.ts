@@ -70,8 +70,7 @@ export class Transaction {
         return this.#write(this.#recorded)
       case 'detach-all':
         await endHanging(this.#session, this.#point, this.#recorded)
-        this.#saved = SavedMount.of(host, this.#point)
-        return detachAll(host, this.#point)
+        return this.#detachSaved(step)
       case 'set-target':
         return setTarget(host, this.#point, step.type)
       case 'guard':
@@ -85,6 +84,17 @@ export class Transaction {
         return replaceAt(host, this.#point, this.#tree.handle, this.#tree.where.source)
       default:
         throw new Error(`step ${step.do} is not part of a mount`)
+    }
+  }
+
+  /** It may fail when the mount is gone already: what is undone is this step too. */
+  #detachSaved(step: Step): void {
+    this.#saved = SavedMount.of(this.#session.host, this.#point)
+    try {
+      detachAll(this.#session.host, this.#point)
+    } catch (error) {
+      this.#undo(step)
+      throw error
     }
   }
 

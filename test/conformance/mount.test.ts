@@ -168,6 +168,22 @@ onEveryStage('the mount transaction', (open) => {
     expect(names('a')).toEqual(['.', 'second'])
   })
 
+  it('leaves the old mount alone where one with a gap cannot take it away', async () => {
+    await stage.mount('a', bind('one'))
+    const { mounts } = stage.host
+    stage.host.mounts = {
+      ...mounts,
+      attachBeneath: () => false,
+      detach() {
+        throw new Error('not today')
+      },
+    }
+    await expect(stage.mount('a', bind('two'))).rejects.toThrow('not today')
+    stage.host.mounts = mounts
+    expect(names('a')).toEqual(['.', 'first'])
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
   it('serves concurrent calls for one directory one after the other: one mount, the rest find it', async () => {
     await Promise.all(Array.from({ length: 8 }, () => stage.mount('a', bind('one'))))
     expect(stage.layers('a')).toHaveLength(1)

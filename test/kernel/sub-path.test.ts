@@ -112,6 +112,33 @@ onKernelStages('a subPath', (open) => {
     }
   })
 
+  it('of another type puts the old mount back where it fails half way through taking it away', async () => {
+    const { inodes, mounts } = stage.host
+    await stage.mount('a', { source, subPath: 'sub' })
+    let isGone = false
+    stage.host.mounts = {
+      ...mounts,
+      detach(parent, name) {
+        mounts.detach(parent, name)
+        isGone = true
+      },
+    }
+    stage.host.inodes = {
+      ...inodes,
+      statMountPoint(handle, name) {
+        if (isGone) {
+          isGone = false
+          throw new Error('not today')
+        }
+        return inodes.statMountPoint(handle, name)
+      },
+    }
+    await expect(stage.mount('a', { source, subPath: 'top' })).rejects.toThrow('not today')
+    Object.assign(stage.host, { inodes, mounts })
+    expect(inode(directory)).toBe(inode(`${source}/sub`))
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
   it('for which no file can be made leaves the directory that kubelet made', async () => {
     const { inodes } = stage.host
     stage.host.inodes = {

@@ -30,6 +30,7 @@ export async function keepHealing(
   let { config } = session
   const newLog = () => new CallLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
   let lastTold = ''
+  let lastFailure = ''
   let lastDone = Number.NEGATIVE_INFINITY
   await watchNode(
     async () => {
@@ -40,7 +41,8 @@ export async function keepHealing(
       const before = stagedProcesses(session.host, config.stateDir)
       const document = await heal(hearing, order)
       const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
-      const news = JSON.stringify([found, document.subPaths])
+      const news = toCompare([found, document.subPaths])
+      lastFailure = ''
       if (hasDone(document)) lastDone = performance.now()
       if (hasDone(document) || (news !== lastTold && news !== '[[],[]]')) {
         log.end('Success')
@@ -56,9 +58,17 @@ export async function keepHealing(
     },
     {
       warn: (message) => newLog().warn(message),
-      failed: (error) => newLog().end('Failure', error),
+      failed: (error) => {
+        if (toCompare(String(error)) !== lastFailure) newLog().end('Failure', error)
+        lastFailure = toCompare(String(error))
+      },
     },
   )
+}
+
+/** Without times, process ids and the like: the same trouble is no news. */
+function toCompare(told: unknown): string {
+  return JSON.stringify(told).replaceAll(/\d+/g, '0')
 }
 
 /** The same may have to be mended again and again: then it is told each time. */

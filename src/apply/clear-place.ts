@@ -8,6 +8,11 @@ import type { Session } from './session.ts'
  * @returns false where a call is at work there, or has been since it was listed
  */
 export function clearPlace({ host, config }: Session, { path }: MountPlace): boolean {
+  const top = mountsDirectory(config.stateDir)
+  if (host.files.list(path).length === 0) {
+    host.files.removeEmpty(path, top)
+    return true
+  }
   const lock = tryLockPlace(host, path)
   if (lock === undefined) return false
   let isOver = false
@@ -18,6 +23,6 @@ export function clearPlace({ host, config }: Session, { path }: MountPlace): boo
   } finally {
     lock.release(isOver)
   }
-  if (isOver) host.files.removeEmpty(path, mountsDirectory(config.stateDir))
+  if (isOver) host.files.removeEmpty(path, top)
   return isOver
 }

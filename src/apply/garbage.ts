@@ -15,7 +15,7 @@ import { collectVolume } from './volume-garbage.ts'
 /** Something in the state directory, and what becomes of it. */
 export interface GarbageItem {
   kind: 'mount record' | 'lock' | 'volume' | 'claim' | 'stage'
-  /** A mount directory, a volume's identity, or a stage. */
+  /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage. */
   name: string
   action: 'removed' | 'would remove' | 'kept' | 'failed'
   reason: string

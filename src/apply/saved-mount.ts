@@ -3,6 +3,9 @@ import { attachAt } from './attach.ts'
 import { type MountPoint, statPoint } from './mount-point.ts'
 import { setTarget } from './mount-target.ts'
 
+// open_tree(2) says ENOSPC where fs.mount-max is reached.
+const OUT_OF_SOMETHING: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOSPC'])
+
 /** A clone of the mount at a point, kept while the mount itself has to go before the next one can come. */
 export class SavedMount {
   readonly #host: Host
@@ -17,7 +20,10 @@ export class SavedMount {
     this.#stat = stat
   }
 
-  /** Undefined where nothing that is worth keeping is mounted. */
+  /**
+   * Undefined where nothing that is worth keeping is mounted.
+   * @throws {SystemError} where the node is out of something: then the mount is not to be taken away
+   */
   static of(host: Host, point: MountPoint): SavedMount | undefined {
     const { inodes, mounts } = host
     let root: Handle | undefined
@@ -26,8 +32,9 @@ export class SavedMount {
       const stat = inodes.statMountPoint(root)
       return stat.mountRoot ? new SavedMount(host, point, mounts.cloneTree(root), stat) : undefined
     } catch (error) {
-      // A mount that does not answer.
-      if (errorCode(error) === undefined) throw error
+      const code = errorCode(error)
+      if (code === undefined || OUT_OF_SOMETHING.has(code)) throw error
+      // A mount that does not answer, or cannot be cloned.
       return undefined
     } finally {
       if (root !== undefined) inodes.close(root)
@@ -38,7 +45,10 @@ export class SavedMount {
   putBack(): void {
     const there = statPoint(this.#host, this.#point)
     if (there !== 'broken' && there?.mountRoot && there.mountId === this.#stat.mountId) return
-    setTarget(this.#host, this.#point, isDirectory(this.#stat) ? 'directory' : 'file')
+    // A layer that was covered is mounted on as it is.
+    if (there === 'broken' || !there?.mountRoot) {
+      setTarget(this.#host, this.#point, isDirectory(this.#stat) ? 'directory' : 'file')
+    }
     attachAt(this.#host, this.#point, this.#clone)
   }
 

@@ -2,7 +2,7 @@
 const PAUSE = 200
 /** A node whose mounts change all the time still has the processor for others: a heal rests so many times its length. */
 const REST = 9
-/** While heals fail, or leave something undone, the pause doubles up to this: what they do to mounts would wake them at once. */
+/** After failures in a row the pause doubles up to this: what a failing heal does to mounts would wake it at once. */
 const LONGEST_PAUSE = 30_000
 /** An event may have been missed, or could not be asked for. */
 const SAFETY = 5 * 60_000
@@ -64,22 +64,26 @@ export async function watch(heal: Heal, { changes, signal, failed }: WatchOption
     })
 
   let pause = PAUSE
+  let retry = PAUSE
   while (!signal.aborted) {
     changed = false
+    let patience = SAFETY
     const started = performance.now()
     try {
       const { watched, daemons, isUnsettled } = await heal()
       changes.attend(daemons)
       // A directory may have changed after the heal looked there and before it was watched.
-      if (changes.follow(watched) || isUnsettled) changed = true
-      pause = isUnsettled ? longer(pause) : PAUSE
+      if (changes.follow(watched)) changed = true
+      pause = PAUSE
+      retry = isUnsettled ? longer(retry) : PAUSE
+      if (isUnsettled) patience = retry
     } catch (error) {
       failed(error)
-      changed = true
       pause = longer(pause)
+      patience = pause
     }
     await sleep(Math.max(pause, REST * (performance.now() - started)), () => signal.aborted)
-    await sleep(SAFETY, () => changed || signal.aborted)
+    await sleep(patience, () => changed || signal.aborted)
   }
 }
 

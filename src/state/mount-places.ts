@@ -4,7 +4,10 @@ import { LOCK_FILE, mountStateDirectory, mountsDirectory, RECORD_FILE } from './
 /** A directory below `mounts` that is for a mount directory. */
 export interface MountPlace {
   path: string
-  /** '' where a call died in the middle of making a place whose name is longer. */
+  /**
+   * What its name stands for: cut short, or '' where it is cut within a letter, where a call died while it made a place whose
+   * name is longer.
+   */
   directory: string
   hasRecord: boolean
   /** Nothing is there but what a call leaves that dies. */

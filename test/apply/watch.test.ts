@@ -150,6 +150,16 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(14)
   })
 
+  it('heals at once after a change, also while something else is left undone', async () => {
+    const it = start()
+    it.isUnsettled.push(...Array.from({ length: 20 }, () => true))
+    await it.begin()
+    const { heals } = it.state
+    it.event()
+    await it.soon()
+    expect(it.state.heals).toBe(heals + 1)
+  })
+
   it('goes on after a heal that failed, and tells of it', async () => {
     const it = start((heals) => {
       if (heals === 1) throw new Error('no luck')

@@ -1,5 +1,5 @@
 import { chmodSync, fstatSync } from 'node:fs'
-import { errorCode, type Handle, SystemError } from '../host.ts'
+import { errorCode, type Handle } from '../host.ts'
 import { readText } from '../read-text.ts'
 import { AT_EMPTY_PATH, SYS_FCHMODAT2 } from './constants.ts'
 import { EMPTY_PATH, libc, run } from './libc.ts'
@@ -11,14 +11,15 @@ let noFchmodat2 = false
 
 /**
  * chmod(2) of the inode a handle holds: fchmodat2(2), Linux 6.6.
- * @throws {SystemError} EPERM also where the kernel left out set-gid, which chmod(2) does without a word for a process that
- * is not in the group and has no CAP_FSETID
+ * @throws {SystemError}
+ * @throws {Error} where the kernel has left set-gid out, which chmod(2) does without a word for a process that is not in the
+ * group and has no CAP_FSETID: no fault of the inode's, so that it is not to be passed over
  */
 export function chmod(handle: Handle, mode: number): void {
   setMode(handle, mode)
   if ((mode & SET_GID) === 0 || hasFsetid()) return
   if ((fstatSync(handle).mode & SET_GID) !== 0) return
-  throw new SystemError('chmod', 'EPERM', 'an open handle', 'set-gid was left out: give modekeep CAP_FSETID')
+  throw new Error('chmod left set-gid out: give modekeep CAP_FSETID')
 }
 
 let fsetid: boolean | undefined

@@ -123,14 +123,14 @@ export class PodLife {
         await this.#mended(kill)
         break
       case 'kill daemon':
-        this.#signalDaemon('SIGKILL')
+        await this.#killDaemon()
         this.#node.counts.daemonsKilled++
         await this.#mended(kill)
         break
       case 'stop daemon':
         // Its directory cannot be looked at any more.
         this.#isServed = false
-        this.#signalDaemon('SIGSTOP')
+        this.#stopDaemon()
         return
     }
     await this.#shows()
@@ -183,9 +183,17 @@ export class PodLife {
       .find((pid) => read(`/proc/${pid}/cmdline`).split('\0').includes(`${this.#node.state}/staging/${staging}/mount`))
   }
 
-  #signalDaemon(signal: 'SIGKILL' | 'SIGSTOP'): void {
+  #stopDaemon(): void {
     const pid = this.#daemon()
-    if (pid !== undefined) process.kill(pid, signal)
+    if (pid !== undefined) process.kill(pid, 'SIGSTOP')
+  }
+
+  /** Until the last of its threads has gone, its mount still looks well. */
+  async #killDaemon(): Promise<void> {
+    const pid = this.#daemon()
+    if (pid === undefined) return
+    process.kill(pid, 'SIGKILL')
+    await settles(() => same(`threads of the daemon of ${this.#directory}`, runningThreads(pid), []))
   }
 
   /** Nothing of the call that started it: kubelet would wait for the end of a pipe, the next call for a lock. */
@@ -216,6 +224,10 @@ const read = quiet((path) => fs.readFileSync(path, 'utf8'), '')
 const list = quiet((path) => fs.readdirSync(path), [])
 const link = quiet((path) => fs.readlinkSync(path), '')
 const remove = quiet((path) => fs.rmdirSync(path), undefined)
+
+function runningThreads(pid: number): string[] {
+  return list(`/proc/${pid}/task`).filter((thread) => /\) [^ZX]/.test(read(`/proc/${pid}/task/${thread}/stat`)))
+}
 
 /** Asks nothing of what is mounted there: its daemon may hang. */
 const isThere = (path: string) => mountsBelow(path).length > 0 || fs.existsSync(path)

@@ -58,10 +58,12 @@ export class PodLife {
 
   /**
    * Whether its volume must be as before when all of these have lived: it has asked for that while the mounts of those
-   * that did not ask were there for good, so that the last of all had to pay. What is mounted later owes nothing.
+   * that did not ask were there for good, so that the last of all had to pay. What is mounted later owes nothing: a mount
+   * whose unmount was killed may be gone when this pod's restore is paid, and mounted again by heal.
    */
   owesRestore(all: readonly PodLife[]): boolean {
-    const isPaid = (pod: PodLife) => !pod.#isUp || pod.#plan.restores || pod.#mountedAt < this.#leftAt
+    const isOverBefore = (pod: PodLife) => pod.#mountedAt < this.#leftAt && pod.#plan.unmountKills.length === 0
+    const isPaid = (pod: PodLife) => !pod.#isUp || pod.#plan.restores || isOverBefore(pod)
     return this.#isUp && this.#plan.restores && all.every(isPaid)
   }
 

@@ -29,6 +29,7 @@ export const RESTORE: Situation[] = [
   {
     title: 'restore by hand',
     reader: 'person',
+    isHealed: true,
     args: byHand,
     async before(on) {
       await on.succeed(on.mountCall('a', { restoreOnUnmount: 'false' }))

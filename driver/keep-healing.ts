@@ -11,7 +11,7 @@ import { heal } from '../src/operator/heal.ts'
 import type { NodeConfig } from '../src/protocol/defaults.ts'
 import { watchNode } from './watch.ts'
 
-/** Milliseconds. What was mounted just now may have lost its daemon before that was known: until its threads are gone it looks well. */
+/** Milliseconds. A daemon may have died before it was known: until the last of its threads has gone its mount looks well. */
 const SETTLING = 3000
 
 type Order = Extract<NodeCommand, { verb: 'heal' }>

@@ -23,7 +23,7 @@ export interface Changes {
   listen(changed: () => void): void
   /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
   follow(directories: readonly string[]): boolean
-  /** The end of these processes counts from now on. A process that is no longer named may be just ending: its end counts. */
+  /** The end of these processes counts from now on, also that of one which is no longer named: it may be just ending. */
   attend(daemons: readonly number[]): void
 }
 

@@ -5,8 +5,8 @@ import { LOCK_FILE, mountStateDirectory, mountsDirectory, RECORD_FILE } from './
 export interface MountPlace {
   path: string
   /**
-   * What its name stands for: cut short, or '' where it is cut within a letter, where a call died while it made a place whose
-   * name is longer.
+   * What its name stands for. Where a call died while it made a place with a longer name, that is cut short, or '' where it
+   * is cut within a letter.
    */
   directory: string
   hasRecord: boolean

@@ -18,7 +18,9 @@ export interface Situation {
   promised(on: FaultNode): void
   /** Ways to go on, each in its turn; whichever comes, the unmounts that follow leave nothing. */
   next: ((on: FaultNode, after: After) => Promise<void>)[]
-  /** Of a volume that was to come, or that is just forgotten, no record speaks: heal, or the first call after a reboot, removes its lock. */
+  /**
+   * Of a volume that was to come, or is forgotten, no record speaks: heal, or the first call after a reboot, removes its lock.
+   */
   isHealed?: boolean
   /** Who reads the answer. */
   reader: 'kubelet' | 'person'

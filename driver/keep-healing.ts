@@ -59,8 +59,9 @@ export async function keepHealing(
     {
       warn: (message) => newLog().warn(message),
       failed: (error) => {
-        if (toCompare(String(error)) !== lastFailure) newLog().end('Failure', error)
-        lastFailure = toCompare(String(error))
+        const failure = toCompare(String(error))
+        if (failure !== lastFailure) newLog().end('Failure', error)
+        lastFailure = failure
       },
     },
   )

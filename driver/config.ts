@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readText } from '../src/host/read-text.ts'
-import { DEFAULT_CONFIG, type NodeConfig } from '../src/protocol/defaults.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../src/request/defaults.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
 
@@ -21,7 +21,7 @@ export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: Node
     if (code === 'ENOENT' && !env.MODEKEEP_CONFIG) return { config: defaults, faults: [] }
     return { config: defaults, faults: [`node configuration ${file} cannot be read (${code})`] }
   }
-  const { parseConfig } = await import('../src/protocol/config.ts')
+  const { parseConfig } = await import('../src/request/config.ts')
   const parsed = parseConfig(text, file)
   // Sources are compared with it, and theirs are real paths.
   return { ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir) } }

@@ -1,4 +1,4 @@
-import type { Reply } from '../src/protocol/reply.ts'
+import type { Reply } from '../src/flexvolume/reply.ts'
 import { readConfig } from './config.ts'
 
 /**

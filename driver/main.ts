@@ -1,5 +1,5 @@
-import { parseCall } from '../src/protocol/call.ts'
-import { failureReply, type Reply, replyLine } from '../src/protocol/reply.ts'
+import { parseCall } from '../src/flexvolume/call.ts'
+import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 /** Verbs of people: none of them is, or has ever been, one that kubelet calls. */

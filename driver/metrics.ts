@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
-import type { Session } from '../src/apply/session.ts'
 import { expose } from '../src/metrics/expose.ts'
 import { writeTextfile } from '../src/metrics/textfile.ts'
+import type { Session } from '../src/store/session.ts'
 import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
 

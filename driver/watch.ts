@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type Heal, watch } from '../src/apply/watch.ts'
+import { type Heal, watch } from '../src/heal/watch.ts'
 import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
 import { makeStop } from '../src/host/linux/mount-watch.ts'
 import { ProcessWatch } from '../src/host/linux/process-watch.ts'

@@ -1,6 +1,6 @@
-import { KEYS } from '../../src/protocol/config.ts'
-import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
-import { CONFIG_TEXTS } from '../../src/protocol/descriptions.ts'
+import { KEYS } from '../../src/request/config.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { CONFIG_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
 import { code, table } from './table.ts'
 

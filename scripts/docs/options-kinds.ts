@@ -1,8 +1,8 @@
-import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../src/filesystem/descriptions.ts'
-import { KNOWN_PROGRAMS } from '../../src/filesystem/fuse-options.ts'
-import { KIND_NAMES } from '../../src/filesystem/index.ts'
 import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
-import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { KNOWN_PROGRAMS } from '../../src/volume/fuse/fuse-options.ts'
+import { KIND_NAMES } from '../../src/volume/index.ts'
+import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'
 import { answerTo, faultsOf, kindNamed } from './probe.ts'
 import { code, table } from './table.ts'
 
@@ -109,6 +109,7 @@ function written([first = '', ...more]: readonly string[]): string {
 
 function textOf(fsType: string, name: string): string {
   const text = MOUNT_OPTION_TEXTS[fsType]?.[name]
-  if (text === undefined) throw new Error(`no text for ${fsType}'s option ${name}: see src/filesystem/descriptions.ts`)
+  if (text === undefined)
+    throw new Error(`no text for ${fsType}'s option ${name}: see scripts/docs/kind-descriptions.ts`)
   return text
 }

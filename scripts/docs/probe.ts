@@ -1,7 +1,7 @@
-import { kindOf } from '../../src/filesystem/index.ts'
-import type { VolumeKind } from '../../src/filesystem/kind.ts'
-import { DEFAULT_CONFIG, type NodeConfig } from '../../src/protocol/defaults.ts'
-import type { KindRequest } from '../../src/protocol/request.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
+import type { KindRequest } from '../../src/request/request.ts'
+import { kindOf } from '../../src/volume/index.ts'
+import type { VolumeKind } from '../../src/volume/kind/kind.ts'
 
 /** A node that allows every source, and of mount options what a node allows without being told. */
 const OPEN: NodeConfig = {

@@ -1,3 +1,4 @@
+import type { Message } from '../grpc/wire.ts'
 import type {
   AllocateRequest,
   Allocation,
@@ -5,7 +6,6 @@ import type {
   PreferredAllocationRequest,
   PreferredAllocationResponse,
 } from './messages.ts'
-import type { Message } from './wire.ts'
 
 /** As a pod's resources name it. */
 export const RESOURCE = 'modekeep/fuse'

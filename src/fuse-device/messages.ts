@@ -1,4 +1,4 @@
-import type { Field, Fields, Message } from './wire.ts'
+import type { Field, Fields, Message } from '../grpc/wire.ts'
 
 // The messages of kubelet's device plugin API v1beta1, by the numbers of its api.proto. Left out: fields the plugin neither
 // sends nor reads (topology, environment, mounts, annotations).

@@ -1,4 +1,5 @@
 import { basename, join } from 'node:path'
+import { Wakeup } from '../grpc/wakeup.ts'
 import { type Action, advance, decide, type Event, START, type State } from './decide.ts'
 import { Devices } from './devices.ts'
 import { whyUnhealthy } from './health.ts'
@@ -6,7 +7,6 @@ import { register } from './registration.ts'
 import { DeviceServer } from './server.ts'
 import type { Settings } from './settings.ts'
 import { KUBELET_SOCKET, observe, socketName, sweep } from './sockets.ts'
-import { Wakeup } from './wakeup.ts'
 import { DirectoryWatch } from './watch.ts'
 
 /**

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import * as net from 'node:net'
 import * as grpc from '@grpc/grpc-js'
-import { acceptPathAsAuthority } from './authority.ts'
+import { acceptPathAsAuthority } from '../grpc/authority.ts'
 import { BadRequest, type Devices } from './devices.ts'
 import type { DeviceList } from './messages.ts'
 import { DevicePlugin } from './service.ts'

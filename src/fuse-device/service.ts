@@ -1,6 +1,6 @@
 import type { MethodDefinition } from '@grpc/grpc-js'
+import { decode, encode, type Fields, type Message } from '../grpc/wire.ts'
 import * as messages from './messages.ts'
-import { decode, encode, type Fields, type Message } from './wire.ts'
 
 function method<I extends Fields, O extends Fields>(
   path: string,

@@ -1,4 +1,4 @@
-import type { Handle } from './host.ts'
+import type { Handle } from './handle.ts'
 
 /** A loop device that shows a file. */
 export interface LoopDevice {

@@ -1,4 +1,4 @@
-import type { Handle, Name } from './host.ts'
+import type { Handle, Name } from './handle.ts'
 
 /** A process that serves a mount. */
 export interface Daemon {

@@ -1,4 +1,4 @@
-import { Refusal } from '../protocol/refusal.ts'
+import { Refusal } from '../refusal/refusal.ts'
 
 /** Where a program finds `secretFile`: in a descriptor that it inherits, which no other process can open. */
 export const SECRET_FILE = '/proc/self/fd/3'

@@ -1,17 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { BlockDevices } from './blocks.ts'
 import type { Daemons } from './daemons.ts'
+import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
 
+export type { Handle, Name } from './handle.ts'
 export { errorCode, SystemError } from './system-error.ts'
-
-declare const brand: unique symbol
-
-/** An inode or a detached mount held open. Only a Host makes and closes them; nothing is ever reopened by name. */
-export type Handle = number & { readonly [brand]: 'handle' }
-
-/** One path component as the bytes the kernel keeps: no slash, no NUL, any encoding. */
-export type Name = Uint8Array
 
 export const FILE_TYPE = 0o170000
 export const DIRECTORY = 0o040000

@@ -1,7 +1,8 @@
-import { LOG_LEVELS, type NodeConfig } from '../protocol/defaults.ts'
-import { Refusal } from '../protocol/refusal.ts'
+import { Refusal } from '../refusal/refusal.ts'
 
-export type Level = NodeConfig['logLevel']
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
+
+export type Level = (typeof LOG_LEVELS)[number]
 
 /** Collects what one call did; written as one JSON line when the call ends, warnings as lines of their own. */
 export class CallLog {

@@ -1,9 +1,9 @@
 import type * as NodeFs from 'node:fs'
-import { tryLockMetrics } from '../apply/locks.ts'
-import type { Session } from '../apply/session.ts'
 import { readLinesSince } from '../log/log-cursor.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import { readMetricsRecord, writeMetricsRecord } from '../state/metrics-record.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import { tryLockMetrics } from '../store/locks.ts'
+import { readMetricsRecord, writeMetricsRecord } from '../store/metrics-record.ts'
+import type { Session } from '../store/session.ts'
 import { add, type Samples, zeros } from './samples.ts'
 import { tally } from './tally.ts'
 

@@ -1,9 +1,9 @@
-import { isClaimed, isVolumeBusy } from '../apply/locks.ts'
-import type { Session } from '../apply/session.ts'
 import type { StatusDocument } from '../operator/document.ts'
-import { listClaims } from '../state/claim.ts'
-import { listMountRecords } from '../state/mount-record.ts'
-import { listVolumes, readVolumeRecord } from '../state/volume-record.ts'
+import { isClaimed, isVolumeBusy } from '../store/locks.ts'
+import { listMountRecords } from '../store/mount-record.ts'
+import { listClaims } from '../store/reservation-record.ts'
+import type { Session } from '../store/session.ts'
+import { listVolumes, readVolumeRecord } from '../store/volume-record.ts'
 import { add, type Samples } from './samples.ts'
 
 /** What is so at this moment. */

@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { Refusal, show } from '../protocol/refusal.ts'
+import { Refusal, show } from '../refusal/refusal.ts'
 
 type Fs = Pick<
   typeof NodeFs,

@@ -1,3 +1,4 @@
+import type { Handle, Host } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 
 /** Where a directory lies: the same whatever mount leads to it. */
@@ -85,4 +86,12 @@ function placeIn(row: MountRow, path: string): Place {
 
 function asPrefix(path: string): string {
   return path === '/' ? '' : path
+}
+
+/** Where a new mount lies that is no clone, and not in the mount table yet. */
+export function placeOfTree({ inodes }: Host, tree: Handle): Place {
+  const { device } = inodes.stat(tree)
+  const [major, minor] = [Math.floor(device / 2 ** 20), device % 2 ** 20]
+  const path = inodes.pathOf(tree)
+  return { device: major === 0 ? '' : `${major}:${minor}`, path: path === '/' ? '' : path }
 }

@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { show } from '../protocol/refusal.ts'
+import { show } from '../refusal/refusal.ts'
 import { formOf, isOption, OPTIONS, type OptionName, valueFaults } from './options.ts'
 import { nearest } from './suggest.ts'
 import { type Verb, verbForm } from './verbs/index.ts'

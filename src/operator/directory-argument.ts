@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { show } from '../protocol/refusal.ts'
+import { show } from '../refusal/refusal.ts'
 
 /**
  * The one directory that a verb takes, absolute and normal.

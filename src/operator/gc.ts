@@ -1,8 +1,8 @@
-import { collectGarbage } from '../apply/garbage.ts'
-import type { Session } from '../apply/session.ts'
-import { refuseToForget } from '../apply/volume-garbage.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import { listVolumes } from '../state/volume-record.ts'
+import { collectGarbage } from '../heal/garbage.ts'
+import { refuseToForget } from '../heal/volume-garbage.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { Session } from '../store/session.ts'
+import { listVolumes } from '../store/volume-record.ts'
 import type { NodeCommand } from './command.ts'
 import type { GcDocument } from './document.ts'
 

@@ -1,9 +1,9 @@
-import { hasJournal } from '../apply/journal.ts'
-import type { Session } from '../apply/session.ts'
 import { Journal } from '../ownership/journal.ts'
-import { Refusal } from '../protocol/refusal.ts'
-import { journalFile } from '../state/paths.ts'
-import { readVolumeRecord } from '../state/volume-record.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import { journalFile } from '../store/paths.ts'
+import type { Session } from '../store/session.ts'
+import { hasJournal } from '../store/volume-journal.ts'
+import { readVolumeRecord } from '../store/volume-record.ts'
 
 /** Reads a volume's journal, if it has one. A walk may be writing to it meanwhile. */
 export function withJournal<T>(session: Session, volume: string, use: (journal: Journal | undefined) => T): T {

@@ -1,5 +1,5 @@
-import type { Session } from '../apply/session.ts'
 import type { WalkReport } from '../ownership/report.ts'
+import type { Session } from '../store/session.ts'
 
 /** What the log is told of a walk is what the operator is told. */
 export function listening(session: Session): { session: Session; report(): WalkReport | undefined } {

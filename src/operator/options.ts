@@ -1,6 +1,6 @@
-import { parseGroup } from '../protocol/fs-group.ts'
-import { show } from '../protocol/refusal.ts'
-import { isVolumeIdentity } from '../state/volume-record.ts'
+import { show } from '../refusal/refusal.ts'
+import { parseGroup } from '../request/fs-group.ts'
+import { isVolumeIdentity } from '../store/volume-record.ts'
 
 /** How an option is written. What it does is told by each verb that has it (verbs/). */
 export interface OptionForm {

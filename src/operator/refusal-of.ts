@@ -1,4 +1,4 @@
-import { Refusal } from '../protocol/refusal.ts'
+import { Refusal } from '../refusal/refusal.ts'
 
 /** What a check would say if it refused; null where it lets pass. */
 export function refusalOf(check: () => void): string | null {

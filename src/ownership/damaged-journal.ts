@@ -1,5 +1,5 @@
 import { errorCode } from '../host/host.ts'
-import { Refusal } from '../protocol/refusal.ts'
+import { Refusal } from '../refusal/refusal.ts'
 import { isCorrupt } from './journal-schema.ts'
 
 /** Runs what is done to a journal. @throws {Refusal} that names it, instead of SQLite's own error */

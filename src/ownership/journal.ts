@@ -1,5 +1,5 @@
 import type { Host } from '../host/host.ts'
-import type { Refusal } from '../protocol/refusal.ts'
+import type { Refusal } from '../refusal/refusal.ts'
 import { decode, type Encoded, encode } from './codec.ts'
 import { damaged, guarded } from './damaged-journal.ts'
 import { Database } from './database.ts'

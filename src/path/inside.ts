@@ -1,5 +1,5 @@
 import { DIRECTORY, errorCode, FIFO, FILE_TYPE, type Handle, type Inodes, REGULAR, SOCKET } from '../host/host.ts'
-import { Refusal, show } from '../protocol/refusal.ts'
+import { Refusal, show } from '../refusal/refusal.ts'
 import { refusals } from './refusals.ts'
 import { openByParts } from './steps.ts'
 

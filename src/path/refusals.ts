@@ -1,5 +1,5 @@
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FIFO, FILE_TYPE, REGULAR, SOCKET, SYMLINK } from '../host/host.ts'
-import { Refusal, show } from '../protocol/refusal.ts'
+import { Refusal, show } from '../refusal/refusal.ts'
 
 /** A link met on the way: where it is in the source, and its target as text for people. */
 export interface Link {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { blocks } from '../../src/filesystem/block.ts'
-import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { blocks } from '../../src/volume/disk/block.ts'
 import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 

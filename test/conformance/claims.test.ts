@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Session } from '../../src/apply/session.ts'
 import type { Lock } from '../../src/host/host.ts'
 import type { ApplyDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
-import { type Claim, writeClaim } from '../../src/state/claim.ts'
+import { type Claim, writeClaim } from '../../src/store/reservation-record.ts'
+import type { Session } from '../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { lockMount } from '../../src/apply/locks.ts'
-import { refuseOtherNamespace } from '../../src/apply/namespace.ts'
+import { refuseOtherNamespace } from '../../src/heal/namespace.ts'
 import { SystemError } from '../../src/host/host.ts'
-import { listMountRecords, writeMountRecord } from '../../src/state/mount-record.ts'
+import { lockMount } from '../../src/store/locks.ts'
+import { listMountRecords, writeMountRecord } from '../../src/store/mount-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

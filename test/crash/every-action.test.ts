@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { Killed } from '../../src/host/memory/world.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
 
 /**
  * A process that dies in place of its n-th effect, for every n, in memory: the order of effects is right.

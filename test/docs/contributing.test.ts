@@ -1,13 +1,13 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Making, VolumeKind } from '../../src/filesystem/kind.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { memoryHost } from '../../src/host/memory/index.ts'
-import { MemoryWorld } from '../../src/host/memory/world.ts'
-import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
-import type { MountRequest } from '../../src/protocol/request.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import type { MountRequest } from '../../src/request/request.ts'
+import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { isRoot } from '../helpers/stage.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
 import { blocksOf } from './example.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -17,7 +17,7 @@ const [block] = blocksOf(fs.readFileSync(`${ROOT}/docs/contributing.md`, 'utf8')
 async function ramfsOfPage(): Promise<VolumeKind> {
   const file = `${import.meta.dirname}/ramfs-${process.pid}.tmp.ts`
   onTestFinished(() => fs.rmSync(file))
-  fs.writeFileSync(file, (block?.text ?? '').replaceAll("from './", "from '../../src/filesystem/"))
+  fs.writeFileSync(file, (block?.text ?? '').replaceAll("from './", "from '../../src/volume/kind/"))
   return (await import(file)).ramfs
 }
 

@@ -1,16 +1,16 @@
 import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../scripts/docs/kind-descriptions.ts'
 import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
 import { optionsPage } from '../../scripts/docs/options-page.ts'
-import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../src/filesystem/descriptions.ts'
-import { kinds } from '../../src/filesystem/index.ts'
+import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/request-descriptions.ts'
 import { FLAGS } from '../../src/mount-table/flags.ts'
-import { KEYS, parseConfig } from '../../src/protocol/config.ts'
-import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
-import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../src/protocol/descriptions.ts'
-import { readRequest } from '../../src/protocol/request.ts'
-import { optionsSchema } from '../../src/protocol/schema.ts'
+import { KEYS, parseConfig } from '../../src/request/config.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { optionsSchema } from '../../src/request/schema.ts'
+import { kinds } from '../../src/volume/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -53,6 +53,6 @@ describe('the page of options', () => {
         .map((name) => `${folder}/${name}`),
     )
     const loading = files.filter((file) => /from '.*descriptions\.ts'/.test(fs.readFileSync(join(ROOT, file), 'utf8')))
-    expect(loading).toEqual(['src/filesystem/descriptions.ts'])
+    expect(loading).toEqual([])
   })
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { acceptPathAsAuthority } from '../../src/fuse-device/authority.ts'
+import { acceptPathAsAuthority } from '../../src/grpc/authority.ts'
 
 interface Server {
   connect(): net.Socket

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { pause } from '../../src/fuse-device/back-off.ts'
 import { advance, decide, type Event, START, type State, type View } from '../../src/fuse-device/decide.ts'
+import { pause } from '../../src/grpc/back-off.ts'
 
 const TIMING = { firstMs: 500, mostMs: 30_000, graceMs: 30_000 }
 const FOREVER = { do: 'wait', until: Number.POSITIVE_INFINITY }

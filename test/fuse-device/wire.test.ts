@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import * as messages from '../../src/fuse-device/messages.ts'
-import { decode, encode, type Fields, type Message } from '../../src/fuse-device/wire.ts'
+import { decode, encode, type Fields, type Message } from '../../src/grpc/wire.ts'
 import { bytesOf, MESSAGE_NAMES, messageType, plain } from './proto.ts'
 
 const TABLES = Object.entries(messages as unknown as Record<string, Fields>)

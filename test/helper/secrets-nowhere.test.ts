@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { cifs } from '../../src/filesystem/cifs.ts'
-import { RemoteStage, secretsOf } from '../filesystem/remote.ts'
+import { cifs } from '../../src/volume/remote/cifs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
+import { RemoteStage, secretsOf } from '../volume/remote.ts'
 import { messageOf, processesWith } from './stand-in.ts'
 
 const PASSWORD = 'p,a"s\\s w%rd!$`x`'

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { mount } from '../../src/apply/mount.ts'
-import { unmount } from '../../src/apply/unmount.ts'
-import { kinds } from '../../src/filesystem/index.ts'
-import { readRequest } from '../../src/protocol/request.ts'
+import { mount } from '../../src/mount/mount.ts'
+import { unmount } from '../../src/mount/unmount.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kinds } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/apply/restore-by-hand.ts'
-import { listMountRecords } from '../../src/state/mount-record.ts'
-import { readVolumeRecord, writeVolumeRecord } from '../../src/state/volume-record.ts'
+import { restoreByHand } from '../../src/fs-group/restore-by-hand.ts'
+import { listMountRecords } from '../../src/store/mount-record.ts'
+import { readVolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

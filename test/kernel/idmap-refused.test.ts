@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Unmappable } from '../../src/apply/map-group.ts'
+import { Unmappable } from '../../src/fs-group/map-group.ts'
 import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
 import { compile } from '../race/compile.ts'
 import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-volume.ts'

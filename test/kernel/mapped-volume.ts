@@ -2,11 +2,11 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import { mapGroup } from '../../src/apply/map-group.ts'
-import type { Session } from '../../src/apply/session.ts'
+import { mapGroup } from '../../src/fs-group/map-group.ts'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { DEFAULT_CONFIG } from '../../src/protocol/defaults.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import type { Session } from '../../src/store/session.ts'
 
 export const session: Session = { host: linuxHost, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { listMountRecords } from '../../src/state/mount-record.ts'
+import { listMountRecords } from '../../src/store/mount-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { makeSocket } from './socket.ts'

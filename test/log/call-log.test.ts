@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { CallLog, type Level } from '../../src/log/call-log.ts'
-import { Refusal } from '../../src/protocol/refusal.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
 
 const CALL = { verb: 'mount', directory: '/pods/p/v' }
 

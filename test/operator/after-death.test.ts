@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import type { Session } from '../../src/apply/session.ts'
-import { Killed } from '../../src/host/memory/world.ts'
 import type { ApplyDocument, PlanDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
+import type { Session } from '../../src/store/session.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
 
 const CAPABILITY = 'security.capability'
 const TREE = [...SIX_FILES, 'dir sub 0750 7', 'file sub/suid 4755', 'file sub/power 0755', 'file sub/right 0600 2000']

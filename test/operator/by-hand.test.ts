@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { ByHandOrder } from '../../src/apply/by-hand.ts'
-import type { Session } from '../../src/apply/session.ts'
+import type { ByHandOrder } from '../../src/fs-group/by-hand.ts'
 import { SystemError } from '../../src/host/host.ts'
 import type { ApplyDocument, PlanDocument, RestoreDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
+import type { Session } from '../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 

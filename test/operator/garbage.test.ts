@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Session } from '../../src/apply/session.ts'
 import type { GcDocument, RestoreDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
 import { status } from '../../src/operator/status.ts'
-import { listVolumes } from '../../src/state/volume-record.ts'
+import type { Session } from '../../src/store/session.ts'
+import { listVolumes } from '../../src/store/volume-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 

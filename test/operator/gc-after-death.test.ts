@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { Killed } from '../../src/host/memory/world.ts'
 import type { GcDocument } from '../../src/operator/document.ts'
 import { run } from '../../src/operator/run.ts'
-import { listMountPlaces } from '../../src/state/mount-places.ts'
-import { listVolumes } from '../../src/state/volume-record.ts'
+import { listMountPlaces } from '../../src/store/mount-places.ts'
+import { listVolumes } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
 
 const GC = { verb: 'gc', isDry: false, forget: undefined } as const
 

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
-import { memoryHost } from '../../src/host/memory/index.ts'
-import { MemoryWorld } from '../../src/host/memory/world.ts'
 import { encode } from '../../src/ownership/codec.ts'
 import { Journal } from '../../src/ownership/journal.ts'
 import { isCorrupt, signed } from '../../src/ownership/journal-schema.ts'
 import { type InodeRecord, NO_ACL } from '../../src/ownership/record.ts'
-import { Refusal } from '../../src/protocol/refusal.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
 
 const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
 

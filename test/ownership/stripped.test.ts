@@ -1,12 +1,12 @@
 import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
-import { memoryHost } from '../../src/host/memory/index.ts'
-import { MemoryWorld } from '../../src/host/memory/world.ts'
 import { Journal } from '../../src/ownership/journal.ts'
 import { own } from '../../src/ownership/own.ts'
 import { restore } from '../../src/ownership/restore.ts'
 import { makeTree } from '../helpers/tree.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
 
 // A call dies between chown and chmod, the next one finishes. Then either nothing, or a write by a user, for which the
 // kernel takes set-uid away.

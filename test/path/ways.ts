@@ -1,6 +1,6 @@
 import { type Handle, type Host, type Inodes, SystemError } from '../../src/host/host.ts'
 import { openInside } from '../../src/path/inside.ts'
-import { Refusal } from '../../src/protocol/refusal.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
 
 /** The ways a path is resolved: by the kernel, and by parts where the kernel cannot, or says that it leads out. */
 export const WAYS: readonly (readonly [string, (inodes: Inodes) => Inodes])[] = [

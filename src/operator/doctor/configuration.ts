@@ -1,5 +1,5 @@
 import { errorCode, type Host } from '../../host/host.ts'
-import type { NodeConfig } from '../../protocol/defaults.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
 import type { CheckFinding } from '../document.ts'
 import { findingsOf } from './findings.ts'
 import { lookAtPath } from './permissions.ts'

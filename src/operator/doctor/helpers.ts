@@ -1,6 +1,6 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
-import type { NodeConfig } from '../../protocol/defaults.ts'
-import { Refusal } from '../../protocol/refusal.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
 import type { CheckFinding } from '../document.ts'
 import { findingsOf } from './findings.ts'
 

@@ -1,5 +1,5 @@
-import type { Session } from '../../apply/session.ts'
 import type { Diagnosis } from '../../host/diagnosis.ts'
+import type { Session } from '../../store/session.ts'
 import type { CheckFinding, DoctorDocument } from '../document.ts'
 import { type Configuration, configurationFindings } from './configuration.ts'
 import { findingsOf } from './findings.ts'

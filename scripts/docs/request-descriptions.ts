@@ -1,0 +1,135 @@
+import type { KEYS } from '../../src/request/config.ts'
+import type { Options } from '../../src/request/schema.ts'
+
+/** What a key means to a reader of docs/options.md. No call of kubelet's loads this: it is for the generator alone. */
+export interface Described {
+  text: string
+  /** A value as it is written: text for a pod's options, anything JSON has for the node's. */
+  example: unknown
+  /** What is allowed, where the schema alone does not say it. */
+  values?: string
+  /** With what it has an effect, where that is not everything. */
+  appliesTo?: string
+}
+
+type AuthorKey = Exclude<keyof Options, `kubernetes.io/${string}`>
+type KubeletKey = Extract<keyof Options, `kubernetes.io/${string}`>
+
+const GROUP = 'a decimal number from 0 to 4294967294'
+
+export const OPTION_TEXTS: Readonly<Record<AuthorKey, Described>> = {
+  source: {
+    text: "What is mounted. A path of the node must exist, have no symbolic link in it and lie below an entry of the node's `allowedSources`.",
+    values: 'a path, a device, `host:/export`, `//server/share`, `user@host:/directory`; see the kinds',
+    example: '/srv/volumes/data',
+  },
+  subPath: {
+    text: 'Mounts this part of the source alone: a directory, a file, a socket or a FIFO. Links inside are followed, none leads out.',
+    values: 'a relative path without `..`',
+    example: 'current/pages',
+  },
+  mountOptions: {
+    text: 'How it is mounted. `nosuid,nodev` hold always, unless the node allows `suid` or `dev` and the pod asks for it.',
+    values: 'a list with commas; see the tables of each kind',
+    example: 'noatime,noexec',
+  },
+  ownership: {
+    text: "Who gives the pod's `fsGroup`: nobody; a walk over the volume before the pod sees it; the mount itself, which shows the group on disk as the pod's; or whichever of these fits the volume best.",
+    example: 'walk',
+    appliesTo: 'pods with an `fsGroup`; see the kinds',
+  },
+  idmapFrom: {
+    text: "The group on disk that the pod's group stands for, where that is not the group of the volume's root.",
+    values: GROUP,
+    example: '100',
+    appliesTo: '`ownership: idmap` and `auto`',
+  },
+  groupAccess: {
+    text: "What a walk gives. `keep`: the group, and set-gid on directories, no permission bit. `grant`: also kubelet's bits, mode | 0660 for files and | 02770 for directories.",
+    example: 'grant',
+    appliesTo: '`ownership: walk` and `auto`',
+  },
+  fsGroupChangePolicy: {
+    text: "Kubernetes' words, for a new mount: walk only where the root lacks the group or the last walk was not finished, or always. The field of the same name in a pod's `securityContext` does not reach a FlexVolume driver.",
+    example: 'Always',
+    appliesTo: '`ownership: walk` and `auto`',
+  },
+  restoreOnUnmount: {
+    text: "Puts groups, modes, ACLs and capabilities back to what they were when the volume's last mount goes.",
+    example: 'true',
+    appliesTo: '`ownership: walk` and `auto`',
+  },
+}
+
+export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
+  'kubernetes.io/fsType': {
+    text: 'The field `flexVolume.fsType`: the kind of volume. Empty means `bind`.',
+    values: 'a kind of volume',
+    example: 'ext4',
+  },
+  'kubernetes.io/readwrite': {
+    text: 'The field `flexVolume.readOnly`. A read-only volume is mounted read-only, and no inode of it is changed.',
+    example: 'ro',
+  },
+  'kubernetes.io/fsGroup': {
+    text: "The pod's `securityContext.fsGroup`, from kubelet up to 1.14. -1 and none at all mean no group.",
+    values: GROUP,
+    example: '2000',
+  },
+  'kubernetes.io/mounterArgs.FsGroup': {
+    text: 'The same from kubelet 1.15 on.',
+    values: GROUP,
+    example: '2000',
+  },
+  'kubernetes.io/pvOrVolumeName': {
+    text: 'The name of the PersistentVolume, or of the volume in the pod. Not used.',
+    example: 'data',
+  },
+  'kubernetes.io/pod.name': { text: 'Shown in `modekeep status`, in messages and in the log.', example: 'web-0' },
+  'kubernetes.io/pod.namespace': { text: 'Likewise.', example: 'default' },
+  'kubernetes.io/pod.uid': {
+    text: "Not used: a pod's own options could overwrite it, the mount directory is kubelet's alone.",
+    example: '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11',
+  },
+  'kubernetes.io/serviceAccount.name': { text: 'Not used.', example: 'default' },
+}
+
+export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
+  stateDir: {
+    text: 'Records of mounts and of what walks changed. Keep it on a disk of the node that outlives a reboot: what can be restored is in it.',
+    values: 'an absolute path outside `/proc` and `/sys`',
+    example: '/var/lib/modekeep',
+  },
+  logFile: {
+    text: 'One JSON line for each call.',
+    values: 'an absolute path outside `/proc` and `/sys`',
+    example: '/var/log/modekeep/modekeep.log',
+  },
+  logLevel: { text: 'What is written to it.', example: 'debug' },
+  allowedSources: {
+    text: "Below which places a pod's source may lie. By whole names: `/srv/a` allows `/srv/a/b`, not `/srv/ab`. `/` allows every path of the node, and no server.",
+    values:
+      'absolute paths; `host:/export`, `//server/share` and `user@host:/directory` for servers, which no path allows; for a FUSE program whose source is no path a name before its colon (`bucket`, `remote:`)',
+    example: ['/srv/volumes', 'nfs.example.com:/exports', '//files.example.com/team'],
+  },
+  allowedFsTypes: {
+    text: 'The kinds of volume that pods may use. A kind that is not named is refused.',
+    values: 'kinds of volume; each FUSE program by its own name',
+    example: ['bind', 'tmpfs', 'ext4', 'fuse.sshfs'],
+  },
+  allowedMountOptions: {
+    text: 'For each kind named here, the mount options that pods may use, instead of those that are allowed without it. Of a FUSE program that modekeep does not know, the options named here are passed on as they are.',
+    values: 'kind of volume to names of options, without values',
+    example: { tmpfs: ['size', 'mode'], 'fuse.bindfs': ['force-user', 'force-group'] },
+  },
+  helperTimeoutSeconds: {
+    text: 'How long a helper program such as `mount.nfs` may take before it is ended.',
+    values: 'more than 0',
+    example: 120,
+  },
+  capabilities: {
+    text: 'What `init` tells kubelet. `selinuxRelabel: true` has it relabel every volume, which is a second walk. `supportsMetrics: false` has it report no usage of the volumes.',
+    values: '`selinuxRelabel`, `supportsMetrics`',
+    example: { selinuxRelabel: true },
+  },
+}

@@ -1,0 +1,61 @@
+import { show } from '../refusal/refusal.ts'
+import type { MountRequest } from '../request/request.ts'
+import type { SourceView } from '../volume/source-view.ts'
+import type { MapStep, WalkStep } from './step.ts'
+
+/** What a plan must know of a kind of volume. */
+export interface KindFacts {
+  /** Whether the data outlives the mount: what does not is never replaced. */
+  persistent: boolean
+  /** Whether a walk may give the group, else why not. */
+  walk: true | string
+  /** Whether it has mount options of its own that give a group. */
+  hasGroupOptions: boolean
+  /** Whether a process of the node serves it: it may die, and what lies beneath its mount would show. */
+  hasDaemon?: boolean
+}
+
+interface Giving {
+  steps: (WalkStep | MapStep)[]
+  /** The group that mount options of the kind's own give. */
+  byOption?: number
+  refusal?: string
+}
+
+/** How the pod's group is given: the steps, or the reason why it cannot be. Pure. */
+export function giveGroup(request: MountRequest, source: SourceView | undefined, kind: KindFacts): Giving {
+  const { ownership, fsGroup } = request
+  if (fsGroup === undefined || ownership === 'none') return { steps: [] }
+  if (ownership === 'auto' && kind.hasGroupOptions) return { steps: [], byOption: fsGroup }
+  const walk = walkSteps(request, source, fsGroup, kind)
+  // Permission bits are on disk, and no mapping adds any.
+  const needsBits = ownership === 'auto' && request.groupAccess === 'grant' && walk.steps.length > 0
+  if (ownership === 'walk' || needsBits) return walk
+  // The group of root is everybody's who runs as root: it has what it needs.
+  if (fsGroup === 0) return { steps: [] }
+  const volume = source === undefined ? '' : source.volume
+  const otherwise = ownership === 'auto' ? instead(request, walk.steps) : 'refuse'
+  return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume, otherwise }] }
+}
+
+function instead({ readOnly }: MountRequest, [step]: readonly WalkStep[]): MapStep['otherwise'] {
+  return step ?? (readOnly ? 'nothing' : 'refuse')
+}
+
+type Walking = { steps: WalkStep[]; refusal?: string }
+
+function walkSteps(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): Walking {
+  const { readOnly, fsType, groupAccess: access, changePolicy: policy } = request
+  // Read-only volumes are changed by nobody.
+  if (readOnly) return { steps: [] }
+  if (kind.walk !== true) {
+    const way = kind.hasGroupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
+    return { steps: [], refusal: `option "ownership" is "walk", but of ${show(fsType)} ${kind.walk}: use ${way}` }
+  }
+  if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }
+  if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, volume: source.volume, policy }] }
+  return {
+    steps: [],
+    refusal: `option "ownership" is "walk", but what "subPath" names is no directory, and only those are walked: use ownership "idmap", or mount the directory it is in`,
+  }
+}

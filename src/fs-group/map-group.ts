@@ -1,0 +1,112 @@
+import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
+import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { Session } from '../store/session.ts'
+
+/** The volume cannot be mounted idmapped here, whatever the pod does; a walk still can give the group. */
+export class Unmappable extends Refusal {
+  /** Without the way out. */
+  readonly why: string
+
+  constructor(why: string, options?: ErrorOptions) {
+    super(
+      `ownership "idmap" is not possible for this volume: ${why}; ` +
+        'write ownership "auto", which takes what is possible',
+      options,
+    )
+    this.name = 'Unmappable'
+    this.why = why
+  }
+}
+
+/** The first Linux that mounts them idmapped: mount_setattr(2). Those it never can are not here. */
+const SINCE: Readonly<Record<string, string>> = {
+  vfat: '5.12',
+  ext4: '5.12',
+  xfs: '5.12',
+  btrfs: '5.15',
+  ntfs3: '5.15',
+  f2fs: '5.18',
+  erofs: '5.19',
+  squashfs: '6.2',
+  tmpfs: '6.3',
+  ceph: '6.7',
+  hugetlbfs: '6.9',
+}
+
+/**
+ * Makes a detached tree show two groups as each other: what is `from`'s on disk is `to`'s through the tree, and what is
+ * made through it by `to` becomes `from`'s. Nothing on disk changes.
+ * @param source what the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
+ * @param from not equal to `to`
+ * @throws {Unmappable} where this volume, kernel or process cannot; the tree must not be attached then
+ */
+export function mapGroup(
+  { host }: Session,
+  tree: Handle,
+  source: Handle | undefined,
+  from: number,
+  to: number,
+  fsType?: string,
+): void {
+  const before = host.inodes.stat(tree)
+  try {
+    host.mounts.swapGroups(tree, from, to)
+  } catch (error) {
+    throw reasonOf(error, source === undefined ? undefined : rowOf(host, source), fsType)
+  }
+  // On a file system that belongs to another user namespace the map is not applied to what is seen, but to what is on
+  // disk: files of a container's root would show as the node's root's.
+  const after = host.inodes.stat(tree)
+  const wanted = before.gid === from ? to : before.gid === to ? from : before.gid
+  if (after.uid === before.uid && after.gid === wanted) return
+  throw new Unmappable('its file system belongs to another user namespace, so its owners on disk are not those seen')
+}
+
+function rowOf(host: Host, source: Handle): MountRow | undefined {
+  const id = host.mounts.tableId(source)
+  return parseMountinfo(host.mounts.table()).find((row) => row.id === id)
+}
+
+function reasonOf(error: unknown, row: MountRow | undefined, fsType: string | undefined): unknown {
+  if (!(error instanceof SystemError)) return error
+  const why = error.syscall === 'mount_setattr' ? ofMount(error, row, row?.fsType ?? fsType) : ofNamespace(error)
+  return why === undefined ? error : new Unmappable(why, { cause: error })
+}
+
+const NESTED = 'modekeep itself runs in a user namespace on this node'
+
+function ofMount(error: SystemError, row: MountRow | undefined, fsType: string | undefined): string | undefined {
+  switch (errorCode(error)) {
+    case 'ENOSYS':
+      return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
+    case 'EPERM':
+      return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : NESTED
+    case 'EINVAL':
+      return ofFileSystem(fsType)
+    default:
+      return undefined
+  }
+}
+
+function ofFileSystem(fsType = 'its file system'): string {
+  const cannot = `this node's kernel cannot mount ${fsType} idmapped`
+  if (SINCE[fsType] !== undefined) return `${cannot}, Linux ${SINCE[fsType]} and newer can`
+  if (!/^(fuse|virtiofs)/.test(fsType)) return cannot
+  return `${cannot}: its daemon must ask for it, on Linux 6.12 or newer`
+}
+
+function ofNamespace(error: SystemError): string | undefined {
+  switch (errorCode(error)) {
+    case 'ENOSPC':
+    case 'EUSERS':
+      return `this node allows no further user namespaces, which it needs for a moment (${error.message})`
+    case 'EINVAL':
+    case 'ENOSYS':
+      return `this node's kernel has no user namespaces (${error.message})`
+    case 'EPERM':
+      return error.syscall === 'clone' ? `modekeep may make no user namespace on this node (${error.message})` : NESTED
+    default:
+      return undefined
+  }
+}

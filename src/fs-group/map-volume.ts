@@ -1,0 +1,64 @@
+import type { Handle, Lock } from '../host/host.ts'
+import type { Place } from '../mount-table/place.ts'
+import type { MountRequest } from '../request/request.ts'
+import type { Session } from '../store/session.ts'
+import { readVolumeRecord } from '../store/volume-record.ts'
+import { mapGroup, Unmappable } from './map-group.ts'
+import { claimVolume } from './reservation.ts'
+
+interface Mapping {
+  /** The group on disk, undefined for the root's. */
+  from: number | undefined
+  to: number
+  /** Empty where the volume goes with its mount, and nobody else can have it. */
+  volume: string
+  /** Where it lies, if the source's path does not tell. */
+  place: Place | undefined
+}
+
+/**
+ * Makes a detached tree, a clone of `source` where there is one, show its volume's group as another. The group on disk must stay what it is from now on: the lock
+ * that is returned must be held until the mount is attached, and others see that the volume has a holder.
+ * @throws {Unmappable} where this file system or this kernel cannot
+ */
+export async function mapVolume(
+  session: Session,
+  tree: Handle,
+  source: Handle | undefined,
+  request: MountRequest,
+  { from, to, volume, place }: Mapping,
+): Promise<{ from: number; lock: Lock | undefined }> {
+  const { host, config } = session
+  const { inodes } = host
+  for (;;) {
+    const group = from ?? inodes.stat(tree).gid
+    const lock = volume === '' ? undefined : await claim(session, request, { volume, place }, group)
+    try {
+      const walked = readVolumeRecord(host, config.stateDir, volume)
+      if (walked && !walked.complete) {
+        throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
+      }
+      const root = inodes.stat(tree)
+      // A walk that was waited for may have given it another.
+      if (from === undefined && root.gid !== group) {
+        lock?.release()
+        continue
+      }
+      if (group !== to) mapGroup(session, tree, source, group, to, request.fsType)
+      return { from: group, lock }
+    } catch (error) {
+      lock?.release()
+      throw error
+    }
+  }
+}
+
+/** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */
+function claim(
+  session: Session,
+  { source, pod, directory }: MountRequest,
+  at: Pick<Mapping, 'volume' | 'place'>,
+  group: number,
+) {
+  return claimVolume(session, { ...at, source, walkGroup: group, pod, directory }, directory, () => {})
+}

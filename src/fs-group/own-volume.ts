@@ -1,0 +1,121 @@
+import type { Handle, Lock } from '../host/host.ts'
+import type { Place } from '../mount-table/place.ts'
+import { own } from '../ownership/own.ts'
+import { type OwnOrder, rootMatches } from '../ownership/policy.ts'
+import type { WalkOptions } from '../ownership/walk-tree.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { MountRecord } from '../store/mount-record.ts'
+import { volumeStateDirectory } from '../store/paths.ts'
+import type { Claim } from '../store/reservation-record.ts'
+import type { Session } from '../store/session.ts'
+import { hasJournal, noteWalk, openJournal, walkWith } from '../store/volume-journal.ts'
+import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../store/volume-record.ts'
+import { holders, type Others, othersWith } from './holders.ts'
+import { claimVolume } from './reservation.ts'
+
+export interface VolumeOrder extends OwnOrder {
+  volume: string
+  policy: 'OnRootMismatch' | 'Always'
+  source: string
+  /** What a pod named, where that is a part of a source. */
+  asked?: string | undefined
+  /** Where it lies, if the source's path does not tell. */
+  place?: Place | undefined
+  pod: string
+  /** The mount's; empty where none is made. */
+  directory: string
+  restoreOnUnmount: boolean
+}
+
+/**
+ * Gives a volume to a group by walking it, unless that is done already. The lock that is returned must be held until
+ * the mount is attached: only then do others see that the volume has a holder.
+ * @throws {Refusal} when another group's mount holds the volume or a part of it
+ */
+export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Lock> {
+  const { host, config } = session
+  const { volume, source, place, group, access, pod, directory } = order
+  const { device } = host.inodes.stat(tree)
+  const wanted = { volume, source, place, walkGroup: group, pod, directory }
+  const lock = await claimVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
+  try {
+    const record = readVolumeRecord(host, config.stateDir, order.volume)
+    const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
+    if (!needsWalk(session, tree, order)) {
+      session.note({ ownership: 'the root has the group already: not walked' })
+      if (record && record.restoreOwed !== restoreOwed) {
+        writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
+      }
+    } else {
+      const next = { volume, source, asked: order.asked, group, groupAccess: access, restoreOwed }
+      await walk(session, tree, next, record !== undefined)
+    }
+    return lock
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+type Asked = Omit<VolumeOrder, 'restoreOnUnmount'>
+
+/** False where the policy lets the root speak for the tree: it shows what a walk leaves, and no walk was left half way. */
+export function needsWalk(session: Session, tree: Handle, order: Asked): boolean {
+  if (order.policy === 'Always') return true
+  const record = readVolumeRecord(session.host, session.config.stateDir, order.volume)
+  const finished = record ? isFinished(record, order) : !hasJournal(session, order.volume)
+  return !finished || !rootMatches(session.host.inodes.stat(tree), order)
+}
+
+/** A walk that granted has kept too. */
+function isFinished({ complete, group, groupAccess }: VolumeRecord, order: OwnOrder): boolean {
+  return complete && group === order.group && (groupAccess === order.access || groupAccess === 'grant')
+}
+
+type Unfinished = Omit<VolumeRecord, 'format' | 'complete'>
+
+async function walk(session: Session, tree: Handle, record: Unfinished, known: boolean): Promise<void> {
+  const { host, config } = session
+  host.files.makeDirectory(volumeStateDirectory(config.stateDir, record.volume))
+  let complete = false
+  const journal = openJournal(session, record.volume, known)
+  try {
+    writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
+    const order = { group: record.group, access: record.groupAccess }
+    const walking = (options: WalkOptions) => own(host.inodes, tree, order, journal, options)
+    const report = await walkWith(session, record.volume, walking)
+    noteWalk(session, report)
+    // What was moved while it was walked was not seen to its end: the next mount walks again.
+    complete = report.left['moved during the walk'] === undefined
+  } finally {
+    journal.close()
+  }
+  writeVolumeRecord(host, config.stateDir, { ...record, complete })
+}
+
+/** @throws {Refusal} naming the mount that stands in the way, there or being made */
+export function refuseOthers(session: Session, order: Asked, device: number): void {
+  refuseAny(othersWith(session, order, order.directory), order, device)
+}
+
+function refuseAny(others: Others, { volume, source, group }: Asked, device: number): void {
+  const copy = others.mounts.find((other) => other.volume === volume && other.device !== device)
+  if (copy) {
+    throw new Refusal(
+      `${source} and ${copy.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
+    )
+  }
+  const other = holders(others).find((holder) => ![NO_GROUP, group].includes(groupOnDisk(holder)))
+  if (other === undefined) return
+  throw new Refusal(
+    `the volume belongs to group ${groupOnDisk(other)} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
+      'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
+  )
+}
+
+const NO_GROUP = -1
+
+/** The group that a mount has given its volume, or that its mapping expects there; -1 where it relies on none. */
+export function groupOnDisk(holder: MountRecord | Claim): number {
+  return 'mappedFrom' in holder && holder.walkGroup < 0 ? holder.mappedFrom : holder.walkGroup
+}

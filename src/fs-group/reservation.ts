@@ -1,0 +1,78 @@
+import type { Lock } from '../host/host.ts'
+import { lockClaims, lockVolume, untilUnclaimed } from '../store/locks.ts'
+import { type Claim, removeClaim, writeClaim } from '../store/reservation-record.ts'
+import type { Session } from '../store/session.ts'
+import { releaseVolume } from '../store/tidy-volume.ts'
+import { type Others, othersWith } from './holders.ts'
+
+/** The place is looked up by the source where it is not given. */
+export type Wanted = Claim
+
+/**
+ * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what it
+ * is a part of: one of two journals would take the other walk's results for the original. Whoever has a claim waits for
+ * nobody, so no two calls wait for each other.
+ * @param except the mount directory that is left out when others are looked for
+ * @param refuse throws where somebody else has it; asked again after a wait
+ */
+export async function claimVolume(
+  session: Session,
+  wanted: Wanted,
+  except: string,
+  refuse: (others: Others) => void,
+): Promise<Lock> {
+  const { host, config } = session
+  const lock = await lockVolume(host, config.stateDir, wanted.volume)
+  try {
+    // Left by a process that died, it would pass for this one's while it waits.
+    removeClaim(host, config.stateDir, wanted.volume)
+    for (;;) {
+      const busy = await claimUnlessBusy(session, wanted, except, refuse)
+      if (busy === undefined) return { release: () => release(session, wanted.volume, lock) }
+      await untilUnclaimed(host, config.stateDir, busy.volume)
+    }
+  } catch (error) {
+    giveBack(session, wanted.volume, lock)
+    throw error
+  }
+}
+
+/** @returns whose work stands in the way, if any */
+async function claimUnlessBusy(
+  session: Session,
+  wanted: Wanted,
+  except: string,
+  refuse: (others: Others) => void,
+): Promise<Claim | undefined> {
+  const { host, config } = session
+  const lock = await lockClaims(host, config.stateDir)
+  try {
+    const others = othersWith(session, wanted, except)
+    refuse(others)
+    const [busy] = others.claims
+    if (busy === undefined) writeClaim(host, config.stateDir, { ...wanted, place: others.place })
+    return busy
+  } finally {
+    lock.release()
+  }
+}
+
+function release(session: Session, volume: string, lock: Lock): void {
+  const { host, config, warn } = session
+  try {
+    removeClaim(host, config.stateDir, volume)
+  } catch (error) {
+    // Without the lock nobody believes it.
+    warn(`a claim was left behind: ${(error as Error).message}`)
+  }
+  giveBack(session, volume, lock)
+}
+
+/** Leaves the lock's file where the disk does not let it go, and the lock to nobody. */
+function giveBack(session: Session, volume: string, lock: Lock): void {
+  try {
+    releaseVolume(session, volume, lock)
+  } catch (error) {
+    session.warn(`the lock of volume ${volume} was left behind: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,53 @@
+import { Refusal } from '../refusal/refusal.ts'
+import type { Session } from '../store/session.ts'
+import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
+import { readVolumeRecord } from '../store/volume-record.ts'
+import type { VolumeByHand } from './by-hand.ts'
+import { holders, type Others, othersWith } from './holders.ts'
+import { groupOnDisk } from './own-volume.ts'
+import { claimVolume } from './reservation.ts'
+import { restoreTree } from './restore-volume.ts'
+
+/**
+ * Puts back what walks have changed of a volume, owed or not. What it did is noted as an unmount notes it.
+ * @param isForced also what its users changed since
+ * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
+ * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it
+ */
+export async function restoreByHand(
+  session: Session,
+  { directory, volume, tree }: VolumeByHand,
+  isForced = false,
+): Promise<'nothing recorded' | 'restored' | 'unfinished'> {
+  const { host, config } = session
+  const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
+  // Before the lock, which would make the volume known.
+  if (!isRecorded()) return 'nothing recorded'
+  const wanted = { volume, source: directory, walkGroup: -1, pod: '', directory: '' }
+  const lock = await claimVolume(session, wanted, '', refuseHolders)
+  try {
+    const record = readVolumeRecord(host, config.stateDir, volume)
+    // All was put back before.
+    if (!record && isJournalEmpty(session, volume)) return 'nothing recorded'
+    return (await restoreTree(session, tree, volume, record, isForced)) ? 'restored' : 'unfinished'
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Would it be refused now?
+ * @throws {Refusal} as a restore
+ */
+export function refuseRestore(session: Session, { directory, volume }: VolumeByHand): void {
+  refuseHolders(othersWith(session, { volume, source: directory }, ''))
+}
+
+function refuseHolders(others: Others): void {
+  const holder = holders(others).find((other) => groupOnDisk(other) >= 0)
+  if (holder === undefined) return
+  throw new Refusal(
+    `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
+      'which a restore would take from it: delete that pod first',
+  )
+}

@@ -1,0 +1,21 @@
+import { Refusal } from '../refusal/refusal.ts'
+import { listMountRecords } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+
+/**
+ * In another mount namespace than kubelet's its mounts are not seen, or are copies with other ids: what looks gone there
+ * is in use.
+ * @throws {Refusal} where this process is in another one than the mounts on record were made in
+ */
+export function refuseOtherNamespace({ host, config }: Session): void {
+  const boot = host.bootId()
+  const here = host.mountNamespace()
+  const other = listMountRecords(host, config.stateDir).find(
+    (record) => record.boot === boot && record.namespace !== '' && record.namespace !== here,
+  )
+  if (other === undefined) return
+  throw new Refusal(
+    `modekeep's mounts are in another mount namespace than this process (${other.directory} was made in ${other.namespace}, this is ${here}): ` +
+      "run it in kubelet's, on most nodes by nsenter --target 1 --mount",
+  )
+}

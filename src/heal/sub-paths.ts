@@ -1,0 +1,152 @@
+import { errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
+import { attachAt } from '../mount/attach.ts'
+import { flagsOfRow } from '../mount-table/flags.ts'
+import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
+import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
+import { openInside } from '../path/inside.ts'
+import { Refusal, show } from '../refusal/refusal.ts'
+import type { Session } from '../store/session.ts'
+
+/** What became of one of kubelet's sub path binds whose source a flip had deleted. */
+export interface SubPathFinding {
+  mountPoint: string
+  /** The path of what is to be there, as the volume's user sees it. */
+  source: string
+  action: 'healed' | 'would heal' | 'left'
+  reason: string
+}
+
+const LOCK_FILE = 'sub-paths.lock'
+
+const STALE = 'its source was deleted when the volume changed'
+
+/**
+ * Gives kubelet's sub path binds of ConfigMaps, Secrets, projected and downward API volumes their current source where
+ * the one they show was deleted: the runtime cannot bind such a one again, so its container would not start any more.
+ * What runs already keeps what it has. Nothing else is touched; what cannot be healed is left, with the reason.
+ * @param kubeletDir kubelet's root directory; without one there is nothing to heal
+ * @param options.dryRun nothing is changed
+ */
+export function healSubPaths(session: Session, kubeletDir: string, options: { dryRun: boolean }): SubPathFinding[] {
+  const stale = subPaths(session, kubeletDir).filter((subPath) => subPath.stale)
+  if (stale.length === 0) return []
+  // Of two at one place the second could take away what the first has put there.
+  const lock = options.dryRun ? undefined : tryLock(session)
+  try {
+    const isBusy = !options.dryRun && lock === undefined
+    return stale.map((subPath) => ({
+      mountPoint: subPath.row.mountPoint,
+      source: `${subPath.volumeDirectory}/${subPath.subPath}`,
+      ...(isBusy ? left('another heal is at work') : heal(session, subPath, options.dryRun)),
+    }))
+  } finally {
+    lock?.release()
+  }
+}
+
+/** The volume directories of all such binds, stale or not: whatever makes one stale changes its directory. */
+export function subPathVolumes(session: Session, kubeletDir: string): string[] {
+  return [...new Set(subPaths(session, kubeletDir).map(({ volumeDirectory }) => volumeDirectory))].sort()
+}
+
+function subPaths(session: Session, kubeletDir: string): KubeletSubPath[] {
+  const real = realPath(session, kubeletDir)
+  return real === undefined ? [] : kubeletSubPaths(session.host.mounts.table(), real)
+}
+
+function realPath({ host }: Session, directory: string): string | undefined {
+  try {
+    const handle = host.inodes.openTrusted(directory)
+    const path = host.inodes.pathOf(handle)
+    host.inodes.close(handle)
+    return path
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function tryLock({ host, config }: Session) {
+  host.files.makeDirectory(config.stateDir)
+  return host.tryLock(`${config.stateDir}/${LOCK_FILE}`)
+}
+
+type Outcome = Pick<SubPathFinding, 'action' | 'reason'>
+
+const CHANGED = 'it has changed meanwhile'
+
+const left = (reason: string): Outcome => ({ action: 'left', reason })
+
+function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outcome {
+  if (subPath.doubt !== undefined) return left(subPath.doubt)
+  const { inodes } = session.host
+  const handles: Handle[] = []
+  const hold = (handle: Handle) => {
+    handles.push(handle)
+    return handle
+  }
+  try {
+    const volume = hold(inodes.openLinkFree(subPath.volumeDirectory))
+    const current = hold(openInside(inodes, volume, subPath.subPath))
+    const point = openMountPoint(session.host, subPath.row.mountPoint)
+    if (point === undefined) return left('its place is gone')
+    hold(point.parent)
+    const old = hold(inodes.openEntry(point.parent, point.name))
+    const objection = compare(session, subPath, { volume, current, old })
+    if (objection !== undefined) return left(objection)
+    if (dryRun) return { action: 'would heal', reason: STALE }
+    return replace(session, subPath, { point, old, current }) ? { action: 'healed', reason: STALE } : left(CHANGED)
+  } catch (error) {
+    if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
+    return left(error instanceof Error ? error.message : String(error))
+  } finally {
+    for (const handle of handles) inodes.close(handle)
+  }
+}
+
+/** The table was read before: what is at the place now must be what it told of. */
+function compare(
+  { host: { inodes } }: Session,
+  { row, subPath }: KubeletSubPath,
+  handles: { volume: Handle; current: Handle; old: Handle },
+): string | undefined {
+  const [volume, current, old] = [handles.volume, handles.current, handles.old].map((handle) => inodes.stat(handle))
+  if (!volume || !current || !old) return undefined
+  if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED
+  if (current.device === old.device && current.inode === old.inode) return `${show(subPath)} is what it shows already`
+  if (current.device !== volume.device) return `${show(subPath)} lies on another file system than its volume`
+  if (isDirectory(current) === isDirectory(old)) return undefined
+  const [was, is] = isDirectory(old) ? ['a directory', 'none'] : ['no directory', 'one']
+  return `${show(subPath)} was ${was} and is ${is} now: the container's next start needs kubelet to mount it anew`
+}
+
+/** As the kernel shows the path of what is mounted there and deleted. */
+function isStale(inodes: Inodes, mounted: Handle, mountPoint: string): boolean {
+  return inodes.pathOf(mounted) === `${mountPoint} (deleted)`
+}
+
+/** False where the place is not as it was: kubelet mends its binds too, when it starts a container. */
+function replace(
+  { host }: Session,
+  { row }: KubeletSubPath,
+  { point, old, current }: { point: MountPoint; old: Handle; current: Handle },
+): boolean {
+  const { inodes, mounts } = host
+  const tree = mounts.cloneTree(current)
+  try {
+    mounts.setFlags(tree, flagsOfRow(row.options))
+    const [its, ours] = [inodes.stat(old).mountId, inodes.stat(tree).mountId]
+    if (mounts.attachBeneath(tree, old)) {
+      const top = inodes.statEntry(point.parent, point.name).mountId
+      if (top === its || top === ours) mounts.detach(point.parent, point.name)
+      return top === its
+    }
+    // A kernel before 6.5, or nothing is mounted there any more.
+    if (!isStale(inodes, old, row.mountPoint)) return false
+    mounts.detach(point.parent, point.name)
+    attachAt(host, point, tree)
+    return true
+  } finally {
+    inodes.close(tree)
+  }
+}

@@ -1,0 +1,160 @@
+import { dirname, normalize } from 'node:path'
+import { errorCode } from '../host/host.ts'
+import { Journal } from '../ownership/journal.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import { placeOfVolume } from '../store/find-volume.ts'
+import { isVolumeBusy, tryLockVolume } from '../store/locks.ts'
+import { listMountRecords } from '../store/mount-record.ts'
+import { JOURNAL_FILE, journalFile, RECORD_FILE, volumeStateDirectory } from '../store/paths.ts'
+import { readClaim, removeClaim } from '../store/reservation-record.ts'
+import type { Session } from '../store/session.ts'
+import { PASSING, releaseVolume } from '../store/tidy-volume.ts'
+import {
+  isVolumeRecordDamaged,
+  readVolumeRecord,
+  removeVolumeRecord,
+  type VolumeRecord,
+} from '../store/volume-record.ts'
+import { removeWalkProgress } from '../store/walk-progress.ts'
+import type { GarbageItem, GarbageOrder } from './garbage-item.ts'
+
+interface Verdict {
+  isOver: boolean
+  reason: string
+}
+
+/** Removes what is remembered of a volume if nobody needs it; what a call that died has left is removed in any case. */
+export async function collectVolume(session: Session, volume: string, order: GarbageOrder): Promise<GarbageItem[]> {
+  const { host, config } = session
+  const about = { kind: 'volume', name: volume } as const
+  const busy: GarbageItem = { ...about, action: 'kept', reason: 'a call is at work on it' }
+  if (order.isDry) {
+    if (isVolumeBusy(host, config.stateDir, volume)) return [busy]
+    return itemsOf(session, volume, judge(session, volume, order), true)
+  }
+  const lock = tryLockVolume(host, config.stateDir, volume)
+  if (lock === undefined) return [busy]
+  try {
+    // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
+    const verdict = judge(session, volume, order)
+    const items = itemsOf(session, volume, verdict, false)
+    removeClaim(host, config.stateDir, volume)
+    removeWalkProgress(host, config.stateDir, volume)
+    if (verdict.isOver) forget(session, volume)
+    return items
+  } finally {
+    releaseVolume(session, volume, lock)
+  }
+}
+
+function itemsOf(session: Session, volume: string, { isOver, reason }: Verdict, isDry: boolean): GarbageItem[] {
+  const gone = isDry ? 'would remove' : 'removed'
+  const claim = readClaim(session.host, session.config.stateDir, volume)
+  const stale: GarbageItem[] =
+    claim === undefined || isOver
+      ? []
+      : [{ kind: 'claim', name: volume, action: gone, reason: 'the call that made it was killed' }]
+  return [...stale, { kind: 'volume', name: volume, action: isOver ? gone : 'kept', reason }]
+}
+
+// SQLite's own last: without the journal they say nothing. What people have put beside them is theirs.
+const JOURNAL_FILES = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
+const FILES = [RECORD_FILE, `${RECORD_FILE}.new`, ...JOURNAL_FILES]
+
+/** Record first: a journal without a record is still known to hold something. */
+function forget({ host, config }: Session, volume: string): void {
+  const place = volumeStateDirectory(config.stateDir, volume)
+  removeVolumeRecord(host, config.stateDir, volume)
+  for (const name of JOURNAL_FILES) host.files.remove(`${place}/${name}`)
+}
+
+function judge(session: Session, volume: string, { forget }: GarbageOrder): Verdict {
+  const { host, config } = session
+  const user = listMountRecords(host, config.stateDir).find((mount) => mount.volume === volume)
+  if (user) return keep(`${user.directory} shows it`)
+  if (volume === forget) return { isOver: true, reason: 'it is given up, as asked' }
+  const record = readVolumeRecord(host, config.stateDir, volume)
+  const way = `"modekeep restore ${volume}"`
+  if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
+    return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
+  }
+  const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
+  const holds = journalHolds(session, volume, names)
+  if (typeof holds === 'string') return keep(holds)
+  if (record === undefined && holds) {
+    return keep(
+      'it is recorded what its files were, not where: "modekeep restore DIR", with its directory, puts it back',
+    )
+  }
+  if (record === undefined) {
+    const foreign = names.find((name) => !PASSING.has(name) && !FILES.includes(name))
+    return foreign === undefined ? OVER : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
+  }
+  const { source, group, restoreOwed } = record
+  const isGone = isFlippedAway(session, record)
+  if (isGone && !restoreOwed) return { isOver: true, reason: `${source} was deleted when its source flipped` }
+  if (isGone)
+    return keep(`a restore is owed to it, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
+  return keep(
+    restoreOwed
+      ? `a restore is owed to ${source}: ${way}`
+      : `${source} was walked for group ${group}: ${way} puts it back`,
+  )
+}
+
+const keep = (reason: string): Verdict => ({ isOver: false, reason })
+const OVER: Verdict = { isOver: true, reason: 'nothing is recorded of it any more' }
+
+/** Whether a journal has anything to put back; why not, where it cannot be read. */
+function journalHolds({ host, config }: Session, volume: string, names: readonly string[]): boolean | string {
+  if (!names.includes(JOURNAL_FILE)) return false
+  try {
+    const journal = new Journal(host, journalFile(config.stateDir, volume), volume, false, true)
+    try {
+      return !journal.isEmpty()
+    } finally {
+      journal.close()
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return error.message
+    throw error
+  }
+}
+
+/**
+ * A link led from what was asked for to a directory that is not there any more, in a directory of the same file system
+ * that still is: an atomic writer or git-sync has deleted it. What was reached without a link may have been moved, and
+ * come back; so may what has both in it.
+ */
+function isFlippedAway(session: Session, { asked, source, volume }: VolumeRecord): boolean {
+  if (asked === undefined || normalize(asked) === source || placeOfVolume(session, volume) !== undefined) return false
+  const { host } = session
+  const fork = commonDirectory(normalize(asked), source)
+  for (let above = dirname(source); above.length >= fork.length; above = dirname(above)) {
+    try {
+      const handle = host.inodes.openLinkFree(above)
+      try {
+        return volume.startsWith(`${host.inodes.fileSystemId(handle)}-`)
+      } finally {
+        host.inodes.close(handle)
+      }
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') return false
+    }
+  }
+  return false
+}
+
+/** The deepest directory that both paths lead through; '' for the root. */
+function commonDirectory(one: string, other: string): string {
+  const [parts, others] = [one.split('/'), other.split('/')]
+  const parted = parts.findIndex((part, index) => part !== others[index])
+  return parts.slice(0, parted < 0 ? parts.length : parted).join('/')
+}
+
+/** @throws {Refusal} where a volume that is to be given up can be found, and so put back */
+export function refuseToForget(session: Session, volume: string): void {
+  const place = placeOfVolume(session, volume)
+  if (place === undefined) return
+  throw new Refusal(`volume ${volume} is to be found at ${place}: put it back with "modekeep restore ${volume}"`)
+}

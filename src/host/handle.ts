@@ -1,0 +1,7 @@
+declare const brand: unique symbol
+
+/** An inode or a detached mount held open. Only a Host makes and closes them; nothing is ever reopened by name. */
+export type Handle = number & { readonly [brand]: 'handle' }
+
+/** One path component as the bytes the kernel keeps: no slash, no NUL, any encoding. */
+export type Name = Uint8Array

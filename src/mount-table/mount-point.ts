@@ -1,0 +1,109 @@
+import { basename, dirname } from 'node:path'
+import {
+  errorCode,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  isDirectory,
+  type Name,
+  REGULAR,
+  type Stat,
+} from '../host/host.ts'
+import { Refusal, show } from '../refusal/refusal.ts'
+import { isGuard } from './guard-row.ts'
+
+/** What stat says of a mount whose server or daemon is gone (kubernetes mount-utils, IsCorruptedMnt). */
+const BROKEN = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])
+
+/** The topmost mount at the mount directory and the root inode it shows. */
+export interface MountedView {
+  mountId: bigint
+  device: number
+  inode: bigint
+  isDirectory: boolean
+}
+
+/** What there is to mount on: kubelet makes a directory, and a volume that is none needs a file. */
+export type Target = 'directory' | 'file' | 'missing'
+
+/** Kubelet's directory, reached through its parent: kubelet's root may lie behind a link, the directory may be none. */
+export interface MountPoint {
+  parent: Handle
+  name: Name
+  /** The real path, whichever spelling was used: the key of locks and records. */
+  path: string
+}
+
+/** Undefined when the parent does not exist, so nothing can be mounted. */
+export function openMountPoint(host: Host, directory: string): MountPoint | undefined {
+  try {
+    const parent = host.inodes.openTrusted(dirname(directory))
+    const above = host.inodes.pathOf(parent)
+    const name = basename(directory)
+    return { parent, name: Buffer.from(name), path: `${above === '/' ? '' : above}/${name}` }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+export function missingMountPoint(path: string): Refusal {
+  return new Refusal(`mount directory ${show(path)} does not exist: kubelet creates it before it calls mount`)
+}
+
+/** What is mounted at a point, and what it is where nothing is. */
+export interface Seen {
+  mounted: MountedView | 'broken' | undefined
+  /** Said of a point where nothing is mounted. */
+  target: Target
+}
+
+/**
+ * What a look at the point has told.
+ * @throws {Refusal} where there is what nobody made to mount on
+ */
+export function lookAt(host: Host, point: MountPoint, stat: Stat | 'broken' | undefined): Seen {
+  if (stat === 'broken') return { mounted: 'broken', target: 'directory' }
+  if (stat === undefined || !stat.mountRoot || isGuard(host, point.path, stat)) {
+    return { mounted: undefined, target: targetOf(point, stat) }
+  }
+  const { mountId, device, inode } = stat
+  return { mounted: { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }, target: 'directory' }
+}
+
+/**
+ * What an unmounted point is.
+ * @throws {Refusal} for what nobody made to mount on
+ */
+export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
+  if (stat === undefined) return 'missing'
+  if (isDirectory(stat)) return 'directory'
+  if (isEmptyFile(stat)) return 'file'
+  throw new Refusal(`mount directory ${show(point.path)} is a link or a file: remove it, kubelet makes a new directory`)
+}
+
+/** What a volume that is no directory lies on. */
+export function isEmptyFile({ mode, size, mountRoot }: Stat): boolean {
+  return (mode & FILE_TYPE) === REGULAR && size === 0n && !mountRoot
+}
+
+/** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */
+export function askPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
+  return looked(() => host.inodes.statEntry(point.parent, point.name))
+}
+
+/** Undefined: the name does not exist. Does not wait for a server or a daemon. */
+export function statPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
+  return looked(() => host.inodes.statMountPoint(point.parent, point.name))
+}
+
+function looked(look: () => Stat): Stat | 'broken' | undefined {
+  try {
+    return look()
+  } catch (error) {
+    const code = errorCode(error) ?? ''
+    if (code === 'ENOENT') return undefined
+    if (BROKEN.has(code)) return 'broken'
+    throw error
+  }
+}

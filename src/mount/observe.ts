@@ -1,0 +1,36 @@
+import { hasGuard } from '../mount-table/guard-row.ts'
+import { lookAt, type MountPoint, missingMountPoint } from '../mount-table/mount-point.ts'
+import type { MountRequest } from '../request/request.ts'
+import { readMountRecord } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { readVolumeRecord } from '../store/volume-record.ts'
+import { askServed } from '../volume/daemon.ts'
+import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
+import { sourceView } from '../volume/source-view.ts'
+import type { View } from './view.ts'
+
+/** Looks at everything a mount plan depends on. Call it under the mount's lock. */
+export async function observe(
+  session: Session,
+  request: MountRequest,
+  kind: VolumeKind,
+  point: MountPoint,
+  source: OpenedSource | undefined,
+): Promise<View> {
+  const { host, config } = session
+  const record = readMountRecord(host, config.stateDir, point.path)
+  const stat = await askServed(session, point, record)
+  // With a record: a call that died between removing kubelet's directory and making a file in its place left neither.
+  if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
+  const { mounted, target } = lookAt(host, point, stat)
+  const isServed = kind.hasDaemon && mounted !== undefined && mounted !== 'broken'
+  return {
+    mounted,
+    isGuarded: !isServed || hasGuard(host, point.path),
+    target,
+    record,
+    walked: record && record.walkGroup >= 0 ? readVolumeRecord(host, config.stateDir, record.volume) : undefined,
+    source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
+    boot: host.bootId(),
+  }
+}

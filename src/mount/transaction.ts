@@ -1,0 +1,155 @@
+import { GroupGiver } from '../fs-group/group-giver.ts'
+import type { MountPoint } from '../mount-table/mount-point.ts'
+import { type Given, type MountRecord, removeMountRecord, writeMountRecord } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { tidyVolume } from '../store/tidy-volume.ts'
+import { endHanging, endReplaced } from '../volume/daemon.ts'
+import type { DetachedTree } from '../volume/detached-tree.ts'
+import { putGuard } from '../volume/guard.ts'
+import { attachAt, detachAll } from './attach.ts'
+import { setTarget } from './mount-target.ts'
+import { replaceAt } from './replace.ts'
+import { SavedMount } from './saved-mount.ts'
+import type { Step } from './step.ts'
+
+/** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
+export class Transaction {
+  readonly #session: Session
+  readonly #point: MountPoint
+  readonly #tree: DetachedTree
+  readonly #giver: GroupGiver
+  #preparing: MountRecord | undefined
+  #recorded: MountRecord | undefined
+  #saved: SavedMount | undefined
+
+  constructor(session: Session, point: MountPoint, tree: DetachedTree) {
+    this.#session = session
+    this.#point = point
+    this.#tree = tree
+    this.#giver = new GroupGiver(session, tree)
+  }
+
+  /** @returns how the group was given */
+  async run(steps: readonly Step[]): Promise<Given> {
+    const done: Step[] = []
+    try {
+      for (const step of steps) {
+        await this.#apply(step)
+        done.push(step)
+      }
+      return this.#giver.given
+    } catch (error) {
+      for (const step of done.reverse()) this.#undo(step)
+      throw error
+    } finally {
+      this.#tree.close()
+      this.#saved?.close()
+      this.#giver.release()
+    }
+  }
+
+  async #apply(step: Step): Promise<void> {
+    const { host } = this.#session
+    switch (step.do) {
+      case 'record':
+        this.#preparing = { ...step.record, hadSecrets: this.#tree.hadSecrets }
+        return this.#write(this.#preparing)
+      case 'make-tree':
+        await this.#tree.make(step.group)
+        this.#giver.byOption(step.group)
+        return this.#recordVolume()
+      case 'set-flags':
+        return this.#tree.setFlags(step)
+      case 'own-root':
+      case 'own-volume':
+        return this.#giver.walk(step)
+      case 'map-group':
+        return this.#giver.map(step)
+      case 'record-ready':
+        this.#recorded = this.#ready(step.record)
+        return this.#write(this.#recorded)
+      case 'detach-all':
+        await endHanging(this.#session, this.#point, this.#recorded)
+        return this.#detachSaved(step)
+      case 'set-target':
+        return setTarget(host, this.#point, step.type)
+      case 'guard':
+        return putGuard(host, this.#point)
+      case 'attach':
+        return attachAt(host, this.#point, this.#tree.handle)
+      case 'end-daemons':
+        return endReplaced(this.#session, this.#point.path)
+      case 'replace':
+        await endHanging(this.#session, this.#point, this.#recorded)
+        return replaceAt(host, this.#point, this.#tree.handle, this.#tree.where.source)
+      default:
+        throw new Error(`step ${step.do} is not part of a mount`)
+    }
+  }
+
+  /** It may fail when the mount is gone already: what is undone is this step too. */
+  #detachSaved(step: Step): void {
+    this.#saved = SavedMount.of(this.#session.host, this.#point)
+    try {
+      detachAll(this.#session.host, this.#point)
+    } catch (error) {
+      this.#undo(step)
+      throw error
+    }
+  }
+
+  #ready(record: MountRecord): MountRecord {
+    // A daemon that serves it may hang from the beginning.
+    const { mountId, device } = this.#session.host.inodes.statMountPoint(this.#tree.handle)
+    const { volume, staging, hadSecrets } = this.#tree
+    return {
+      ...record,
+      ...this.#giver.given,
+      volume,
+      namespace: this.#session.host.mountNamespace(),
+      staging,
+      hadSecrets,
+      device: volume === '' ? -1 : device,
+      phase: 'ready',
+      mountId: String(mountId),
+      since: Date.now(),
+    }
+  }
+
+  /** Should this call die from now on, the next one must find what it may have done to the volume. */
+  #recordVolume(): void {
+    const { volume } = this.#tree
+    if (!this.#preparing || this.#preparing.volume === volume) return
+    this.#preparing = { ...this.#preparing, volume }
+    this.#write(this.#preparing)
+  }
+
+  #write(record: MountRecord): void {
+    writeMountRecord(this.#session.host, this.#session.config.stateDir, record)
+  }
+
+  /** The record goes last: by it the next call finds what could not be removed. */
+  #forget(): void {
+    const { host, config } = this.#session
+    this.#giver.release()
+    tidyVolume(this.#session, this.#preparing?.volume ?? '')
+    removeMountRecord(host, config.stateDir, this.#point.path)
+  }
+
+  /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
+  #undo(step: Step): void {
+    if (!('undo' in step)) return
+    const { host } = this.#session
+    try {
+      if (step.undo === undefined) return
+      if (step.undo === 'close-tree') this.#tree.close()
+      else if (step.undo === 'directory-target') setTarget(host, this.#point, 'directory')
+      else if (step.undo === 'detach') detachAll(host, this.#point)
+      else if (step.undo === 'old-mount') this.#saved?.putBack()
+      else if (step.undo.restore) this.#write(step.undo.restore)
+      else this.#forget()
+    } catch (error) {
+      this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
+    }
+  }
+}

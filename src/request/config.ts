@@ -1,0 +1,90 @@
+import * as z from 'zod/mini'
+import { LOG_LEVELS } from '../log/call-log.ts'
+import { show } from '../refusal/refusal.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
+
+const wants = (what: string) => ({
+  error: (issue: { input?: unknown }) => `is ${show(issue.input)}: ${what}`,
+})
+const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
+// Making a directory below /proc never ends (Node 26.10, mkdir with recursive).
+const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
+const diskRule = wants('choose a path of its own, outside /proc and /sys')
+const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
+const ownPath = path.check(z.refine(onDisk, diskRule))
+// //server/share and host:/export: a server's directories are allowed one by one, and by no local path, "/" included.
+const remote = (source: string) => {
+  const place =
+    /^\/(\/[^/,\s]+(?:\/.*)?)$/.exec(source) ?? /^(?:[^\s/:,[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):(\/.*)$/.exec(source)
+  return place?.[1] !== undefined && normalAbsolute(place[1])
+}
+// What a FUSE program alone understands: `bucket`, `remote:`, `remote:bucket/directory`.
+const text = (source: string) => {
+  const parts = /^[A-Za-z0-9_][^\s/:,]*(?::([^/].*)?)?$/.exec(source)
+  return parts !== null && normalAbsolute(`/${parts[1] ?? ''}`)
+}
+const sourceRule = wants(
+  'write an absolute path without "..", "." or a trailing slash, //server/share, host:/export, or a name like bucket or remote:bucket',
+)
+const source = z
+  .string(sourceRule)
+  .check(z.refine((entry) => normalAbsolute(entry) || remote(entry) || text(entry), sourceRule))
+const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
+const flag = z.boolean(wants('write true or false'))
+
+/** Each key by itself: one that is bad leaves the others in force. */
+export const KEYS = {
+  stateDir: ownPath,
+  logFile: ownPath,
+  logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
+  allowedSources: z.array(source, wants('write a list of absolute paths, //server/share, host:/export or names')),
+  allowedFsTypes: names('write a list of file system types'),
+  allowedMountOptions: z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
+  helperTimeoutSeconds: z
+    .number(wants('write seconds as a number'))
+    .check(z.refine((s) => s > 0, wants('use more than 0'))),
+  capabilities: z.strictObject(
+    { selinuxRelabel: z.optional(flag), supportsMetrics: z.optional(flag) },
+    {
+      error: (issue) =>
+        issue.code === 'unrecognized_keys'
+          ? `has ${show(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
+          : `is ${show(issue.input)}: write an object`,
+    },
+  ),
+}
+
+/**
+ * Reads the configuration's text. A bad key falls back to its default and is named in `faults`: a mount refuses then,
+ * while init and unmount, which must work on a node with a spoilt configuration, go on.
+ */
+export function parseConfig(text: string, file: string): { config: NodeConfig; faults: string[] } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch (error) {
+    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} is not JSON: ${(error as Error).message}`] }
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} is not a JSON object`] }
+  }
+  const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
+  const faults: string[] = []
+  for (const [key, value] of Object.entries(parsed)) {
+    const schema = Object.hasOwn(KEYS, key) ? KEYS[key as keyof typeof KEYS] : undefined
+    if (!schema) {
+      faults.push(
+        `node configuration ${file}: key ${show(key)} is unknown: the keys are ${Object.keys(KEYS).join(', ')}`,
+      )
+      continue
+    }
+    const result = z.safeParse(schema as z.ZodMiniType, value)
+    if (result.success)
+      config[key] = key === 'capabilities' ? { ...DEFAULT_CONFIG.capabilities, ...(value as object) } : value
+    for (const issue of result.error?.issues ?? []) {
+      faults.push(`node configuration ${file}: key "${[key, ...issue.path].join('.')}" ${issue.message}`)
+    }
+  }
+  return { config: config as unknown as NodeConfig, faults }
+}

@@ -1,0 +1,40 @@
+import { Refusal, show } from '../refusal/refusal.ts'
+
+/**
+ * Kubelet's options argument: one flat JSON object of strings. Returned as [key, value] pairs with every fault found;
+ * values are left unchecked here, so one message can name all that is wrong.
+ * @throws {Refusal} when the text is not a JSON object at all
+ */
+export function parseOptionsText(text: string): { entries: [string, unknown][]; faults: string[] } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the input, which may hold a secret.
+    throw new Refusal('the options are not JSON: kubelet passes one JSON object of strings as the last argument')
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    const kind = parsed === null ? 'null' : Array.isArray(parsed) ? 'an array' : `a ${typeof parsed}`
+    throw new Refusal(`the options are ${kind}: kubelet passes one JSON object of strings as the last argument`)
+  }
+  const entries = Object.entries(parsed)
+  // A nested value is refused for itself, and its keys are no options.
+  const flat = entries.every(([, value]) => typeof value !== 'object')
+  const repeated = flat ? repeatedKeys(text, entries.length) : []
+  const faults = repeated.map((key) => `option ${show(key)} is given twice: keep one`)
+  return { entries, faults }
+}
+
+// JSON.parse keeps the last of two equal keys. In valid JSON only a key is followed by a colon,
+// so in a flat object the strings before colons are its keys.
+const KEY = /"(?:[^"\\]|\\.)*"(\s*:)?/gs
+
+function repeatedKeys(text: string, distinct: number): string[] {
+  const keys: string[] = []
+  for (const match of text.matchAll(KEY)) {
+    if (match[1]) keys.push(JSON.parse(match[0].slice(0, -match[1].length)))
+  }
+  if (keys.length === distinct) return []
+  const seen = new Set<string>()
+  return [...new Set(keys.filter((key) => seen.size === seen.add(key).size))]
+}

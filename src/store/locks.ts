@@ -1,0 +1,88 @@
+import { naming } from '../host/file-error.ts'
+import { errorCode, type Host, type Lock } from '../host/host.ts'
+import { waitFor } from '../host/wait-for.ts'
+import {
+  CLAIMS_LOCK_FILE,
+  LOCK_FILE,
+  METRICS_LOCK_FILE,
+  mountStateDirectory,
+  mountsDirectory,
+  volumeStateDirectory,
+} from './paths.ts'
+import { readClaim } from './reservation-record.ts'
+
+/** One call at a time for a mount directory. */
+export function lockMount(host: Host, stateDir: string, path: string): Promise<Lock> {
+  return waitFor(() => tryLockMount(host, stateDir, path))
+}
+
+/** One walk or restore at a time for a volume. Taken after the mount's lock, never before; nobody takes two. */
+export function lockVolume(host: Host, stateDir: string, volume: string): Promise<Lock> {
+  return waitFor(() => tryLockVolume(host, stateDir, volume))
+}
+
+export function tryLockVolume(host: Host, stateDir: string, volume: string): Lock | undefined {
+  return tryLockPlace(host, volumeStateDirectory(stateDir, volume))
+}
+
+/** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
+export function lockClaims(host: Host, stateDir: string): Promise<Lock> {
+  return waitFor(() => tryLock(host, `${stateDir}/${CLAIMS_LOCK_FILE}`))
+}
+
+/** One process at a time counts for the metrics. */
+export function tryLockMetrics(host: Host, stateDir: string): Lock | undefined {
+  return tryLock(host, `${stateDir}/${METRICS_LOCK_FILE}`)
+}
+
+/** Waits until a claim is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
+export async function untilUnclaimed(host: Host, stateDir: string, volume: string): Promise<void> {
+  await waitFor(() => (isClaimed(host, stateDir, volume) ? undefined : true))
+}
+
+/** Whether a call that claimed a volume is still at work: its death frees the lock. */
+export function isClaimed(host: Host, stateDir: string, volume: string): boolean {
+  return readClaim(host, stateDir, volume) !== undefined && isVolumeBusy(host, stateDir, volume)
+}
+
+/** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
+export function isVolumeBusy(host: Host, stateDir: string, volume: string): boolean {
+  return isPlaceBusy(host, volumeStateDirectory(stateDir, volume))
+}
+
+/** Whether a call for a mount directory is under way. */
+export function isMountBusy(host: Host, stateDir: string, path: string): boolean {
+  return isPlaceBusy(host, mountStateDirectory(stateDir, path))
+}
+
+/** @param directory what the state directory keeps of a mount or a volume */
+export function isPlaceBusy(host: Host, directory: string): boolean {
+  const lock = `${directory}/${LOCK_FILE}`
+  return naming('look at', lock, () => host.isLocked(lock))
+}
+
+export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {
+  return tryLockPlace(host, mountStateDirectory(stateDir, path))
+}
+
+/** Gives the lock back and leaves no trace of the mount in the state directory. */
+export function releaseForGood(host: Host, stateDir: string, path: string, lock: Lock): void {
+  naming('remove', `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`, () => lock.release(true))
+  host.files.removeEmpty(mountStateDirectory(stateDir, path), mountsDirectory(stateDir))
+}
+
+/** @param directory what the state directory keeps of a mount or a volume; it is made where it is not there */
+export function tryLockPlace(host: Host, directory: string): Lock | undefined {
+  host.files.makeDirectory(directory)
+  try {
+    return tryLock(host, `${directory}/${LOCK_FILE}`)
+  } catch (error) {
+    // Its last holder has just removed the directory.
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function tryLock(host: Host, path: string): Lock | undefined {
+  return naming('lock', path, () => host.tryLock(path))
+}

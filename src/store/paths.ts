@@ -1,0 +1,45 @@
+import { PRIVATE } from '../request/defaults.ts'
+
+// Long enough for a file name (255) after a one-byte mark, short enough to stay readable.
+const LONGEST_PIECE = 200
+
+/**
+ * Where the state directory keeps what. A mount directory can be longer than a file name, so its percent-encoded form is
+ * cut into nested directories; pieces after the first begin with "+", which keeps them apart from the files among them.
+ */
+export function mountStateDirectory(stateDir: string, directory: string): string {
+  const encoded = encodeURIComponent(directory)
+  const pieces: string[] = []
+  for (let start = 0; start < encoded.length; start += LONGEST_PIECE) {
+    pieces.push(`${start === 0 ? '' : '+'}${encoded.slice(start, start + LONGEST_PIECE)}`)
+  }
+  return `${mountsDirectory(stateDir)}/${pieces.join('/')}`
+}
+
+export function mountsDirectory(stateDir: string): string {
+  return `${stateDir}/${PRIVATE.mounts}`
+}
+
+export function volumeStateDirectory(stateDir: string, volume: string): string {
+  return `${volumesDirectory(stateDir)}/${volume}`
+}
+
+export function journalFile(stateDir: string, volume: string): string {
+  return `${volumeStateDirectory(stateDir, volume)}/${JOURNAL_FILE}`
+}
+
+export function volumesDirectory(stateDir: string): string {
+  return `${stateDir}/${PRIVATE.ownership}`
+}
+
+export const RECORD_FILE = 'record.json'
+export const LOCK_FILE = 'lock'
+export const JOURNAL_FILE = 'journal.db'
+export const PROGRESS_FILE = 'progress.json'
+export const CLAIM_FILE = 'claim.json'
+/** Holds the id of the boot in which records were last swept. */
+export const BOOT_FILE = 'boot'
+export const SWEEP_LOCK_FILE = 'sweep.lock'
+export const CLAIMS_LOCK_FILE = 'claims.lock'
+export const METRICS_FILE = 'metrics.json'
+export const METRICS_LOCK_FILE = 'metrics.lock'

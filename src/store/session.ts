@@ -1,0 +1,23 @@
+import type { Host } from '../host/host.ts'
+import type { Counts } from '../ownership/progress.ts'
+import type { WalkOptions } from '../ownership/walk-tree.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import type { Secrets } from '../request/secrets.ts'
+
+/** What an effect works with: the node, its configuration, and the call's line in the log. */
+export interface Session {
+  host: Host
+  config: NodeConfig
+  /** Adds facts to the call's log line; a fact named again replaces the earlier one. */
+  note(facts: Record<string, unknown>): void
+  /** How far a walk is, about once a second. */
+  progress?(counts: Counts): void
+  /** Where a person looks on: about how many inodes the walk that comes will meet. */
+  expect?(inodes: number): void
+  /** Threads for walks of large trees; without them one thread walks. */
+  crew?: WalkOptions['crew']
+  /** What the pod gave for this call; none where a person or heal calls. */
+  secrets?: Secrets
+  /** A person should look at this, though the call goes on. */
+  warn(message: string): void
+}

@@ -1,0 +1,67 @@
+import * as z from 'zod/mini'
+import type { Handle, Host, Stat } from '../host/host.ts'
+import type { MountRequest } from '../request/request.ts'
+import { readRecord, writeRecord } from './json-record.ts'
+import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
+
+const FORMAT = 1
+
+const schema = z.object({
+  format: z.literal(FORMAT),
+  volume: z.string(),
+  source: z.string(),
+  group: z.number(),
+  groupAccess: z.enum(['keep', 'grant']),
+  /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
+  complete: z.boolean(),
+  /** A pod asked for restoreOnUnmount: the last unmount pays, whichever pod's it is. */
+  restoreOwed: z.boolean(),
+  /** The path that a pod named, where a part of a source was walked: another than `source` if links led on from there. */
+  asked: z.optional(z.string()),
+})
+
+/** What a walk has made of a volume. */
+export type VolumeRecord = z.infer<typeof schema>
+
+/** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
+export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
+  return `${host.inodes.fileSystemId(root)}-${stat.inode.toString(16)}-${stat.born.toString(16)}`
+}
+
+/** Names a volume whose root says nothing about it (a server's, a daemon's): the same request has the same volume. */
+export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  const digest = createHash('sha256').update([fsType, source, subPath].join('\0')).digest('hex')
+  return `text-${digest.slice(0, 40)}`
+}
+
+export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {
+  const record = readRecord(host, `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`, schema)
+  return record?.volume === volume ? record : undefined
+}
+
+/** There is one, but what it says is lost. */
+export function isVolumeRecordDamaged(host: Host, stateDir: string, volume: string): boolean {
+  const isThere = host.files.list(volumeStateDirectory(stateDir, volume)).includes(RECORD_FILE)
+  return isThere && readVolumeRecord(host, stateDir, volume) === undefined
+}
+
+export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<VolumeRecord, 'format'>): void {
+  const place = volumeStateDirectory(stateDir, record.volume)
+  host.files.makeDirectory(place)
+  writeRecord(host, `${place}/${RECORD_FILE}`, { format: FORMAT, ...record })
+}
+
+/** Whether it is the name of a volume, of either form. Never a path. */
+export function isVolumeIdentity(text: string): boolean {
+  return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
+}
+
+/** Every volume that has a directory, whatever is in it. What people have put beside them is passed over. */
+export function listVolumes(host: Host, stateDir: string): string[] {
+  return host.files.list(volumesDirectory(stateDir)).filter(isVolumeIdentity).sort()
+}
+
+export function removeVolumeRecord(host: Host, stateDir: string, volume: string): void {
+  host.files.remove(`${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`)
+}

@@ -1,0 +1,150 @@
+import type { Daemon } from '../host/daemons.ts'
+import type { Host, Stat } from '../host/host.ts'
+import { askPoint, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { placesFrom } from '../mount-table/place.ts'
+import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../store/mount-record.ts'
+import { requestFrom } from '../store/request-key.ts'
+import type { Session } from '../store/session.ts'
+import { kindOf } from './index.ts'
+import { killStaged, stagedMount } from './kind/staged.ts'
+
+/** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
+const PATIENCE = 5000
+
+/** The process that serves a mount; undefined where it has ended, null for a mount that needs none. */
+export function daemonOf(session: Session, { staging }: MountRecord): Daemon | undefined | null {
+  return staging === '' ? null : find(session, staging)
+}
+
+function find({ host, config }: Session, staging: string): Daemon | undefined {
+  return host.daemons.find(stagedMount(config.stateDir, staging))
+}
+
+/** By SIGSTOP, or by a debugger. */
+export function isStopped(daemon: Daemon | undefined): boolean {
+  return daemon?.state === 'T' || daemon?.state === 't'
+}
+
+/**
+ * What is mounted there, 'broken' where its daemon has died or its server has lost it. A daemon that lives is asked
+ * nothing, as it may hang; a server that does not answer may come back.
+ */
+export async function askServed(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+): Promise<Stat | 'broken' | undefined> {
+  const { host } = session
+  const there = statPoint(host, point)
+  if (!record || there === undefined || there === 'broken') return askPoint(host, point)
+  // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
+  const staging = there.mountRoot ? stagingOf(record, there.mountId) : ''
+  if (staging !== '' && find(session, staging)) return there
+  if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
+  session.warn('its server does not answer, so that nobody can tell whether it is well')
+  return there
+}
+
+/** Of file systems that a server or a daemon tells of. */
+const REMOTE = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
+
+export type IsSilent = (record: MountRecord) => Promise<boolean>
+
+/** Whether the directory that a mount shows is asked for in vain. Each file system is asked once. */
+export function silentSources({ host }: Session): IsSilent {
+  const table = host.mounts.table()
+  const placeOf = placesFrom(table)
+  const remote = new Set(parseMountinfo(table).flatMap(({ fsType, device }) => (REMOTE.test(fsType) ? device : [])))
+  const asked = new Map<string, Promise<boolean>>()
+  return async ({ fsType, request }) => {
+    const source = kindOf(fsType)?.root === 'source' ? requestFrom(request)?.source : undefined
+    const device = source === undefined ? undefined : placeOf(source)?.device
+    if (source === undefined || device === undefined || !remote.has(device)) return false
+    const silent = asked.get(device) ?? isSilentAt(host, source)
+    asked.set(device, silent)
+    return silent
+  }
+}
+
+async function isSilentAt({ daemons, inodes }: Host, path: string): Promise<boolean> {
+  const root = inodes.openTrusted('/')
+  try {
+    return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE))
+  } finally {
+    inodes.close(root)
+  }
+}
+
+/** Whether what only a server or a daemon can tell of is asked for in vain. */
+async function isSilent({ host }: Session, { parent, name }: MountPoint, { fsType }: MountRecord): Promise<boolean> {
+  return kindOf(fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
+}
+
+/**
+ * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for one
+ * that hangs. One that is at work is waited for.
+ * @returns the staging directory of the daemon that serves the mount, where it does not answer
+ */
+export async function hangingDaemon(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+): Promise<string | undefined> {
+  const { host, config } = session
+  const there = record && statPoint(host, point)
+  if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
+  const staging = stagingOf(record, there.mountId)
+  if (staging === '') {
+    if (await isSilent(session, point, record)) {
+      session.warn('its server does not answer: the kernel may wait for it, with what it has not written yet')
+    }
+    return undefined
+  }
+  const stopped = isStopped(find(session, staging))
+  const patience = stopped ? PATIENCE : config.helperTimeoutSeconds * 1000
+  if (await host.daemons.answers(point.parent, point.name, patience)) return undefined
+  session.warn(
+    stopped
+      ? 'its daemon is stopped: it is ended, with what it has not written yet'
+      : `its daemon has not answered for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
+  )
+  return staging
+}
+
+/** Ends a daemon that hangs, before another mount takes its mount's place. */
+export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
+  endDaemon(session, await hangingDaemon(session, point, record))
+}
+
+export function endDaemon({ host, config }: Session, staging: string | undefined): void {
+  if (staging !== undefined) killStaged(host, config.stateDir, staging)
+}
+
+/** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
+export function endStopped(session: Session, { staging, replacedDaemons }: MountRecord): string[] {
+  const all = [...replacedDaemons, staging].filter((name) => name !== '')
+  const found = all.map((name) => ({ name, daemon: find(session, name) })).filter(({ daemon }) => daemon !== undefined)
+  const namesOf = (isWanted: boolean) =>
+    found.filter(({ daemon }) => isStopped(daemon) === isWanted).map(({ name }) => name)
+  for (const name of namesOf(true)) endDaemon(session, name)
+  return namesOf(false)
+}
+
+/**
+ * After a replacement: what containers have open of the old mount is still served, and its daemon ends with the last of
+ * them. One that is stopped would stay.
+ */
+export function endReplaced(session: Session, path: string): void {
+  const { host, config } = session
+  try {
+    const record = readMountRecord(host, config.stateDir, path)
+    if (!record) return
+    const left = endStopped(session, { ...record, staging: '' })
+    if (left.length === record.replacedDaemons.length) return
+    writeMountRecord(host, config.stateDir, { ...record, replacedDaemons: left })
+  } catch (error) {
+    // The mount is there, and the next call does the same.
+    session.warn(`daemons of what was mounted before: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,133 @@
+import type { Host } from '../../host/host.ts'
+import { show } from '../../refusal/refusal.ts'
+import type { MountRequest } from '../../request/request.ts'
+import type { Making, OpenedSource, VolumeKind } from '../kind/kind.ts'
+import { optionFaults, ownOptions } from '../kind/options.ts'
+import { holdsOwnRecords, openNodeFile, pathFaults } from '../kind/source-path.ts'
+import { mountStaged, type Stage } from '../kind/staged.ts'
+import { allowedFaults, textFaults } from '../kind/text-source.ts'
+import { fuseRules, isKnown, withoutRisky } from './fuse-options.ts'
+import { sshLogin, sshSourceFaults } from './sshfs.ts'
+
+const PREFIX = 'fuse.'
+const PROGRAM = /^[a-z0-9][a-z0-9._-]*$/
+
+/** The kernel checks modes for everybody: without it, each process of the pod would have what the daemon, as root, has. */
+const ALWAYS = ['allow_other', 'default_permissions']
+
+/** A FUSE program of the node, by its fsType: `fuse.sshfs`. Undefined for what is none. */
+export function fuse(fsType: string): VolumeKind | undefined {
+  const program = fsType.startsWith(PREFIX) ? fsType.slice(PREFIX.length) : ''
+  return PROGRAM.test(program) ? kindFor(fsType, program) : undefined
+}
+
+/** Where one program differs from all others; which of its options are safe is in fuse-options.ts. */
+interface Program {
+  sourceFaults(source: string): string[]
+  /** How it proves who it is, by secrets. */
+  login?: typeof sshLogin
+}
+
+const LOCAL: Program = { sourceFaults: localFaults }
+const PROGRAMS: ReadonlyMap<string, Program> = new Map([
+  ['sshfs', { sourceFaults: sshSourceFaults, login: sshLogin }],
+  ['bindfs', LOCAL],
+  ['squashfuse', LOCAL],
+])
+const ANY_OTHER: Program = {
+  sourceFaults: (source) => (source.startsWith('/') ? pathFaults(source) : textFaults(source)),
+}
+
+function kindFor(name: string, program: string): VolumeKind {
+  const { sourceFaults, login } = PROGRAMS.get(program) ?? ANY_OTHER
+  return {
+    name,
+    persistent: true,
+    walk: 'its daemon decides about groups',
+    root: 'text',
+    hasDaemon: true,
+    ...(login && { usesSecrets: true }),
+    groupOptions,
+    optionRules: (config) => fuseRules(program, config),
+
+    faults(request, config) {
+      const { source, subPath, mountOptions } = request
+      const faults = sourceFaults(source)
+      if (faults.length === 0) faults.push(...allowedFaults(source, config))
+      if (source.startsWith('/') && holdsOwnRecords(source, config)) {
+        faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
+      }
+      if (subPath !== '') {
+        faults.push(`option "subPath" is ${show(subPath)}: ${name} has none, name the directory in "source"`)
+      }
+      const rules = fuseRules(program, config)
+      return [...faults, ...optionFaults(name, mountOptions, rules, withoutRisky(name, rules, config))]
+    },
+
+    openSource: (host, { source }) => (source.startsWith('/') ? openLocal(host, source) : undefined),
+
+    openTree: (making) => mountStaged(making, (directory, stage) => start(program, login, making, directory, stage)),
+  }
+}
+
+function localFaults(source: string): string[] {
+  if (source.startsWith('/')) return pathFaults(source)
+  return ['option "source" names no path of this node: write what the program is to show']
+}
+
+function openLocal(host: Host, source: string): OpenedSource {
+  return { ...openNodeFile(host, source), path: source }
+}
+
+async function start(
+  program: string,
+  loginOf: Program['login'],
+  { host, request, source, group, secrets, timeoutSeconds, warn }: Making,
+  directory: string,
+  stage: Stage,
+): Promise<void> {
+  const { mountOptions, readOnly, groupAccess } = request
+  const login = loginOf?.(secrets, mountOptions, stage)
+  const shown = showSource(program, source, stage, request)
+  const wanted = ownOptions(mountOptions)
+  const isTaken = (option: string) => wanted.some((own) => nameOf(own) === nameOf(option))
+  // Without "grant" no permission bit is added.
+  const isWanted = (option: string) => !isTaken(option) && (groupAccess === 'grant' || nameOf(option) !== 'umask')
+  const given = group === undefined ? [] : groupOptions(group).filter(isWanted)
+  const options = [
+    ...ALWAYS,
+    ...(readOnly ? ['ro'] : []),
+    ...wanted,
+    ...given,
+    ...shown.options,
+    ...(login?.options ?? []),
+  ]
+  await host.helpers.run({
+    program,
+    args: [...shown.args, directory, '-o', options.join(','), ...(login?.args ?? [])],
+    ...(login?.input ? { input: login.input } : {}),
+    timeoutSeconds,
+    secrets: [...secrets.values()],
+    leavesDaemon: true,
+    warn,
+  })
+}
+
+/** What was opened is what the program finds, whatever its path leads to by then. */
+function showSource(
+  program: string,
+  source: OpenedSource | undefined,
+  stage: Stage,
+  { source: text, readOnly }: MountRequest,
+) {
+  if (source === undefined) return { args: text === '' ? [] : [text], options: [] }
+  // What the mount table says: else it would be the staging directory's.
+  const options = !isKnown(program) || /[,\\]/.test(text) ? [] : [`fsname=${text}`]
+  return { args: [stage.show(source.handle, readOnly)], options }
+}
+
+function groupOptions(group: number): string[] {
+  return [`gid=${group}`, 'umask=0007']
+}
+
+const nameOf = (option: string) => option.split('=', 1)[0]

@@ -1,0 +1,72 @@
+import { Refusal, show } from '../../refusal/refusal.ts'
+import type { Secrets } from '../../request/secrets.ts'
+import type { Stage } from '../kind/staged.ts'
+
+// A path of the server is text here: where its links lead is the server's business. A leading "-" would be an option.
+const SOURCE =
+  /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
+
+export function sshSourceFaults(source: string): string[] {
+  if (source === '') return ['option "source" is missing: write it like user@host:/directory']
+  if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
+  return [
+    `option "source" is ${show(source)}: write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
+  ]
+}
+
+/** No configuration, key, agent or tunnel of the node's own root is used, and no unknown server is trusted. */
+const ALWAYS = [
+  'StrictHostKeyChecking=yes',
+  'UpdateHostKeys=no',
+  'IdentitiesOnly=yes',
+  'IdentityAgent=none',
+  'PermitLocalCommand=no',
+  'GSSAPIAuthentication=no',
+  'HostbasedAuthentication=no',
+  'ControlMaster=no',
+  'ControlPath=none',
+]
+
+/** A server that has gone silent is noticed, else ssh would wait for it longer than its mount lives. */
+const UNLESS_GIVEN = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
+
+export interface Login {
+  options: string[]
+  args: string[]
+  input: Uint8Array | undefined
+}
+
+/**
+ * How sshfs proves who it is.
+ * @throws {Refusal} for secrets that cannot do
+ */
+export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { put }: Pick<Stage, 'put'>): Login {
+  const isGiven = (option: string) => mountOptions.some((given) => given.split('=')[0] === option.split('=')[0])
+  const options = [...ALWAYS, ...UNLESS_GIVEN.filter((option) => !isGiven(option))]
+  const key = secrets.get('ssh-privatekey')
+  const password = secrets.get('password')
+  const hosts = secrets.get('known_hosts')
+  if (key && password) throw new Refusal('the secret has both "ssh-privatekey" and "password": keep one')
+  if (!key && !password) {
+    throw new Refusal(
+      'fuse.sshfs needs a secret with the key "ssh-privatekey" or "password": name it in "secretRef" of the volume',
+    )
+  }
+  if (key && mountOptions.includes('reconnect')) {
+    throw new Refusal(
+      'mountOptions has reconnect, for which sshfs would need the key again, which nobody keeps: leave it out, or use a password',
+    )
+  }
+  if (password && /[\0\r\n]/.test(Buffer.from(password).toString('latin1'))) {
+    throw new Refusal('the secret "password" has a line break or a NUL, which sshfs cannot read: remove it')
+  }
+  if (hosts) options.push(`UserKnownHostsFile=${put('known_hosts', hosts)}`, 'GlobalKnownHostsFile=/dev/null')
+  if (key) options.push(`IdentityFile=${put('key', withNewline(key))}`, 'BatchMode=yes')
+  else options.push('IdentityFile=none', 'PubkeyAuthentication=no', 'password_stdin')
+  return { options, args: ['-F', '/dev/null'], input: password && withNewline(password) }
+}
+
+/** ssh calls a key whose last line does not end invalid; a password ends with its line. */
+function withNewline(bytes: Uint8Array): Uint8Array {
+  return bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, Buffer.from('\n')])
+}

@@ -1,0 +1,97 @@
+import {
+  DIRECTORY,
+  errorCode,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  isDirectory,
+  REGULAR,
+  type Stat,
+} from '../../host/host.ts'
+import { Refusal, show } from '../../refusal/refusal.ts'
+import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
+
+/** @param what kinds of things it may name */
+export function sourceFaults(source: string, config: NodeConfig, what = 'directory'): string[] {
+  if (source === '') return [`option "source" is missing: name the ${what} of the node to mount`]
+  const faults = pathFaults(source)
+  if (faults.length > 0) return faults
+  if (holdsOwnRecords(source, config)) {
+    return [
+      `option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+    ]
+  }
+  if (isAllowedSource(source, config)) return []
+  return [
+    `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
+      "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
+  ]
+}
+
+/** Faults of a path as it is written. */
+export function pathFaults(source: string): string[] {
+  const parts = source.split('/').slice(1)
+  const isNormal = source.startsWith('/') && !source.includes('\0')
+  if (isNormal && parts.every((part) => part !== '' && part !== '.' && part !== '..')) return []
+  return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+}
+
+/** By whole components: `/a` allows `/a/b`, not `/ab`; `user@host:/a` is a prefix of the same form. */
+export function isAllowedSource(source: string, { allowedSources }: NodeConfig): boolean {
+  return allowedSources.some((prefix) =>
+    prefix === '/' ? source.startsWith('/') : isBelow(source, prefix.replace(/\/$/, '')),
+  )
+}
+
+/** Whether a directory is, has or is in one that holds modekeep's records. */
+export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean {
+  const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
+  return places.some((place) => isBelow(path, place) || isBelow(place, path))
+}
+
+export function isBelow(path: string, prefix: string): boolean {
+  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
+}
+
+/**
+ * Opens a directory of the node by a path that holds no link, so that its text, which was compared with allowedSources,
+ * is its real location.
+ * @param what what a message calls it
+ * @throws {Refusal} naming the source and what to do
+ */
+export function openNodeDirectory(host: Host, source: string, what = 'source'): { handle: Handle; stat: Stat } {
+  const handle = openLinkFree(host, source, what)
+  const stat = host.inodes.stat(handle)
+  if (isDirectory(stat)) return { handle, stat }
+  host.inodes.close(handle)
+  throw new Refusal(`${what} ${show(source)} is not a directory: name one`)
+}
+
+/** The same for what may be a file: an image. A FIFO, a socket or a device is refused. */
+export function openNodeFile(host: Host, source: string): { handle: Handle; stat: Stat } {
+  const handle = openLinkFree(host, source, 'source')
+  const stat = host.inodes.stat(handle)
+  if ([DIRECTORY, REGULAR].includes(stat.mode & FILE_TYPE)) return { handle, stat }
+  host.inodes.close(handle)
+  throw new Refusal(`source ${show(source)} is neither a directory nor a file: name one`)
+}
+
+/** @throws {Refusal} naming the source; `mend` is what to do where there is none */
+export function openLinkFree(host: Host, source: string, what: string, mend = 'create the directory'): Handle {
+  try {
+    return host.inodes.openLinkFree(source)
+  } catch (error) {
+    switch (errorCode(error)) {
+      case 'ENOENT':
+        throw new Refusal(`${what} ${show(source)} does not exist on this node: ${mend}, or correct the name`)
+      case 'ELOOP':
+        throw new Refusal(
+          `${what} ${show(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
+        )
+      case 'ENOTDIR':
+        throw new Refusal(`${what} ${show(source)} leads through something that is not a directory: correct the name`)
+      default:
+        throw error
+    }
+  }
+}

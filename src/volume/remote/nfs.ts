@@ -1,0 +1,91 @@
+import { errorCode, type Handle } from '../../host/host.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import type { Making, VolumeKind } from '../kind/kind.ts'
+import { choices, numbers, security, words } from '../kind/option-rules.ts'
+import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
+import { mountStaged } from '../kind/staged.ts'
+import { EXPORT, remoteFaults } from './remote-source.ts'
+
+const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
+const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
+
+/** nfs(5). Not here: bg, which leaves a mount for later, and what names another server than the source. */
+const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
+  ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
+  ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
+  ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
+  ...choices({ lookupcache: ['all', 'none', 'pos', 'positive'], local_lock: ['none', 'all', 'flock', 'posix'] }),
+  ...words('hard', 'soft', 'softreval', 'softerr', 'lock', 'nolock', 'cto', 'nocto', 'acl', 'noacl', 'ac', 'noac'),
+  ...words('rdirplus', 'nordirplus', 'sharecache', 'nosharecache', 'resvport', 'noresvport', 'fsc', 'nofsc'),
+  ...numbers({ port: 2049, mountport: 20048, timeo: 600, retrans: 2, rsize: 1048576, wsize: 1048576, nconnect: 4 }),
+  ...numbers({ actimeo: 30, acregmin: 3, acregmax: 60, acdirmin: 30, acdirmax: 60, max_connect: 1 }),
+])
+
+/** An export of an NFS server. */
+export const nfs: VolumeKind = kindOf('nfs')
+
+/** The same, version 4 alone. */
+export const nfs4: VolumeKind = kindOf('nfs4')
+
+function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
+  return {
+    name,
+    persistent: true,
+    walk: true,
+    root: 'text',
+    optionRules: () => OPTIONS,
+
+    faults(request, config) {
+      return [...remoteFaults(request, EXPORT, config), ...optionFaults(name, request.mountOptions, OPTIONS, config)]
+    },
+
+    openSource: () => undefined,
+
+    async openTree(making) {
+      const { host, request, timeoutSeconds, secrets } = making
+      // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
+      const options = [...ownOptions(request.mountOptions), 'nosuid', 'nodev', 'retry=0']
+      // Else the server may choose Kerberos, and with it this node's identity.
+      if (!options.some((option) => option.startsWith('sec='))) options.push('sec=sys')
+      if (request.readOnly) options.push('ro')
+      const tree = await mountStaged(making, (directory) =>
+        host.helpers.run({
+          program: `mount.${name}`,
+          args: [request.source, directory, '-o', options.join(',')],
+          timeoutSeconds,
+          secrets: [...secrets.values()],
+          // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
+          leavesDaemon: true,
+        }),
+      )
+      try {
+        refuseSquashed(making, tree)
+        return tree
+      } catch (error) {
+        host.inodes.close(tree)
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * A walk as nobody would fail at every inode: what it would need is asked of the root, with the group it has. Only its
+ * ctime moves, as in a moment by the walk itself: no call tells without an effect who the server takes root for.
+ */
+function refuseSquashed({ host: { inodes }, request }: Making, tree: Handle): void {
+  const { ownership, fsGroup, readOnly, source } = request
+  if (fsGroup === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return
+  const { gid } = inodes.stat(tree)
+  if (gid === fsGroup) return
+  try {
+    inodes.chown(tree, gid)
+  } catch (error) {
+    if (errorCode(error) !== 'EPERM' && errorCode(error) !== 'EACCES') throw error
+    throw new Refusal(
+      `the server of ${source} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
+        'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest'
+import { failureReply, replyLine } from '../../src/flexvolume/reply.ts'
+import { SystemError } from '../../src/host/host.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kinds } from '../../src/volume/index.ts'
+
+function errorOf(call: () => unknown): unknown {
+  try {
+    call()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing was thrown')
+}
+
+describe('the reply to a failure', () => {
+  it("is a refusal's own words", () => {
+    expect(failureReply(new Refusal(['a is wrong', 'b is wrong']))).toEqual({
+      status: 'Failure',
+      message: 'a is wrong; b is wrong',
+    })
+  })
+
+  it.each([
+    [new SystemError('openat', 'EMFILE', '"a"'), 'modekeep failed: openat "a": EMFILE; see its log on the node'],
+    [new TypeError('x is undefined'), 'modekeep failed: x is undefined; see its log on the node'],
+    ['a string', 'modekeep failed: a string; see its log on the node'],
+    [undefined, 'modekeep failed: undefined; see its log on the node'],
+  ])('of any other kind points to the log: %s', (error, message) => {
+    expect(failureReply(error)).toEqual({ status: 'Failure', message })
+  })
+
+  const HINT = "… (the node's modekeep log has all of it)"
+
+  it.each([
+    ['a refusal', (text: string) => new Refusal(text), '', ''],
+    ['an error', (text: string) => new Error(text), 'modekeep failed: ', '; see its log on the node'],
+  ])('says 850 bytes of %s and where the others are', (_what, make, before, after) => {
+    expect(failureReply(make('x'.repeat(850)))).toEqual({
+      status: 'Failure',
+      message: `${before}${'x'.repeat(850)}${after}`,
+    })
+    for (const length of [851, 1_000_000]) {
+      expect(failureReply(make('x'.repeat(length)))).toEqual({
+        status: 'Failure',
+        message: `${before}${'x'.repeat(850)}${HINT}${after}`,
+      })
+    }
+    // 850 bytes end within the 284th of these.
+    expect(failureReply(make('日'.repeat(400)))).toMatchObject({
+      message: `${before}${'日'.repeat(283)}${HINT}${after}`,
+    })
+  })
+
+  const thirty = (make: (n: number) => string) => Array.from({ length: 30 }, (_, n) => make(n))
+  const tmpfs = { 'kubernetes.io/fsType': 'tmpfs' }
+  it.each([
+    ['unknown mount options', { ...tmpfs, mountOptions: thirty((n) => `bogus${n}`).join() }, 'has ["bogus0","bogus1",'],
+    [
+      'mount options not allowed',
+      { ...tmpfs, mountOptions: thirty((n) => `suid=${n}`).join() },
+      'has ["suid=0","suid=1",',
+    ],
+    [
+      'bad values',
+      { ...tmpfs, mountOptions: thirty((n) => `size=x${n}`).join() },
+      'has "size=x0": write it like size=64m',
+    ],
+    ['long bad values', { ...tmpfs, mountOptions: thirty((n) => `size=${n}${'x'.repeat(200)}`).join() }, HINT],
+    ['unknown keys', Object.fromEntries(thirty((n) => `key${n}`).map((key) => [key, 'x'])), 'unknown ["key0","key1",'],
+    ['keys given twice', `{${thirty((n) => `"k${n}":"","k${n}":""`).join()}}`, 'option "k0" is given twice: keep one'],
+  ])('to thirty %s fits an event', (_what, options, part) => {
+    const text = typeof options === 'string' ? options : JSON.stringify(options)
+    const error = errorOf(() => readRequest('/pods/p/volumes/modekeep~fs/v', text, DEFAULT_CONFIG, kinds))
+    expect(error).toBeInstanceOf(Refusal)
+    const line = replyLine(failureReply(error))
+    expect(JSON.parse(line)).toEqual({ status: 'Failure', message: expect.stringContaining(part) })
+    expect(Buffer.byteLength(line)).toBeLessThan(1024)
+  })
+
+  it('tells the code of a name too long for any file', () => {
+    const error = new SystemError('openat', 'ENAMETOOLONG', JSON.stringify('x'.repeat(300)))
+    const shown = `"${'x'.repeat(199)}…`
+    expect(failureReply(error)).toEqual({
+      status: 'Failure',
+      message: `modekeep failed: openat ${shown}: ENAMETOOLONG; see its log on the node`,
+    })
+  })
+
+  it('fits an event though the path is too long for the kernel', () => {
+    const path = '/name'.repeat(1000)
+    const line = replyLine(failureReply(new SystemError('openat', 'ENAMETOOLONG', JSON.stringify(path))))
+    expect(JSON.parse(line).message).toMatch(
+      /^modekeep failed: openat "\/name\/name.*: ENAMETOOLONG; see its log on the node$/,
+    )
+    expect(Buffer.byteLength(line)).toBeLessThan(1024)
+  })
+
+  it('has no stack', () => {
+    expect(JSON.stringify(failureReply(new Error('x')))).not.toContain('.ts:')
+  })
+})
+
+describe('the reply line', () => {
+  it.each([
+    [{ status: 'Success' as const }, '{"status":"Success"}\n'],
+    [
+      { status: 'Not supported' as const, message: 'no such verb' },
+      '{"status":"Not supported","message":"no such verb"}\n',
+    ],
+    [
+      { status: 'Failure' as const, message: 'two\nlines and a "quote"\u0007' },
+      '{"status":"Failure","message":"two\\nlines and a \\"quote\\"\\u0007"}\n',
+    ],
+    // Half of a surrogate pair is no UTF-8: it is escaped.
+    [{ status: 'Failure' as const, message: '\ud83d' }, '{"status":"Failure","message":"\\ud83d"}\n'],
+  ])('is one JSON document and one newline: %#', (reply, line) => {
+    expect(replyLine(reply)).toBe(line)
+    expect(JSON.parse(line)).toEqual(reply)
+  })
+})

@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest'
+import { giveGroup, type KindFacts } from '../../src/fs-group/give-group.ts'
+import { planMount } from '../../src/mount/plan.ts'
+import type { View } from '../../src/mount/view.ts'
+import type { MountRequest } from '../../src/request/request.ts'
+import { newMountRecord } from '../../src/store/mount-record.ts'
+import type { SourceView } from '../../src/volume/source-view.ts'
+
+const ROOT = { device: 5, inode: 2n, group: 7 }
+const DIRECTORY: SourceView = { root: ROOT, identity: '', volume: 'v', path: '/srv/a', isDirectory: true }
+const BIND: KindFacts = { persistent: true, walk: true, hasGroupOptions: false }
+const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
+const ASKED: MountRequest = {
+  directory: '/pods/p/volumes/modekeep~fs/v',
+  source: '/srv/a',
+  subPath: '',
+  fsType: 'bind',
+  mountOptions: [],
+  readOnly: false,
+  fsGroup: 2000,
+  ownership: 'auto',
+  idmapFrom: undefined,
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: '',
+}
+const view = (over: Partial<View> = {}): View => ({
+  mounted: undefined,
+  target: 'directory',
+  record: undefined,
+  isGuarded: true,
+  source: DIRECTORY,
+  boot: 'b',
+  walked: undefined,
+  ...over,
+})
+const walk = { do: 'own-volume', group: 2000, access: 'keep', volume: 'v', policy: 'OnRootMismatch' }
+const map = { do: 'map-group', from: undefined, to: 2000, volume: 'v' }
+
+describe('the group of a pod', () => {
+  it.each<[string, Partial<MountRequest>, object[]]>([
+    ['is not given without ownership', { ownership: 'none' }, []],
+    ['is not given where none is asked for', { fsGroup: undefined }, []],
+    ['is given by a walk', { ownership: 'walk' }, [walk]],
+    ['is not given by a walk of a read-only volume', { ownership: 'walk', readOnly: true }, []],
+    ['is mapped or not at all with idmap', { ownership: 'idmap' }, [{ ...map, otherwise: 'refuse' }]],
+    [
+      'is mapped from the group named',
+      { ownership: 'idmap', idmapFrom: 0 },
+      [{ ...map, from: 0, otherwise: 'refuse' }],
+    ],
+    ['is mapped for a read-only volume too', { ownership: 'idmap', readOnly: true }, [{ ...map, otherwise: 'refuse' }]],
+    ['is mapped, else walked for, with auto', {}, [{ ...map, otherwise: walk }]],
+    ['is mapped, else not given, with auto and read-only', { readOnly: true }, [{ ...map, otherwise: 'nothing' }]],
+    ['needs no mapping for group 0', { fsGroup: 0 }, []],
+    ['is walked for where that is group 0', { ownership: 'walk', fsGroup: 0 }, [{ ...walk, group: 0 }]],
+  ])('%s', (_what, over, steps) => {
+    expect(giveGroup({ ...ASKED, ...over }, view().source, BIND)).toEqual({ steps })
+  })
+
+  it('is given to the root of a tmpfs alone', () => {
+    const own = { do: 'own-root', group: 2000, access: 'keep' }
+    const none = view({ source: undefined })
+    expect(giveGroup({ ...ASKED, ownership: 'walk' }, none.source, BIND).steps).toEqual([own])
+    expect(giveGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: '', otherwise: own }])
+  })
+
+  it('of a file is mapped, and a walk is refused', () => {
+    const file = view({ source: FILE })
+    expect(giveGroup(ASKED, file.source, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
+    expect(giveGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal).toMatch(
+      /"subPath" names is no directory.*"idmap"/,
+    )
+    const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => BIND)
+    expect(plan).toMatchObject({ decision: 'refuse', steps: [] })
+  })
+})
+
+describe('the group of a volume whose server or daemon decides', () => {
+  const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', hasGroupOptions: true }
+  const source: SourceView = { root: undefined, identity: '', volume: 'text', path: '//s/a', isDirectory: true }
+
+  it('is given by mount options with auto', () => {
+    expect(giveGroup(ASKED, view({ source }).source, remote)).toEqual({ steps: [], byOption: 2000 })
+    const { steps } = planMount(ASKED, view({ source }), () => remote)
+    expect(steps[1]).toEqual({ do: 'make-tree', group: 2000, undo: 'close-tree' })
+  })
+
+  it('is never given by a walk', () => {
+    const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
+    expect(giveGroup(asked, view({ source }).source, remote).refusal).toBe(
+      'option "ownership" is "walk", but of "cifs" its server decides about groups: use "auto", which gives the group by mount options',
+    )
+    const none = { ...remote, hasGroupOptions: false }
+    expect(giveGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)
+  })
+})
+
+describe('a mount that maps a group', () => {
+  const mounted = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }
+  const record = { ...newMountRecord(ASKED, 'b', DIRECTORY), phase: 'ready' as const, mountId: '9', mappedFrom: 7 }
+  const decide = (over: Partial<MountRequest>, group: number) => {
+    const asked = { ...ASKED, ...over }
+    const now = {
+      ...newMountRecord(asked, 'b', DIRECTORY),
+      ...record,
+      request: newMountRecord(asked, 'b', DIRECTORY).request,
+    }
+    return planMount(
+      asked,
+      view({ mounted, record: now, source: { ...DIRECTORY, root: { ...ROOT, group } } }),
+      () => BIND,
+    )
+  }
+
+  it('is ready while the group on disk is the one it maps', () => {
+    expect(decide({}, 7).decision).toBe('ready')
+  })
+
+  it('is replaced when the group on disk is another one', () => {
+    expect(decide({}, 8)).toMatchObject({ decision: 'replace', reason: 'the volume has another group on disk now' })
+    expect(decide({ idmapFrom: 7 }, 8).decision).toBe('ready')
+  })
+})
+
+describe('what a volume lies on', () => {
+  const steps = (over: Partial<View>) =>
+    planMount({ ...ASKED, ownership: 'none' }, view(over), () => BIND)
+      .steps.map((step) => ('type' in step ? `${step.do} ${step.type}` : step.do))
+      .filter((step) => /target|attach|replace|detach/.test(step))
+  const onDirectory = { mountId: 9n, device: 5, inode: 3n, isDirectory: true }
+  const onFile = { ...onDirectory, isDirectory: false }
+
+  it.each<[string, Partial<View>, string[]]>([
+    ["kubelet's directory", {}, ['attach']],
+    ['a file in the place of it', { source: FILE }, ['set-target file', 'attach']],
+    ['a file that an earlier call left', { source: FILE, target: 'file' }, ['attach']],
+    ['a directory in the place of such a file', { target: 'file' }, ['set-target directory', 'attach']],
+    ['a directory where a call died between the two', { target: 'missing' }, ['set-target directory', 'attach']],
+    ['what the mount before lay on', { mounted: onDirectory }, ['replace']],
+    ['what the file before lay on', { mounted: onFile, source: FILE }, ['replace']],
+    ['a file after a directory', { mounted: onDirectory, source: FILE }, ['detach-all', 'set-target file', 'attach']],
+    ['a directory after a file', { mounted: onFile }, ['detach-all', 'set-target directory', 'attach']],
+    ['a directory, where what is mounted does not answer', { mounted: 'broken' }, ['replace']],
+  ])('is %s', (_what, over, expected) => {
+    expect(steps(over)).toEqual(expected)
+  })
+})

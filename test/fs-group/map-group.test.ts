@@ -1,0 +1,103 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { mapGroup, Unmappable } from '../../src/fs-group/map-group.ts'
+import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
+
+let world: MemoryWorld
+let host: Host
+let source: Handle
+let tree: Handle
+beforeEach(() => {
+  world = new MemoryWorld()
+  host = memoryHost(world)
+  world.fs.mkdirSync('/data/7', { recursive: true })
+  world.fs.chownSync('/data', 0, 1500)
+  world.fs.chownSync('/data/7', 0, 7)
+  source = host.inodes.openLinkFree('/data')
+  tree = host.mounts.cloneTree(source)
+})
+
+function map(from: number, to: number, mounts: Partial<Host['mounts']> = {}): void {
+  const over = { ...host, mounts: { ...host.mounts, ...mounts } }
+  mapGroup({ host: over, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }, tree, source, from, to)
+}
+
+describe('a mapped tree', () => {
+  it('shows one group as the other, and the source as it was', () => {
+    map(1500, 2000)
+    expect(host.inodes.stat(tree)).toMatchObject({ uid: 0, gid: 2000 })
+    expect(host.inodes.statEntry(tree, Buffer.from('7')).gid).toBe(7)
+    expect(host.inodes.stat(source).gid).toBe(1500)
+    expect(world.actions).toEqual(['clone-tree', 'swap-groups 1500 2000'])
+  })
+
+  it('may be of a group that its root has not', () => {
+    map(7, 2000)
+    expect(host.inodes.stat(tree).gid).toBe(1500)
+    expect(host.inodes.statEntry(tree, Buffer.from('7')).gid).toBe(2000)
+  })
+
+  it('writes the group that is on disk', () => {
+    map(1500, 2000)
+    host.inodes.chown(host.inodes.openEntry(tree, Buffer.from('7')), 2000)
+    expect(world.fs.statSync('/data/7').gid).toBe(1500)
+  })
+})
+
+describe('a tree that cannot be mapped', () => {
+  const fails = (syscall: string, code: string) => ({
+    swapGroups: () => {
+      throw new SystemError(syscall, code, 'x')
+    },
+  })
+
+  it.each([
+    ['mount_setattr', 'ENOSYS', /kernel has no idmapped mounts, Linux 5\.12/],
+    ['mount_setattr', 'EPERM', /modekeep itself runs in a user namespace/],
+    ['clone', 'ENOSPC', /allows no further user namespaces.*clone x: ENOSPC/],
+    ['clone', 'EUSERS', /allows no further user namespaces/],
+    ['clone', 'EINVAL', /kernel has no user namespaces/],
+    ['clone', 'EPERM', /may make no user namespace on this node/],
+    ['gid_map', 'EPERM', /modekeep itself runs in a user namespace/],
+  ])('by %s %s is refused with the reason and the way out', (syscall, code, why) => {
+    const attempt = () => map(1500, 2000, fails(syscall, code))
+    expect(attempt).toThrow(Unmappable)
+    expect(attempt).toThrow(Refusal)
+    expect(attempt).toThrow(why)
+    expect(attempt).toThrow(/^ownership "idmap" is not possible.*; write ownership "auto"/)
+  })
+
+  it('by its file system, though newer kernels map it, is told since which', () => {
+    const row = (fsType: string) => ({ tableId: () => 3, table: () => `3 1 0:1 / /data rw - ${fsType} none rw\n` })
+    const attempt = (fsType: string) => () => map(1500, 2000, { ...fails('mount_setattr', 'EINVAL'), ...row(fsType) })
+    expect(attempt('tmpfs')).toThrow(/cannot mount tmpfs idmapped, Linux 6\.3 and newer can;/)
+    expect(attempt('fuse.x')).toThrow(/cannot mount fuse\.x idmapped: its daemon must ask for it, on Linux 6\.12/)
+    expect(attempt('nfs4')).toThrow(/cannot mount nfs4 idmapped;/)
+  })
+
+  it('is refused where its file system cannot, and nothing is done', () => {
+    world.rootMount.fileSystem.mappable = false
+    expect(() => map(1500, 2000)).toThrow(Unmappable)
+    expect(world.actions).toEqual(['clone-tree'])
+  })
+
+  it.each([
+    ['another user', { uid: 100_000 }],
+    ['another group', { gid: 3 }],
+  ])('since its root then shows %s, is refused', (_what, shown) => {
+    let isMapped = false
+    const { stat } = host.inodes
+    host.inodes.stat = (handle) => (isMapped ? { ...stat(handle), ...shown } : stat(handle))
+    const swapGroups = () => {
+      isMapped = true
+    }
+    expect(() => map(1500, 2000, { swapGroups })).toThrow(/belongs to another user namespace/)
+  })
+
+  it('for a fault that is no matter of mapping fails with that', () => {
+    expect(() => map(1500, 2000, fails('mount_setattr', 'ENOMEM'))).toThrow(/^mount_setattr x: ENOMEM$/)
+  })
+})

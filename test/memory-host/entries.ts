@@ -1,0 +1,52 @@
+import { toDirents } from '../../src/host/dirents.ts'
+import type { Inodes } from '../../src/host/host.ts'
+import { type MemoryWorld, text } from './world.ts'
+
+type Entries = Pick<
+  Inodes,
+  'createFile' | 'createDirectory' | 'removeFile' | 'removeDirectory' | 'readEntries' | 'seekEntries'
+>
+
+/** What is done to a directory's names. */
+export function memoryEntries(world: MemoryWorld): Entries {
+  return {
+    createFile(parent, name, mode) {
+      const place = world.child(world.at(parent), text(name))
+      world.act(`mknod ${world.pathOf(place)}`)
+      place.mount.fileSystem.fs.writeFileSync(place.path, '', { mode, flag: 'wx' })
+    },
+
+    createDirectory(parent, name, mode) {
+      const place = world.child(world.at(parent), text(name))
+      world.act(`mkdir ${world.pathOf(place)}`)
+      place.mount.fileSystem.fs.mkdirSync(place.path, mode)
+    },
+
+    removeFile(parent, name) {
+      const place = world.child(world.at(parent), text(name))
+      world.act(`unlink ${world.pathOf(place)}`)
+      place.mount.fileSystem.fs.unlinkSync(place.path)
+    },
+
+    removeDirectory(parent, name) {
+      const place = world.child(world.at(parent), text(name))
+      world.act(`rmdir ${world.pathOf(place)}`)
+      place.mount.fileSystem.fs.rmdirSync(place.path)
+    },
+
+    readEntries(directory) {
+      const place = world.at(directory)
+      const names = place.mount.fileSystem.fs.readdirSync(place.path || '/') as string[]
+      const entries = toDirents(
+        names.slice(place.position).map((name) => Buffer.from(name)),
+        place.position,
+      )
+      place.position = names.length
+      return entries
+    },
+
+    seekEntries(directory, next) {
+      world.at(directory).position = Number(next)
+    },
+  }
+}

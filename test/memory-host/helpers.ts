@@ -1,0 +1,12 @@
+import type { HelperOrder, Helpers } from '../../src/host/helpers.ts'
+import type { MemoryWorld } from './world.ts'
+
+/** Runs nothing: every order is an effect of the world, and kept. */
+export function memoryHelpers(world: MemoryWorld, orders: HelperOrder[] = []): Helpers {
+  return {
+    async run(order) {
+      world.act(`run ${order.program}`)
+      orders.push(order)
+    },
+  }
+}

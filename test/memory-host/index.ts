@@ -1,0 +1,85 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { Host, Lock } from '../../src/host/host.ts'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
+import { noBlockDevices } from './block-devices.ts'
+import { memoryHelpers } from './helpers.ts'
+import { memoryInodes } from './inodes.ts'
+import { memoryMounts } from './mounts.ts'
+import type { MemoryWorld } from './world.ts'
+
+const EFFECTS = new Set(['mkdirSync', 'renameSync', 'rmSync', 'rmdirSync', 'writeFileSync'])
+
+/** A host over a world in memory. Every effect is in the world's action log and can be the one a process dies at. */
+export function memoryHost(world: MemoryWorld): Host {
+  const databases = new Map<string, DatabaseSync>()
+
+  // Everything but the effects passes straight through; modekeep's own files are on the root file system.
+  const fs = new Proxy(world.fs, {
+    get(target, key) {
+      const value = Reflect.get(target, key)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => {
+        if (EFFECTS.has(String(key))) world.act(`${String(key)} ${String(args[0])}`)
+        else world.alive()
+        // memfs 4.80 miscounts a directory whose entry is renamed over, and never lets it be removed.
+        if (key === 'renameSync') target.rmSync(String(args[1]), { force: true })
+        return value.apply(target, args)
+      }
+    },
+  })
+
+  return {
+    inodes: memoryInodes(world),
+    mounts: memoryMounts(world),
+    helpers: memoryHelpers(world),
+    blocks: noBlockDevices,
+    files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
+
+    daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },
+
+    tryLock(path): Lock | undefined {
+      world.alive()
+      if (world.locked.has(path)) return undefined
+      world.fs.writeFileSync(path, '')
+      world.locked.add(path)
+      let held = true
+      return {
+        release(discard) {
+          if (!held) return
+          held = false
+          world.locked.delete(path)
+          world.alive()
+          if (discard) world.fs.rmSync(path, { force: true })
+        },
+      }
+    },
+
+    isLocked: (path) => world.locked.has(path),
+
+    openDatabase(path) {
+      world.alive()
+      const known = world.fs.existsSync(path) ? databases.get(path) : undefined
+      const database = known ?? mortal(new DatabaseSync(':memory:'), world)
+      // Where a process died, SQLite's next user rolls back what was not committed.
+      if (database.isTransaction) database.exec('ROLLBACK')
+      world.fs.writeFileSync(path, '')
+      databases.set(path, database)
+      return database
+    },
+
+    bootId: () => world.boot,
+    mountNamespace: () => 'memory',
+  }
+}
+
+/** A database that outlives its close() as a file would, and whose commits are effects. */
+function mortal(database: DatabaseSync, world: MemoryWorld): DatabaseSync {
+  const exec = database.exec.bind(database)
+  database.exec = (sql) => {
+    if (sql === 'COMMIT') world.act('commit journal')
+    else if (sql !== 'ROLLBACK') world.alive()
+    exec(sql)
+  }
+  database.close = () => {}
+  return database
+}

@@ -1,0 +1,168 @@
+import { DIRECTORY, FILE_TYPE, type Inodes, REGULAR, type Stat, SYMLINK, SystemError } from '../../src/host/host.ts'
+import { memoryEntries } from './entries.ts'
+import { openBeneath, readLink } from './links.ts'
+import { deviceOf, type MemoryWorld, type Place, text } from './world.ts'
+
+const READ_ONLY = 1
+const SET_IDS = 0o6000
+const CAPABILITY = 'security.capability'
+
+/** The kernel's rules that decisions depend on, over memfs: links, mounts, read-only, what a chown drops. */
+export function memoryInodes(world: MemoryWorld): Inodes {
+  const stat = (place: Place): Stat => statOf(place)
+  const writable = (place: Place, syscall: string) => {
+    if (place.mount.flags & READ_ONLY) throw new SystemError(syscall, 'EROFS', world.pathOf(place))
+  }
+
+  return {
+    openLinkFree(path) {
+      world.alive()
+      let here: Place = { mount: world.rootMount, path: '' }
+      for (const part of path.split('/').slice(1)) {
+        here = world.child(here, part)
+        if (isType(stat(here), SYMLINK)) throw new SystemError('openat2', 'ELOOP', path)
+      }
+      return world.open(here)
+    },
+
+    openBeneath: (root, path) => openBeneath(world, root, path),
+    readLink: (handle) => readLink(world, handle),
+
+    openTrusted(path) {
+      world.alive()
+      const here = followed(world, path)
+      if (!isType(stat(here), DIRECTORY)) throw new SystemError('openat', 'ENOTDIR', path)
+      return world.open(here)
+    },
+
+    openDirectory(parent, name) {
+      const place = world.child(world.at(parent), text(name))
+      const type = stat(place).mode & FILE_TYPE
+      if (type === SYMLINK) throw new SystemError('openat', 'ELOOP', text(name))
+      if (type !== DIRECTORY) throw new SystemError('openat', 'ENOTDIR', text(name))
+      return world.open(place)
+    },
+
+    openEntry(parent, name) {
+      const place = world.child(world.at(parent), text(name))
+      stat(place)
+      return world.open(place)
+    },
+
+    close(handle) {
+      world.handles.delete(handle)
+    },
+
+    pathOf: (handle) => world.pathOf(world.at(handle)),
+    stat: (handle) => stat(world.at(handle)),
+    ownership: (handle) => stat(world.at(handle)),
+    statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
+    statMountPoint: (parent, name) =>
+      stat(name === undefined ? world.at(parent) : world.child(world.at(parent), text(name))),
+
+    ...memoryEntries(world),
+
+    chown(handle, gid) {
+      const place = world.at(handle)
+      writable(place, 'fchownat')
+      const before = stat(place)
+      world.act(`chown ${world.pathOf(place)} ${gid}`)
+      const { fs } = place.mount.fileSystem
+      fs.lchownSync(place.path || '/', before.uid, mapped(place, gid))
+      if (!isType(before, DIRECTORY) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
+      if (isType(before, REGULAR)) attributesOf(place).delete(CAPABILITY)
+      keepModified(place, before)
+    },
+
+    chmod(handle, mode) {
+      const place = world.at(handle)
+      writable(place, 'fchmodat2')
+      world.act(`chmod ${world.pathOf(place)} ${mode.toString(8)}`)
+      const before = stat(place)
+      place.mount.fileSystem.fs.chmodSync(place.path || '/', mode)
+      keepModified(place, before)
+    },
+
+    handleLimit: () => 1_000_000,
+    duplicate: (handle) => world.open(world.at(handle)),
+    tryDuplicate: (handle) => world.open(world.at(handle)),
+    attributeNames: (handle) => [...attributesOf(world.at(handle)).keys()].join('\0'),
+    getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),
+
+    setAttribute(handle, name, value) {
+      const place = world.at(handle)
+      writable(place, 'setxattr')
+      world.act(`setxattr ${world.pathOf(place)} ${name}`)
+      attributesOf(place).set(name, value)
+    },
+
+    removeAttribute(handle, name) {
+      const place = world.at(handle)
+      writable(place, 'removexattr')
+      world.act(`removexattr ${world.pathOf(place)} ${name}`)
+      attributesOf(place).delete(name)
+    },
+
+    fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
+  }
+}
+
+function isType(stat: Stat, type: number): boolean {
+  return (stat.mode & FILE_TYPE) === type
+}
+
+function followed(world: MemoryWorld, path: string, links = 0): Place {
+  if (links > 40) throw new SystemError('openat', 'ELOOP', path)
+  const parts = path.split('/').filter(Boolean)
+  let here: Place = { mount: world.rootMount, path: '' }
+  for (const [index, part] of parts.entries()) {
+    const next = world.child(here, part)
+    if (isType(statOf(next), SYMLINK)) {
+      const target = String(next.mount.fileSystem.fs.readlinkSync(next.path))
+      const base = target.startsWith('/') ? target : `${world.pathOf(here)}/${target}`
+      return followed(world, [base, ...parts.slice(index + 1)].join('/'), links + 1)
+    }
+    here = next
+  }
+  return here
+}
+
+/** memfs moves mtime with chown and chmod; Linux moves ctime alone. */
+function keepModified({ mount, path }: Place, { modified }: Stat): void {
+  const time = new Date(Number(modified / 1_000_000n))
+  mount.fileSystem.fs.utimesSync(path || '/', time, time)
+}
+
+function attributesOf(place: Place): Map<string, Uint8Array> {
+  const { attributes } = place.mount.fileSystem
+  const key = String(statOf(place).inode)
+  const found = attributes.get(key) ?? new Map<string, Uint8Array>()
+  attributes.set(key, found)
+  return found
+}
+
+/** A group as a mount shows it, or, the other way round, as it stands on disk. */
+function mapped({ mount: { swapped } }: Place, gid: number): number {
+  if (gid === swapped?.[0]) return swapped[1]
+  return gid === swapped?.[1] ? swapped[0] : gid
+}
+
+function statOf(place: Place): Stat {
+  const { mount, path } = place
+  const s = mount.fileSystem.fs.lstatSync(path || '/', { bigint: true })
+  return {
+    device: deviceOf(mount.fileSystem),
+    inode: s.ino,
+    born: s.birthtimeNs,
+    changed: Number(s.ctimeNs) / 1e6,
+    modified: s.mtimeNs,
+    size: s.size,
+    mode: Number(s.mode),
+    uid: Number(s.uid),
+    gid: mapped(place, Number(s.gid)),
+    links: Number(s.nlink),
+    mountId: Number(mount.id),
+    mountRoot: path === mount.root,
+    immutable: false,
+  }
+}

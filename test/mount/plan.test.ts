@@ -1,0 +1,425 @@
+import { describe, expect, it } from 'vitest'
+import type { KindFacts } from '../../src/fs-group/give-group.ts'
+import { planMount } from '../../src/mount/plan.ts'
+import type { Step } from '../../src/mount/step.ts'
+import type { View } from '../../src/mount/view.ts'
+import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'
+import type { MountedView } from '../../src/mount-table/mount-point.ts'
+import type { MountRequest } from '../../src/request/request.ts'
+import { type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
+
+const BOOT = 'boot-2'
+const VOLUME = 'fs1-2-3'
+const ROOT = { device: 5, inode: 2n, group: 0 }
+const SOURCE = { root: ROOT, identity: '', volume: VOLUME, path: '/srv/a', isDirectory: true }
+const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n, isDirectory: true }
+
+const bind: MountRequest = {
+  directory: '/pods/p/volumes/modekeep~fs/v',
+  source: '/srv/a',
+  subPath: '',
+  fsType: 'bind',
+  mountOptions: [],
+  readOnly: false,
+  fsGroup: 2000,
+  ownership: 'none',
+  idmapFrom: undefined,
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: 'n/p',
+}
+const walk: MountRequest = { ...bind, ownership: 'walk' }
+const tmpfs: MountRequest = { ...bind, source: '', fsType: 'tmpfs' }
+
+function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
+  const source = request.fsType === 'tmpfs' ? undefined : SOURCE
+  const walkGroup = request.ownership === 'walk' ? 2000 : -1
+  return { ...newMountRecord(request, BOOT, source), walkGroup, phase: 'ready', mountId: '77', ...over }
+}
+
+function view(over: Partial<View> = {}): View {
+  return {
+    mounted: undefined,
+    target: 'directory',
+    record: undefined,
+    isGuarded: true,
+    source: SOURCE,
+    boot: BOOT,
+    walked: undefined,
+    ...over,
+  }
+}
+
+/** As the kinds of src/volume say. */
+const kindOf = (fsType: string): KindFacts => ({
+  persistent: fsType !== 'tmpfs',
+  walk: true,
+  hasGroupOptions: false,
+})
+
+const FRESH = ['record', 'make-tree', 'set-flags', 'record-ready', 'attach']
+const REPLACE = ['make-tree', 'set-flags', 'record-ready', 'replace']
+
+const NOTHING = 'nothing is mounted'
+const INTERRUPTED = 'an earlier call was interrupted'
+const ELSE = 'something else is mounted'
+
+describe('a mount call', () => {
+  const otherInode = { ...MOUNTED, inode: 9n }
+  const cases: [string, MountRequest, Partial<View>, string, string, string[]][] = [
+    ['on an empty directory', bind, {}, 'fresh', NOTHING, FRESH],
+    ['repeated', bind, { mounted: MOUNTED, record: ready(bind) }, 'ready', 'the mount is there and as asked for', []],
+    ['of which only the record is left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
+    ['after a call that died', bind, { record: { ...ready(bind), phase: 'preparing' } }, 'fresh', INTERRUPTED, FRESH],
+    [
+      'after a call that died, something being mounted',
+      bind,
+      { mounted: MOUNTED, record: { ...ready(bind), phase: 'preparing', mountId: '' } },
+      'replace',
+      ELSE,
+      REPLACE,
+    ],
+    ['onto a mount nobody recorded', bind, { mounted: MOUNTED }, 'replace', ELSE, REPLACE],
+    [
+      'onto a mount with another id than recorded',
+      bind,
+      { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) },
+      'replace',
+      ELSE,
+      REPLACE,
+    ],
+    [
+      'onto a mount recorded in another boot, its id being the same',
+      bind,
+      { mounted: MOUNTED, record: ready(bind, { boot: 'boot-1' }) },
+      'replace',
+      ELSE,
+      REPLACE,
+    ],
+    ['after a reboot', bind, { record: ready(bind, { boot: 'boot-1' }) }, 'fresh', NOTHING, FRESH],
+    [
+      'whose source is another inode now',
+      bind,
+      { mounted: otherInode, record: ready(bind) },
+      'replace',
+      'the source is another directory now',
+      REPLACE,
+    ],
+    [
+      'whose source is on another device now',
+      bind,
+      { mounted: { ...MOUNTED, device: 6 }, record: ready(bind) },
+      'replace',
+      'the source is another directory now',
+      REPLACE,
+    ],
+    [
+      'with another source path',
+      { ...bind, source: '/srv/b' },
+      { mounted: MOUNTED, record: ready(bind) },
+      'replace',
+      'the options changed',
+      REPLACE,
+    ],
+    [
+      'on a mount that does not answer',
+      bind,
+      { mounted: 'broken', record: ready(bind) },
+      'replace',
+      'what is mounted does not answer',
+      REPLACE,
+    ],
+    [
+      'on a mount that does not answer and is not recorded',
+      bind,
+      { mounted: 'broken' },
+      'replace',
+      'what is mounted does not answer',
+      REPLACE,
+    ],
+  ]
+  it.each(cases)('%s: %#', (_what, request, over, decision, reason, steps) => {
+    const plan = planMount(request, view(over), kindOf)
+    expect(plan).toMatchObject({ decision, reason })
+    expect(plan.steps.map((step) => step.do)).toEqual(steps)
+  })
+
+  it.each<[string, Partial<MountRequest>]>([
+    ['mount options', { mountOptions: ['noexec'] }],
+    ['readOnly', { readOnly: true }],
+    ['fsGroup', { fsGroup: 3000 }],
+    ['no fsGroup any more', { fsGroup: undefined }],
+    ['ownership', { ownership: 'walk' }],
+    ['change policy', { changePolicy: 'Always' }],
+    ['restoreOnUnmount', { restoreOnUnmount: true }],
+    ['fsType', { fsType: 'tmpfs' }],
+  ])('with another %s replaces the mount', (_what, over) => {
+    const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), kindOf)
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
+    expect(plan.steps.at(-1)).toEqual({ do: 'replace' })
+  })
+
+  it.each<[string, MountRequest, MountRequest]>([
+    ['another pod name', bind, { ...bind, pod: 'n/q' }],
+    [
+      'its mount options in another order',
+      { ...bind, mountOptions: ['noexec', 'noatime'] },
+      { ...bind, mountOptions: ['noatime', 'noexec'] },
+    ],
+  ])('with only %s touches nothing', (_what, before, now) => {
+    const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), kindOf)
+    expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['not recorded', { mounted: MOUNTED }],
+    ['not answering', { mounted: 'broken' }],
+    ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
+  ])("clears nothing that is %s where kubelet has no FlexVolume's directory", (_what, over) => {
+    expect(planMount({ ...bind, directory: '/home' }, view(over), kindOf)).toEqual({
+      decision: 'refuse',
+      reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
+      steps: [],
+    })
+  })
+
+  it('works anywhere, as long as nothing foreign is mounted there', () => {
+    const home = { ...bind, directory: '/home' }
+    expect(planMount(home, view(), kindOf).decision).toBe('fresh')
+    expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), kindOf).decision).toBe('ready')
+  })
+
+  it('compares mount ids in all their 64 bits', () => {
+    const mountId = 2n ** 63n + 1n
+    const record = ready(bind, { mountId: '9223372036854775809' })
+    expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), kindOf).decision).toBe('ready')
+    const next = { ...MOUNTED, mountId: mountId - 1n }
+    expect(planMount(bind, view({ mounted: next, record }), kindOf).decision).toBe('replace')
+  })
+})
+
+it.each([
+  ['/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v', true],
+  ['/elsewhere/volumes/a~b/v', true],
+  ['/pods/8c03/volumes/modekeep~fs', false],
+  ['/pods/8c03/volumes/modekeep~fs/v/deeper', false],
+  ['/pods/8c03/volumes/kubernetes.io/v', false],
+  ['/home', false],
+  ['/', false],
+])("%s is a FlexVolume's directory of kubelet: %s", (directory, is) => {
+  expect(isKubeletVolume(directory)).toBe(is)
+})
+
+describe('a mount call for a tmpfs', () => {
+  it('that is there already touches nothing', () => {
+    const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
+    expect(plan.decision).toBe('ready')
+    expect(plan.steps).toEqual([])
+  })
+
+  it('that is there with other options is refused, as its files would be lost', () => {
+    const changed = { ...tmpfs, mountOptions: ['size=1m'] }
+    const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
+    expect(plan).toEqual({
+      decision: 'refuse',
+      reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
+      steps: [],
+    })
+  })
+
+  it.each<[string, Partial<MountRequest>]>([
+    ['a bind', { fsType: 'bind', source: '/srv/a' }],
+    ['a read-only one', { readOnly: true }],
+    ['one for another group', { ownership: 'walk', fsGroup: 3000 }],
+  ])('that is there is not given up for %s', (_what, over) => {
+    const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), kindOf)
+    expect(plan).toEqual({
+      decision: 'refuse',
+      reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
+      steps: [],
+    })
+  })
+
+  it('takes the place of a bind, which keeps its files', () => {
+    const seen = view({ mounted: MOUNTED, record: ready(bind), source: undefined })
+    const plan = planMount(tmpfs, seen, kindOf)
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
+    expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['no record', {}],
+    ['the record of a call that died', { record: ready(tmpfs, { phase: 'preparing', mountId: '' }) }],
+    ['the record of another mount', { record: ready(tmpfs, { mountId: '78' }) }],
+    ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
+    ['the record of another bind', { record: ready(bind, { mountId: '78' }) }],
+  ])('is refused where a mount is there with %s, as it might be this tmpfs', (_what, over) => {
+    expect(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), kindOf)).toEqual({
+      decision: 'refuse',
+      reason:
+        'a mount without a record is there, and if it is this tmpfs, replacing it would lose its files: delete the pod to mount a new one',
+      steps: [],
+    })
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['no record', {}],
+    ['its record', { record: ready(tmpfs) }],
+  ])('replaces a mount that does not answer, with %s, as nothing of it can be read', (_what, over) => {
+    const plan = planMount(tmpfs, view({ mounted: 'broken', source: undefined, ...over }), kindOf)
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'what is mounted does not answer' })
+    expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
+  })
+
+  it.each<[string, Partial<View>]>([
+    ['not recorded', { mounted: MOUNTED }],
+    ['not answering', { mounted: 'broken' }],
+  ])("is told of the directory first where what is %s lies in no FlexVolume's", (_what, over) => {
+    const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), kindOf)
+    expect(plan).toEqual({
+      decision: 'refuse',
+      reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
+      steps: [],
+    })
+  })
+
+  it('that is gone is made anew', () => {
+    const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), kindOf)
+    expect(plan.decision).toBe('fresh')
+    expect(plan.steps.map((step) => step.do)).toEqual(FRESH)
+  })
+})
+
+describe('ownership in a plan', () => {
+  const OWN_VOLUME = ['record', 'make-tree', 'set-flags', 'own-volume', 'record-ready', 'attach']
+  const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
+  it.each<[string, MountRequest, string[], Step | undefined]>([
+    ['none is asked for', bind, FRESH, undefined],
+    ['walk and no fsGroup', { ...walk, fsGroup: undefined }, FRESH, undefined],
+    ['walk and readOnly', { ...walk, readOnly: true }, FRESH, undefined],
+    [
+      'walk',
+      walk,
+      OWN_VOLUME,
+      { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
+    ],
+    [
+      'walk with group 0 and policy Always',
+      { ...walk, fsGroup: 0, changePolicy: 'Always' },
+      OWN_VOLUME,
+      { do: 'own-volume', group: 0, access: 'keep', volume: VOLUME, policy: 'Always' },
+    ],
+    ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000, access: 'keep' }],
+  ])('%s', (_what, request, steps, own) => {
+    const source = request.fsType === 'tmpfs' ? undefined : SOURCE
+    const plan = planMount(request, view({ source }), kindOf)
+    expect(plan.steps.map((step) => step.do)).toEqual(steps)
+    expect(plan.steps.find((step) => step.do.startsWith('own'))).toEqual(own)
+  })
+})
+
+it('a mount of a tmpfs that died before it took the place of another goes on', () => {
+  const record = { ...ready(tmpfs), mountId: '78', replaces: '77' }
+  const plan = planMount(tmpfs, view({ mounted: MOUNTED, record, source: undefined }), kindOf)
+  expect(plan.decision).toBe('replace')
+})
+
+it("an empty file that is none of kubelet's volumes is never mounted on", () => {
+  const elsewhere = { ...bind, directory: '/etc/allow' }
+  expect(planMount(elsewhere, view({ target: 'file' }), kindOf).decision).toBe('refuse')
+  expect(planMount(bind, view({ target: 'file' }), kindOf).decision).toBe('fresh')
+})
+
+describe('the steps of a mount', () => {
+  it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
+    const { steps } = planMount(walk, view(), kindOf)
+    const record = newMountRecord(walk, BOOT, SOURCE)
+    expect(steps).toEqual([
+      { do: 'record', record, undo: { restore: undefined } },
+      { do: 'make-tree', group: undefined, undo: 'close-tree' },
+      { do: 'set-flags', set: 0x6, clear: 0 },
+      { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
+      { do: 'record-ready', record, undo: { restore: undefined } },
+      { do: 'attach', undo: 'detach' },
+    ])
+    expect(record).toMatchObject({
+      phase: 'preparing',
+      mountId: '',
+      volume: VOLUME,
+      device: 5,
+      boot: BOOT,
+    })
+  })
+
+  it('leave the earlier record until the new mount is whole, and put it back when the replacement fails', () => {
+    const record = ready(bind)
+    const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), kindOf)
+    expect(steps.filter((step) => step.do.startsWith('record'))).toMatchObject([
+      { do: 'record-ready', undo: { restore: record } },
+    ])
+  })
+
+  it('set what the options and readOnly ask for', () => {
+    const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), kindOf)
+    expect(steps[2]).toEqual({ do: 'set-flags', set: 0x1 | 0x2 | 0x4 | 0x8 | 0x10, clear: 0x70 })
+  })
+
+  it('are planned without touching what they are planned from', () => {
+    const request = Object.freeze({ ...walk, mountOptions: Object.freeze(['noexec', 'noatime']) })
+    const before = Object.freeze(view({ mounted: Object.freeze({ ...MOUNTED }), record: Object.freeze(ready(bind)) }))
+    expect(planMount(request, before, kindOf)).toEqual(planMount(request, before, kindOf))
+    expect(request.mountOptions).toEqual(['noexec', 'noatime'])
+  })
+})
+
+describe('a mount whose volume an interrupted call has regrouped', () => {
+  it.each([
+    [{ group: 2000, complete: true }, 'ready'],
+    [{ group: 2000, complete: false }, 'replace'],
+    [{ group: 3000, complete: true }, 'replace'],
+    [undefined, 'ready'],
+  ] as const)('is not taken for ready: %j', (walked, decision) => {
+    const plan = planMount(walk, view({ mounted: MOUNTED, record: ready(walk), walked }), kindOf)
+    expect(plan.decision).toBe(decision)
+  })
+})
+
+describe('a mount that a daemon serves', () => {
+  const at = { mounted: MOUNTED, boot: BOOT }
+  const stepsOf = (plan: { steps: readonly { do: string }[] }) => plan.steps.map((step) => step.do)
+  const served = ready(bind, { staging: '9-a' })
+
+  it('is ready, and gets what a call that died has left to do', () => {
+    expect(planMount(bind, view({ ...at, record: served }), kindOf).steps).toEqual([])
+    const bare = planMount(bind, view({ ...at, record: served, isGuarded: false }), kindOf)
+    expect([bare.decision, stepsOf(bare)]).toEqual(['ready', ['guard']])
+    const late = planMount(bind, view({ ...at, record: { ...served, replacedDaemons: ['8-b'] } }), kindOf)
+    expect([late.decision, stepsOf(late)]).toEqual(['ready', ['end-daemons']])
+  })
+
+  it('is known by its daemon, also where a call died before it was replaced, and by no other', () => {
+    const daemonOf = (record: MountRecord) => {
+      const { steps } = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
+      return steps.flatMap((step) => (step.do === 'record-ready' ? step.record.replacesStaging : []))
+    }
+    const died = { ...served, mountId: '78', staging: '10-c', replaces: '77', replacedDaemons: ['8-b', '9-a'] }
+    expect(daemonOf({ ...died, replacesStaging: '9-a' })).toEqual(['9-a'])
+    expect(daemonOf({ ...died, replacesStaging: '' })).toEqual([''])
+  })
+
+  it('hands all daemons of before on when it is replaced, but none of another boot', () => {
+    const record = { ...served, replacedDaemons: ['8-b'] }
+    const plan = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
+    expect(stepsOf(plan).at(-1)).toBe('end-daemons')
+    expect(plan.steps).toContainEqual(
+      expect.objectContaining({
+        do: 'record-ready',
+        record: expect.objectContaining({ replacedDaemons: ['8-b', '9-a'], replacesStaging: '9-a' }),
+      }),
+    )
+    expect(stepsOf(planMount(bind, view({ record: { ...record, boot: 'other' } }), kindOf))).not.toContain(
+      'end-daemons',
+    )
+  })
+})

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { Refusal, show } from '../../src/refusal/refusal.ts'
+
+describe('a refusal', () => {
+  it('of one fault says just that', () => {
+    const refusal = new Refusal('it is wrong')
+    expect(refusal.message).toBe('it is wrong')
+    expect(refusal.faults).toEqual(['it is wrong'])
+    expect(refusal.name).toBe('Refusal')
+  })
+
+  it('of up to eight faults says all of them', () => {
+    expect(new Refusal(['1', '2', '3', '4', '5', '6', '7', '8']).message).toBe('1; 2; 3; 4; 5; 6; 7; 8')
+  })
+
+  it('of more faults says eight, counts the others, and keeps them all', () => {
+    const faults = Array.from({ length: 1000 }, (_, n) => `fault ${n}`)
+    const refusal = new Refusal(faults)
+    expect(refusal.message).toBe('fault 0; fault 1; fault 2; fault 3; fault 4; fault 5; fault 6; fault 7; and 992 more')
+    expect(refusal.faults).toEqual(faults)
+  })
+
+  it('keeps its cause', () => {
+    const cause = new Error('ENOENT')
+    expect(new Refusal('it is missing', { cause }).cause).toBe(cause)
+  })
+})
+
+describe('a value in a message', () => {
+  it.each([
+    ['text', '"text"'],
+    ['', '""'],
+    ['a\nb\t"c"\u0000\u001b[31m', '"a\\nb\\t\\"c\\"\\u0000\\u001b[31m"'],
+    [5, '5'],
+    [null, 'null'],
+    [undefined, 'undefined'],
+    [{ a: [1] }, '{"a":[1]}'],
+    ['x'.repeat(118), `"${'x'.repeat(118)}"`],
+    ['x'.repeat(119), `"${'x'.repeat(119)}… (121 characters)`],
+    ['x'.repeat(1_000_000), `"${'x'.repeat(119)}… (1000002 characters)`],
+  ])('is quoted, escaped and cut: %#', (value, shown) => {
+    expect(show(value)).toBe(shown)
+  })
+})

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { parseOptionsText } from '../../src/request/json-options.ts'
+
+function refusalOf(text: string): string {
+  try {
+    parseOptionsText(text)
+  } catch (error) {
+    if (error instanceof Refusal) return error.message
+    throw error
+  }
+  throw new Error(`not refused: ${text}`)
+}
+
+describe('the options argument', () => {
+  it.each([
+    ['empty', ''],
+    ['blank', '  '],
+    ['cut off', '{"source":"/a"'],
+    ['with a comma too many', '{"source":"/a",}'],
+    ['with single quotes', "{'source':'/a'}"],
+    ['two documents', '{}{}'],
+    ['with text behind it', '{} x'],
+    ['with a byte order mark', '\ufeff{}'],
+    ['with a raw newline in a string', '{"source":"a\nb"}'],
+  ])('%s is refused as no JSON', (_what, text) => {
+    expect(refusalOf(text)).toBe(
+      'the options are not JSON: kubelet passes one JSON object of strings as the last argument',
+    )
+  })
+
+  it.each([
+    ['null', 'null'],
+    ['an array', '[]'],
+    ['an array', '[{"source":"/a"}]'],
+    ['a string', '"{}"'],
+    ['a number', '7'],
+    ['a boolean', 'true'],
+  ])('that is %s instead of an object is refused and told what it is: %s', (kind, text) => {
+    expect(refusalOf(text)).toBe(
+      `the options are ${kind}: kubelet passes one JSON object of strings as the last argument`,
+    )
+  })
+
+  it.each([
+    ['{"kubernetes.io/secret/password":"aHVudGVyMg=="'],
+    ['{"kubernetes.io/secret/password":"aHVudGVyMg==",}'],
+    ['aHVudGVyMg=='],
+    ['["aHVudGVyMg=="]'],
+    ['"aHVudGVyMg=="'],
+  ])('is never echoed when it cannot be read, as it may hold a secret: %s', (text) => {
+    expect(refusalOf(text)).not.toMatch(/aHV|secret|password/)
+  })
+
+  it('is returned as pairs in the order given, values unchecked', () => {
+    expect(parseOptionsText('{"b":"1","a":2,"c":null,"d":["x"],"__proto__":"y"}')).toEqual({
+      entries: [
+        ['b', '1'],
+        ['a', 2],
+        ['c', null],
+        ['d', ['x']],
+        ['__proto__', 'y'],
+      ],
+      faults: [],
+    })
+  })
+})
+
+describe('a key given twice', () => {
+  it.each([
+    ['plainly', '{"a":"1","a":"2"}', ['option "a" is given twice: keep one']],
+    ['with the same value', '{"a":"1","a":"1"}', ['option "a" is given twice: keep one']],
+    ['three times, named once', '{"a":"1","a":"2","a":"3"}', ['option "a" is given twice: keep one']],
+    ['with spaces before the colon', '{"a" \n:"1","a"\t:"2"}', ['option "a" is given twice: keep one']],
+    ['in an escaped spelling', '{"a":"1","\\u0061":"2"}', ['option "a" is given twice: keep one']],
+    ['both in escaped spellings', '{"\\u0041":"1","\\u0041":"2"}', ['option "A" is given twice: keep one']],
+    ['with a quote in it', '{"a\\"b":"1","a\\"b":"2"}', ['option "a\\"b" is given twice: keep one']],
+    ['beside values that are no strings', '{"a":1,"b":true,"a":2}', ['option "a" is given twice: keep one']],
+    ['empty', '{"":"1","":"2"}', ['option "" is given twice: keep one']],
+    ['__proto__', '{"__proto__":"1","__proto__":"2"}', ['option "__proto__" is given twice: keep one']],
+    [
+      'two of them',
+      '{"a":"1","b":"1","b":"2","a":"2"}',
+      ['option "b" is given twice: keep one', 'option "a" is given twice: keep one'],
+    ],
+  ])('%s is a fault that names it', (_how, text, faults) => {
+    expect(parseOptionsText(text).faults).toEqual(faults)
+  })
+
+  it.each([
+    ['a value that looks like a key', '{"a":"\\"a\\":","b":"x\\":"}'],
+    ['a value that ends in a backslash', '{"a":"\\\\","b":"\\\\"}'],
+    ['a value equal to a key', '{"a":"b","b":"a"}'],
+    ['keys that differ in case', '{"a":"1","A":"1"}'],
+    ['keys that are numbers', '{"2":"1","1":"2"}'],
+    ['an array of strings', '{"a":["a","a"],"b":"a"}'],
+    ['an object below, which is refused for itself', '{"a":{"b":"1"},"b":"2"}'],
+    ['an object below that has a key twice', '{"a":{"b":"1","b":"2"}}'],
+    ['an array of objects', '{"a":[{"b":"1"},{"b":"2"}],"b":"3"}'],
+    ['keys beside an object, told once that is mended', '{"a":{},"b":"1","b":"2"}'],
+    ['an escaped newline before a quote', '{"a":"\\n\\":","b":"\\n\\":"}'],
+  ])('is not seen in %s', (_what, text) => {
+    expect(parseOptionsText(text).faults).toEqual([])
+  })
+})
+
+describe('an argument of 1 MB', () => {
+  const million = 1_000_000
+  it.each([
+    ['one long string', `{"a":"${'x'.repeat(million)}"}`, 1],
+    ['one long string of escaped quotes', `{"a":"${'\\"'.repeat(million / 2)}"}`, 1],
+    ['100,000 keys', `{${Array.from({ length: 100_000 }, (_, n) => `"k${n}":""`).join()}}`, 100_000],
+    ['a million spaces between key and colon', `{"a"${' '.repeat(million)}:"x"}`, 1],
+    ['strings followed by spaces', `{"a":[${Array.from({ length: 1000 }, () => `"x"${' '.repeat(1000)}`).join()}]}`, 1],
+  ])(
+    'of %s is read: a time that grows with the square of its length would be hours',
+    (_what, text, count) => {
+      const { entries, faults } = parseOptionsText(text)
+      expect(entries).toHaveLength(count)
+      expect(faults).toEqual([])
+    },
+    60_000,
+  )
+})

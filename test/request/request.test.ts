@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { KIND_NAMES, kinds } from '../../src/volume/index.ts'
+
+const DIR = '/pods/p/volumes/modekeep~fs/v'
+const CONFIG = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'] }
+
+function read(options: Record<string, unknown> | string, config = CONFIG) {
+  return readRequest(DIR, typeof options === 'string' ? options : JSON.stringify(options), config, kinds)
+}
+
+function faultsOf(options: Record<string, unknown> | string, config = CONFIG): readonly string[] {
+  try {
+    read(options, config)
+  } catch (error) {
+    if (error instanceof Refusal) return error.faults
+    throw error
+  }
+  throw new Error('not refused')
+}
+
+const FRESH = {
+  directory: DIR,
+  source: '/srv/volumes/data',
+  subPath: '',
+  fsType: 'bind',
+  mountOptions: [],
+  readOnly: false,
+  fsGroup: undefined,
+  ownership: 'none',
+  idmapFrom: undefined,
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: '',
+}
+
+describe('a request', () => {
+  it('is complete from its source alone', () => {
+    expect(read({ source: '/srv/volumes/data' })).toEqual(FRESH)
+  })
+
+  it('is read from a call recorded from kubelet 1.20.2', () => {
+    const recorded =
+      '{"kubernetes.io/fsType":"","kubernetes.io/mounterArgs.FsGroup":"2000","kubernetes.io/pod.name":"p-node",' +
+      '"kubernetes.io/pod.namespace":"default","kubernetes.io/pod.uid":"8c03","kubernetes.io/pvOrVolumeName":"v",' +
+      '"kubernetes.io/readwrite":"rw","kubernetes.io/serviceAccount.name":"","source":"/srv/volumes/data"}'
+    expect(read(recorded)).toEqual({ ...FRESH, fsGroup: 2000, pod: 'default/p-node' })
+  })
+
+  it('keeps what the pod asks for, and no secret', () => {
+    const request = read({
+      source: '/srv/volumes/data',
+      'kubernetes.io/fsType': 'bind',
+      'kubernetes.io/secret/password': 'aHVudGVyMg==',
+      'kubernetes.io/fsGroup': '7',
+      mountOptions: ',noatime,,noexec,',
+      ownership: 'walk',
+      groupAccess: 'keep',
+      fsGroupChangePolicy: 'Always',
+      restoreOnUnmount: 'true',
+    })
+    expect(request).toEqual({
+      ...FRESH,
+      fsGroup: 7,
+      mountOptions: ['noatime', 'noexec'],
+      ownership: 'walk',
+      changePolicy: 'Always',
+      restoreOnUnmount: true,
+    })
+    expect(JSON.stringify(request)).not.toContain('aHV')
+  })
+
+  it.each([
+    [{ 'kubernetes.io/readwrite': 'rw' }, false],
+    [{ 'kubernetes.io/readwrite': 'ro' }, true],
+    [{ mountOptions: 'ro' }, true],
+    [{ mountOptions: 'noatime,ro,noexec' }, true],
+    [{ mountOptions: 'nosymfollow' }, false],
+    [{ mountOptions: 'rw' }, false],
+    [{ 'kubernetes.io/readwrite': 'rw', mountOptions: 'ro' }, true],
+    [{ 'kubernetes.io/readwrite': 'ro', mountOptions: 'ro' }, true],
+  ])('of %j is read-only: %s', (options, readOnly) => {
+    expect(read({ source: '/srv/volumes/data', ...options }).readOnly).toBe(readOnly)
+  })
+
+  it.each([
+    [{}, ''],
+    [{ 'kubernetes.io/pod.name': 'p' }, 'p'],
+    [{ 'kubernetes.io/pod.namespace': 'n', 'kubernetes.io/pod.name': 'p' }, 'n/p'],
+  ])('of %j is named after its pod: %j', (options, pod) => {
+    expect(read({ source: '/srv/volumes/data', ...options }).pod).toBe(pod)
+  })
+
+  it('is named after its pod up to the longest name there is', () => {
+    const podOf = (namespace: number, name: number) =>
+      read({
+        source: '/srv/volumes/data',
+        'kubernetes.io/pod.namespace': 'n'.repeat(namespace),
+        'kubernetes.io/pod.name': 'p'.repeat(name),
+      }).pod
+    expect(podOf(63, 253)).toBe(`${'n'.repeat(63)}/${'p'.repeat(253)}`)
+    expect(podOf(63, 254)).toBe(podOf(63, 253))
+    expect(podOf(0, 100_000)).toBe('p'.repeat(317))
+    expect(podOf(100_000, 1)).toBe('n'.repeat(317))
+  })
+})
+
+describe('a refused request', () => {
+  it('tells every fault of the call at once, each with its key, its value and the way out', () => {
+    const text =
+      '{"kubernetes.io/fsGroup":"02000","sourc":"/srv/volumes/data","ownership":"chown","restoreOnUnmount":"yes",' +
+      '"mountOptions":5,"kubernetes.io/readwrite":"rw","kubernetes.io/readwrite":"ro","kubernetes.io/secret/k":7}'
+    expect(faultsOf(text)).toEqual([
+      'option "kubernetes.io/readwrite" is given twice: keep one',
+      'option "kubernetes.io/secret/k" must be a JSON string',
+      'unknown ["sourc"]: the options are source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount',
+      'option "mountOptions" is 5: write it as a JSON string',
+      'option "ownership" is "chown": use one of none, walk, idmap, auto',
+      'option "restoreOnUnmount" is "yes": use one of true, false',
+      'option "kubernetes.io/fsGroup" is "02000": a group is a decimal number from 0 to 4294967294 without sign, leading zeros or exponent; ' +
+        "set the pod's securityContext.fsGroup to one, or leave it out",
+    ])
+  })
+
+  it('tells what is wrong with the source, the mount options and the group together', () => {
+    expect(
+      faultsOf({ source: '/etc', mountOptions: 'noatime,relatime,suid', 'kubernetes.io/mounterArgs.FsGroup': 'x' }),
+    ).toEqual([
+      'option "kubernetes.io/mounterArgs.FsGroup" is "x": a group is a decimal number from 0 to 4294967294 without sign, leading zeros or exponent; ' +
+        "set the pod's securityContext.fsGroup to one, or leave it out",
+      `option "source" is "/etc": this node allows sources below /srv/volumes; its administrator can add a prefix to allowedSources in the node's modekeep configuration`,
+      'option "mountOptions" has both noatime and relatime: keep one',
+      `option "mountOptions" has ["suid"], not allowed on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, or have it added to allowedMountOptions.bind of the node's modekeep configuration`,
+    ])
+  })
+
+  it.each([
+    ['groupAccess', 'keep', 'walk', 'idmap'],
+    ['fsGroupChangePolicy', 'Always', 'walk', 'idmap'],
+    ['fsGroupChangePolicy', 'OnRootMismatch', 'walk', 'idmap'],
+    ['restoreOnUnmount', 'true', 'walk', 'idmap'],
+    ['idmapFrom', '0', 'idmap', 'walk'],
+  ])('contradicts itself with %s: %s and no %s', (key, value, needed, other) => {
+    const fault = (ownership: string) =>
+      `option "${key}" is "${value}" but ownership is "${ownership}": set ownership to "${needed}" or "auto", or leave ${key} out`
+    const source = '/srv/volumes/data'
+    expect(faultsOf({ source, [key]: value })).toEqual([fault('none')])
+    expect(faultsOf({ source, ownership: 'none', [key]: value })).toEqual([fault('none')])
+    expect(faultsOf({ source, ownership: other, [key]: value })).toEqual([fault(other)])
+    for (const ownership of [needed, 'auto']) read({ source, ownership, [key]: value })
+  })
+
+  it.each([['-1'], ['02000'], ['4294967295'], ['root'], ['']])(
+    'has %j for idmapFrom, which is no group',
+    (idmapFrom) => {
+      expect(faultsOf({ source: '/srv/volumes/data', ownership: 'idmap', idmapFrom })).toEqual([
+        `option "idmapFrom" is "${idmapFrom}": write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+      ])
+    },
+  )
+
+  it('does not contradict itself when it turns off what it does not use', () => {
+    expect(read({ source: '/srv/volumes/data', restoreOnUnmount: 'false' }).restoreOnUnmount).toBe(false)
+  })
+
+  it('contradicts itself with readOnly and rw', () => {
+    expect(
+      faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/readwrite': 'ro', mountOptions: 'noatime,rw' }),
+    ).toEqual(['option "mountOptions" has rw but the volume is readOnly: leave one of them out'])
+  })
+
+  it.each([['zfs'], ['BIND'], ['afs'], ['__proto__'], [' ']])('has an fsType nobody mounts: %j', (fsType) => {
+    expect(faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/fsType': fsType })).toEqual([
+      `fsType is ${JSON.stringify(fsType)}: this version mounts ${KIND_NAMES.join(', ')} (empty means bind)`,
+    ])
+  })
+
+  it('has an fsType this node does not allow, and is told the key to change', () => {
+    expect(faultsOf({ 'kubernetes.io/fsType': 'tmpfs' }, { ...CONFIG, allowedFsTypes: ['bind'] })).toEqual([
+      'fsType "tmpfs" is not allowed on this node: its administrator can add it to allowedFsTypes in the node\'s modekeep configuration',
+    ])
+  })
+
+  it('names its missing source', () => {
+    expect(faultsOf({})).toEqual(['option "source" is missing: name the directory of the node to mount'])
+  })
+
+  it('is not judged by defaults of options that could not be read', () => {
+    expect(faultsOf({ source: 5 })).toEqual(['option "source" is 5: write it as a JSON string'])
+  })
+
+  it('never shows a secret, whatever else is wrong', () => {
+    const secret = 'aHVudGVyMg'
+    const twice = `"kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/a":"${secret}"`
+    const others = `"x":"${secret}","ownership":"x"`
+    const flat = faultsOf(`{${twice},"kubernetes.io/secret/b":7,${others}}`)
+    const nested = faultsOf(`{${twice},"kubernetes.io/secret/b":["${secret}"],${others}}`)
+    const nestedDeeper = faultsOf(`{${twice},"kubernetes.io/secret/b":{"${secret}":"","${secret}":""},${others}}`)
+    expect(flat).toHaveLength(4)
+    expect(nested).toEqual(flat.slice(1))
+    expect(nestedDeeper).toEqual(flat.slice(1))
+    expect([...flat, ...nested, ...nestedDeeper].join()).not.toContain(secret)
+  })
+})

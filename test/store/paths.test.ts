@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { mountStateDirectory, mountsDirectory, volumeStateDirectory } from '../../src/store/paths.ts'
+
+const STATE = '/var/lib/modekeep'
+
+// Lengths around every cut, characters that become one, three and nine characters, and names made to look like the pieces.
+const DIRECTORIES = [
+  ...[1, 66, 67, 100, 195, 196, 197, 198, 199, 200, 201, 250, 397, 398, 400, 401, 1000].map((n) => `/${'x'.repeat(n)}`),
+  ...[1, 32, 33, 34, 66, 67, 300].map((n) => `/${'é'.repeat(n)}`),
+  ...[22, 23, 100].map((n) => `/${'日'.repeat(n)}`),
+  ...[66, 67, 68, 133, 134].map((n) => '/x'.repeat(n)),
+  `/${'x'.repeat(197)}+`,
+  `/${'x'.repeat(197)}/+`,
+  `/${'x'.repeat(197)}%2B`,
+  `/${'x'.repeat(198)}/record.json`,
+  `/${'x'.repeat(198)}/lock`,
+  '/a',
+  '/a/b',
+  '/a%2Fb',
+  '/a+b',
+  '/a b',
+  '/a\nb',
+  '/A',
+  '/',
+  '/...',
+  '/var/lib/kubelet/pods/8c03b5d6-1c0e-4d0c-9f5e-0a7b3c1d2e3f/volumes/modekeep~fs/a-volume-of-some-name',
+]
+
+function piecesOf(directory: string): string[] {
+  return mountStateDirectory(STATE, directory)
+    .slice(`${mountsDirectory(STATE)}/`.length)
+    .split('/')
+}
+
+describe('the place of a mount record', () => {
+  it.each(DIRECTORIES.map((directory) => [directory]))('is made of names a file system takes: %s', (directory) => {
+    const pieces = piecesOf(directory)
+    expect(mountStateDirectory(STATE, directory).startsWith('/var/lib/modekeep/mounts/%2F')).toBe(true)
+    expect(pieces.map((piece) => piece.length).filter((length) => length > 255 || length < 1)).toEqual([])
+    // encodeURIComponent leaves nothing but these: a piece is never "..", never hidden by another meaning of a byte.
+    expect(
+      pieces.filter((piece, index) => !(index === 0 ? /^%2F[\w%!~*'().-]*$/ : /^\+[\w%!~*'().-]+$/).test(piece)),
+    ).toEqual([])
+    // Nothing is lost on the way.
+    expect(decodeURIComponent(pieces.join('').replaceAll('+', ''))).toBe(directory)
+  })
+
+  it('is another one for every directory, and never a file of another record', () => {
+    const places = DIRECTORIES.map((directory) => mountStateDirectory(STATE, directory))
+    expect(new Set(places).size).toBe(DIRECTORIES.length)
+    expect(places.filter((place) => /\/(record\.json|lock|boot)(\/|$)/.test(place))).toEqual([])
+  })
+
+  it('is readable for a directory as kubelet names them', () => {
+    expect(mountStateDirectory(STATE, '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v')).toBe(
+      '/var/lib/modekeep/mounts/%2Fvar%2Flib%2Fkubelet%2Fpods%2F8c03%2Fvolumes%2Fmodekeep~fs%2Fv',
+    )
+  })
+})
+
+it('a volume has a directory of its own, apart from mounts and from sources of pods', () => {
+  expect(volumeStateDirectory(STATE, 'fs-2-3')).toBe('/var/lib/modekeep/ownership/fs-2-3')
+})

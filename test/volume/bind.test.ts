@@ -1,0 +1,171 @@
+import type * as NodeFs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { bind } from '../../src/volume/bind.ts'
+import { openNodeDirectory } from '../../src/volume/kind/source-path.ts'
+import { makeTree } from '../helpers/tree.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
+
+function faults(
+  source: string,
+  allowedSources: string[],
+  mountOptions: string[] = [],
+  stateDir = DEFAULT_CONFIG.stateDir,
+) {
+  return bind.faults(
+    { source, subPath: '', fsType: 'bind', ownership: 'none', mountOptions, readOnly: false },
+    { ...DEFAULT_CONFIG, stateDir, allowedSources },
+  )
+}
+
+describe('the source of a bind mount', () => {
+  it.each([
+    ['/a', ['/a']],
+    ['/a/b', ['/a']],
+    ['/a/b/c', ['/x', '/a/b']],
+    ['/a', ['/']],
+    ['/ab', ['/a', '/ab']],
+    ['/a b/c\nd', ['/a b']],
+    ['/a/..b', ['/a']],
+    ['/a/...', ['/a']],
+  ])('%j is allowed below %j', (source, allowed) => {
+    expect(faults(source, allowed)).toEqual([])
+  })
+
+  it.each([
+    ['/ab', ['/a'], '/a'],
+    ['/a', ['/a/b'], '/a/b'],
+    ['/', ['/a'], undefined],
+    ['/A', ['/a'], '/a'],
+    ['/etc', ['/a', '/b'], '/a, /b'],
+    ['/a', [], 'no directory'],
+  ])('%j is refused below %j, with the prefixes there are and the key to change', (source, allowed, shown) => {
+    const expected =
+      shown === undefined
+        ? `option "source" is ${JSON.stringify(source)}: write an absolute path without "..", ".", "//" or a trailing slash`
+        : `option "source" is ${JSON.stringify(source)}: this node allows sources below ${shown}; its administrator can add a prefix to allowedSources in the node's modekeep configuration`
+    expect(faults(source, allowed)).toEqual([expected])
+  })
+
+  it.each([
+    ['a'],
+    ['./a'],
+    ['/a/'],
+    ['//a'],
+    ['/a//b'],
+    ['/a/./b'],
+    ['/a/.'],
+    ['/a/../etc'],
+    ['/..'],
+    ['/a/..'],
+    [' /a'],
+    ['/a\0/b'],
+    ['nfs:/a'],
+  ])('%j is refused for its form, wherever sources may lie', (source) => {
+    expect(faults(source, ['/', '/a'])).toEqual([
+      `option "source" is ${JSON.stringify(source)}: write an absolute path without "..", ".", "//" or a trailing slash`,
+    ])
+  })
+
+  it.each([
+    ['/state', '/state'],
+    ['/state/mounts', '/state'],
+    ['/state/mounts/x', '/state'],
+    ['/state/ownership', '/state'],
+    ['/state/ownership/fs-2-3/deeper', '/state'],
+    ['/var', '/var/lib/modekeep'],
+    ['/var/lib', '/var/lib/modekeep'],
+    ['/var/lib/modekeep', '/var/lib/modekeep'],
+    ['/var/lib/modekeep/mounts', '/var/lib/modekeep'],
+    ['/var/lib/modekeep/ownership', '/var/lib/modekeep'],
+  ])('%j is refused beside the records of %j, though every source is allowed', (source, stateDir) => {
+    for (const allowed of ['/', source]) {
+      expect(faults(source, [allowed], [], stateDir)).toEqual([
+        `option "source" is ${JSON.stringify(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+      ])
+    }
+  })
+
+  it.each([
+    ['/state/volumes', '/state'],
+    ['/state/volumes/x', '/state'],
+    ['/state/volumes/ownership', '/state'],
+    ['/state/mounts2', '/state'],
+    ['/state/mount', '/state'],
+    ['/state/ownership.old/x', '/state'],
+    ['/state2', '/state'],
+    ['/state2/mounts', '/state'],
+    ['/stat', '/state'],
+    ['/mounts', '/state'],
+    ['/var/lib2', '/var/lib/modekeep'],
+    ['/var/lib/modekeep/volumes/x', '/var/lib/modekeep'],
+  ])('%j is allowed beside the records of %j', (source, stateDir) => {
+    expect(faults(source, ['/'], [], stateDir)).toEqual([])
+  })
+
+  it('of a pod lies beside the records by default', () => {
+    const check = (source: string) =>
+      bind.faults(
+        { source, subPath: '', fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false },
+        DEFAULT_CONFIG,
+      )
+    expect(check('/var/lib/modekeep/volumes/x')).toEqual([])
+    expect(check('/var/lib/modekeep/ownership/x')).toHaveLength(1)
+  })
+
+  it('is never the root, which holds everything', () => {
+    expect(faults('/', ['/'])).toEqual([
+      'option "source" is "/": write an absolute path without "..", ".", "//" or a trailing slash',
+    ])
+  })
+
+  it('that is missing is named', () => {
+    expect(faults('', ['/'])).toEqual(['option "source" is missing: name the directory of the node to mount'])
+  })
+
+  it('is told together with what is wrong with the mount options', () => {
+    expect(faults('/etc', ['/a'], ['ro=1', 'rw', 'ro'])).toHaveLength(3)
+  })
+})
+
+describe('what the source names on the node', () => {
+  const world = new MemoryWorld()
+  makeTree(world.fs as unknown as typeof NodeFs, '/srv', [
+    'dir real/data 0755',
+    'file real/file 0644',
+    'link link real',
+    'link dangling nowhere',
+  ])
+  const host = memoryHost(world)
+
+  it('is opened, when it is a directory reached without a link', () => {
+    const { handle, stat } = openNodeDirectory(host, '/srv/real/data')
+    expect(stat.mode).toBe(0o040755)
+    expect(host.inodes.pathOf(handle)).toBe('/srv/real/data')
+    host.inodes.close(handle)
+    expect(world.handles.size).toBe(0)
+  })
+
+  const LINK = 'has a symbolic link in its path, which could lead anywhere: write the real path'
+  it.each([
+    ['/srv/none', 'does not exist on this node: create the directory, or correct the name'],
+    ['/srv/none/data', 'does not exist on this node: create the directory, or correct the name'],
+    ['/srv/link', LINK],
+    ['/srv/link/data', LINK],
+    ['/srv/dangling', LINK],
+    ['/srv/real/file', 'is not a directory: name one'],
+    ['/srv/real/file/x', 'leads through something that is not a directory: correct the name'],
+  ])('%s is refused, no handle being left open', (source, reason) => {
+    let thrown: unknown
+    try {
+      openNodeDirectory(host, source)
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toBeInstanceOf(Refusal)
+    expect((thrown as Refusal).message).toBe(`source ${JSON.stringify(source)} ${reason}`)
+    expect(world.handles.size).toBe(0)
+  })
+})

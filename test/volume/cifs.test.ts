@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest'
+import { cifs } from '../../src/volume/remote/cifs.ts'
+import { credentialsOf } from '../../src/volume/remote/cifs-credentials.ts'
+import { messageOf } from '../helper/stand-in.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { MOUNTING, RemoteStage, runsAgainst, secretsOf } from './remote.ts'
+
+const SOURCE = '//server/share/a b'
+const USER = { username: 'bob', password: 'x' }
+
+function credentials(values: Record<string, string | Buffer>): string | undefined {
+  const bytes = credentialsOf(secretsOf(values))
+  return bytes && Buffer.from(bytes).toString('latin1')
+}
+
+describe('credentials', () => {
+  it.each([
+    'a,b',
+    '"quoted"',
+    "it's",
+    '!$`id`',
+    'a=b',
+    ' leading and trailing ',
+    '#no comment',
+    '%20',
+    'back\\slash',
+    '\t\r\x01',
+    '',
+    'username=eve',
+    'p'.repeat(511),
+    ','.repeat(255),
+  ])('carry the password %j as it is', (password) => {
+    expect(credentials({ username: 'bob', password })).toBe(`username=bob\npassword=${password}\n`)
+  })
+
+  it('carry bytes that are no text, and a domain', () => {
+    const password = Buffer.from([0xff, 0xfe, 0x80])
+    expect(credentials({ username: ' b o b ', password, domain: 'W G' })).toBe(
+      'username= b o b \npassword=\xff\xfe\x80\ndomain=W G\n',
+    )
+  })
+
+  it.each([
+    ['username', 'a\nb', 'has a newline, which no CIFS credential can: write it without (printf instead of echo)'],
+    ['password', 'hunter2\n', 'has a newline, which no CIFS credential can: write it without (printf instead of echo)'],
+    ['domain', 'a\0b', 'has a NUL byte, which no CIFS credential can: write it without'],
+    ['username', 'bob,uid=0', 'has a comma, which mount.cifs cannot pass on: write it without'],
+    ['domain', 'WG,ip=10.0.0.1', 'has a comma, which mount.cifs cannot pass on: write it without'],
+    ['username', '', 'is empty: write the name of a user'],
+    ['username', 'u'.repeat(256), 'is too long: mount.cifs takes 255 bytes'],
+    ['password', 'p'.repeat(512), 'is too long: mount.cifs takes 511 bytes, a comma counted twice'],
+    ['password', ','.repeat(256), 'is too long: mount.cifs takes 511 bytes, a comma counted twice'],
+  ])('refuse a %s that the format cannot carry, and never show it: %j', (key, value, fault) => {
+    expect(() => credentials({ ...USER, [key]: value })).toThrow(`the secret's "${key}" ${fault}`)
+    try {
+      credentials({ ...USER, [key]: value })
+    } catch (error) {
+      if (value !== '') expect((error as Error).message).not.toContain(value.trim())
+    }
+  })
+
+  it('are complete or none', () => {
+    expect(() => credentials({ username: 'bob' })).toThrow('the secret has no key "password": add it')
+    expect(() => credentials({ domain: 'WG' })).toThrow('the secret has no key "username": add it')
+    expect(credentials({ other: 'x' })).toBeUndefined()
+  })
+})
+
+describe('a share', () => {
+  const faults = (...mountOptions: string[]) =>
+    new RemoteStage(cifs).faults({ source: SOURCE, mountOptions }, ['//server/share'])
+
+  it.each([
+    'vers=3.1.1',
+    'sec=ntlmssp',
+    'seal',
+    'iocharset=utf8',
+    'cache=strict',
+    'nobrl',
+    'mfsymlinks',
+    'noserverino',
+    'uid=1000',
+    'gid=2000',
+    'forceuid',
+    'forcegid',
+    'noperm',
+    'file_mode=0660',
+    'dir_mode=0770',
+    'port=445',
+    'guest',
+    'actimeo=1',
+    'ro',
+  ])('takes the option %s', (option) => {
+    expect(faults(option)).toEqual([])
+  })
+
+  it.each(['sec=krb5', 'sec=krb5i'])('takes %s only where the node names it in full', (option) => {
+    const asked = (allowed: Record<string, string[]>) =>
+      new RemoteStage(cifs).faults({ source: SOURCE, mountOptions: [option] }, ['//server/share'], allowed)
+    const fault = expect.stringMatching(/the Kerberos identity of this node: .* allowedMountOptions\.cifs of/)
+    expect([asked({}), asked({ cifs: ['sec'] })]).toEqual([[fault], [fault]])
+    expect(asked({ cifs: [option] })).toEqual([])
+  })
+
+  it.each([
+    'ip=10.0.0.1',
+    'addr=10.0.0.1',
+    'unc=\\\\other\\share',
+    'prefixpath=x',
+    'servern=x',
+    'netbiosname=x',
+    'domainauto',
+  ])('does not know %s, which would lead elsewhere', (option) => {
+    expect(faults(option)).toEqual([expect.stringContaining('cifs takes ro, rw, ')])
+  })
+
+  it.each(['username', 'user', 'password', 'pass', 'password2', 'domain', 'credentials'])(
+    'wants %s in a secret, and never shows what was written',
+    (name) => {
+      expect(faults(`${name}=hunter2`, 'seal')).toEqual([
+        `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
+      ])
+    },
+  )
+})
+
+describe.skipIf(!isRoot)(`a share that is mounted (mounts need root), ${runsAgainst('cifs')}`, () => {
+  function openStage(): RemoteStage {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add('mount.cifs', MOUNTING)
+    return stage
+  }
+
+  it('goes to mount.cifs with exactly these arguments, and its credentials in no file of the node', async () => {
+    const stage = openStage()
+    const secrets = secretsOf({ username: 'bob', password: 'a,b"c!$d', domain: 'WG', unused: 'z' })
+    await stage.open({ source: SOURCE, mountOptions: ['vers=3.0', 'seal', 'noexec'], readOnly: true }, { secrets })
+    const [source, directory, ...rest] = stage.argv()
+    expect(source).toBe(SOURCE)
+    expect(directory).toMatch(new RegExp(`^${stage.stateDir}/`))
+    expect(rest).toEqual(['-o', 'vers=3.0,seal,nosuid,nodev,ro,credentials=/proc/self/fd/3'])
+    expect(stage.programs.read('secret-file')).toBe('username=bob\npassword=a,b"c!$d\ndomain=WG\n')
+    expect(stage.programs.read('environment')).not.toContain('a,b')
+  })
+
+  it('shows its files as the pod’s group, as its server decides about groups itself', async () => {
+    const stage = openStage()
+    await stage.open({ source: SOURCE, mountOptions: ['uid=1000'] }, { secrets: secretsOf(USER), group: 2000 })
+    expect(stage.mountOptions().slice(0, 5)).toEqual([
+      'uid=1000',
+      'gid=2000',
+      'forcegid',
+      'file_mode=0660',
+      'dir_mode=0770',
+    ])
+  })
+
+  it('keeps the modes its author wrote', async () => {
+    const stage = openStage()
+    const mountOptions = ['dir_mode=0750', 'gid=2000']
+    await stage.open({ source: SOURCE, mountOptions }, { secrets: secretsOf(USER), group: 2000 })
+    expect(stage.mountOptions().slice(0, 4)).toEqual(['dir_mode=0750', 'gid=2000', 'forcegid', 'file_mode=0660'])
+  })
+
+  it.each(['gid=3000', 'noforcegid'])('refuses %s where the pod’s group is asked for', async (option) => {
+    const work = openStage().open({ source: SOURCE, mountOptions: [option] }, { secrets: secretsOf(USER), group: 2000 })
+    expect(await messageOf(work)).toBe(
+      `option "mountOptions" has "${option}", but ownership "auto" shows all files as group 2000: leave one of them out`,
+    )
+  })
+
+  it.each(['guest', 'sec=krb5', 'sec=krb5i', 'sec=none'])('needs no secret with %s', async (option) => {
+    const stage = openStage()
+    await stage.open({ source: SOURCE, mountOptions: [option] })
+    expect(stage.mountOptions()).toEqual([option, 'nosuid', 'nodev'])
+    expect(stage.programs.read('secret-file')).toBe('')
+  })
+
+  it('needs a user otherwise, and names the keys it was given', async () => {
+    const needs =
+      'a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
+    expect(await messageOf(openStage().open({ source: SOURCE }))).toBe(needs)
+    const secrets = secretsOf({ user: 'bob', pass: 'hunter2' })
+    expect(await messageOf(openStage().open({ source: SOURCE }, { secrets }))).toBe(
+      `${needs}; the secret has ["user","pass"]`,
+    )
+  })
+
+  it('is not a guest’s and a user’s at once', async () => {
+    const work = openStage().open({ source: SOURCE, mountOptions: ['guest'] }, { secrets: secretsOf(USER) })
+    expect(await messageOf(work)).toBe(
+      'option "mountOptions" has guest, but a secret has a username: leave one of them out',
+    )
+  })
+})

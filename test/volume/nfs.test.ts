@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest'
+import { SystemError } from '../../src/host/host.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
+import { messageOf } from '../helper/stand-in.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { MOUNTING, RemoteStage, runsAgainst } from './remote.ts'
+
+const SOURCE = 'server:/exports/a'
+
+describe('an export', () => {
+  it.each([
+    'vers=4.2',
+    'nfsvers=3',
+    'minorversion=1',
+    'proto=tcp6',
+    'port=2049',
+    'mountport=20048',
+    'hard',
+    'soft',
+    'timeo=600',
+    'retrans=2',
+    'rsize=1048576',
+    'wsize=65536',
+    'nolock',
+    'lock',
+    'sec=sys',
+    'ac',
+    'noac',
+    'actimeo=0',
+    'nconnect=16',
+    'lookupcache=positive',
+    'local_lock=flock',
+    'noresvport',
+    'fsc',
+    'ro',
+    'noexec',
+    'noatime',
+  ])('takes the option %s', (option) => {
+    expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] }, ['server:/'])).toEqual([])
+  })
+
+  it.each([
+    ['vers=5', 'it like vers=4.2 or vers=4.1 or vers=4.0 or vers=4 or vers=3'],
+    ['vers=4x2', 'it like vers=4.2 or vers=4.1 or vers=4.0 or vers=4 or vers=3'],
+    ['sec=sys:krb5', 'it like sec=sys or sec=krb5 or sec=krb5i or sec=krb5p or sec=none'],
+    ['timeo=-1', 'it like timeo=600'],
+    ['nconnect=4 ', 'it like nconnect=4'],
+    ['hard=yes', 'it like hard'],
+  ])('refuses %s', (option, way) => {
+    expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] }, ['server:/'])).toEqual([
+      `option "mountOptions" has "${option}": write ${way}`,
+    ])
+  })
+
+  it.each(['sec=krb5', 'sec=krb5i', 'sec=krb5p'])('takes %s only where the node names it in full', (option) => {
+    const faults = (allowedMountOptions = {}) =>
+      new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option, 'hard'] }, ['server:/'], allowedMountOptions)
+    const fault = expect.stringMatching(
+      /^option "mountOptions" has "sec=krb5.?", which would use the Kerberos identity of this node: .* allowedMountOptions\.nfs of/,
+    )
+    expect(faults()).toEqual([fault])
+    expect(faults({ nfs: ['sec', 'hard'] })).toEqual([fault])
+    expect(faults({ nfs: [option, 'hard'] })).toEqual([])
+  })
+
+  it.each(['bg', 'addr=10.0.0.1', 'mounthost=other', 'clientaddr=10.0.0.1', 'retry=10000', 'remount', 'context=x'])(
+    'does not know %s, which would name another server, or wait where nobody looks',
+    (option) => {
+      expect(new RemoteStage(nfs4).faults({ source: SOURCE, mountOptions: [option] }, ['server:/'])).toEqual([
+        expect.stringContaining(`option "mountOptions" has ["${option}"]: nfs4 takes ro, rw, `),
+      ])
+    },
+  )
+})
+
+describe.skipIf(!isRoot)(`an export that is mounted (mounts need root), ${runsAgainst('nfs')}`, () => {
+  it.each([nfs, nfs4])('goes to mount.$name with exactly these arguments and this environment', async (kind) => {
+    const stage = new RemoteStage(kind)
+    stage.programs.add(`mount.${kind.name}`, MOUNTING)
+    const { mode } = await stage.open({ source: SOURCE, mountOptions: ['vers=4.2', 'noexec', 'hard'], readOnly: true })
+    expect(mode & 0o777).toBe(0o750)
+    const [source, directory, ...rest] = stage.argv()
+    expect(source).toBe(SOURCE)
+    expect(directory).toMatch(new RegExp(`^${stage.stateDir}/`))
+    expect(rest).toEqual(['-o', 'vers=4.2,hard,nosuid,nodev,retry=0,sec=sys,ro'])
+    expect(stage.programs.read('environment')).toContain('LC_ALL=C\0')
+  })
+
+  it('is told by what mount.nfs says when it fails', async () => {
+    const stage = new RemoteStage(nfs)
+    stage.programs.add('mount.nfs', 'echo "mount.nfs: access denied by server while mounting $1" >&2; exit 32')
+    expect(await messageOf(stage.open({ source: SOURCE }))).toBe(
+      'mount.nfs failed with exit status 32: mount.nfs: access denied by server while mounting server:/exports/a',
+    )
+  })
+
+  describe('of a server that squashes root', () => {
+    const squashed = {
+      ...linuxHost.inodes,
+      chown: () => {
+        throw new SystemError('fchownat', 'EPERM', '5')
+      },
+    }
+
+    function open(stage: RemoteStage, request: Parameters<RemoteStage['open']>[0]) {
+      stage.programs.add('mount.nfs', MOUNTING)
+      const making = stage.making({})
+      return stage.open({ source: SOURCE, ...request }, { host: { ...making.host, inodes: squashed } })
+    }
+
+    it.each(['walk', 'auto'] as const)('is refused before a walk begins: %s', async (ownership) => {
+      const work = open(new RemoteStage(nfs), { fsGroup: 2000, ownership })
+      await expect(work).rejects.toThrow(Refusal)
+      expect(await messageOf(work)).toBe(
+        'the server of server:/exports/a squashes root, so this node cannot give group 2000 to its files: ' +
+          'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
+      )
+    })
+
+    it.each([
+      ['without a group', { fsGroup: undefined, ownership: 'walk' }],
+      ['without a walk', { fsGroup: 2000, ownership: 'none' }],
+      ['read-only', { fsGroup: 2000, ownership: 'walk', readOnly: true }],
+      ['with the group already', { fsGroup: 0, ownership: 'walk' }],
+    ] as const)('is mounted %s', async (_how, request) => {
+      await open(new RemoteStage(nfs), request)
+    })
+  })
+})

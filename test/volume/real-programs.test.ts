@@ -1,0 +1,60 @@
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { cifs } from '../../src/volume/remote/cifs.ts'
+import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
+import { messageOf } from '../helper/stand-in.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { RemoteStage, secretsOf } from './remote.ts'
+
+const MISSING = [
+  ...(isRoot ? [] : ['root']),
+  ...['/usr/sbin/mount.cifs', '/usr/sbin/mount.nfs', '/usr/bin/strace'].filter((path) => !fs.existsSync(path)),
+]
+const why =
+  MISSING.length === 0
+    ? ''
+    : ` (skipped, as there is no ${MISSING.join(', ')}: apt-get install cifs-utils nfs-common strace)`
+
+/** Runs the node's mount.cifs, and writes down its mount(2). Without a server it fails there, or in it. */
+const TRACED = 'exec strace -f -q -xx -s 4096 -e trace=mount -o $TOP/trace /usr/sbin/mount.cifs "$@"'
+
+describe.skipIf(MISSING.length > 0)(`the programs of Debian's packages, up to mount(2)${why}`, () => {
+  it.each([
+    'plain',
+    'a,b',
+    ',,',
+    '"quoted"',
+    "it's",
+    '!$`id`',
+    'a=b',
+    ' spaces around ',
+    '#no comment',
+    '%41',
+    'back\\slash\\',
+    '\t\r\x01\x7f',
+    'password=eve',
+    '',
+    '\xff\xfe',
+    'p'.repeat(511),
+    ','.repeat(255),
+  ])('mount.cifs hands the password %j to the kernel byte for byte', async (password) => {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add('mount.cifs', TRACED)
+    const secrets = secretsOf({ username: 'b o b', password: Buffer.from(password, 'latin1'), domain: 'W=G' })
+    const mountOptions = ['vers=3.0', 'port=1', 'soft']
+    const message = await messageOf(stage.open({ source: '//127.0.0.1/share', mountOptions }, { secrets }))
+    expect(message).toMatch(/^mount\.cifs failed with exit status 32: .*mount error/)
+    const data = /mount\([^)]*, "([^"]*)"\)/.exec(stage.programs.read('trace'))?.[1] ?? ''
+    const text = Buffer.from(data.replaceAll('\\x', ''), 'hex').toString('latin1')
+    // The kernel reads two commas in a password as one.
+    expect(text).toContain(`,user=b o b,domain=W=G,pass=${password.replaceAll(',', ',,')}`)
+  })
+
+  it.each([nfs, nfs4])('mount.$name understands its arguments, and says at once why it fails', async (kind) => {
+    const message = await messageOf(
+      new RemoteStage(kind).open({ source: '127.0.0.1:/exports', mountOptions: ['vers=4.2', 'port=1', 'soft'] }),
+    )
+    expect(message).toMatch(/^mount\.nfs4? failed with exit status 32: mount\.nfs4?: /)
+    expect(message).not.toMatch(/usage/i)
+  })
+})

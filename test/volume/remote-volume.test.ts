@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { mount } from '../../src/mount/mount.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kinds } from '../../src/volume/index.ts'
+import { Programs, processesWith } from '../helper/stand-in.ts'
+import { cannotServe } from '../helpers/fuse-node.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+import { runsAgainst } from './remote.ts'
+
+/** A stage on which servers are stand-ins: what they have is a directory of the test. */
+function openStage(): { stage: Stage; exported: string; programs: Programs } {
+  const programs = new Programs()
+  const exported = `${programs.top}/exported`
+  fs.mkdirSync(exported)
+  fs.writeFileSync(`${exported}/file`, 'data', { mode: 0o640 })
+  const stage = kernelStage('tmpfs')
+  onTestFinished(() => stage.close())
+  stage.host = { ...stage.host, helpers: programs.helpers }
+  const allowedSources = ['server:/exports', '//server/share']
+  stage.config = { ...stage.config, allowedSources, allowedFsTypes: ['nfs', 'cifs'] }
+  for (const program of ['mount.nfs', 'mount.cifs']) {
+    programs.add(program, `echo "$4" >> $TOP/options; mount --bind ${exported} "$2"`)
+  }
+  return { stage, exported, programs }
+}
+
+const NFS = { 'kubernetes.io/fsType': 'nfs', source: 'server:/exports/a', 'kubernetes.io/mounterArgs.FsGroup': '2000' }
+const cannotHang = cannotServe('bindfs')
+
+const CIFS = { ...NFS, 'kubernetes.io/fsType': 'cifs', source: '//server/share', mountOptions: 'guest' }
+
+describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst('nfs')}`, () => {
+  it('is mounted once, walked, found ready, and leaves nothing when it is unmounted', async () => {
+    const { stage, exported, programs } = openStage()
+    const options = { ...NFS, ownership: 'walk' }
+    await stage.mount('a', options)
+    await stage.mount('a', options)
+    expect(programs.read('options')).toBe('nosuid,nodev,retry=0,sec=sys\n')
+    expect(fs.readFileSync(`${stage.podDirectory('a')}/file`, 'utf8')).toBe('data')
+    expect(fs.statSync(`${exported}/file`).gid).toBe(2000)
+    await stage.unmount('a')
+    expect(stage.layers('a')).toEqual([])
+    expect(execFileSync('findmnt', ['-rno', 'TARGET']).toString()).not.toContain(`${stage.config.stateDir}/`)
+  })
+
+  it('that cannot be mounted leaves no mount and no record behind', async () => {
+    const { stage, programs } = openStage()
+    programs.add('mount.nfs', 'echo "mount.nfs: Connection refused" >&2; exit 32')
+    await expect(stage.mount('a', NFS)).rejects.toThrow(
+      'mount.nfs failed with exit status 32: mount.nfs: Connection refused',
+    )
+    expect(stage.layers('a')).toEqual([])
+    expect(fs.readdirSync(`${stage.config.stateDir}/mounts`)).toEqual([])
+    expect(execFileSync('findmnt', ['-rno', 'TARGET']).toString()).not.toContain(`${stage.config.stateDir}/`)
+  })
+
+  it('that hangs is given up after helperTimeoutSeconds, and the pod’s directory is as it was', async () => {
+    const { stage, programs } = openStage()
+    stage.config = { ...stage.config, helperTimeoutSeconds: 1 }
+    programs.add('mount.nfs', 'sleep 1000')
+    await expect(stage.mount('a', NFS)).rejects.toThrow('mount.nfs did not end within 1 s (helperTimeoutSeconds')
+    expect(stage.layers('a')).toEqual([])
+    expect(fs.readdirSync(stage.podDirectory('a'))).toEqual([])
+  })
+
+  it('of CIFS shows the group by mount options, and says so', async () => {
+    const { stage, exported, programs } = openStage()
+    await stage.mount('a', { ...CIFS, ownership: 'auto' })
+    expect(programs.read('options')).toBe('guest,gid=2000,forcegid,file_mode=0660,dir_mode=0770,nosuid,nodev\n')
+    expect(stage.noted).toMatchObject({ given: 'option', why: 'by mount options' })
+    expect(fs.statSync(`${exported}/file`).gid).toBe(0)
+    await stage.unmount('a')
+  })
+
+  it('of CIFS cannot be walked, and the way out is named', async () => {
+    const { stage } = openStage()
+    await expect(stage.mount('a', { ...CIFS, ownership: 'walk' })).rejects.toThrow(
+      'option "ownership" is "walk", but of "cifs" its server decides about groups: use "auto", which gives the group by mount options',
+    )
+  })
+
+  it.skipIf(cannotHang !== '')(
+    `whose server hangs holds neither a call nor heal nor the pod's end up, and is told${cannotHang && ` (skipped: ${cannotHang})`}`,
+    async () => {
+      const { stage, exported, programs } = openStage()
+      programs.add('mount.nfs', `bindfs -o attr_timeout=0,entry_timeout=0 ${exported} "$2"`)
+      await stage.mount('a', NFS)
+      const [server] = processesWith(`bindfs\0-o\0attr_timeout=0,entry_timeout=0\0${exported}`)
+      process.kill(Number(server), 'SIGSTOP')
+      onTestFinished(() => void process.kill(Number(server), 'SIGKILL'))
+      // Not by the stage, which looks at the directory itself.
+      const { config } = stage
+      await mount(stage.session(), readRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, kinds))
+      expect(stage.noted).toMatchObject({ decision: 'ready' })
+      const reason = expect.stringContaining('its server does not answer, so that nobody can tell')
+      expect(await stage.heal()).toMatchObject([{ outcome: 'healthy', reason }])
+      await stage.unmount('a')
+      expect(stage.layers('a')).toEqual([])
+      expect(stage.warnings).toEqual([
+        expect.stringContaining('its server does not answer, so that nobody can tell'),
+        expect.stringContaining('its server does not answer, so that nobody can tell'),
+        expect.stringContaining('its server does not answer: the kernel may wait'),
+      ])
+    },
+  )
+})

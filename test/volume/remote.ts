@@ -1,0 +1,103 @@
+import { spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { onTestFinished } from 'vitest'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import type { MountRequest } from '../../src/request/request.ts'
+import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
+import { newStagingName } from '../../src/volume/kind/staged.ts'
+import { Programs, RECORDING } from '../helper/stand-in.ts'
+
+/** A stand-in for mount.nfs or mount.cifs: it writes down what it was given, and mounts a tmpfs. */
+export const MOUNTING = RECORDING.replace('exit 0', 'mount -t tmpfs -o mode=0750 stand-in "$2"')
+
+// A module that nobody has used yet is not in the list.
+spawnSync('modprobe', ['-qa', 'nfs', 'nfsv4', 'cifs'])
+const KERNEL = fs.readFileSync('/proc/filesystems', 'utf8')
+
+export function kernelHas(kind: string): boolean {
+  return KERNEL.includes(`\t${kind}\n`)
+}
+
+/** For titles of tests: what they run against, and why. */
+export function runsAgainst(kind: string): string {
+  return kernelHas(kind)
+    ? 'against a recording stand-in; a real server has tests of its own'
+    : `against a recording stand-in, as this kernel has no ${kind} (/proc/filesystems)`
+}
+
+export function requestFor(over: Partial<MountRequest>): MountRequest {
+  return {
+    directory: '/pods/p/v',
+    source: '',
+    subPath: '',
+    fsType: '',
+    mountOptions: [],
+    readOnly: false,
+    fsGroup: undefined,
+    ownership: 'none',
+    idmapFrom: undefined,
+    groupAccess: 'keep',
+    changePolicy: 'OnRootMismatch',
+    restoreOnUnmount: false,
+    pod: '',
+    ...over,
+  }
+}
+
+export function secretsOf(values: Readonly<Record<string, string | Buffer>>): Map<string, Uint8Array> {
+  return new Map(Object.entries(values).map(([key, value]) => [key, Buffer.from(value as string)]))
+}
+
+/** Makes a tree of a kind with stand-ins for its helper programs; what they wrote is in `programs`. */
+export class RemoteStage {
+  readonly programs = new Programs()
+  readonly stateDir = fs.mkdtempSync(`${tmpdir()}/modekeep-remote-`)
+  readonly #kind: VolumeKind
+
+  constructor(kind: VolumeKind) {
+    this.#kind = kind
+    onTestFinished(() => fs.rmSync(this.stateDir, { recursive: true, force: true }))
+  }
+
+  making(request: Partial<MountRequest>, over: Partial<Making> = {}): Making {
+    return {
+      host: { ...linuxHost, helpers: this.programs.helpers },
+      request: requestFor({ fsType: this.#kind.name, ...request }),
+      source: undefined,
+      group: undefined,
+      secrets: new Map(),
+      stateDir: this.stateDir,
+      staging: newStagingName(),
+      timeoutSeconds: 30,
+      isVolume: () => false,
+      warn: () => {},
+      ...over,
+    }
+  }
+
+  /** @returns the inode that the mount shows, and its mode */
+  async open(request: Partial<MountRequest>, over: Partial<Making> = {}): Promise<{ gid: number; mode: number }> {
+    const making = this.making(request, over)
+    const tree = await this.#kind.openTree(making)
+    try {
+      return making.host.inodes.stat(tree)
+    } finally {
+      making.host.inodes.close(tree)
+    }
+  }
+
+  argv(): string[] {
+    return this.programs.read('argv').split('\0').slice(0, -1)
+  }
+
+  mountOptions(): string[] {
+    return this.argv()[3]?.split(',') ?? []
+  }
+
+  faults(request: Partial<MountRequest>, allowedSources: string[], allowedMountOptions = {}): string[] {
+    const whole = requestFor({ fsType: this.#kind.name, ...request })
+    return this.#kind.faults(whole, { ...DEFAULT_CONFIG, allowedSources, allowedMountOptions })
+  }
+}

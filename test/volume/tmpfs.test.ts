@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest'
+import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import type { MountRequest } from '../../src/request/request.ts'
+import type { Making } from '../../src/volume/kind/kind.ts'
+import { tmpfs } from '../../src/volume/tmpfs.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
+
+function faults(mountOptions: string[], source = '', subPath = '') {
+  return tmpfs.faults(
+    { source, subPath, fsType: 'tmpfs', ownership: 'none', mountOptions, readOnly: false },
+    DEFAULT_CONFIG,
+  )
+}
+
+const REQUEST: MountRequest = {
+  directory: '/pods/p/v',
+  source: '',
+  subPath: '',
+  fsType: 'tmpfs',
+  mountOptions: ['size=64m', 'noexec', 'mode=0770'],
+  readOnly: false,
+  fsGroup: undefined,
+  ownership: 'none',
+  idmapFrom: undefined,
+  groupAccess: 'keep',
+  changePolicy: 'OnRootMismatch',
+  restoreOnUnmount: false,
+  pod: '',
+}
+
+function makingOn(host: Host): Making {
+  return {
+    host,
+    request: REQUEST,
+    source: undefined,
+    group: undefined,
+    secrets: new Map(),
+    stateDir: '/state',
+    staging: '',
+    timeoutSeconds: 1,
+    isVolume: () => false,
+    warn: () => {},
+  }
+}
+
+function hostWhoseTreeFails(syscall: string, code: string): Host {
+  const host = memoryHost(new MemoryWorld())
+  const createTree = (): Handle => {
+    throw new SystemError(syscall, code, 'size=64m', 'tmpfs: Bad value')
+  }
+  return { ...host, mounts: { ...host.mounts, createTree } }
+}
+
+describe('a tmpfs', () => {
+  it.each([
+    ['size=1'],
+    ['size=64m'],
+    ['size=64M'],
+    ['size=2G'],
+    ['size=1%'],
+    ['size=100%'],
+    ['nr_inodes=1'],
+    ['nr_inodes=10k'],
+    ['mode=770'],
+    ['mode=0770'],
+    ['mode=1777'],
+    ['uid=0'],
+    ['uid=1000'],
+    ['gid=4294967294'],
+    ['noexec'],
+    ['ro'],
+  ])('takes %s', (option) => {
+    expect(faults([option])).toEqual([])
+  })
+
+  it.each([
+    ['size=0', 'size=64m'],
+    ['size=-1', 'size=64m'],
+    ['size=64t', 'size=64m'],
+    ['size=64 m', 'size=64m'],
+    ['size=064m', 'size=64m'],
+    ['size=101%', 'size=64m'],
+    ['size=0%', 'size=64m'],
+    ['size=', 'size=64m'],
+    ['size', 'size=64m'],
+    ['nr_inodes=0', 'nr_inodes=10k'],
+    ['nr_inodes=x', 'nr_inodes=10k'],
+    ['mode=8', 'mode=0770'],
+    ['mode=999', 'mode=0770'],
+    ['mode=00770', 'mode=0770'],
+    ['mode=u+w', 'mode=0770'],
+    ['uid=root', 'uid=1000'],
+    ['uid=-1', 'uid=1000'],
+    ['gid=01', 'gid=1000'],
+    ['gid=', 'gid=1000'],
+  ])('refuses %s and shows a good value', (option, example) => {
+    expect(faults([option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
+  })
+
+  it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x']])('does not know %s', (option) => {
+    expect(faults([option])).toEqual([
+      `option "mountOptions" has ["${option}"]: tmpfs takes ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid`,
+    ])
+  })
+
+  it('does not allow suid unless the node says so', () => {
+    expect(faults(['suid'])).toEqual([
+      `option "mountOptions" has ["suid"], not allowed on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid, or have it added to allowedMountOptions.tmpfs of the node's modekeep configuration`,
+    ])
+  })
+
+  it('refuses two sizes, of which the kernel would take the last', () => {
+    expect(faults(['size=64m', 'mode=0770', 'size=1g'])).toEqual(['option "mountOptions" has size twice: keep one'])
+  })
+
+  it.each([[''], ['tmpfs']])('needs no source: %j', (source) => {
+    expect(faults([], source)).toEqual([])
+  })
+
+  it('refuses a source, as it would show none of it', () => {
+    expect(faults([], '/srv/a')).toEqual(['option "source" is "/srv/a": a tmpfs has none, leave it out'])
+  })
+
+  it('gives the kernel its own options and leaves flags to the mount', () => {
+    const world = new MemoryWorld()
+    const host = memoryHost(world)
+    expect(tmpfs.openSource(host, REQUEST)).toBeUndefined()
+    tmpfs.openTree(makingOn(host))
+    expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770'])
+  })
+
+  it.each([['EINVAL'], ['EBUSY']])(
+    "tells the pod's author what the kernel says of an option it refuses, if it says so at first or again: %s",
+    (code) => {
+      const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails('fsconfig', code)))
+      expect(make).toThrow(Refusal)
+      expect(make).toThrow(
+        `the kernel refuses mountOptions "size=64m,noexec,mode=0770": fsconfig size=64m: ${code} (tmpfs: Bad value)`,
+      )
+    },
+  )
+
+  it.each([
+    ['fsopen', 'ENODEV'],
+    ['fsopen', 'EINVAL'],
+    ['fsmount', 'ENOMEM'],
+    ['fsmount', 'EINVAL'],
+  ])("does not blame the pod's author for the node's own trouble: %s %s", (syscall, code) => {
+    const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails(syscall, code)))
+    expect(make).toThrow(SystemError)
+    expect(make).toThrow(`${syscall} size=64m: ${code} (tmpfs: Bad value)`)
+  })
+
+  it('passes on what is no system error at all', () => {
+    const host = memoryHost(new MemoryWorld())
+    const createTree = (): Handle => {
+      throw new TypeError('fsconfig')
+    }
+    const broken = { ...host, mounts: { ...host.mounts, createTree } }
+    expect(() => tmpfs.openTree(makingOn(broken))).toThrow(TypeError)
+  })
+})

@@ -1,8 +1,8 @@
-import type { About } from '../src/operator/command.ts'
-import { completionScript } from '../src/operator/completion.ts'
-import { helpText } from '../src/operator/help.ts'
-import { manualPage } from '../src/operator/manual.ts'
-import { jsonLine } from '../src/operator/printable.ts'
+import { completionScript } from '../src/operator/text/completion.ts'
+import { helpText } from '../src/operator/text/help.ts'
+import { manualPage } from '../src/operator/text/manual.ts'
+import { jsonLine } from '../src/operator/text/printable.ts'
+import type { About } from '../src/operator/verbs/command.ts'
 import { VERSION } from './version.ts'
 
 /** What modekeep says of itself, the same on every node. */

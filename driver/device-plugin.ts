@@ -1,7 +1,7 @@
 import { parseArguments } from '../src/fuse-device/arguments.ts'
 import { runPlugin } from '../src/fuse-device/plugin.ts'
 import { type Settings, TIMING } from '../src/fuse-device/settings.ts'
-import { helpText } from '../src/operator/help.ts'
+import { helpText } from '../src/operator/text/help.ts'
 import { writeAll } from './streams.ts'
 
 const OK = 0

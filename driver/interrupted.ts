@@ -1,5 +1,5 @@
-import type { Work } from '../src/operator/command.ts'
-import { interruptedText } from '../src/operator/trouble.ts'
+import { interruptedText } from '../src/operator/text/trouble.ts'
+import type { Work } from '../src/operator/verbs/command.ts'
 import { writeAll } from './streams.ts'
 
 const STDERR = 2

@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { LogReader } from '../src/log/log-reader.ts'
-import type { LogsCommand } from '../src/operator/command.ts'
-import type { Line } from '../src/operator/line.ts'
-import { logLine, podFilter } from '../src/operator/log-text.ts'
+import type { Line } from '../src/operator/text/line.ts'
+import { logLine, podFilter } from '../src/operator/text/log.ts'
+import type { LogsCommand } from '../src/operator/verbs/command.ts'
 
 const LOOKS_EACH_MS = 250
 

@@ -1,4 +1,4 @@
-import { progressText } from '../src/operator/progress-text.ts'
+import { progressText } from '../src/operator/text/progress.ts'
 import type { Counts } from '../src/ownership/progress.ts'
 import { writeAll } from './streams.ts'
 

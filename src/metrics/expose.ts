@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { refuseOtherNamespace } from '../heal/namespace.ts'
-import { status } from '../operator/status.ts'
+import { status } from '../operator/actions/status.ts'
 import type { Session } from '../store/session.ts'
 import { count } from './counters.ts'
 import { addGauges } from './gauges.ts'

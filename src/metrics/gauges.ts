@@ -1,4 +1,4 @@
-import type { StatusDocument } from '../operator/document.ts'
+import type { StatusDocument } from '../operator/actions/document.ts'
 import { isClaimed, isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import { listClaims } from '../store/reservation-record.ts'

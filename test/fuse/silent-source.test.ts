@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect, it, onTestFinished } from 'vitest'
-import type { DoctorDocument, HealDocument, StatusDocument } from '../../src/operator/document.ts'
+import type { DoctorDocument, HealDocument, StatusDocument } from '../../src/operator/actions/document.ts'
 import { processesWith } from '../helper/stand-in.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
-import type { MountStatus } from '../../src/operator/document.ts'
+import type { MountStatus } from '../../src/operator/actions/document.ts'
 import { BINARY, BinaryNode } from './kubelet-call.ts'
 
 /** Why no FUSE volume can be mounted here, empty where one can. */

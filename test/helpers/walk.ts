@@ -1,6 +1,6 @@
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { survey } from '../../src/operator/survey.ts'
+import { survey } from '../../src/operator/actions/survey.ts'
 import { Journal } from '../../src/ownership/journal.ts'
 import { own } from '../../src/ownership/own.ts'
 import type { WalkReport } from '../../src/ownership/report.ts'

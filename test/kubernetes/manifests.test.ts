@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
 import { parseArguments } from '../../src/fuse-device/arguments.ts'
-import { parseCommand } from '../../src/operator/command.ts'
+import { parseCommand } from '../../src/operator/verbs/command.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseCall } from '../../src/flexvolume/call.ts'
-import { parseCommand } from '../../src/operator/command.ts'
+import { parseCommand } from '../../src/operator/verbs/command.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { mountStateDirectory } from '../../src/store/paths.ts'
 import { type Call, kubeletCalls, operatorCalls } from './calls.ts'

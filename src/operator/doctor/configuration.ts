@@ -1,6 +1,6 @@
 import { errorCode, type Host } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import type { CheckFinding } from '../document.ts'
+import type { CheckFinding } from '../actions/document.ts'
 import { findingsOf } from './findings.ts'
 import { lookAtPath } from './permissions.ts'
 

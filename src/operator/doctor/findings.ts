@@ -1,4 +1,4 @@
-import type { CheckFinding } from '../document.ts'
+import type { CheckFinding } from '../actions/document.ts'
 
 type Area = CheckFinding['area']
 

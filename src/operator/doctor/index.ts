@@ -1,6 +1,6 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Session } from '../../store/session.ts'
-import type { CheckFinding, DoctorDocument } from '../document.ts'
+import type { CheckFinding, DoctorDocument } from '../actions/document.ts'
 import { type Configuration, configurationFindings } from './configuration.ts'
 import { findingsOf } from './findings.ts'
 import { helperFindings } from './helpers.ts'

@@ -1,6 +1,6 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import { errorCode, type Host } from '../../host/host.ts'
-import type { CheckFinding } from '../document.ts'
+import type { CheckFinding } from '../actions/document.ts'
 import { findingsOf } from './findings.ts'
 import { DEFAULT_PLUGIN_DIR, type KubeletArguments, kubeletArguments, pluginDirIn } from './kubelet-process.ts'
 import { lookAtPath, writers } from './permissions.ts'

@@ -1,11 +1,11 @@
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { refusalOf } from '../../refusal/refusal-of.ts'
 import { listMountPlaces } from '../../store/mount-places.ts'
 import { listMountRecords, readMountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
-import type { CheckFinding } from '../document.ts'
-import { refusalOf } from '../refusal-of.ts'
+import type { CheckFinding } from '../actions/document.ts'
 import { findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('mounts')

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { errorCode, FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import type { CheckFinding } from '../document.ts'
+import type { CheckFinding } from '../actions/document.ts'
 import { findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('state')

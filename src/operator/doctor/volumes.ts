@@ -1,11 +1,11 @@
 import { collectGarbage } from '../../heal/garbage.ts'
+import { refusalOf } from '../../refusal/refusal-of.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import { isVolumeRecordDamaged, listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
-import type { CheckFinding } from '../document.ts'
-import { withJournal } from '../journal.ts'
-import { refusalOf } from '../refusal-of.ts'
+import type { CheckFinding } from '../actions/document.ts'
+import { withJournal } from '../actions/journal.ts'
 import { findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('volumes')

@@ -1,4 +1,4 @@
-import type { OptionName } from '../options.ts'
+import type { OptionName } from './options.ts'
 
 /** All there is to say of a verb: parsing, help, completion and the man page are made from it. */
 export interface VerbForm {

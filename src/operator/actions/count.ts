@@ -1,0 +1,39 @@
+import type { Handle, Inodes } from '../../host/host.ts'
+import { frameOf } from '../../ownership/frame.ts'
+import { SELF, traverse, type Visitor } from '../../ownership/traverse.ts'
+
+const NONE = new Uint8Array()
+const EACH = 20_000
+
+/**
+ * How many inodes a walk will meet, about: names are counted, and only directories opened. It gives way to other events
+ * on its way.
+ */
+export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
+  let counted = 1
+  let stopAt = EACH
+  const visitor: Visitor = {
+    entry() {
+      counted++
+      return false
+    },
+    directory() {
+      counted++
+    },
+    left() {},
+    stops: () => counted >= stopAt,
+  }
+  const top = inodes.openDirectory(root, SELF)
+  try {
+    const stat = inodes.stat(top)
+    let rest = traverse(inodes, [frameOf(inodes.duplicate(top), stat, NONE, NONE)], stat, visitor)
+    while (rest) {
+      await new Promise((resolve) => setImmediate(resolve))
+      stopAt = counted + EACH
+      rest = traverse(inodes, rest, stat, visitor)
+    }
+  } finally {
+    inodes.close(top)
+  }
+  return counted
+}

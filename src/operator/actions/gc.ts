@@ -1,0 +1,24 @@
+import { collectGarbage } from '../../heal/garbage.ts'
+import { refuseToForget } from '../../heal/volume-garbage.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import type { Session } from '../../store/session.ts'
+import { listVolumes } from '../../store/volume-record.ts'
+import type { NodeCommand } from '../verbs/command.ts'
+import type { GcDocument } from './document.ts'
+
+/** Removes what is not needed any more from the state directory, or says what it would remove. */
+export async function gc(
+  session: Session,
+  { isDry, forget }: Extract<NodeCommand, { verb: 'gc' }>,
+): Promise<GcDocument> {
+  if (forget !== undefined) {
+    if (!listVolumes(session.host, session.config.stateDir).includes(forget)) {
+      throw new Refusal(`nothing is recorded of volume ${forget}: "modekeep status" names those that are`)
+    }
+    refuseToForget(session, forget)
+  }
+  const items = await collectGarbage(session, { isDry, forget })
+  const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
+  session.note({ removed })
+  return { verb: 'gc', isDry, items }
+}

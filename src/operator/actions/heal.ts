@@ -1,0 +1,34 @@
+import { healMounts } from '../../heal/heal.ts'
+import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import { healSubPaths } from '../../heal/sub-paths.ts'
+import { errorCode } from '../../host/host.ts'
+import { Refusal, show } from '../../refusal/refusal.ts'
+import type { Session } from '../../store/session.ts'
+import type { NodeCommand } from '../verbs/command.ts'
+import type { HealDocument } from './document.ts'
+
+function isDirectory({ host }: Session, path: string): boolean {
+  try {
+    host.inodes.close(host.inodes.openTrusted(path))
+    return true
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return false
+  }
+}
+
+/** Mends what went wrong with mounts on this node, or says what it would mend. */
+export async function heal(
+  session: Session,
+  { isDry, isWatching, kubelet }: Extract<NodeCommand, { verb: 'heal' }>,
+): Promise<HealDocument> {
+  refuseOtherNamespace(session)
+  // A watch may begin before kubelet.
+  if (kubelet !== undefined && !isWatching && !isDirectory(session, kubelet)) {
+    throw new Refusal(`kubelet's directory ${show(kubelet)} does not exist: name it with --kubelet-dir`)
+  }
+  const mounts = await healMounts(session, isDry)
+  const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
+  session.note({ found: mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy'), subPaths })
+  return { verb: 'heal', isDry, mounts, subPaths }
+}

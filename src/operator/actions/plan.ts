@@ -1,0 +1,65 @@
+import { type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
+import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
+import { mountFlags } from '../../mount-table/flags.ts'
+import { newReport } from '../../ownership/report.ts'
+import { refusalOf } from '../../refusal/refusal-of.ts'
+import { isVolumeBusy } from '../../store/locks.ts'
+import type { Session } from '../../store/session.ts'
+import { readVolumeRecord } from '../../store/volume-record.ts'
+import { readWalkProgress } from '../../store/walk-progress.ts'
+import type { PlanDocument } from './document.ts'
+import { withJournal } from './journal.ts'
+import { kubeletSkips } from './kubelet-rule.ts'
+import { survey } from './survey.ts'
+
+/**
+ * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
+ * lock is held and nothing of the volume or its records is changed.
+ */
+export function plan(session: Session, directory: string, order: ByHandOrder): PlanDocument {
+  const { host, config } = session
+  const opened = openByHand(session, directory, mountFlags(['noatime'], true))
+  try {
+    const { volume, tree } = opened
+    const root = host.inodes.stat(tree)
+    const walks = needsWalk(session, tree, orderFor(opened, order))
+    const busy = isVolumeBusy(host, config.stateDir, volume)
+    const record = readVolumeRecord(host, config.stateDir, volume)
+    const { group, access, policy } = order
+    const seen = withJournal(session, volume, (journal) =>
+      survey(host.inodes, tree, { do: 'own', order }, journal, session.progress),
+    )
+    const kubelet = policy === 'Always' || !kubeletSkips(root, group)
+    return {
+      verb: 'plan',
+      directory,
+      volume,
+      group,
+      groupAccess: access,
+      policy,
+      walks,
+      refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)),
+      busy,
+      underWay: busy ? underWay(session, volume) : null,
+      recorded: record
+        ? {
+            group: record.group,
+            groupAccess: record.groupAccess,
+            complete: record.complete,
+            restoreOwed: record.restoreOwed,
+          }
+        : null,
+      report: walks ? seen.report : newReport(),
+      widened: walks ? seen.widened : 0,
+      kubelet: kubelet ? { walks: true, ...seen.kubelet } : { walks: false, touched: 0, changed: 0, widened: 0 },
+      differences: walks ? seen.differences : [],
+    }
+  } finally {
+    host.inodes.close(opened.tree)
+  }
+}
+
+function underWay({ host, config }: Session, volume: string): PlanDocument['underWay'] {
+  const progress = readWalkProgress(host, config.stateDir, volume)
+  return progress ? { visited: progress.visited, changed: progress.changed } : null
+}

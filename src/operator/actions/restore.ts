@@ -1,0 +1,51 @@
+import { openByHand } from '../../fs-group/by-hand.ts'
+import { refuseRestore, restoreByHand } from '../../fs-group/restore-by-hand.ts'
+import { mountFlags } from '../../mount-table/flags.ts'
+import { newReport } from '../../ownership/report.ts'
+import { refusalOf } from '../../refusal/refusal-of.ts'
+import { findVolume } from '../../store/find-volume.ts'
+import type { Session } from '../../store/session.ts'
+import type { VolumeCommand } from '../verbs/command.ts'
+import { countInodes } from './count.ts'
+import type { RestoreDocument } from './document.ts'
+import { withJournal } from './journal.ts'
+import { listening } from './listening.ts'
+import { survey } from './survey.ts'
+
+type RestoreCommand = Extract<VolumeCommand, { verb: 'restore' }>
+
+/** Puts a directory, or a volume wherever it is, back to what it was; or says what that would be. */
+export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
+  const { verb, target, isDry, isForced } = command
+  const [directory, known] =
+    'volume' in target ? [findVolume(session, target.volume), target.volume] : [target.directory, undefined]
+  const flags = isDry ? mountFlags(['noatime'], true) : mountFlags([], false)
+  const opened = openByHand(session, directory, flags, known)
+  try {
+    const { volume } = opened
+    const about = { verb, directory, volume, isDry, isForced }
+    if (isDry) return { ...about, ...look(session, opened, isForced) }
+    session.expect?.(await countInodes(session.host.inodes, opened.tree))
+    const heard = listening(session)
+    const outcome = await restoreByHand(heard.session, opened, isForced)
+    return { ...about, outcome, refusal: null, report: heard.report() ?? newReport(), differences: [] }
+  } finally {
+    session.host.inodes.close(opened.tree)
+  }
+}
+
+function look(
+  session: Session,
+  opened: ReturnType<typeof openByHand>,
+  isForced: boolean,
+): Pick<RestoreDocument, 'outcome' | 'refusal' | 'report' | 'differences'> {
+  const { inodes } = session.host
+  const refusal = refusalOf(() => refuseRestore(session, opened))
+  return withJournal(session, opened.volume, (journal) => {
+    if (journal === undefined || journal.isEmpty()) {
+      return { outcome: 'nothing recorded', refusal: null, report: newReport(), differences: [] }
+    }
+    const seen = survey(inodes, opened.tree, { do: 'restore', isForced }, journal, session.progress)
+    return { outcome: 'would restore', refusal, report: seen.report, differences: seen.differences }
+  })
+}

@@ -1,0 +1,74 @@
+import { healMounts } from '../../heal/heal.ts'
+import { isVolumeBusy } from '../../store/locks.ts'
+import { listMountRecords, type MountRecord } from '../../store/mount-record.ts'
+import { requestFrom } from '../../store/request-key.ts'
+import type { Session } from '../../store/session.ts'
+import { listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
+import { readWalkProgress } from '../../store/walk-progress.ts'
+import { daemonOf, isStopped } from '../../volume/daemon.ts'
+import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
+
+/** What modekeep has mounted on this node, and which volumes it remembers. Changes nothing. */
+export async function status(session: Session): Promise<StatusDocument> {
+  const { host, config } = session
+  const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
+  const records = listMountRecords(host, config.stateDir)
+  const mounts = records.flatMap((record) => {
+    const found = findings.get(record.directory)
+    return found === undefined ? [] : [{ ...aboutMount(session, record), health: found.outcome, reason: found.reason }]
+  })
+  return {
+    verb: 'status',
+    mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
+    volumes: listVolumes(host, config.stateDir).map((volume) => aboutVolume(session, volume, records)),
+  }
+}
+
+function aboutVolume(session: Session, volume: string, records: readonly MountRecord[]): VolumeStatus {
+  const record = readVolumeRecord(session.host, session.config.stateDir, volume)
+  return {
+    volume,
+    source: record?.source ?? '',
+    group: record?.group ?? null,
+    groupAccess: record?.groupAccess ?? null,
+    complete: record?.complete ?? false,
+    restoreOwed: record?.restoreOwed ?? false,
+    mounts: records.filter((mount) => mount.volume === volume).length,
+    walk: walkUnderWay(session, volume),
+  }
+}
+
+function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'health' | 'reason'> {
+  const { directory, volume, pod, source, fsType, ownership, why, since } = record
+  const asked = requestFrom(record.request)
+  return {
+    directory,
+    volume,
+    pod,
+    source,
+    fsType,
+    readOnly: asked?.readOnly ?? false,
+    group: asked?.fsGroup ?? null,
+    ownership,
+    why,
+    since: since > 0 ? new Date(since).toISOString() : null,
+    walk: walkUnderWay(session, record.volume),
+    daemon: daemonStatus(session, record),
+  }
+}
+
+/** Asks the process table, never the daemon: it may hang. */
+function daemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
+  const daemon = daemonOf(session, record)
+  if (daemon === null) return null
+  if (daemon === undefined) return { pid: null, state: 'dead' }
+  return { pid: daemon.pid, state: isStopped(daemon) ? 'stopped' : 'alive' }
+}
+
+function walkUnderWay({ host, config }: Session, volume: string): WalkStatus | null {
+  if (volume === '' || !isVolumeBusy(host, config.stateDir, volume)) return null
+  const { pid, visited, changed } = readWalkProgress(host, config.stateDir, volume) ?? NOT_TOLD_YET
+  return { pid, visited, changed }
+}
+
+const NOT_TOLD_YET: WalkStatus = { pid: null, visited: 0, changed: 0 }

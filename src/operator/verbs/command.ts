@@ -1,0 +1,178 @@
+import { resolve } from 'node:path'
+import type { ByHandOrder } from '../../fs-group/by-hand.ts'
+import { Refusal, show } from '../../refusal/refusal.ts'
+import { isVolumeIdentity } from '../../store/volume-record.ts'
+import { type Given, readArguments } from './arguments.ts'
+import { directoryOf } from './directory-argument.ts'
+import { isVerb, VERB_NAMES, type Verb } from './index.ts'
+import { nearest } from './suggest.ts'
+
+/** A directory, or a volume by the name that it has in the records. */
+export type Target = { directory: string } | { volume: string }
+
+export type VolumeCommand =
+  | { verb: 'plan' | 'apply'; directory: string; order: ByHandOrder }
+  | { verb: 'restore'; target: Target; isDry: boolean; isForced: boolean }
+
+/** What is about all of modekeep's mounts on the node. */
+export type NodeCommand =
+  /** @property metrics they are wanted instead: on stdout, or in this file */
+  | { verb: 'status'; metrics: { output: string | undefined } | undefined }
+  | { verb: 'doctor' }
+  /** @property kubelet where kubelet keeps its pods, if its own subPaths are to be mended too */
+  | { verb: 'heal'; isDry: boolean; isWatching: boolean; kubelet: string | undefined }
+  /** @property forget a volume to be given up */
+  | { verb: 'gc'; isDry: boolean; forget: string | undefined }
+
+/** @property last undefined: all lines */
+export interface LogsCommand {
+  verb: 'logs'
+  isFollowing: boolean
+  last: number | undefined
+  pod: string | undefined
+}
+
+/** A command that looks at, or changes, the node. */
+export type Work = VolumeCommand | NodeCommand
+
+/** A command that says something of modekeep itself. */
+export type About =
+  | { verb: 'help'; topic: Verb | undefined; isManual: boolean }
+  | { verb: 'version' }
+  | { verb: 'completion'; shell: 'bash' | 'zsh' }
+
+export type Command = About | LogsCommand | Work
+
+const OVERVIEW = { verb: 'help', topic: undefined, isManual: false } as const
+
+/**
+ * Reads an operator's arguments, the verb first.
+ * @param workingDirectory what a relative DIR starts from; called only for one
+ * @throws {Refusal} with every fault, for a usage error
+ */
+export function parseCommand(argv: readonly string[], workingDirectory: () => string): Command {
+  const [word = '', ...args] = argv
+  if (word === '--help' || word === '-h') return OVERVIEW
+  if (word === '') throw new Refusal('there is no verb: see "modekeep help"')
+  const verb = word === '--version' ? 'version' : word
+  if (!isVerb(verb)) throw new Refusal(noVerb(verb))
+  const { given, words, faults } = readArguments(verb, args)
+  if (given.has('help') && faults.length === 0) return { verb: 'help', topic: verb, isManual: false }
+  const command = read(verb, given, words, faults, workingDirectory)
+  if (faults.length > 0 || command === undefined) throw new Refusal(faults)
+  return command
+}
+
+function noVerb(word: string): string {
+  const meant = nearest(word, VERB_NAMES)
+  return `there is no verb ${show(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
+}
+
+/** @param faults what is found wrong is added to it */
+function read(
+  verb: Verb,
+  given: Given,
+  words: readonly string[],
+  faults: string[],
+  workingDirectory: () => string,
+): Command | undefined {
+  const isDry = given.has('dry-run')
+  switch (verb) {
+    case 'plan':
+    case 'apply': {
+      const directory = directoryOf(verb, words, workingDirectory, faults)
+      if (!given.has('fsgroup')) faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
+      return { verb, directory, order: orderOf(given) }
+    }
+    case 'restore':
+      return { verb, target: targetOf(words, workingDirectory, faults), isDry, isForced: given.has('force') }
+    case 'help':
+      return { verb, topic: topicOf(words, given.has('man'), faults), isManual: given.has('man') }
+    case 'completion':
+      return { verb, shell: shellOf(words, faults) }
+    // Has a reader of its own (src/fuse-device).
+    case 'device-plugin':
+      return OVERVIEW
+    default:
+      refuseWords(verb, words, faults)
+  }
+  switch (verb) {
+    case 'status':
+      return { verb, metrics: metricsOf(given, faults) }
+    case 'heal':
+      return { verb, isDry, isWatching: given.has('watch'), kubelet: kubeletOf(given, faults) }
+    case 'gc':
+      return { verb, isDry, forget: given.get('forget') }
+    case 'logs':
+      return { verb, isFollowing: given.has('follow'), last: lastOf(given), pod: given.get('pod') }
+    default:
+      return { verb }
+  }
+}
+
+function orderOf(given: Given): ByHandOrder {
+  return {
+    group: Number(given.get('fsgroup')),
+    access: given.get('group-access') === 'grant' ? 'grant' : 'keep',
+    policy: given.get('policy') === 'Always' ? 'Always' : 'OnRootMismatch',
+  }
+}
+
+function targetOf(words: readonly string[], workingDirectory: () => string, faults: string[]): Target {
+  const [word = ''] = words
+  if (words.length === 1 && isVolumeIdentity(word)) return { volume: word }
+  return { directory: directoryOf('restore', words, workingDirectory, faults) }
+}
+
+function metricsOf(given: Given, faults: string[]): { output: string | undefined } | undefined {
+  const isWanted = given.has('prometheus')
+  if (given.has('output') && !isWanted) faults.push('--output is for --prometheus: give both, or leave it out')
+  if (given.has('json') && isWanted) faults.push('--json and --prometheus are two forms: keep one')
+  return isWanted ? { output: given.get('output') } : undefined
+}
+
+function refuseWords(verb: Verb, [word]: readonly string[], faults: string[]): void {
+  if (word === undefined) return
+  faults.push(
+    verb === 'version'
+      ? `version takes no argument, got ${show(word)}: leave it out`
+      : `${verb} is about the whole node, got ${show(word)}: leave it out`,
+  )
+}
+
+function topicOf([word, second]: readonly string[], isManual: boolean, faults: string[]): Verb | undefined {
+  if (word === undefined) return undefined
+  if (second !== undefined) faults.push(`help is about one verb, got also ${show(second)}: leave it out`)
+  if (isManual) faults.push(`--man is a page about all verbs, got ${show(word)}: leave one out`)
+  if (isVerb(word)) return word
+  faults.push(noVerb(word))
+  return undefined
+}
+
+function shellOf(words: readonly string[], faults: string[]): 'bash' | 'zsh' {
+  const [shell] = words
+  if (words.length === 1 && (shell === 'bash' || shell === 'zsh')) return shell
+  const got = words.length === 0 ? 'none' : show(words.length === 1 ? shell : words)
+  faults.push(`completion takes the name of a shell, got ${got}: write bash or zsh`)
+  return 'bash'
+}
+
+// Where kubelet keeps its pods unless told otherwise (--root-dir).
+const KUBELET_DIRECTORY = '/var/lib/kubelet'
+
+function kubeletOf(given: Given, faults: string[]): string | undefined {
+  if (given.has('kubelet-dir') && !given.has('kubelet-subpaths')) {
+    faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
+  }
+  if (given.has('watch') && given.has('dry-run')) faults.push('--watch mends and --dry-run does not: keep one')
+  return given.has('kubelet-subpaths') ? resolve(given.get('kubelet-dir') ?? KUBELET_DIRECTORY) : undefined
+}
+
+// As tail(1).
+const LAST_WHEN_FOLLOWING = 10
+
+function lastOf(given: Given): number | undefined {
+  const lines = given.get('lines')
+  if (lines !== undefined) return Number(lines)
+  return given.has('follow') ? LAST_WHEN_FOLLOWING : undefined
+}

@@ -1,0 +1,35 @@
+import { resolve } from 'node:path'
+import { show } from '../../refusal/refusal.ts'
+
+/**
+ * The one directory that a verb takes, absolute and normal.
+ * @param faults what is found wrong is added to it
+ */
+export function directoryOf(
+  verb: string,
+  words: readonly string[],
+  workingDirectory: () => string,
+  faults: string[],
+): string {
+  const wrong = faultOf(verb, words)
+  if (wrong !== undefined) faults.push(wrong)
+  const [directory = ''] = words
+  if (faults.length > 0) return ''
+  return directory.startsWith('/') ? resolve(directory) : resolve(workingDirectory(), directory)
+}
+
+function faultOf(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
+  if (directory === '' || more.length > 0) {
+    const got = directory === '' ? 'none' : show([directory, ...more])
+    return `${verb} takes one directory, got ${got}: name one`
+  }
+  // Node decodes argv as UTF-8: the real name is lost.
+  if (/[\0\ufffd]/.test(directory)) {
+    return `directory ${show(directory)} is not valid UTF-8: reach it by another name, such as a bind mount`
+  }
+  // Behind a symbolic link, ".." is not where the text says.
+  if (/(^|\/)(?!\.\.?(\/|$))[^/]+(\/+\.)*\/+\.\.(\/|$)/.test(directory)) {
+    return `directory ${show(directory)} goes down and up again: write it without ".."`
+  }
+  return undefined
+}

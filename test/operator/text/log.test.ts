@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { logLine, podFilter } from '../../../src/operator/text/log.ts'
+
+const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
+const mount = JSON.stringify({
+  time: '2026-01-02T03:04:05.678Z',
+  level: 'info',
+  pid: 1,
+  verb: 'mount',
+  directory: DIRECTORY,
+  pod: 'shop/cart',
+  source: '/srv/data',
+  decision: 'fresh',
+  reason: 'nothing is mounted',
+  given: 'walk',
+  why: 'asked for',
+  inodes: { visited: 7, changed: 6, alreadyRight: 1, left: { symlink: { count: 1, examples: [] } } },
+  outcome: 'Success',
+  durationMs: 12.3,
+})
+const unmount = JSON.stringify({ level: 'error', verb: 'unmount', directory: DIRECTORY, error: 'no', stack: 'at x' })
+const other = JSON.stringify({ verb: 'mount', directory: '/pods/33/volumes/v', pod: 'shop/other' })
+
+describe('a line of the log', () => {
+  it('says when, what, for whom, how it ended and why', () => {
+    expect(logLine(mount)).toEqual({
+      text:
+        '2026-01-02T03:04:05.678Z info  mount    Success    12.3 ms  shop/cart  fresh: nothing is mounted; ' +
+        'ownership walk: asked for; 7 looked at, 6 changed, left alone: symlink',
+    })
+  })
+
+  it('counts what was removed', () => {
+    expect(logLine('{"verb":"gc","removed":["volume 1.2-3-4"]}').text).toMatch(/gc .* {2}1 removed$/)
+  })
+
+  it('has a failure without its stack, marked', () => {
+    const { text, style } = logLine(unmount)
+    expect(style).toBe('fault')
+    expect(text).toMatch(/unmount .*\/volumes\/modekeep~fs\/v {2}no$/)
+  })
+
+  it.each([['no JSON'], ['[1]'], ['null'], ['']])('that is no object is shown as it is: %j', (raw) => {
+    expect(logLine(raw)).toEqual({ text: raw })
+  })
+
+  it('is about a pod by its UID', () => {
+    const isAbout = podFilter('11-22')
+    expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
+  })
+
+  it('is about a pod by its name, also where the call was told none', () => {
+    const isAbout = podFilter('shop/cart')
+    expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
+  })
+})

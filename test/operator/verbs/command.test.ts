@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest'
+import { parseCommand } from '../../../src/operator/verbs/command.ts'
+
+const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
+
+const restoreOf = (directory: string) => ({
+  verb: 'restore',
+  target: { directory },
+  isDry: false,
+  isForced: false,
+})
+
+describe('an operator’s arguments', () => {
+  it('are complete with a directory and a group; the rest has the defaults of a pod', () => {
+    expect(parse('plan', '/srv/data', '--fsgroup', '2000')).toEqual({
+      verb: 'plan',
+      directory: '/srv/data',
+      order: { group: 2000, access: 'keep', policy: 'OnRootMismatch' },
+    })
+  })
+
+  it('may come in any order, with = or without', () => {
+    const argv = ['--policy=Always', '--json', '--group-access', 'grant', '/srv/data', '--fsgroup=0']
+    expect(parse('apply', ...argv)).toEqual({
+      verb: 'apply',
+      directory: '/srv/data',
+      order: { group: 0, access: 'grant', policy: 'Always' },
+    })
+  })
+
+  it.each([
+    ['data', '/here/dir/data'],
+    ['.', '/here/dir'],
+    ['..', '/here'],
+    ['../../x', '/x'],
+    ['./../x/', '/here/x'],
+    ['/srv//a/./b/', '/srv/a/b'],
+    ['/', '/'],
+    ['..data', '/here/dir/..data'],
+    ['a/..b', '/here/dir/a/..b'],
+  ])('name the directory %j as %j', (given, directory) => {
+    expect(parse('restore', given)).toEqual(restoreOf(directory))
+  })
+
+  it('take a directory that looks like an option after --', () => {
+    expect(parse('restore', '--', '-x')).toEqual(restoreOf('/here/dir/-x'))
+  })
+
+  it.each([['a/..'], ['/srv/a/../b'], ['a/./../b'], ['../a//..']])(
+    'do not lead down and up again, which a link could bend: %j',
+    (directory) => {
+      expect(() => parse('restore', directory)).toThrow('write it without ".."')
+    },
+  )
+
+  it.each([
+    ['ef53.b83afe7a1d37922f-21a0ad-18ea325e026cf9cc'],
+    ['0123456789abcdef0123456789abcdef-2-0'],
+    [`text-${'a1'.repeat(20)}`],
+  ])('name the volume %s as status does', (volume) => {
+    expect(parse('restore', volume, '--force')).toEqual({
+      verb: 'restore',
+      target: { volume },
+      isDry: false,
+      isForced: true,
+    })
+    expect(parse('restore', `./${volume}`)).toEqual(restoreOf(`/here/dir/${volume}`))
+  })
+
+  it.each([
+    [['logs'], { verb: 'logs', isFollowing: false, last: undefined, pod: undefined }],
+    [['logs', '-f'], { verb: 'logs', isFollowing: true, last: 10, pod: undefined }],
+    [['logs', '-n', '3', '--pod', 'shop/cart'], { verb: 'logs', isFollowing: false, last: 3, pod: 'shop/cart' }],
+    [['gc'], { verb: 'gc', isDry: false, forget: undefined }],
+    [['gc', '--dry-run', '--forget', '1.2-3-4'], { verb: 'gc', isDry: true, forget: '1.2-3-4' }],
+    [['doctor', '--json'], { verb: 'doctor' }],
+    [['completion', 'zsh'], { verb: 'completion', shell: 'zsh' }],
+    [['help', '--man'], { verb: 'help', topic: undefined, isManual: true }],
+    [['--version'], { verb: 'version' }],
+  ])('%j are read', (argv, command) => {
+    expect(parse(...argv)).toEqual(command)
+  })
+
+  it('do not ask where a relative directory starts when there is none', () => {
+    const nowhere = () => {
+      throw new Error('the working directory is gone')
+    }
+    expect(parseCommand(['restore', '/srv'], nowhere)).toEqual(restoreOf('/srv'))
+  })
+
+  it.each([
+    [['help'], undefined],
+    [['--help'], undefined],
+    [['-h'], undefined],
+    [['help', 'plan'], 'plan'],
+    [['help', 'doctor'], 'doctor'],
+    [['logs', '-h'], 'logs'],
+    [['plan', '--help'], 'plan'],
+    [['apply', '/srv', '-h'], 'apply'],
+    [['restore', '--help'], 'restore'],
+  ])('%j ask for help', (argv, topic) => {
+    expect(parse(...argv)).toEqual({ verb: 'help', topic, isManual: false })
+  })
+
+  it.each([
+    [['plan', '/a'], '--fsgroup is missing: name the group, as in --fsgroup 2000'],
+    [['plan', '--fsgroup', '1'], 'plan takes one directory, got none'],
+    [['plan', '', '--fsgroup', '1'], 'plan takes one directory, got none'],
+    [['plan', '/a', '/b', '--fsgroup', '1'], 'plan takes one directory, got ["/a","/b"]'],
+    [['plan', '/a\ufffd', '--fsgroup', '1'], 'is not valid UTF-8'],
+    [['plan', '/a', '--fsgroup'], '--fsgroup has no value: write a group, such as 2000'],
+    [['plan', '/a', '--fsgroup', '--json'], '--fsgroup is "--json": a group is a decimal number'],
+    [['plan', '/a', '--fsgroup='], '--fsgroup is "": a group is a decimal number'],
+    [['plan', '/a', '--fsgroup=-1'], '--fsgroup is "-1": a group is a decimal number'],
+    [['plan', '/a', '--fsgroup', '4294967295'], '--fsgroup is "4294967295"'],
+    [['plan', '/a', '--fsgroup', 'users'], '--fsgroup is "users"'],
+    [['plan', '/a', '--fsgroup', '1', '--fsgroup', '2'], '--fsgroup is given twice: keep one'],
+    [['plan', '/a', '--fsgroup', '1', '--policy', 'always'], '--policy is "always": use OnRootMismatch or Always'],
+    [['plan', '/a', '--fsgroup', '1', '--group-access'], '--group-access has no value: write keep or grant'],
+    [['plan', '/a', '--fsgroup', '1', '--json=yes'], '--json takes no value'],
+    [['plan', '/a', '--fsgroup', '1', '--no-json'], 'plan has no option "--no-json": it takes --fsgroup,'],
+    [
+      ['restore', '/a', '--fsgroup', '1'],
+      'restore has no option "--fsgroup": it takes --dry-run, --force, --json, --help',
+    ],
+    [['restore', '/a', '-q'], 'restore has no option "-q"'],
+    [['status', '--output', '/a'], '--output is for --prometheus: give both'],
+    [['status', '--prometheus', '--output', 'a'], '--output is "a": write an absolute path'],
+    [['status', '--prometheus', '--output'], '--output has no value: write a path'],
+    [['status', '--prometheus', '--json'], '--json and --prometheus are two forms: keep one'],
+    [['mount', '/a', '{}'], 'there is no verb "mount": see "modekeep help"'],
+    [['statsu'], 'there is no verb "statsu": did you mean status? see "modekeep help"'],
+    [['help', 'constructor'], 'there is no verb "constructor": see "modekeep help"'],
+    [['plan', '/a', '--fsgruop', '1'], 'plan has no option "--fsgruop": did you mean --fsgroup? It takes --fsgroup,'],
+    [['restore', '/a', '--dry'], 'did you mean --dry-run?'],
+    [['logs', '--lines', 'many'], '--lines is "many": write how many, such as 20'],
+    [['logs', '--pod', '../..'], `--pod is "../..": write the pod's UID, or NAMESPACE/NAME`],
+    [['logs', '/var/log'], 'logs is about the whole node, got "/var/log": leave it out'],
+    [['gc', '--forget', '/srv'], '--forget is "/srv": write a volume as "modekeep status" names it'],
+    [['completion'], 'completion takes the name of a shell, got none: write bash or zsh'],
+    [['completion', 'fish'], 'completion takes the name of a shell, got "fish": write bash or zsh'],
+    [['help', 'plan', '--man'], '--man is a page about all verbs, got "plan": leave one out'],
+    [['help', 'plan', 'apply'], 'help is about one verb, got also "apply": leave it out'],
+    [['heal', '--watch', '--dry-run'], '--watch mends and --dry-run does not: keep one'],
+  ])('%j are refused with the way out', (argv, sentence) => {
+    expect(() => parse(...argv)).toThrow(sentence)
+  })
+
+  it('are refused with all their faults at once', () => {
+    const all = /--fsgroup is "x".*--policy is "y".*has no option "--z".*takes one directory/
+    expect(() => parse('apply', '--fsgroup', 'x', '--policy', 'y', '--z')).toThrow(all)
+  })
+})

@@ -17,7 +17,7 @@ describe.skipIf(!isRoot)(title, () => {
     makeImage(at('other'), 'squashfs', 'other\n')
     fs.symlinkSync('../outside', at('link'))
     const running = new Actors()
-    running.start('exchange', at('image'), at('link'), at('image'), at('other'))
+    await running.start('exchange', at('image'), at('link'), at('image'), at('other'))
     const seen = { inside: 0, other: 0, refused: 0 }
     for (let round = 0; round < ROUNDS; round++) {
       try {

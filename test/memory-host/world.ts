@@ -1,5 +1,6 @@
-import { createFsFromVolume, type IFs, Volume } from 'memfs'
+import { createFsFromVolume, type IFs } from 'memfs'
 import { type Handle, type Name, SystemError } from '../../src/host/host.ts'
+import { rootVolume } from './root-volume.ts'
 
 export interface MemoryFileSystem {
   id: string
@@ -58,7 +59,7 @@ export class MemoryWorld {
   }
 
   addFileSystem(): MemoryFileSystem {
-    const fs = createFsFromVolume(new Volume())
+    const fs = createFsFromVolume(rootVolume())
     fs.chmodSync('/', 0o755)
     return { id: (++this.#counter).toString(16), fs, attributes: new Map(), mappable: true }
   }

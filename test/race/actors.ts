@@ -13,16 +13,22 @@ export class Actors {
     })
   }
 
-  start(...args: string[]): void {
+  /** Ends when the actor is at work, or has failed: `stop` throws then. */
+  async start(...args: string[]): Promise<void> {
     const child = spawn(this.#program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let text = ''
-    child.stdout.on('data', (data) => {
-      text += data
+    const begun = new Promise<void>((done) => {
+      child.stdout.on('data', (data) => {
+        text += data
+        done()
+      })
+      child.on('close', () => done())
     })
     const ended = new Promise<{ code: number | null; rounds: number }>((done) =>
-      child.on('close', (code) => done({ code, rounds: Number(text) })),
+      child.on('close', (code) => done({ code, rounds: Number(text.split('\n')[1]) })),
     )
     this.#running.push({ child, ended })
+    await begun
   }
 
   /**

@@ -10,6 +10,8 @@ export interface Arena {
   volume: string
   /** Each inode a volume's walk must not touch, and what may be known of it. */
   outside(): Record<string, string>
+  /** Whether a file outside that has no name in the volume, and only exchanged links lead to, has this group. */
+  isLedOut(group: number): boolean
   /** Arguments of the actors: who exchanges or moves what. */
   swapLinks: string[]
   swapSpecials: string[]
@@ -79,6 +81,7 @@ export function makeArena(top: string): Arena {
         ...list(sibling, ['.']),
         ...list(volume, ['null', 'loop'], ['null', 'loop']),
       ]),
+    isLedOut: (group) => NAMES.some((n) => NAMES.some((m) => fs.lstatSync(`${outside}/d${n}/f${m}`).gid === group)),
     swapLinks,
     swapSpecials,
     swapParents,

@@ -24,9 +24,9 @@ describe.skipIf(!isRoot)(title, () => {
     const before = listTree(fs, arena.volume)
     const outside = arena.outside()
     const actors = new Actors()
-    actors.start('exchange', ...arena.swapLinks)
-    actors.start('exchange', ...arena.swapSpecials)
-    actors.start('move', ...arena.moveOut)
+    await actors.start('exchange', ...arena.swapLinks)
+    await actors.start('exchange', ...arena.swapSpecials)
+    await actors.start('move', ...arena.moveOut)
     for (let round = 0; round < ROUNDS; round++) {
       expect(await node.call('mount', directory, options)).toEqual({ status: 'Success' })
       expect(node.layers('a')).toHaveLength(1)

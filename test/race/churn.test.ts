@@ -19,8 +19,8 @@ onKernelStages('files made and deleted during a walk', (open) => {
     const original = listTree(fs, directory)
     const handles = fs.readdirSync('/proc/self/fd').length
     const actors = new Actors()
-    actors.start('churn', `${directory}/d0`)
-    actors.start('churn', directory)
+    await actors.start('churn', `${directory}/d0`)
+    await actors.start('churn', directory)
     for (let round = 0; round < ROUNDS; round++) {
       await ownDirectory(walked, 2000)
       for (const path of Object.keys(original)) {

@@ -2,7 +2,8 @@
 //   exchange A B [C D ...]   exchanges A with B, C with D, ... and back
 //   move A B [C D ...]       renames A to B, C to D, ... and back
 //   churn DIRECTORY          makes and deletes files and directories in DIRECTORY
-// Prints at the end how many rounds there were; status 1 if a call failed.
+// Prints a line when it begins, SIGTERM being minded from then on, and at the end how many rounds there were; status 1 if a
+// call failed.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -65,6 +66,8 @@ int main(int argc, char **argv) {
   const char *mode = argv[1];
   unsigned flags = strcmp(mode, "exchange") == 0 ? RENAME_EXCHANGE : RENAME_NOREPLACE;
   unsigned long rounds = 0;
+  puts("begins");
+  fflush(stdout);
   for (; !stopped; rounds++) {
     if (strcmp(mode, "churn") == 0 ? churn(argv[2])
                                    : swap(argv + 2, argc - 2, 0, flags) || swap(argv + 2, argc - 2, 1, flags))

@@ -31,7 +31,7 @@ const SEVERAL_THREADS = members ? { crew: { ...members, members: 3, from: 1 } } 
  */
 export async function race(walked: Walked, rounds: number, ...actors: readonly string[][]): Promise<Reasons> {
   const running = new Actors()
-  for (const actor of actors) running.start(...actor)
+  for (const actor of actors) await running.start(...actor)
   const reasons: Reasons = {}
   for (let round = 0; round < rounds; round++) {
     const threads = round % THREADS_EACH === 0 ? SEVERAL_THREADS : {}

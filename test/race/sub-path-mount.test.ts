@@ -27,7 +27,7 @@ onKernelStages('a subPath that is mounted while its source changes', (open) => {
       const inside = found.map((path) => identityAt(stage.host, `${arena}/${path}`))
       const directory = stage.podDirectory('a')
       const actors = new Actors()
-      actors.start(how, ...paths.map((path) => `${arena}/${path}`))
+      await actors.start(how, ...paths.map((path) => `${arena}/${path}`))
       const seen = { mounted: 0, refused: 0 }
       const wrong: string[] = []
       const isEnough = () => seen.mounted > 0 && seen.refused > 0

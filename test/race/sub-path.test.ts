@@ -24,9 +24,9 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
 
   const at = (paths: readonly string[]) => paths.map((path) => identityAt(stage.host, `${arena}/${path}`))
 
-  function start([how, ...paths]: Race['actor']): Actors {
+  async function start([how, ...paths]: Race['actor']): Promise<Actors> {
     const actors = new Actors()
-    actors.start(how, ...paths.map((path) => `${arena}/${path}`))
+    await actors.start(how, ...paths.map((path) => `${arena}/${path}`))
     return actors
   }
 
@@ -45,7 +45,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
       const handles = fs.readdirSync('/proc/self/fd').length
       const seen = new Map<string, number>()
       const sawBoth = () => new Set([...seen.keys()].map((outcome) => inside.includes(outcome))).size === 2
-      const actors = start(actor)
+      const actors = await start(actor)
       for (let round = 0; round < ROUNDS || (!sawBoth() && round < MOST_ROUNDS); round++) {
         const outcome = outcomeOf(inodes, root, subPath)
         seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
@@ -79,7 +79,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
 
   it('would be led out if its real path were checked, then opened', async () => {
     const [outside] = at(['outside/b/f'])
-    const actors = start(['exchange', 'data/a', 'data/to-outside'])
+    const actors = await start(['exchange', 'data/a', 'data/to-outside'])
     let found: string | undefined
     for (let round = 0; found !== outside && round < MOST_ROUNDS; round++) {
       found = checkedThenOpened(stage.host.inodes, `${arena}/data`, 'a/b/f')

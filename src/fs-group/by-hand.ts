@@ -1,4 +1,5 @@
 import { errorCode, type Handle, type Host, type MountFlags } from '../host/host.ts'
+import type { WalkReport } from '../ownership/report.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-record.ts'
@@ -71,11 +72,16 @@ export function orderFor({ directory, volume }: VolumeByHand, order: ByHandOrder
 }
 
 /**
- * The walk that a mount does, without the mount: the same lock, records, journal and conflicts. What it did is noted as
- * a mount notes it.
+ * The walk that a mount does, without the mount: the same lock, records, journal and conflicts.
+ * @returns what it did; undefined where the root has the group already
  * @throws {Refusal} when another group's mount holds the volume or a part of it
  */
-export async function applyByHand(session: Session, opened: VolumeByHand, order: ByHandOrder): Promise<void> {
-  const lock = await ownVolume(session, opened.tree, orderFor(opened, order))
+export async function applyByHand(
+  session: Session,
+  opened: VolumeByHand,
+  order: ByHandOrder,
+): Promise<WalkReport | undefined> {
+  const { lock, report } = await ownVolume(session, opened.tree, orderFor(opened, order))
   lock.release()
+  return report
 }

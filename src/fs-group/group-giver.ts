@@ -37,7 +37,8 @@ export class GroupGiver {
     const { source, pod, directory, restoreOnUnmount, asked } = where
     const volume = step.volume ?? this.#tree.volume
     const order = { ...step, volume, source, asked, place, pod, directory, restoreOnUnmount }
-    this.#locks.push(await ownVolume(this.#session, this.#tree.handle, order))
+    const { lock } = await ownVolume(this.#session, this.#tree.handle, order)
+    this.#locks.push(lock)
   }
 
   /** @throws {Refusal} where groups cannot be mapped and nothing may be done instead */

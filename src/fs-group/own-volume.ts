@@ -2,6 +2,7 @@ import type { Handle, Lock } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import { own } from '../ownership/own.ts'
 import { type OwnOrder, rootMatches } from '../ownership/policy.ts'
+import type { WalkReport } from '../ownership/report.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
@@ -27,12 +28,18 @@ export interface VolumeOrder extends OwnOrder {
   restoreOnUnmount: boolean
 }
 
+export interface Owned {
+  lock: Lock
+  report: WalkReport | undefined
+}
+
 /**
- * Gives a volume to a group by walking it, unless that is done already. The lock that is returned must be held until
- * the mount is attached: only then do others see that the volume has a holder.
+ * Gives a volume to a group by walking it, unless that is done already. The lock must be held until the mount is
+ * attached: only then do others see that the volume has a holder.
+ * @returns report: what the walk did; undefined where the root has the group already
  * @throws {Refusal} when another group's mount holds the volume or a part of it
  */
-export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Lock> {
+export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Owned> {
   const { host, config } = session
   const { volume, source, place, group, access, pod, directory } = order
   const { device } = host.inodes.stat(tree)
@@ -46,11 +53,10 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
       if (record && record.restoreOwed !== restoreOwed) {
         writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
       }
-    } else {
-      const next = { volume, source, asked: order.asked, group, groupAccess: access, restoreOwed }
-      await walk(session, tree, next, record !== undefined)
+      return { lock, report: undefined }
     }
-    return lock
+    const next = { volume, source, asked: order.asked, group, groupAccess: access, restoreOwed }
+    return { lock, report: await walk(session, tree, next, record !== undefined) }
   } catch (error) {
     lock.release()
     throw error
@@ -74,23 +80,24 @@ function isFinished({ complete, group, groupAccess }: VolumeRecord, order: OwnOr
 
 type Unfinished = Omit<VolumeRecord, 'format' | 'complete'>
 
-async function walk(session: Session, tree: Handle, record: Unfinished, known: boolean): Promise<void> {
+async function walk(session: Session, tree: Handle, record: Unfinished, known: boolean): Promise<WalkReport> {
   const { host, config } = session
   host.files.makeDirectory(volumeStateDirectory(config.stateDir, record.volume))
-  let complete = false
+  let report: WalkReport
   const journal = openJournal(session, record.volume, known)
   try {
     writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const order = { group: record.group, access: record.groupAccess }
     const walking = (options: WalkOptions) => own(host.inodes, tree, order, journal, options)
-    const report = await walkWith(session, record.volume, walking)
-    noteWalk(session, report)
-    // What was moved while it was walked was not seen to its end: the next mount walks again.
-    complete = report.left['moved during the walk'] === undefined
+    report = await walkWith(session, record.volume, walking)
   } finally {
     journal.close()
   }
+  noteWalk(session, report)
+  // What was moved while it was walked was not seen to its end: the next mount walks again.
+  const complete = report.left['moved during the walk'] === undefined
   writeVolumeRecord(host, config.stateDir, { ...record, complete })
+  return report
 }
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */

@@ -1,3 +1,4 @@
+import type { WalkReport } from '../ownership/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
@@ -8,8 +9,14 @@ import { groupOnDisk } from './own-volume.ts'
 import { claimVolume } from './reservation.ts'
 import { restoreTree } from './restore-volume.ts'
 
+export type RestoredByHand =
+  | { outcome: 'nothing recorded'; report: undefined }
+  | { outcome: 'restored' | 'unfinished'; report: WalkReport }
+
+const NOTHING_RECORDED: RestoredByHand = { outcome: 'nothing recorded', report: undefined }
+
 /**
- * Puts back what walks have changed of a volume, owed or not. What it did is noted as an unmount notes it.
+ * Puts back what walks have changed of a volume, asked for by a pod or not.
  * @param isForced also what its users changed since
  * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
  * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it
@@ -18,18 +25,19 @@ export async function restoreByHand(
   session: Session,
   { directory, volume, tree }: VolumeByHand,
   isForced = false,
-): Promise<'nothing recorded' | 'restored' | 'unfinished'> {
+): Promise<RestoredByHand> {
   const { host, config } = session
   const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
   // Before the lock, which would make the volume known.
-  if (!isRecorded()) return 'nothing recorded'
+  if (!isRecorded()) return NOTHING_RECORDED
   const wanted = { volume, source: directory, walkGroup: -1, pod: '', directory: '' }
   const lock = await claimVolume(session, wanted, '', refuseHolders)
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.
-    if (!record && isJournalEmpty(session, volume)) return 'nothing recorded'
-    return (await restoreTree(session, tree, volume, record, isForced)) ? 'restored' : 'unfinished'
+    if (!record && isJournalEmpty(session, volume)) return NOTHING_RECORDED
+    const { isDone, report } = await restoreTree(session, tree, volume, record, isForced)
+    return { outcome: isDone ? 'restored' : 'unfinished', report }
   } finally {
     lock.release()
   }

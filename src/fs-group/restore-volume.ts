@@ -113,7 +113,7 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
 /**
  * Puts back what the journal of a volume holds. Call it under the volume's lock, with no walked mount of it left.
  * @param isForced also what its users changed since
- * @returns whether it is done with: false while something that was met could not be put back
+ * @returns isDone: false while something that was met could not be put back
  */
 export async function restoreTree(
   session: Session,
@@ -121,7 +121,7 @@ export async function restoreTree(
   volume: string,
   record: VolumeRecord | undefined,
   isForced = false,
-): Promise<boolean> {
+): Promise<{ isDone: boolean; report: WalkReport }> {
   const { host, config } = session
   const journal = openJournal(session, volume, record !== undefined)
   try {
@@ -129,7 +129,7 @@ export async function restoreTree(
     if (record) writeVolumeRecord(host, config.stateDir, { ...record, complete: false })
     const report = await walkWith(session, volume, (options) => restore(host.inodes, tree, journal, options, isForced))
     noteWalk(session, report)
-    if (!isThrough(report)) return false
+    if (!isThrough(report)) return { isDone: false, report }
     const root = host.inodes.stat(tree)
     // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
     // a record the next mount walks for the journal's sake.
@@ -138,7 +138,7 @@ export async function restoreTree(
     } else {
       removeVolumeRecord(host, config.stateDir, volume)
     }
-    return true
+    return { isDone: true, report }
   } finally {
     journal.close()
   }

@@ -14,7 +14,7 @@ import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { observe } from './observe.ts'
 import { type MountPlan, planMount } from './plan.ts'
-import { Transaction } from './transaction.ts'
+import { runPlan } from './run.ts'
 
 /**
  * Mounts what the request asks for at its directory; done already is done. Afterwards the directory shows the whole
@@ -111,10 +111,9 @@ async function mountOnce(
     const plan = planMount(request, view, factsOf, isKept)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-    const transaction = new Transaction(session, point, new DetachedTree(session, kind, request, source))
-    if (plan.decision === 'ready' && !isDry) await transaction.run(plan.steps)
-    if (plan.decision === 'ready' || isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
-    const given = await transaction.run(plan.steps)
+    if (isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
+    const given = await runPlan(session, point, new DetachedTree(session, kind, request, source), plan.steps)
+    if (plan.decision === 'ready') return { plan, given: view.record ?? NOTHING_GIVEN }
     // What a call that died had begun with another volume.
     if (view.record && view.record.volume !== view.source?.volume) tidyFormer(session, view.record.volume)
     if (given.why !== '') session.note({ given: given.ownership, why: given.why })

@@ -12,8 +12,6 @@ import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { detachAll } from './attach.ts'
 import { setTarget } from './mount-target.ts'
-import { planUnmount } from './plan-unmount.ts'
-import type { Step } from './step.ts'
 
 /**
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
@@ -46,36 +44,35 @@ async function detachAndForget(
   const { host, config } = session
   const record = await asFarAsTheDiskGoes(session, () => readMountRecord(host, config.stateDir, path))
   refuseForeign(host, point, record)
-  const isOwed = () => record !== undefined && isRestoreOwed(session, record.volume)
-  const planned = planUnmount(record, (await asFarAsTheDiskGoes(session, isOwed)) ?? false)
-  // A restore stays owed, and the record is for that mount only.
-  const steps = isLocked ? planned : planned.filter((step) => step.do === 'detach-all' || step.do === 'set-target')
-  session.note({ decision: record ? 'unmount' : 'nothing recorded', steps: steps.map((step) => step.do) })
+  session.note({ decision: record ? 'unmount' : 'nothing recorded' })
   const hanging = point && (await hangingDaemon(session, point, record))
   if (point && hanging !== undefined) host.mounts.detach(point.parent, point.name, true)
   endDaemon(session, hanging)
-  for (const step of steps) await apply(session, step, point, path, record !== undefined)
+  if (point) {
+    detachAll(host, point)
+    if (record || isKubeletVolume(path)) leaveDirectory(host, point)
+  }
+  // Without the lock the record stays, and with it a pending restore: both are for that mount only.
+  if (isLocked) {
+    await restoreIfPending(session, record)
+    await asFarAsTheDiskGoes(session, () => forget(session, record?.volume ?? '', path))
+  }
   if (record) endStopped(session, record)
 }
 
 /**
  * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Nothing is unmounted.
- * @param pays puts the volume back if that is owed
+ * @param isRestoring runs the volume's pending restore
  */
 export async function forgetLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
-  pays: boolean,
+  isRestoring: boolean,
 ): Promise<void> {
-  const { directory } = record
-  const steps = planUnmount(record, pays && isRestoreOwed(session, record.volume)).filter(
-    (step) => step.do !== 'detach-all',
-  )
-  for (const step of steps) {
-    if (step.do === 'forget') forget(session, step.volume, directory)
-    else await apply(session, step, point, directory, true)
-  }
+  if (point) leaveDirectory(session.host, point)
+  if (isRestoring) await restoreIfPending(session, record)
+  forget(session, record.volume, record.directory)
   endStopped(session, record)
 }
 
@@ -105,38 +102,18 @@ function refuseForeign(host: Host, point: MountPoint | undefined, record: MountR
   )
 }
 
-async function apply(
-  session: Session,
-  step: Step,
-  point: MountPoint | undefined,
-  path: string,
-  isKnown: boolean,
-): Promise<void> {
-  switch (step.do) {
-    case 'detach-all':
-      if (point) detachAll(session.host, point)
-      return
-    case 'set-target':
-      if (point && (isKubeletVolume(path) || isKnown)) directoryAgain(session.host, point)
-      return
-    case 'restore-volume':
-      return restoreQuietly(session, step.volume, step.source, path)
-    case 'forget':
-      return asFarAsTheDiskGoes(session, () => forget(session, step.volume, path))
-    default:
-      throw new Error(`step ${step.do} is not part of an unmount`)
-  }
-}
-
 /** A file that a volume lay on; what is missing stays so, and what else is there was made by somebody else. */
-function directoryAgain(host: Host, point: MountPoint): void {
+function leaveDirectory(host: Host, point: MountPoint): void {
   const stat = statPoint(host, point)
   if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }
 
-async function restoreQuietly(session: Session, volume: string, source: string, path: string): Promise<void> {
+/** Puts the volume back where a pod has asked for that. What cannot be done now is done at the volume's next unmount. */
+async function restoreIfPending(session: Session, record: MountRecord | undefined): Promise<void> {
+  if (record === undefined || record.volume === '') return
   try {
-    await restoreVolume(session, volume, source, path)
+    if (!isRestoreOwed(session, record.volume)) return
+    await restoreVolume(session, record.volume, record.source, record.directory)
   } catch (error) {
     session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`)
   }

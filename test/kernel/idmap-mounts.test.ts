@@ -128,7 +128,7 @@ onKernelStages('ownership by a mapping', (open) => {
     await expect(restore()).rejects.toThrow(/uses .* with group 2000 on disk.*delete that pod first/)
     expect(shown('b')['.']).toBe(3000)
     await stage.unmount('b')
-    expect(await restore()).toBe('restored')
+    expect(await restore()).toMatchObject({ outcome: 'restored' })
     expect(groups(listTree(stage.fs, source))['.']).toBe(100)
   })
 

@@ -9,7 +9,6 @@ import type { VolumeCommand } from '../verbs/command.ts'
 import { countInodes } from './count.ts'
 import type { RestoreDocument } from './document.ts'
 import { withJournal } from './journal.ts'
-import { listening } from './listening.ts'
 import { survey } from './survey.ts'
 
 type RestoreCommand = Extract<VolumeCommand, { verb: 'restore' }>
@@ -26,9 +25,8 @@ export async function restore(session: Session, command: RestoreCommand): Promis
     const about = { verb, directory, volume, isDry, isForced }
     if (isDry) return { ...about, ...look(session, opened, isForced) }
     session.expect?.(await countInodes(session.host.inodes, opened.tree))
-    const heard = listening(session)
-    const outcome = await restoreByHand(heard.session, opened, isForced)
-    return { ...about, outcome, refusal: null, report: heard.report() ?? newReport(), differences: [] }
+    const { outcome, report = newReport() } = await restoreByHand(session, opened, isForced)
+    return { ...about, outcome, refusal: null, report, differences: [] }
   } finally {
     session.host.inodes.close(opened.tree)
   }

@@ -2,14 +2,13 @@ import { applyByHand, openByHand, orderFor } from '../../fs-group/by-hand.ts'
 import { needsWalk } from '../../fs-group/own-volume.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { newReport } from '../../ownership/report.ts'
+import { newReport, type WalkReport } from '../../ownership/report.ts'
 import type { Session } from '../../store/session.ts'
 import type { VolumeCommand, Work } from '../verbs/command.ts'
 import { countInodes } from './count.ts'
 import type { ApplyDocument, Document } from './document.ts'
 import { gc } from './gc.ts'
 import { heal } from './heal.ts'
-import { listening } from './listening.ts'
 import { plan } from './plan.ts'
 import { restore } from './restore.ts'
 import { status } from './status.ts'
@@ -44,17 +43,16 @@ async function apply(
   { directory, order }: Extract<VolumeCommand, { verb: 'plan' | 'apply' }>,
 ): Promise<ApplyDocument> {
   const { group, access: groupAccess, policy } = order
-  const heard = listening(session)
   const opened = openByHand(session, directory, mountFlags([], false))
+  let report: WalkReport | undefined
   try {
     if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) {
       session.expect(await countInodes(session.host.inodes, opened.tree))
     }
-    await applyByHand(heard.session, opened, order)
+    report = await applyByHand(session, opened, order)
   } finally {
     session.host.inodes.close(opened.tree)
   }
-  const report = heard.report()
   const asked = { directory, volume: opened.volume, group, groupAccess, policy }
   return { verb: 'apply', ...asked, walked: report !== undefined, report: report ?? newReport() }
 }

@@ -10,10 +10,24 @@ import { attachAt, detachAll } from './attach.ts'
 import { setTarget } from './mount-target.ts'
 import { replaceAt } from './replace.ts'
 import { SavedMount } from './saved-mount.ts'
-import type { Step } from './step.ts'
+import type { Step, Undoable } from './step.ts'
 
-/** Runs a mount plan's steps. When one fails, the inverses of those before it run, latest first; the first cause is thrown. */
-export class Transaction {
+/**
+ * Runs a mount plan. When a step fails, the inverses of those before it run, latest first.
+ * @returns how the group was given
+ * @throws the first cause
+ */
+export function runPlan(
+  session: Session,
+  point: MountPoint,
+  tree: DetachedTree,
+  steps: readonly Step[],
+): Promise<Given> {
+  return new Run(session, point, tree).all(steps)
+}
+
+/** The one interpreter of mount plans: what each step and each inverse does. */
+class Run {
   readonly #session: Session
   readonly #point: MountPoint
   readonly #tree: DetachedTree
@@ -29,8 +43,7 @@ export class Transaction {
     this.#giver = new GroupGiver(session, tree)
   }
 
-  /** @returns how the group was given */
-  async run(steps: readonly Step[]): Promise<Given> {
+  async all(steps: readonly Step[]): Promise<Given> {
     const done: Step[] = []
     try {
       for (const step of steps) {
@@ -39,7 +52,7 @@ export class Transaction {
       }
       return this.#giver.given
     } catch (error) {
-      for (const step of done.reverse()) this.#undo(step)
+      for (const step of done.reverse()) if ('undo' in step) this.#undo(step)
       throw error
     } finally {
       this.#tree.close()
@@ -83,12 +96,12 @@ export class Transaction {
         await endHanging(this.#session, this.#point, this.#recorded)
         return replaceAt(host, this.#point, this.#tree.handle, this.#tree.where.source)
       default:
-        throw new Error(`step ${step.do} is not part of a mount`)
+        step satisfies never
     }
   }
 
   /** It may fail when the mount is gone already: what is undone is this step too. */
-  #detachSaved(step: Step): void {
+  #detachSaved(step: Undoable): void {
     this.#saved = SavedMount.of(this.#session.host, this.#point)
     try {
       detachAll(this.#session.host, this.#point)
@@ -137,19 +150,21 @@ export class Transaction {
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
-  #undo(step: Step): void {
-    if (!('undo' in step)) return
-    const { host } = this.#session
+  #undo(step: Undoable): void {
     try {
-      if (step.undo === undefined) return
-      if (step.undo === 'close-tree') this.#tree.close()
-      else if (step.undo === 'directory-target') setTarget(host, this.#point, 'directory')
-      else if (step.undo === 'detach') detachAll(host, this.#point)
-      else if (step.undo === 'old-mount') this.#saved?.putBack()
-      else if (step.undo.restore) this.#write(step.undo.restore)
-      else this.#forget()
+      this.#invert(step.undo)
     } catch (error) {
       this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
     }
+  }
+
+  #invert(undo: Undoable['undo']): void {
+    const { host } = this.#session
+    if (undo === 'close-tree') this.#tree.close()
+    else if (undo === 'directory-target') setTarget(host, this.#point, 'directory')
+    else if (undo === 'detach') detachAll(host, this.#point)
+    else if (undo === 'old-mount') this.#saved?.putBack()
+    else if (undo.restore) this.#write(undo.restore)
+    else this.#forget()
   }
 }

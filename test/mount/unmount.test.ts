@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { type MountRecord, readMountRecord, writeMountRecord } from '../../src/store/mount-record.ts'
+import { readVolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+interface Arranged {
+  stage: Stage
+  source: string
+  record: MountRecord
+}
+
+/** A pod's walked volume, as recorded; the test says what becomes of the record. */
+async function arrange(restorePending: boolean): Promise<Arranged> {
+  const stage = memoryStage()
+  const source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, ['file test 0640 7'])
+  await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+  const { host, config } = stage
+  const record = readMountRecord(host, config.stateDir, stage.podDirectory('a'))
+  if (record === undefined) throw new Error('no record')
+  const volume = readVolumeRecord(host, config.stateDir, record.volume)
+  if (volume === undefined) throw new Error('no volume')
+  writeVolumeRecord(host, config.stateDir, { ...volume, restoreOwed: restorePending })
+  return { stage, source, record }
+}
+
+type Change = (record: MountRecord) => MountRecord | undefined
+
+const AS_IT_IS: Change = (record) => record
+const NONE: Change = () => undefined
+const INTERRUPTED: Change = (record) => ({ ...record, phase: 'preparing', mountId: '' })
+const EARLIER_BOOT: Change = (record) => ({ ...record, boot: 'boot-0' })
+const WITHOUT_GROUP: Change = (record) => ({ ...record, walkGroup: -1 })
+const WITHOUT_VOLUME: Change = (record) => ({ ...record, volume: '', device: -1 })
+
+describe('an unmount', () => {
+  it.each<[string, Change, boolean, boolean]>([
+    ['nothing on record and no pending restore', NONE, false, false],
+    ['nothing on record, whatever restore is pending', NONE, true, false],
+    ['a record', AS_IT_IS, false, false],
+    ['a record of an interrupted call', INTERRUPTED, false, false],
+    ['a record of another boot', EARLIER_BOOT, false, false],
+    ['a volume that went with its mount', WITHOUT_VOLUME, false, false],
+    ['a pending restore', AS_IT_IS, true, true],
+    ['a pending restore, an interrupted call', INTERRUPTED, true, true],
+    ['a pending restore, a record of another boot', EARLIER_BOOT, true, true],
+    ['a pending restore though its own pod gave no group', WITHOUT_GROUP, true, true],
+    ['a pending restore for a volume that went with its mount', WITHOUT_VOLUME, true, false],
+  ])('with %s detaches first and forgets last', async (_what, change, restorePending, isRestored) => {
+    const { stage, source, record } = await arrange(restorePending)
+    const { host, config } = stage
+    const file = `${config.stateDir}/mounts/${encodeURIComponent(record.directory)}/record.json`
+    const changed = change(record)
+    if (changed === undefined) host.files.remove(file)
+    else writeMountRecord(host, config.stateDir, changed)
+    const actions = stage.world?.actions ?? []
+    actions.length = 0
+
+    await stage.unmount('a')
+
+    const at = (action: string) => actions.findIndex((done) => done.startsWith(action))
+    expect(stage.layers('a')).toEqual([])
+    expect(stage.fs.statSync(record.directory).isDirectory()).toBe(true)
+    expect(readMountRecord(host, config.stateDir, record.directory)).toBeUndefined()
+    expect(groups(listTree(stage.fs, source)).test).toBe(isRestored ? 7 : 2000)
+    expect(at('detach')).toBeGreaterThanOrEqual(0)
+    if (changed !== undefined) expect(at(`rmSync ${file}`)).toBeGreaterThan(at('detach'))
+    if (isRestored) {
+      expect(at('chown')).toBeGreaterThan(at('detach'))
+      expect(at(`rmSync ${file}`)).toBeGreaterThan(at('chown'))
+    }
+    expect(stage.warnings).toEqual([])
+  })
+})

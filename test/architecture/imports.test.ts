@@ -1,6 +1,7 @@
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { circlesOf, importsOf, roomOf, type Source, sourcesIn } from './sources.ts'
+import { circlesOf, importsOf, ROOT, roomOf, type Source, sourcesIn } from './sources.ts'
 
 /** The rooms of src from top to bottom: each imports only from those below it. docs/architecture.md has the reasons. */
 const ROOMS = [
@@ -92,6 +93,12 @@ describe('the reader of imports', () => {
 describe('imports go one way', () => {
   it('in a list that names every room', () => {
     expect([...new Set(sources.map(({ room }) => room))].sort()).toEqual([...ROOMS].sort())
+  })
+
+  it('as docs/architecture.md lists them', () => {
+    const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
+    const table = page.slice(page.indexOf('| room | holds |'), page.indexOf('## Decisions'))
+    expect([...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map((row) => row[1])).toEqual(ROOMS)
   })
 
   it.each(sources.map((source) => [source.path, source] as const))('%s', (_path, { room, imports }) => {

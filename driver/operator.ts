@@ -15,13 +15,13 @@ import type { NodeConfig } from '../src/request/defaults.ts'
 import type { Session } from '../src/store/session.ts'
 import { aboutText } from './about.ts'
 import { configFile, readConfig } from './config.ts'
-import { crew } from './crew.ts'
 import { diagnose } from './doctor.ts'
 import { sayWhenInterrupted } from './interrupted.ts'
 import { keepHealing } from './keep-healing.ts'
 import { showLogs } from './logs.ts'
 import { progressLine } from './progress.ts'
 import { writeAll } from './streams.ts'
+import { workerPool } from './worker-pool.ts'
 
 const OK = 0
 const FAILED = 1
@@ -88,7 +88,7 @@ async function work(command: Work, json: boolean, env: NodeJS.ProcessEnv): Promi
   const session: Session = {
     host: linuxHost,
     config,
-    crew: crew(),
+    workerPool: workerPool(),
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
     progress: progress.update,

@@ -13,7 +13,7 @@ import { readSecrets, SECRET_PREFIX } from '../src/request/secrets.ts'
 import type { Session } from '../src/store/session.ts'
 import { kinds } from '../src/volume/index.ts'
 import { readConfig } from './config.ts'
-import { crew } from './crew.ts'
+import { workerPool } from './worker-pool.ts'
 
 type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
 
@@ -27,8 +27,8 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     host: linuxHost,
     config,
     // Asked for by a walk only: a mount that is ready does without.
-    get crew() {
-      return crew()
+    get workerPool() {
+      return workerPool()
     },
     // Decoded for the kinds that use them.
     get secrets() {

@@ -1,5 +1,5 @@
 import { errorCode, type Handle, type Host, type MountFlags } from '../host/host.ts'
-import type { WalkReport } from '../ownership/report.ts'
+import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-record.ts'

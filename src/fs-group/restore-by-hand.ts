@@ -1,4 +1,4 @@
-import type { WalkReport } from '../ownership/report.ts'
+import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'

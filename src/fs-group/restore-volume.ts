@@ -1,7 +1,7 @@
 import type { Handle, Lock } from '../host/host.ts'
 import { placeOfTree } from '../mount-table/place.ts'
-import type { WalkReport } from '../ownership/report.ts'
 import { restore } from '../ownership/restore.ts'
+import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
 import { requestFrom } from '../store/request-key.ts'

@@ -1,6 +1,6 @@
 import { dirname, normalize } from 'node:path'
 import { errorCode } from '../host/host.ts'
-import { Journal } from '../ownership/journal.ts'
+import { Journal } from '../ownership/journal/journal.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { isVolumeBusy, tryLockVolume } from '../store/locks.ts'

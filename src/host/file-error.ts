@@ -21,7 +21,7 @@ export class FileError extends Error {
 }
 
 /** Runs what is done to a file: errors of write(2) and fsync(2) do not say to which. */
-export function naming<T>(doing: string, path: string, work: () => T): T {
+export function withPath<T>(doing: string, path: string, work: () => T): T {
   try {
     return work()
   } catch (error) {

@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
-import { naming } from './file-error.ts'
+import { withPath } from './file-error.ts'
 import { errorCode, type TrustedFiles } from './host.ts'
 import { readText } from './read-text.ts'
 
@@ -22,22 +22,22 @@ type Fs = Pick<
 export function trustedFiles(fs: Fs): TrustedFiles {
   return {
     read(path) {
-      return naming('read', path, () => unlessMissing(() => readText(path, fs)))
+      return withPath('read', path, () => unlessMissing(() => readText(path, fs)))
     },
 
     replace(path, text) {
-      naming('write', path, () => replaceIn(fs, path, text))
+      withPath('write', path, () => replaceIn(fs, path, text))
     },
 
     remove(path) {
-      naming('remove', path, () => {
+      withPath('remove', path, () => {
         fs.rmSync(path, { force: true })
         fs.rmSync(temporaryOf(path), { force: true })
       })
     },
 
     makeDirectory(path) {
-      naming('make', path, () => makeWithParents(fs, path))
+      withPath('make', path, () => makeWithParents(fs, path))
     },
 
     removeEmpty(path, top) {
@@ -52,11 +52,11 @@ export function trustedFiles(fs: Fs): TrustedFiles {
     },
 
     write(path, bytes) {
-      naming('write', path, () => fs.writeFileSync(path, bytes))
+      withPath('write', path, () => fs.writeFileSync(path, bytes))
     },
 
     list(path) {
-      return naming('list', path, () => unlessMissing(() => fs.readdirSync(path))) ?? []
+      return withPath('list', path, () => unlessMissing(() => fs.readdirSync(path))) ?? []
     },
   }
 }

@@ -1,4 +1,4 @@
-import { LEFT_REASONS } from '../ownership/report.ts'
+import { LEFT_REASONS } from '../ownership/walk/report.ts'
 
 /** One metric: what a scraper is told of it, and the values its labels take where these are known beforehand. */
 export interface Family {

@@ -1,11 +1,11 @@
 import type { Handle, Inodes } from '../host/host.ts'
-import { HardLinks } from './hard-links.ts'
-import { keyOf } from './held.ts'
-import type { Journal } from './journal.ts'
-import { lastName } from './ledger.ts'
-import type { OwnSpec } from './own-task.ts'
-import type { OwnOrder } from './policy.ts'
-import { leave, type WalkReport } from './report.ts'
+import { keyOf } from './inode/open-inode.ts'
+import type { OwnOrder } from './inode/policy.ts'
+import type { Journal } from './journal/journal.ts'
+import { HardLinks } from './walk/hard-links.ts'
+import { lastName } from './walk/ledger.ts'
+import type { OwnSpec } from './walk/own-task.ts'
+import { leave, type WalkReport } from './walk/report.ts'
 import { type WalkOptions, walkTree } from './walk-tree.ts'
 
 // ctime comes from a clock that ticks every few milliseconds.

@@ -1,5 +1,5 @@
-import { changedOf, visitedOf } from './crew/messages.ts'
-import type { WalkReport } from './report.ts'
+import type { WalkReport } from './walk/report.ts'
+import { changedOf, visitedOf } from './workers/messages.ts'
 
 export type Counts = Pick<WalkReport, 'visited' | 'changed'>
 
@@ -27,11 +27,11 @@ export class Progress {
   }
 
   /** What several threads count in shared memory, on top of what one did before them. */
-  watch(shared: Int32Array, members: number, before: Counts): void {
+  watch(shared: Int32Array, size: number, before: Counts): void {
     if (this.#listener === undefined) return
     this.#timer = setInterval(() => {
       const counts = { visited: before.visited, changed: before.changed }
-      for (let index = 0; index < members; index++) {
+      for (let index = 0; index < size; index++) {
         counts.visited += shared[visitedOf(index)] ?? 0
         counts.changed += shared[changedOf(index)] ?? 0
       }

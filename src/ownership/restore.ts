@@ -1,7 +1,7 @@
 import type { Handle, Inodes } from '../host/host.ts'
-import type { Journal } from './journal.ts'
-import { firstName } from './ledger.ts'
-import type { WalkReport } from './report.ts'
+import type { Journal } from './journal/journal.ts'
+import { firstName } from './walk/ledger.ts'
+import type { WalkReport } from './walk/report.ts'
 import { type WalkOptions, walkTree } from './walk-tree.ts'
 
 /**

@@ -1,27 +1,27 @@
 import type { Worker } from 'node:worker_threads'
 import type { Handle, Inodes } from '../host/host.ts'
-import type { MemberData } from './crew/messages.ts'
-import { frameOf } from './frame.ts'
-import type { PackedFrames } from './frames.ts'
-import type { Journal } from './journal.ts'
-import { LocalLedger, type Names } from './ledger.ts'
-import { batchSize } from './pipeline.ts'
+import type { Journal } from './journal/journal.ts'
 import { Progress, type ProgressListener } from './progress.ts'
-import { mergeReports, type WalkReport } from './report.ts'
-import { type TaskSpec, taskOf } from './task-spec.ts'
-import { type Boundary, SELF, traverse } from './traverse.ts'
-import { Walk } from './walk.ts'
-import type { WalkSettings } from './walk-settings.ts'
+import { frameOf } from './walk/frame.ts'
+import type { PackedFrames } from './walk/frames.ts'
+import { LocalLedger, type Names } from './walk/ledger.ts'
+import { batchSize } from './walk/pipeline.ts'
+import { mergeReports, type WalkReport } from './walk/report.ts'
+import { type TaskSpec, taskOf } from './walk/task-spec.ts'
+import { type Boundary, SELF, traverse } from './walk/traverse.ts'
+import { Walk } from './walk/walk.ts'
+import type { WalkSettings } from './walk/walk-settings.ts'
+import type { WorkerData } from './workers/messages.ts'
 
 /** What a walk may use beside the thread it is called in. */
 export interface WalkOptions {
-  /** Threads for a large tree: how many, and how one is started that runs `runMember`. */
-  crew?: { members: number; recruit(data: MemberData): Worker; from?: number }
+  /** Threads for a large tree: how many, and how one is started that runs `runWorker`. */
+  workerPool?: { size: number; spawn(data: WorkerData): Worker; from?: number }
   progress?: ProgressListener
 }
 
 /** Below this many inodes threads take longer to start than they save. */
-const CREW_FROM = 4000
+const WORKERS_FROM = 4000
 
 /** Inodes after which a thread that walks alone lets others have their turn: signals, timers. */
 const YIELDS_AFTER = 4000
@@ -35,14 +35,14 @@ export async function walkTree(
   spec: TaskSpec,
   journal: Journal,
   names: Names,
-  { crew, progress }: WalkOptions,
+  { workerPool, progress }: WalkOptions,
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF)
   const stat = inodes.stat(top)
   const inside: Boundary = { mountId: stat.mountId, device: stat.device }
   const ledger = new LocalLedger(journal, names)
   const shown = new Progress(progress)
-  const stopAfter = crew ? (crew.from ?? CREW_FROM) : YIELDS_AFTER
+  const stopAfter = workerPool ? (workerPool.from ?? WORKERS_FROM) : YIELDS_AFTER
   const settings: WalkSettings = {
     inside,
     stopAfter,
@@ -54,15 +54,24 @@ export async function walkTree(
   try {
     const first = frameOf(inodes.duplicate(top), stat, NONE, NONE)
     let rest = traverse(inodes, [first], inside, walk)
-    if (rest && crew) {
+    if (rest && workerPool) {
       const part = rest
       walk.flush()
-      const { Crew } = await import('./crew/lead.ts')
+      const { WorkerPool } = await import('./workers/pool.ts')
       const drop = (part: PackedFrames) => {
         for (const { handle } of part) if (handle !== undefined) inodes.close(handle)
       }
-      const started = (shared: Int32Array) => shown.watch(shared, crew.members, walk.report)
-      const report = await new Crew({ ...crew, spec, inside, first: part, journal, ledger, drop, started }).run()
+      const started = (shared: Int32Array) => shown.watch(shared, workerPool.size, walk.report)
+      const report = await new WorkerPool({
+        ...workerPool,
+        spec,
+        inside,
+        first: part,
+        journal,
+        ledger,
+        drop,
+        started,
+      }).run()
       if (report) reports.push(report)
       rest = report ? undefined : part
     }

@@ -1,4 +1,4 @@
-import { naming } from '../host/file-error.ts'
+import { withPath } from '../host/file-error.ts'
 import { errorCode, type Host, type Lock } from '../host/host.ts'
 import { waitFor } from '../host/wait-for.ts'
 import {
@@ -58,7 +58,7 @@ export function isMountBusy(host: Host, stateDir: string, path: string): boolean
 /** @param directory what the state directory keeps of a mount or a volume */
 export function isPlaceBusy(host: Host, directory: string): boolean {
   const lock = `${directory}/${LOCK_FILE}`
-  return naming('look at', lock, () => host.isLocked(lock))
+  return withPath('look at', lock, () => host.isLocked(lock))
 }
 
 export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {
@@ -67,7 +67,7 @@ export function tryLockMount(host: Host, stateDir: string, path: string): Lock |
 
 /** Gives the lock back and leaves no trace of the mount in the state directory. */
 export function releaseForGood(host: Host, stateDir: string, path: string, lock: Lock): void {
-  naming('remove', `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`, () => lock.release(true))
+  withPath('remove', `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`, () => lock.release(true))
   host.files.removeEmpty(mountStateDirectory(stateDir, path), mountsDirectory(stateDir))
 }
 
@@ -84,5 +84,5 @@ export function tryLockPlace(host: Host, directory: string): Lock | undefined {
 }
 
 function tryLock(host: Host, path: string): Lock | undefined {
-  return naming('lock', path, () => host.tryLock(path))
+  return withPath('lock', path, () => host.tryLock(path))
 }

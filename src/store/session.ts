@@ -15,7 +15,7 @@ export interface Session {
   /** Where a person looks on: about how many inodes the walk that comes will meet. */
   expect?(inodes: number): void
   /** Threads for walks of large trees; without them one thread walks. */
-  crew?: WalkOptions['crew']
+  workerPool?: WalkOptions['workerPool']
   /** What the pod gave for this call; none where a person or heal calls. */
   secrets?: Secrets
   /** A person should look at this, though the call goes on. */

@@ -1,6 +1,6 @@
-import { Journal } from '../ownership/journal.ts'
+import { Journal } from '../ownership/journal/journal.ts'
 import type { Counts } from '../ownership/progress.ts'
-import type { WalkReport } from '../ownership/report.ts'
+import type { WalkReport } from '../ownership/walk/report.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { JOURNAL_FILE, journalFile, volumeStateDirectory } from './paths.ts'
 import type { Session } from './session.ts'
@@ -55,7 +55,7 @@ export function noteWalk(session: Session, { visited, changed, alreadyRight, lef
 
 /** Runs a walk of a volume, telling how far it is: whoever called it, and whoever looks into the state directory. */
 export async function walkWith(
-  { host, config, crew, progress }: Session,
+  { host, config, workerPool, progress }: Session,
   volume: string,
   walk: (options: WalkOptions) => Promise<WalkReport>,
 ): Promise<WalkReport> {
@@ -64,7 +64,7 @@ export async function walkWith(
     progress?.(counts)
   }
   try {
-    return await walk({ ...(crew && { crew }), progress: tell })
+    return await walk({ ...(workerPool && { workerPool }), progress: tell })
   } finally {
     removeWalkProgress(host, config.stateDir, volume)
   }

@@ -1,6 +1,6 @@
 // What test/faults found, by name.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { naming } from '../../src/host/file-error.ts'
+import { withPath } from '../../src/host/file-error.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -16,7 +16,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
   afterEach(() => stage.close())
 
   const refuse = (path: string, code = 'ENOSPC') =>
-    naming('use', path, () => {
+    withPath('use', path, () => {
       throw Object.assign(new Error(code), { code })
     })
   const below = (name: string) => stage.host.files.list(`${stage.config.stateDir}/${name}`)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { naming } from '../../src/host/file-error.ts'
+import { withPath } from '../../src/host/file-error.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree, modes } from '../helpers/tree.ts'
@@ -194,7 +194,7 @@ onEveryStage('the mount transaction', (open) => {
     async (code) => {
       const { files, tryLock } = stage.host
       const fail = (path: string) =>
-        naming('use', path, () => {
+        withPath('use', path, () => {
           throw Object.assign(new Error(code), { code })
         })
       const broken: Partial<typeof files>[] = [

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { crew } from '../../driver/crew.ts'
+import { workerPool } from '../../driver/worker-pool.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { runs, SEED } from '../property/holds.ts'
@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)(title, () => {
     async (fsType, threads, count) => {
       const stage = kernelStage(fsType)
       onTestFinished(() => stage.close())
-      if (threads === 'threads') stage.crew = { ...(crew() ?? expect.unreachable()), members: 3, from: 10 }
+      if (threads === 'threads') stage.workerPool = { ...(workerPool() ?? expect.unreachable()), size: 3, from: 10 }
       const counts: Counts = { ...NONE }
       for (const list of parts(fc.sample(trees, { numRuns: runs(count), seed: SEED + count }))) {
         compareTrees(list, await walked(stage, list), counts)

@@ -1,10 +1,10 @@
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { survey } from '../../src/operator/actions/survey.ts'
-import { Journal } from '../../src/ownership/journal.ts'
+import { Journal } from '../../src/ownership/journal/journal.ts'
 import { own } from '../../src/ownership/own.ts'
-import type { WalkReport } from '../../src/ownership/report.ts'
 import { restore } from '../../src/ownership/restore.ts'
+import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walk-tree.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { type Inodes, SystemError } from '../../src/host/host.ts'
-import type { WalkReport } from '../../src/ownership/report.ts'
+import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { accessAcl, acl, setAttributes } from './attributes.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { changedOf, sharedSize, visitedOf } from '../../src/ownership/crew/messages.ts'
 import { type Counts, Progress } from '../../src/ownership/progress.ts'
+import { changedOf, sharedSize, visitedOf } from '../../src/ownership/workers/messages.ts'
 
 let told: Counts[]
 let progress: Progress

@@ -1,7 +1,7 @@
 import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
-import { Journal } from '../../src/ownership/journal.ts'
+import { Journal } from '../../src/ownership/journal/journal.ts'
 import { own } from '../../src/ownership/own.ts'
 import { restore } from '../../src/ownership/restore.ts'
 import { makeTree } from '../helpers/tree.ts'

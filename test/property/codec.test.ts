@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decode, encode, Joiner, split } from '../../src/ownership/codec.ts'
+import { decode, encode, Joiner, split } from '../../src/ownership/journal/codec.ts'
 import { damaged, damages } from './damage.ts'
 import { holds } from './holds.ts'
 import { inodeBatch } from './inode-records.ts'

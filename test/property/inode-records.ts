@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check'
-import type { InodeRecord } from '../../src/ownership/record.ts'
+import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 
 const u32 = fc.nat({ max: 0xffffffff })
 const mode = fc.nat({ max: 0o7777 })

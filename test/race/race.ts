@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { onTestFinished } from 'vitest'
-import { crew } from '../../driver/crew.ts'
-import type { WalkReport } from '../../src/ownership/report.ts'
+import { workerPool } from '../../driver/worker-pool.ts'
+import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { Stage } from '../helpers/stage.ts'
 import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { Actors } from './actors.ts'
@@ -22,8 +22,8 @@ export function journalOf(stage: Stage): string {
 
 /** They take longer to start than a small volume takes to walk. */
 const THREADS_EACH = 40
-const members = crew()
-const SEVERAL_THREADS = members ? { crew: { ...members, members: 3, from: 1 } } : {}
+const pool = workerPool()
+const SEVERAL_THREADS = pool ? { workerPool: { ...pool, size: 3, from: 1 } } : {}
 
 /**
  * Plans, walks and restores so many times while the actors are at it; each must end in a report, none in an error.

@@ -1,6 +1,6 @@
 import type { Handle, Inodes } from '../../host/host.ts'
-import { frameOf } from '../../ownership/frame.ts'
-import { SELF, traverse, type Visitor } from '../../ownership/traverse.ts'
+import { frameOf } from '../../ownership/walk/frame.ts'
+import { SELF, traverse, type Visitor } from '../../ownership/walk/traverse.ts'
 
 const NONE = new Uint8Array()
 const EACH = 20_000

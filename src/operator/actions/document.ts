@@ -1,8 +1,8 @@
 import type { GarbageItem } from '../../heal/garbage-item.ts'
 import type { Finding } from '../../heal/heal.ts'
 import type { SubPathFinding } from '../../heal/sub-paths.ts'
-import type { Ownership } from '../../ownership/policy.ts'
-import type { WalkReport } from '../../ownership/report.ts'
+import type { Ownership } from '../../ownership/inode/policy.ts'
+import type { WalkReport } from '../../ownership/walk/report.ts'
 import type { InodeType } from './mode-string.ts'
 
 /** What an operator's verb found or did, as `--json` prints it. Modes are decimal numbers of permission bits. */

@@ -1,4 +1,4 @@
-import { Journal } from '../../ownership/journal.ts'
+import { Journal } from '../../ownership/journal/journal.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { journalFile } from '../../store/paths.ts'
 import type { Session } from '../../store/session.ts'

@@ -1,5 +1,5 @@
 import { DIRECTORY, FILE_TYPE, type Stat, SYMLINK } from '../../host/host.ts'
-import { type Ownership, ownershipOf } from '../../ownership/policy.ts'
+import { type Ownership, ownershipOf } from '../../ownership/inode/policy.ts'
 
 const FILE_MASK = 0o660
 const DIRECTORY_MASK = 0o2770

@@ -1,7 +1,7 @@
 import { type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
 import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { newReport } from '../../ownership/report.ts'
+import { newReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal-of.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'

@@ -1,7 +1,7 @@
 import { openByHand } from '../../fs-group/by-hand.ts'
 import { refuseRestore, restoreByHand } from '../../fs-group/restore-by-hand.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { newReport } from '../../ownership/report.ts'
+import { newReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal-of.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'

@@ -1,4 +1,4 @@
-import type { Ownership } from '../../ownership/policy.ts'
+import type { Ownership } from '../../ownership/inode/policy.ts'
 import type { Difference } from '../actions/document.ts'
 import { modeString } from '../actions/mode-string.ts'
 import type { Line } from './line.ts'

@@ -1,4 +1,4 @@
-import type { WalkReport } from '../../ownership/report.ts'
+import type { WalkReport } from '../../ownership/walk/report.ts'
 import type { ApplyDocument, Document, PlanDocument, RestoreDocument } from '../actions/document.ts'
 import { differenceLines } from './differences.ts'
 import { doctorLines } from './doctor.ts'

@@ -1,0 +1,40 @@
+import type { Handle, Inodes } from '../../host/host.ts'
+
+/** The access ACL as the kernel gives it (include/uapi/linux/posix_acl_xattr.h): u32 version, then {u16 tag, u16 bits, u32 id}. */
+export const ACCESS_ACL = 'system.posix_acl_access'
+
+const HEADER = 4
+const ENTRY = 8
+const BITS = 2
+const USER_OBJ = 0x01
+const USER = 0x02
+const GROUP_OBJ = 0x04
+const GROUP = 0x08
+const MASK = 0x10
+
+/**
+ * The ACL that gives the owner and the owning group `bits` and nobody else anything. The mask has to grow for that, and
+ * what it kept from the named users and groups is taken from their own entries. st_mode shows the mask as the group's bits,
+ * so it becomes what chmod would have made it. Unchanged where there is no mask: then the mode is all there is.
+ */
+export function grantAcl(acl: Uint8Array, bits: number): Uint8Array {
+  const result = Buffer.from(acl)
+  const entries: { tag: number; at: number }[] = []
+  for (let at = HEADER; at + ENTRY <= result.length; at += ENTRY) {
+    entries.push({ tag: result.readUInt16LE(at), at: at + BITS })
+  }
+  const mask = entries.find(({ tag }) => tag === MASK)
+  if (mask === undefined) return acl
+  const effective = result.readUInt16LE(mask.at)
+  for (const { tag, at } of entries) {
+    const own = result.readUInt16LE(at)
+    if (tag === USER || tag === GROUP) result.writeUInt16LE(own & effective, at)
+    else if (tag === GROUP_OBJ) result.writeUInt16LE((own & effective) | bits, at)
+    else if (tag === USER_OBJ || tag === MASK) result.writeUInt16LE(own | bits, at)
+  }
+  return result
+}
+
+export function aclOf(inodes: Inodes, handle: Handle): Uint8Array | null {
+  return inodes.getAttribute(handle, ACCESS_ACL) ?? null
+}

@@ -1,0 +1,131 @@
+import type { Stat } from '../../host/host.ts'
+import { isStripped, type Ownership, ownershipOf, SET_GID, same } from './policy.ts'
+
+/** One inode of a volume as modekeep found it and as it leaves it. (inode, born) names it: numbers are reused. */
+export interface InodeRecord {
+  inode: bigint
+  born: bigint
+  /** From the volume's root, for people, its beginning cut off where it is long; a walk never opens it. */
+  path: Uint8Array
+  uid: number
+  before: Ownership
+  /** The `security.capability` attribute, which a chown drops. */
+  capability: Uint8Array | null
+  acl: AclStates
+  /** mtime (nanoseconds) and size when last recorded: whether the content is the one that had the privileges. */
+  modified: bigint
+  size: bigint
+  /** What it was when last recorded, and whether it had its capability then. */
+  seen: Ownership
+  seenWhole: boolean
+  /** The same, had no earlier call died on it: with the set-id bits that its chown took. */
+  meant: Ownership
+  /** Its set-id bits and capability are gone for good: a call died on it, and its content may be another since. */
+  forfeited: boolean
+  /** What the last recorded change makes of it. */
+  after: Ownership
+  /** False while its change may be undone, half done or done: the process can have died right after the record. */
+  settled: boolean
+}
+
+/** The access ACL as first found, when last recorded, and as the last recorded change makes it; null: there was none. */
+export interface AclStates {
+  before: Uint8Array | null
+  seen: Uint8Array | null
+  after: Uint8Array | null
+}
+
+export const NO_ACL: AclStates = { before: null, seen: null, after: null }
+
+/** What an inode is now. */
+export interface Found {
+  stat: Stat
+  capability: Uint8Array | null
+  acl: Uint8Array | null
+}
+
+/** `forfeit`: it gets its group, but not the privileges that a call which died on it has taken. */
+export interface Meant extends Ownership {
+  forfeit?: boolean
+}
+
+/**
+ * What the inode is, or would be if no call had died on it. Undefined where somebody changed it since: that is a
+ * decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
+ */
+export function meantState(record: InodeRecord, now: Found): Meant | undefined {
+  const { before, after, acl } = record
+  // Where inodes have no birth time, a number that was reused shows in the owner, if at all.
+  if (record.born === 0n && record.uid !== now.stat.uid) return undefined
+  const owned = ownershipOf(now.stat)
+  const whole = sameBytes(record.forfeited ? null : record.capability, now.capability)
+  if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
+  if (whole && same(after, owned) && sameBytes(now.acl, acl.after)) return owned
+  // A chown takes a capability away; another one is somebody's.
+  if (record.settled || !(whole || now.capability === null)) return undefined
+  if (sameBytes(now.acl, acl.seen)) return interruptedState(record, now, whole)
+  return sameBytes(now.acl, acl.after) ? interruptedState(withAclGiven(record), now, whole) : undefined
+}
+
+/** An ACL brings the permission bits of its mode with it. */
+function withAclGiven(record: InodeRecord): InodeRecord {
+  const bits = (state: Ownership) => ({ ...state, mode: (state.mode & ~0o777) | (record.after.mode & 0o777) })
+  return { ...record, seen: bits(record.seen), meant: bits(record.meant) }
+}
+
+function interruptedState(record: InodeRecord, now: Found, whole: boolean): Meant | undefined {
+  const { after, seen, meant } = record
+  const owned = ownershipOf(now.stat)
+  if (same(seen, owned) && whole === record.seenWhole) {
+    const half = !whole || !same(seen, meant)
+    return !half || isUntouched(record, now.stat) ? meant : { ...owned, forfeit: true }
+  }
+  if (owned.gid !== after.gid) return undefined
+  // The group is the target's: the chown was made, and what follows it perhaps not.
+  const chowned = seen.gid !== after.gid && (owned.mode === seen.mode || isStripped(owned.mode, meant.mode))
+  const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.seenWhole)
+  if (whole && chowned && !isStripped(owned.mode, meant.mode)) return owned
+  if (!chowned && !chmodded) return undefined
+  return isUntouched(record, now.stat) ? { gid: owned.gid, mode: meant.mode } : { ...owned, forfeit: true }
+}
+
+/**
+ * Whether the content is the recorded one, so that privileges a chown took may be given back. An owner can write and set
+ * mtime back: where that is not root, it is a witness only for set-uid, which is the owner's own to give.
+ */
+export function isUntouched(record: InodeRecord, now: Stat): boolean {
+  const ownersOnly = record.capability === null && (record.meant.mode & SET_GID) === 0
+  const witness = now.uid === 0 || (ownersOnly && now.uid === record.uid)
+  return witness && record.modified === now.modified && record.size === now.size
+}
+
+export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
+}
+
+/**
+ * The record of a change about to be made.
+ * @param meant what the inode would be if no call had died on it
+ * @param after and `acl`: what to make of it
+ */
+export function nextRecord(
+  record: InodeRecord,
+  { stat, capability, acl: seenAcl }: Found,
+  meant: Meant,
+  after: Ownership,
+  acl: Uint8Array | null,
+): InodeRecord {
+  const forfeited = record.forfeited || meant.forfeit === true
+  return {
+    ...record,
+    modified: stat.modified,
+    size: stat.size,
+    seen: ownershipOf(stat),
+    seenWhole: sameBytes(forfeited ? null : record.capability, capability),
+    meant: { gid: meant.gid, mode: meant.mode },
+    forfeited,
+    acl: seenAcl === null && acl === null ? record.acl : { before: record.acl.before, seen: seenAcl, after: acl },
+    after,
+    settled: false,
+  }
+}

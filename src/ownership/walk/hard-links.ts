@@ -1,0 +1,57 @@
+import { keyOf } from '../inode/open-inode.ts'
+
+/** An inode as it was met under one of its names. */
+export interface Sighting {
+  inode: bigint
+  born: bigint
+  links: number
+  /** ctime, and when it was read; milliseconds. */
+  changed: number
+  at: number
+  /** Tells the name from all others of the volume: the directory's inode and the entry in it. */
+  name: string
+  path: Uint8Array
+}
+
+/** What the name of an entry is told by; most inodes have one name, and never need it. */
+export function linkName(directory: Pick<Sighting, 'inode' | 'born'>, entry: Uint8Array): string {
+  return `${keyOf(directory)}/${Buffer.from(entry).toString('latin1')}`
+}
+
+// Before Linux 6.13 file times tick with the timer, every 10 ms at most: a rename within the same tick would not show.
+const TICKS_MS = 20
+
+interface Seen {
+  names: Set<string>
+  changed: number
+  path: Uint8Array
+}
+
+/**
+ * An inode with more links than were seen in the volume may be a file of somebody else's too. It may be changed at the
+ * last of its names, when all have been seen inside. What counts is different names: a directory that is moved ahead of
+ * the walk shows the same ones again. A rename of a name itself moves ctime, and the count starts anew; a ctime so
+ * recent that the next rename might not move it is not counted on.
+ */
+export class HardLinks {
+  readonly #seen = new Map<string, Seen>()
+
+  /** Whether this name completes the inode's links. */
+  completes(sighting: Sighting): boolean {
+    const { links, changed, at, name, path } = sighting
+    const key = keyOf(sighting)
+    const known = this.#seen.get(key)
+    const seen = known?.changed === changed ? known : { names: new Set<string>(), changed, path }
+    seen.path = path
+    this.#seen.set(key, seen)
+    if (at - changed > TICKS_MS) seen.names.add(name)
+    if (seen.names.size < links) return false
+    this.#seen.delete(key)
+    return true
+  }
+
+  /** One path for each inode that has links outside what was walked. */
+  outside(): Uint8Array[] {
+    return [...this.#seen.values()].map(({ path }) => path)
+  }
+}

@@ -1,0 +1,109 @@
+import { TYPE_DIRECTORY } from '../../host/dirents.ts'
+import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
+import { Frames, type PackedFrames } from './frames.ts'
+import { gone } from './gone.ts'
+import type { LeftReason } from './report.ts'
+
+export const SELF = Uint8Array.of(0x2e)
+
+/** Another mount, or another device within the same one, is not walked: a btrfs subvolume has inode numbers of its own. */
+export type Boundary = Pick<Stat, 'mountId' | 'device'>
+
+export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
+  return stat.mountId !== inside.mountId || stat.device !== inside.device
+}
+
+/** A directory that is being walked. */
+export interface Place extends Pick<Stat, 'inode' | 'born'> {
+  readonly handle: Handle
+  readonly path: Uint8Array
+}
+
+/** Called for every inode below the place where a walk began. */
+export interface Visitor {
+  /**
+   * `name` in `parent` is not known to be a directory.
+   * @returns true where it turns out to be one, which is then entered
+   */
+  entry(parent: Place, name: Name): boolean
+  /** A directory, after all that is in it. */
+  directory(handle: Handle, path: Uint8Array): void
+  left(reason: LeftReason, path: Uint8Array): void
+  /** May make room for one more handle; false: there is none to be made. */
+  relieve?(): boolean
+  /** Asked between entries: the rest of the walk is to be handed on. */
+  stops?(): boolean
+  /** Asked between entries: whether another thread is in want of work. */
+  shares?(): boolean
+  share?(part: PackedFrames): void
+}
+
+/**
+ * Walks a tree by handles: entries before their directory, the one where it began left to the caller. Links are not
+ * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not grow
+ * with the tree, only (a little) with depth.
+ * @returns the rest, when the visitor stopped it
+ */
+export function traverse(
+  inodes: Inodes,
+  part: PackedFrames,
+  inside: Boundary,
+  visitor: Visitor,
+): PackedFrames | undefined {
+  const frames = new Frames(inodes, part)
+  try {
+    for (let frame = frames.top(); frame; frame = frames.top()) {
+      if (visitor.stops?.()) return frames.pack()
+      if (visitor.shares?.()) {
+        const part = frames.split()
+        if (part) visitor.share?.(part)
+      }
+      const entry = frame.next()
+      if (entry === undefined) {
+        if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
+        for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
+        continue
+      }
+      const { name } = entry
+      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame, name)) continue
+      const reason = enter(inodes, frames, frame.handle, name, inside, visitor)
+      if (reason) visitor.left(reason, frames.path(name))
+    }
+    return undefined
+  } finally {
+    frames.close()
+  }
+}
+
+/** Why it was not entered. Looked at before it is opened, which could mount something (autofs). */
+function enter(
+  inodes: Inodes,
+  frames: Frames,
+  parent: Handle,
+  name: Name,
+  inside: Boundary,
+  visitor: Visitor,
+): LeftReason | undefined {
+  const seen = gone(() => inodes.statEntry(parent, name))
+  if (seen && isElsewhere(seen, inside)) return 'sub-mount'
+  const handle = seen && withRoom(visitor, () => gone(() => inodes.openDirectory(parent, name)))
+  if (handle === undefined) return 'gone or replaced during the walk'
+  const stat = inodes.stat(handle)
+  if (!isElsewhere(stat, inside)) {
+    frames.push(handle, stat, name)
+    return undefined
+  }
+  inodes.close(handle)
+  return 'sub-mount'
+}
+
+/** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */
+export function withRoom<T>(visitor: Pick<Visitor, 'relieve'>, open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    const code = errorCode(error)
+    if ((code === 'EMFILE' || code === 'ENFILE') && visitor.relieve?.()) return open()
+    throw error
+  }
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest'
+import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/host/host.ts'
+import {
+  isRegular,
+  type OwnOrder,
+  ownershipOf,
+  rootMatches,
+  same,
+  verdict,
+} from '../../../src/ownership/inode/policy.ts'
+
+const FIFO = 0o010000
+const SOCKET = 0o140000
+
+function stat(mode: number, gid = 5): Stat {
+  return { mode, gid, uid: 0 } as Stat
+}
+
+const keep = (group: number): OwnOrder => ({ group, access: 'keep' })
+const grant = (group: number): OwnOrder => ({ group, access: 'grant' })
+
+describe('what a walk wants of an inode', () => {
+  it.each<[string, number, number]>([
+    ['a directory', DIRECTORY | 0o755, 0o2755],
+    ['a closed directory', DIRECTORY | 0o000, 0o2000],
+    ['a private directory', DIRECTORY | 0o700, 0o2700],
+    ['a directory with set-gid', DIRECTORY | 0o2770, 0o2770],
+    ['a directory with set-uid and sticky', DIRECTORY | 0o5777, 0o7777],
+    ['a file', REGULAR | 0o640, 0o640],
+    ['a file nobody may read', REGULAR | 0o000, 0o000],
+    ['a set-uid file', REGULAR | 0o4755, 0o4755],
+    ['a file with every bit', REGULAR | 0o7777, 0o7777],
+    ['a fifo', FIFO | 0o600, 0o600],
+    ['a socket', SOCKET | 0o755, 0o755],
+  ])('%s: the group, and set-gid on directories alone', (_what, mode, wanted) => {
+    for (const gid of [5, 2000])
+      expect(verdict(stat(mode, gid), keep(2000))).toEqual({ want: { gid: 2000, mode: wanted } })
+  })
+
+  it.each<[string, number, number]>([
+    ['a directory', DIRECTORY | 0o755, 0o2775],
+    ['a closed directory', DIRECTORY | 0o000, 0o2770],
+    ['a directory with set-uid and sticky', DIRECTORY | 0o5701, 0o7771],
+    ['a file', REGULAR | 0o640, 0o660],
+    ['a file nobody may read', REGULAR | 0o000, 0o660],
+    ['a program', REGULAR | 0o111, 0o771],
+    ['a set-uid file', REGULAR | 0o4755, 0o4775],
+    ['a fifo', FIFO | 0o600, 0o660],
+    ['a socket', SOCKET | 0o755, 0o775],
+  ])("%s: with grant, what kubelet's masks give", (_what, mode, wanted) => {
+    expect(verdict(stat(mode), grant(2000))).toEqual({ want: { gid: 2000, mode: wanted } })
+  })
+
+  it('is group 0 where that is asked for', () => {
+    expect(verdict(stat(REGULAR | 0o640), keep(0))).toEqual({ want: { gid: 0, mode: 0o640 } })
+  })
+
+  it.each<[string, number, 'symlink' | 'device']>([
+    ['a link', SYMLINK | 0o777, 'symlink'],
+    ['a block device', BLOCK_DEVICE | 0o660, 'device'],
+    ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
+  ])('is nothing for %s', (_what, mode, leave) => {
+    expect(verdict(stat(mode), keep(2000))).toEqual({ leave })
+    expect(verdict(stat(mode), grant(2000))).toEqual({ leave })
+  })
+})
+
+it.each<[string, number, number, boolean]>([
+  ['group and set-gid', DIRECTORY | 0o2755, 2000, true],
+  ['group and set-gid, whatever else it allows', DIRECTORY | 0o7000, 2000, true],
+  ['the group without set-gid', DIRECTORY | 0o755, 2000, false],
+  ['another group', DIRECTORY | 0o2755, 5, false],
+  ['neither', DIRECTORY | 0o755, 5, false],
+  ['a link of the group', SYMLINK | 0o2777, 2000, false],
+  ['a device of the group', BLOCK_DEVICE | 0o2660, 2000, false],
+])('a root with %s: %#', (_what, mode, gid, matches) => {
+  expect(rootMatches(stat(mode, gid), keep(2000))).toBe(matches)
+})
+
+it.each([
+  [0o2755, false],
+  [0o775, false],
+  [0o2770, true],
+  [0o2777, true],
+])('a root with mode %o was granted: %s', (mode, matches) => {
+  expect(rootMatches(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
+})
+
+it('ownership is the group and the bits without the type', () => {
+  expect(ownershipOf(stat(REGULAR | 0o6711))).toEqual({ gid: 5, mode: 0o6711 })
+  expect(ownershipOf(stat(DIRECTORY | 0o1777, 0))).toEqual({ gid: 0, mode: 0o1777 })
+})
+
+it.each([
+  [{ gid: 5, mode: 0o640 }, true],
+  [{ gid: 6, mode: 0o640 }, false],
+  [{ gid: 5, mode: 0o641 }, false],
+  [{ gid: 5, mode: 0o4640 }, false],
+])('%j is the same as group 5 with 0640: %s', (other, is) => {
+  expect(same({ gid: 5, mode: 0o640 }, other)).toBe(is)
+})
+
+it.each([
+  [REGULAR, true],
+  [DIRECTORY, false],
+  [SYMLINK, false],
+  [BLOCK_DEVICE, false],
+  [FIFO, false],
+  [SOCKET, false],
+])('type %o is a regular file: %s', (type, is) => {
+  expect(isRegular(stat(type | 0o644))).toBe(is)
+})

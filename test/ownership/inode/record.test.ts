@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest'
+import { DIRECTORY, REGULAR, type Stat } from '../../../src/host/host.ts'
+import {
+  type Found,
+  type InodeRecord,
+  isUntouched,
+  meantState,
+  NO_ACL,
+  sameBytes,
+} from '../../../src/ownership/inode/record.ts'
+
+const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
+const OTHER_CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x04, 0, 0)
+
+/** Group 5 to group 2000, nothing made before. */
+function record(before: number, after: number, over: Partial<InodeRecord> = {}): InodeRecord {
+  const first = { gid: 5, mode: before }
+  return {
+    inode: 1n,
+    born: 2n,
+    path: Buffer.from('a'),
+    uid: 0,
+    before: first,
+    capability: null,
+    acl: NO_ACL,
+    modified: 10n,
+    size: 3n,
+    after: { gid: 2000, mode: after },
+    seen: first,
+    meant: first,
+    seenWhole: true,
+    forfeited: false,
+    settled: false,
+    ...over,
+  }
+}
+
+function found(gid: number, mode: number, capability: Uint8Array | null = null, over: Partial<Stat> = {}): Found {
+  return { stat: { gid, mode, uid: 0, modified: 10n, size: 3n, ...over } as Stat, capability, acl: null }
+}
+
+const FILE = record(0o640, 0o640)
+const DIR = record(0o750, 0o2750)
+const SUID = record(0o4755, 0o4755)
+const BOTH = record(0o6711, 0o6711)
+const CAPABLE = record(0o755, 0o755, { capability: CAP })
+/** A third group: 5, then 2000, and 3000 on the way. */
+const AGAIN = record(0o640, 0o640, {
+  seen: { gid: 2000, mode: 0o600 },
+  meant: { gid: 2000, mode: 0o600 },
+  after: { gid: 3000, mode: 0o660 },
+})
+
+/** With its privileges: an inode that gets its group without them is another case. */
+const isAsLeft = (known: InodeRecord, now: Found) => {
+  const state = meantState(known, now)
+  return state !== undefined && !state.forfeit
+}
+
+const file = (gid: number, mode: number, ...rest: [(Uint8Array | null)?, Partial<Stat>?]) =>
+  found(gid, REGULAR | mode, ...rest)
+const dir = (gid: number, mode: number, over: Partial<Stat> = {}) => found(gid, DIRECTORY | mode, null, over)
+
+const written = { modified: 11n }
+const grown = { size: 4n }
+const users = { uid: 1000 }
+
+describe('an inode is as it was left', () => {
+  // With a record that is settled, and with one whose change may have been cut off.
+  it.each<[string, InodeRecord, Found, boolean, boolean]>([
+    ['as found', FILE, file(5, 0o640), true, true],
+    ['as made', FILE, file(2000, 0o640), true, true],
+    ['as found, and written to', FILE, file(5, 0o640, null, { ...written, ...grown }), true, true],
+    ['as made, and written to', FILE, file(2000, 0o640, null, { ...written, ...grown }), true, true],
+    ['as made, and given to a user', FILE, file(2000, 0o640, null, users), true, true],
+    ['of another group', FILE, file(77, 0o640), false, false],
+    ['of another mode', FILE, file(2000, 0o600), false, false],
+    ['of another mode, before', FILE, file(5, 0o600), false, false],
+    ['with set-uid put on since', FILE, file(2000, 0o4640), false, false],
+    ['with sticky put on since', FILE, file(2000, 0o1640), false, false],
+
+    ['a state in between, whole', AGAIN, file(2000, 0o600), false, true],
+    ['the first state', AGAIN, file(5, 0o640), true, true],
+    ['the last state', AGAIN, file(3000, 0o660), true, true],
+    ['the group of one state with the mode of another', AGAIN, file(3000, 0o600), false, true],
+    ['the group of the first with the mode of the last', AGAIN, file(5, 0o660), false, false],
+    ['the group of one state, and no mode of any', AGAIN, file(3000, 0o604), false, false],
+    ['no group of any, and a mode of one', AGAIN, file(4000, 0o600), false, false],
+
+    ['a directory as found', DIR, dir(5, 0o750), true, true],
+    ['a directory as made', DIR, dir(2000, 0o2750), true, true],
+    ['a directory after chown, before chmod', DIR, dir(2000, 0o750), false, true],
+    ['a directory after chown, before chmod, and used', DIR, dir(2000, 0o750, { ...written, ...grown }), false, true],
+    ['a directory with the mode made and the group found', DIR, dir(5, 0o2750), false, false],
+    ['a directory that was closed', DIR, dir(2000, 0o2700), false, false],
+    ['a directory opened further', DIR, dir(2000, 0o2770), false, false],
+
+    ['a set-uid file as found', SUID, file(5, 0o4755), true, true],
+    ['a set-uid file as made', SUID, file(2000, 0o4755), true, true],
+    ['a set-uid file after chown, before chmod', SUID, file(2000, 0o755), false, true],
+    ['the same, its mtime moved', SUID, file(2000, 0o755, null, written), false, false],
+    ['the same, its size changed', SUID, file(2000, 0o755, null, grown), false, false],
+    [
+      "the same, a user's own: set-uid is his to give",
+      { ...SUID, uid: 1000 },
+      file(2000, 0o755, null, users),
+      false,
+      true,
+    ],
+    ["the same, a user's by now", SUID, file(2000, 0o755, null, users), false, false],
+    [
+      "a user's own with set-gid: that is not his to give",
+      { ...BOTH, uid: 1000 },
+      file(2000, 0o711, null, users),
+      false,
+      false,
+    ],
+    ['a set-uid file before the chown, taken by its user', SUID, file(5, 0o755), false, false],
+    ['a set-uid file that a restore had regrouped', SUID, file(5, 0o755), false, false],
+    ['a set-uid file that a write stripped', SUID, file(5, 0o755, null, written), false, false],
+    ['a set-uid file with other bits gone too', SUID, file(2000, 0o744), false, false],
+    ['a set-uid file with set-gid instead', SUID, file(2000, 0o2755), false, false],
+    ['both set-ids after chown, before chmod', BOTH, file(2000, 0o711), false, true],
+    ['both set-ids after a write', BOTH, file(2000, 0o711, null, written), false, false],
+
+    ['a capability kept, as found', CAPABLE, file(5, 0o755, CAP), true, true],
+    ['a capability kept, as made', CAPABLE, file(2000, 0o755, Uint8Array.from(CAP)), true, true],
+    ["a capability kept, on a user's file that was written", CAPABLE, file(2000, 0o755, CAP, written), true, true],
+    ['a capability lost to chown', CAPABLE, file(2000, 0o755), false, true],
+    ['a capability lost to the chown of a restore', CAPABLE, file(5, 0o755), false, false],
+    ['a capability lost, mtime moved', CAPABLE, file(2000, 0o755, null, written), false, false],
+    ['a capability lost, size changed', CAPABLE, file(2000, 0o755, null, grown), false, false],
+    ['a capability lost, the owner not root', CAPABLE, file(2000, 0o755, null, users), false, false],
+    ['a capability lost, and another mode', CAPABLE, file(2000, 0o700), false, false],
+    ['a capability lost, and another group', CAPABLE, file(77, 0o755), false, false],
+    ['a capability replaced, and written to', CAPABLE, file(2000, 0o755, OTHER_CAP, written), false, false],
+    ["a capability replaced on a user's file", CAPABLE, file(2000, 0o755, OTHER_CAP, users), false, false],
+    ['a capability given since, and written to', FILE, file(2000, 0o640, CAP, written), false, false],
+  ])('%s: %#', (_what, known, now, settled, unsettled) => {
+    expect({
+      settled: isAsLeft({ ...known, settled: true }, now),
+      unsettled: isAsLeft({ ...known, settled: false }, now),
+    }).toEqual({ settled, unsettled })
+  })
+
+  // A chown that was cut off takes a capability away; it never puts one there.
+  it.each<[string, InodeRecord, Found]>([
+    ['another capability in its place', CAPABLE, file(2000, 0o755, OTHER_CAP)],
+    ['another capability, before the chown', CAPABLE, file(5, 0o755, OTHER_CAP)],
+    ['a capability it never had', FILE, file(2000, 0o640, CAP)],
+  ])('but not with %s, settled or not', (_what, known, now) => {
+    expect(isAsLeft({ ...known, settled: true }, now)).toBe(false)
+    expect(isAsLeft({ ...known, settled: false }, now)).toBe(false)
+  })
+
+  // A call died after its chown; the next one records the state that was meant, not the stripped one.
+  it('but not where a write took set-uid a second time, after a call that died', () => {
+    const known = { ...SUID, seen: { gid: 2000, mode: 0o755 }, meant: { gid: 2000, mode: 0o4755 } }
+    expect(isAsLeft({ ...known, settled: true }, file(2000, 0o755, null, written))).toBe(false)
+    expect(isAsLeft(known, file(2000, 0o755, null, written))).toBe(false)
+    expect(isAsLeft(known, file(2000, 0o755))).toBe(true)
+  })
+
+  // Linux leaves set-gid without group-execute (mandatory locking once) to a chown by root: 6644 becomes 2644.
+  it('where chown took set-uid alone, as set-gid had no group-execute beside it', () => {
+    const known = record(0o6644, 0o6644)
+    expect(isAsLeft({ ...known, settled: true }, file(2000, 0o2644))).toBe(false)
+    expect(isAsLeft(known, file(2000, 0o2644))).toBe(true)
+    expect(isAsLeft(known, file(2000, 0o2644, null, written))).toBe(false)
+  })
+})
+
+describe('content is the recorded one', () => {
+  it.each<[string, InodeRecord, Partial<Stat>, boolean]>([
+    ['same mtime and size', FILE, {}, true],
+    ["same mtime and size, a user's own", { ...FILE, uid: 1000 }, { uid: 1000 }, true],
+    ['same mtime and size, of another owner by now', FILE, { uid: 1000 }, false],
+    ['mtime later', FILE, { modified: 11n }, false],
+    ['mtime earlier', FILE, { modified: 9n }, false],
+    ['longer', FILE, { size: 4n }, false],
+    ['shorter', FILE, { size: 0n }, false],
+    ['with a capability, owner root', CAPABLE, {}, true],
+    ['with a capability, owner root, mtime moved', CAPABLE, { modified: 11n }, false],
+    ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
+    ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
+  ])('%s: %#', (_what, known, over, is) => {
+    expect(isUntouched(known, file(2000, 0o755, null, over).stat)).toBe(is)
+  })
+})
+
+it.each<[string, Uint8Array | null, Uint8Array | null, boolean]>([
+  ['none and none', null, null, true],
+  ['none and some', null, CAP, false],
+  ['some and none', CAP, null, false],
+  ['none and empty', null, new Uint8Array(), false],
+  ['equal', CAP, Buffer.from(CAP), true],
+  ['another byte', CAP, OTHER_CAP, false],
+  ['longer', CAP, Uint8Array.of(...CAP, 0), false],
+])('bytes, %s: %#', (_what, a, b, are) => {
+  expect(sameBytes(a, b)).toBe(are)
+})

@@ -1,0 +1,433 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Host } from '../../../src/host/host.ts'
+import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
+import { encode } from '../../../src/ownership/journal/codec.ts'
+import { Journal } from '../../../src/ownership/journal/journal.ts'
+import { isCorrupt, signed } from '../../../src/ownership/journal/schema.ts'
+import { Refusal } from '../../../src/refusal/refusal.ts'
+import { memoryHost } from '../../memory-host/index.ts'
+import { MemoryWorld } from '../../memory-host/world.ts'
+
+const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
+
+function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
+  return {
+    inode,
+    born: 7n,
+    path: new Uint8Array(Buffer.from(`dir/${inode}`)),
+    uid: 1000,
+    before: { gid: 5, mode: 0o4755 },
+    capability: null,
+    acl: NO_ACL,
+    modified: 1_700_000_000_123_456_789n,
+    size: 3n,
+    after: { gid: 2000, mode: 0o4755 },
+    seen: { gid: 5, mode: 0o4755 },
+    meant: { gid: 5, mode: 0o4755 },
+    seenWhole: true,
+    forfeited: false,
+    settled: false,
+    ...over,
+  }
+}
+
+const current = new WeakMap<Journal, bigint>()
+
+/** As a walk with one batch at a time: what was recorded before has been made. */
+function recordNext(journal: Journal, records: InodeRecord[]): void {
+  const before = current.get(journal)
+  if (before !== undefined) journal.settle(before)
+  current.set(journal, journal.append(records))
+}
+
+/** As a walk at its end. */
+function finish(journal: Journal): void {
+  const before = current.get(journal)
+  if (before !== undefined) journal.settle(before)
+  current.delete(journal)
+  journal.confirm()
+}
+
+function refusalOf(work: () => unknown): Refusal {
+  try {
+    work()
+  } catch (error) {
+    expect(error).toBeInstanceOf(Refusal)
+    return error as Refusal
+  }
+  throw new Error('nothing was refused')
+}
+
+interface Place {
+  host: Host
+  path: string
+  remove(): void
+}
+
+const PLACES: [string, () => Place][] = [
+  [
+    'in a file',
+    () => {
+      const top = fs.mkdtempSync(`${tmpdir()}/modekeep-journal-`)
+      const host = { ...memoryHost(new MemoryWorld()), openDatabase: (path: string) => new DatabaseSync(path) }
+      return { host, path: `${top}/journal.db`, remove: () => fs.rmSync(top, { recursive: true, force: true }) }
+    },
+  ],
+  ['in memory', () => ({ host: memoryHost(new MemoryWorld()), path: '/journal.db', remove: () => {} })],
+]
+
+describe.each(PLACES)('a journal %s', (_where, make) => {
+  let place: Place
+  let open: Journal[]
+  beforeEach(() => {
+    place = make()
+    open = []
+  })
+  afterEach(() => {
+    for (const journal of open) journal.close()
+    place.remove()
+  })
+
+  /** What the next process opens: the one before has gone, whatever it had confirmed. */
+  function next(volume = 'fs-2-3'): Journal {
+    for (const journal of open) journal.close()
+    open = []
+    const journal = new Journal(place.host, place.path, volume)
+    open.push(journal)
+    return journal
+  }
+
+  /** A process that records and dies before it can confirm. */
+  function dying(...batches: InodeRecord[][]): void {
+    const journal = next()
+    for (const batch of batches) recordNext(journal, batch)
+  }
+
+  const unfinished = (journal: Journal) =>
+    journal
+      .unfinished()
+      .map(({ inode }) => inode)
+      .sort((a, b) => (a < b ? -1 : 1))
+  const settled = (journal: Journal, inode: bigint) => journal.find(inode, 7n)?.settled
+
+  it('is empty at first, and after all is forgotten', () => {
+    const journal = next()
+    expect(journal.isEmpty()).toBe(true)
+    expect(journal.find(1n, 7n)).toBeUndefined()
+    expect(journal.unfinished()).toEqual([])
+    finish(journal)
+    recordNext(journal, [record(1n)])
+    expect(journal.isEmpty()).toBe(false)
+    journal.forget([record(1n)])
+    expect(journal.isEmpty()).toBe(true)
+    expect(next().isEmpty()).toBe(true)
+  })
+
+  it('takes a batch of none', () => {
+    const journal = next()
+    recordNext(journal, [])
+    journal.forget([])
+    finish(journal)
+    expect(journal.isEmpty()).toBe(true)
+  })
+
+  it('gives back what was recorded, to the next process as well', () => {
+    const plain = record(1n)
+    const capable = record(2n, { capability: CAP, before: { gid: 4294967294, mode: 0o7777 }, uid: 4294967294 })
+    const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, seen: { gid: 0, mode: 0 }, seenWhole: false })
+    const journal = next()
+    recordNext(journal, [plain, capable, old])
+    for (const r of [plain, capable, old]) expect(journal.find(r.inode, 7n)).toEqual(r)
+    finish(journal)
+    const later = next()
+    for (const r of [plain, capable, old]) expect(later.find(r.inode, 7n)).toEqual({ ...r, settled: true })
+  })
+
+  it('never records again what an inode was at first, and keeps up with all else', () => {
+    const first = record(1n, { capability: CAP })
+    const second = record(1n, {
+      path: new Uint8Array(Buffer.from('moved')),
+      uid: 0,
+      before: { gid: 2000, mode: 0o755 },
+      capability: null,
+      acl: NO_ACL,
+      modified: 8n,
+      size: 9n,
+      seen: { gid: 2000, mode: 0o755 },
+      meant: { gid: 2000, mode: 0o4755 },
+      seenWhole: false,
+      after: { gid: 3000, mode: 0o750 },
+    })
+    const { modified, size, seen, meant, seenWhole, after } = second
+    const both = { ...first, modified, size, seen, meant, seenWhole, after }
+    const journal = next()
+    recordNext(journal, [first])
+    recordNext(journal, [second])
+    expect(journal.find(1n, 7n)).toEqual(both)
+    finish(journal)
+    expect(journal.find(1n, 7n)).toEqual({ ...both, settled: true })
+    recordNext(next(), [{ ...second, capability: Uint8Array.of(9), before: { gid: 1, mode: 1 } }])
+    expect(next().find(1n, 7n)).toEqual(both)
+  })
+
+  it('records no capability for an inode that had none at first', () => {
+    const journal = next()
+    recordNext(journal, [record(1n)])
+    recordNext(journal, [record(1n, { capability: CAP })])
+    expect(journal.find(1n, 7n)?.capability).toBeNull()
+  })
+
+  it('records anew what was forgotten', () => {
+    const journal = next()
+    recordNext(journal, [record(1n, { capability: CAP })])
+    journal.forget([{ inode: 1n, born: 7n }])
+    const anew = record(1n, { before: { gid: 9, mode: 0o600 } })
+    recordNext(journal, [anew])
+    expect(journal.find(1n, 7n)).toEqual(anew)
+  })
+
+  it('keeps inodes of one number apart by their birth', () => {
+    const births = [0n, 1n, -1n, 1_700_000_000_000_000_000n]
+    const records = births.map((born, index) => record(1n, { born, uid: index }))
+    const journal = next()
+    recordNext(journal, records)
+    for (const r of records) expect(journal.find(1n, r.born)).toEqual(r)
+    journal.forget([{ inode: 1n, born: -1n }])
+    expect(births.map((born) => journal.find(1n, born)?.uid)).toEqual([0, 1, undefined, 3])
+  })
+
+  it('knows inode numbers of all 64 bits', () => {
+    const numbers = [0n, 1n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 63n + 1n, 2n ** 64n - 2n, 2n ** 64n - 1n]
+    const records = numbers.map((inode, index) => record(inode, { uid: index }))
+    dying(records)
+    const journal = next()
+    for (const r of records) expect(journal.find(r.inode, 7n)).toEqual(r)
+    expect(unfinished(journal)).toEqual(numbers)
+    expect(journal.find(2n ** 53n, 7n)).toBeUndefined()
+    expect(journal.find(2n ** 64n - 3n, 7n)).toBeUndefined()
+    journal.forget([{ inode: 2n ** 64n - 1n, born: 7n }])
+    expect(unfinished(journal)).toEqual(numbers.slice(0, -1))
+  })
+
+  it.each<[string, Uint8Array]>([
+    ['of the root', new Uint8Array()],
+    ['that are no UTF-8', Uint8Array.of(0xff, 0xfe, 0x2f, 0x80, 0xc3)],
+    ['with quotes and newlines', new Uint8Array(Buffer.from('a\'b"c\nd;--'))],
+    ['of 4 KiB', new Uint8Array(4096).fill(0xe9)],
+    ['with every byte but NUL', Uint8Array.from({ length: 255 }, (_, index) => index + 1)],
+  ])('keeps paths %s', (_what, path) => {
+    dying([record(1n, { path })])
+    expect(next().find(1n, 7n)?.path).toEqual(path)
+    expect(
+      next()
+        .unfinished()
+        .map((r) => r.path),
+    ).toEqual([path])
+  })
+
+  describe('settles a batch', () => {
+    it('when it is confirmed, or the next is recorded, and not before', () => {
+      const journal = next()
+      recordNext(journal, [record(1n)])
+      expect(settled(journal, 1n)).toBe(false)
+      expect(unfinished(journal)).toEqual([1n])
+      recordNext(journal, [record(2n)])
+      expect([settled(journal, 1n), settled(journal, 2n)]).toEqual([true, false])
+      expect(unfinished(journal)).toEqual([2n])
+      finish(journal)
+      expect([settled(journal, 1n), settled(journal, 2n)]).toEqual([true, true])
+      expect(unfinished(journal)).toEqual([])
+      expect(unfinished(next())).toEqual([])
+    })
+
+    it('on disk at once: a death leaves only the last unsettled', () => {
+      dying([record(1n)], [record(2n), record(3n)])
+      const journal = next()
+      expect(unfinished(journal)).toEqual([2n, 3n])
+      expect([1n, 2n, 3n].map((inode) => settled(journal, inode))).toEqual([true, false, false])
+    })
+
+    it('of an inode recorded a second time as part of the second batch', () => {
+      dying([record(1n), record(2n)], [record(1n)])
+      expect(unfinished(next())).toEqual([1n])
+    })
+  })
+
+  describe('keeps the batch of a process that died', () => {
+    it('through processes that read, record others and confirm', () => {
+      dying([record(1n), record(2n)])
+      next().confirm()
+      expect(unfinished(next())).toEqual([1n, 2n])
+      const other = next()
+      recordNext(other, [record(3n)])
+      recordNext(other, [record(4n)])
+      finish(other)
+      for (const reader of [() => other, next]) {
+        const journal = reader()
+        expect(unfinished(journal)).toEqual([1n, 2n])
+        expect([1n, 2n, 3n, 4n].map((inode) => settled(journal, inode))).toEqual([false, false, true, true])
+      }
+    })
+
+    it('until its inodes are recorded again, one by one', () => {
+      dying([record(1n), record(2n)])
+      const second = next()
+      recordNext(second, [record(1n)])
+      finish(second)
+      expect(unfinished(second)).toEqual([2n])
+      const third = next()
+      expect([settled(third, 1n), settled(third, 2n)]).toEqual([true, false])
+      recordNext(third, [record(2n)])
+      finish(third)
+      expect(unfinished(third)).toEqual([])
+      expect(unfinished(next())).toEqual([])
+    })
+
+    it('until its inodes are forgotten', () => {
+      dying([record(1n), record(2n)])
+      const second = next()
+      second.forget([record(1n)])
+      finish(second)
+      expect(unfinished(next())).toEqual([2n])
+      const third = next()
+      third.forget([record(2n)])
+      finish(third)
+      expect(unfinished(next())).toEqual([])
+      expect(next().isEmpty()).toBe(true)
+    })
+
+    it('together with those of others that died after it', () => {
+      dying([record(1n)])
+      dying([record(2n)])
+      dying([record(3n)])
+      expect(unfinished(next())).toEqual([1n, 2n, 3n])
+      const journal = next()
+      recordNext(journal, [record(2n)])
+      finish(journal)
+      expect(unfinished(next())).toEqual([1n, 3n])
+    })
+
+    it('and takes no later batch for it once it is settled', () => {
+      dying([record(1n)])
+      const journal = next()
+      recordNext(journal, [record(1n)])
+      finish(journal)
+      dying([record(2n)])
+      const last = next()
+      expect([settled(last, 1n), settled(last, 2n)]).toEqual([true, false])
+    })
+  })
+
+  it('keeps nothing of a batch that could not be recorded whole', () => {
+    const journal = next()
+    recordNext(journal, [record(1n)])
+    finish(journal)
+    const chunks = [encode([record(2n), record(1n, { size: 99n })]), undefined as unknown as Uint8Array]
+    expect(() => journal.appendAll(chunks)).toThrow()
+    const later = next()
+    expect(later.find(2n, 7n)).toBeUndefined()
+    expect(later.find(1n, 7n)).toEqual(record(1n, { settled: true }))
+    expect(unfinished(later)).toEqual([])
+  })
+
+  it('of another volume is refused, and stays what it is', () => {
+    dying([record(1n)])
+    const { message } = refusalOf(() => next('fs-2-4'))
+    expect(message).toBe(
+      `the ownership journal ${place.path} cannot be used (it belongs to volume fs-2-3), so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away`,
+    )
+    expect(next().find(1n, 7n)).toEqual(record(1n))
+  })
+
+  it.each([[0], [3], [-1]])('of format %i is refused, whosever volume it says', (format) => {
+    dying([record(1n)])
+    next()
+    const database = place.host.openDatabase(place.path)
+    database.prepare('UPDATE journal SET format = ?').run(format)
+    database.close()
+    for (const volume of ['fs-2-3', 'fs-2-4']) {
+      expect(refusalOf(() => next(volume)).message).toMatch(
+        new RegExp(`^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 2\\)`),
+      )
+    }
+  })
+})
+
+describe('a file that is no journal', () => {
+  let top: string
+  let path: string
+  beforeEach(() => {
+    top = fs.mkdtempSync(`${tmpdir()}/modekeep-journal-`)
+    path = `${top}/journal.db`
+  })
+  afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
+
+  const refused = () => {
+    const host = { ...memoryHost(new MemoryWorld()), openDatabase: (name: string) => new DatabaseSync(name) }
+    return refusalOf(() => new Journal(host, path, 'fs-2-3'))
+  }
+  const REPAIR =
+    /, so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away$/
+
+  it('is refused and left as it is when it is text', () => {
+    const text = 'this is no database, and a long enough text to be read as one'.repeat(20)
+    fs.writeFileSync(path, text)
+    const refusal = refused()
+    expect(refusal.message).toMatch(REPAIR)
+    expect(refusal.cause).toMatchObject({ code: 'ERR_SQLITE_ERROR', errcode: 26 })
+    expect(fs.readFileSync(path, 'utf8')).toBe(text)
+  })
+
+  it.each<[string, () => void]>([
+    ['a directory', () => fs.mkdirSync(path)],
+    ['in no directory', () => fs.rmdirSync(top)],
+  ])('is refused when it is %s, which the disk is not to blame for', (_what, make) => {
+    make()
+    expect(refused().message).toMatch(
+      /cannot be used \(.*\), so nothing more is changed: mend that, and the call is repeated$/,
+    )
+  })
+
+  it("is refused when it is a database of somebody else's with a table of that name", () => {
+    const database = new DatabaseSync(path)
+    database.exec("CREATE TABLE journal (entry TEXT); INSERT INTO journal VALUES ('dear diary')")
+    database.close()
+    expect(refused().message).toMatch(/its format is undefined, this version reads 2/)
+  })
+
+  it('is not written to when it is of a format this version does not know', () => {
+    const database = new DatabaseSync(path)
+    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (3, 'fs-2-3')")
+    database.close()
+    const before = fs.readFileSync(path)
+    expect(refused().message).toMatch(/its format is 3, this version reads 2/)
+    expect(fs.readFileSync(path).equals(before)).toBe(true)
+  })
+})
+
+it.each<[string, unknown, boolean]>([
+  ['its content', undefined, true],
+  ['SQLITE_CORRUPT', { errcode: 11 }, true],
+  ['SQLITE_NOTADB', { errcode: 26 }, true],
+  ['SQLITE_CORRUPT_SEQUENCE, whose low byte is SQLITE_CORRUPT', { errcode: 523 }, true],
+  ['SQLITE_CORRUPT_INDEX', { errcode: 779 }, true],
+  ['SQLITE_BUSY', { errcode: 5 }, false],
+  ['SQLITE_READONLY', { errcode: 8 }, false],
+  ['SQLITE_FULL', { errcode: 13 }, false],
+  ['SQLITE_CANTOPEN', { errcode: 14 }, false],
+])('a journal stopped by %s is damaged: %#', (_what, cause, is) => {
+  expect(isCorrupt(cause)).toBe(is)
+})
+
+it.each([
+  [0n, 0n],
+  [1n, 1n],
+  [2n ** 63n - 1n, 2n ** 63n - 1n],
+  [2n ** 63n, -(2n ** 63n)],
+  [2n ** 64n - 1n, -1n],
+])('inode number %s is %s to SQLite', (inode, stored) => {
+  expect(signed(inode)).toBe(stored)
+})

@@ -34,13 +34,6 @@ describe('the pages', () => {
   })
 })
 
-it('of architecture tells of every folder of src', () => {
-  const page = PAGES.find(({ path }) => path === 'docs/architecture.md')?.text ?? ''
-  const told = [...page.matchAll(/^\| `src\/([a-z-]+)` \|/gm)].map(([, folder]) => folder)
-  const folders = fs.readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  expect(told.sort()).toEqual(folders.map(({ name }) => name).sort())
-})
-
 describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, page) => {
   it('links to what exists', () => {
     const broken = linksOf(page).filter(({ file, anchor }) => {

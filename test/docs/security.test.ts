@@ -4,16 +4,16 @@ import { describe, expect, it } from 'vitest'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const page = fs.readFileSync(`${ROOT}/docs/security.md`, 'utf8')
-const HEAD = /^\| (claim|cannot) \| shown by \|$|^\|---/
+const HEAD = /^\| (promise|cannot) \| shown by \|$|^\|---/
 
-/** The rows of the page's tables: what is claimed, and the file and name of the test that shows it. */
+/** The rows of the page's tables: what is promised, and the file and name of the test that shows it. */
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('|') && !HEAD.test(line))
   .map((line) => {
-    const [, claim = '', shown = ''] = /^\| (.+) \| (.+) \|$/.exec(line) ?? []
+    const [, promise = '', shown = ''] = /^\| (.+) \| (.+) \|$/.exec(line) ?? []
     const [, file = '', name = ''] = /^`(test\/[^`]+\.test\.ts)` "(.+)"$/.exec(shown) ?? []
-    return { line, claim, file, name }
+    return { line, promise, file, name }
   })
 
 /** A test's name as a source has it, in one of the quotes a source may use. */
@@ -21,20 +21,20 @@ function named(text: string, name: string): boolean {
   return ["'", '"', '`'].some((quote) => text.includes(`${quote}${name}${quote}`))
 }
 
-describe('every claim of the security page', () => {
+describe('every promise of the security page', () => {
   it('is in a table of each kind of person, and there are many', () => {
     expect(page.match(/^## .+/gm)).toEqual([
       '## What is trusted',
       "## A pod's author",
       '## A pod',
       '## A user of the node',
-      '## Who has stolen the state directory',
+      '## Someone with a copy of the state directory',
       '## Limits',
     ])
     expect(rows.length).toBeGreaterThan(40)
   })
 
-  it.each(rows)('names a test that exists: $claim', ({ line, file, name }) => {
+  it.each(rows)('names a test that exists: $promise', ({ line, file, name }) => {
     expect(file, line).not.toBe('')
     const path = `${ROOT}/${file}`
     expect(fs.existsSync(path), file).toBe(true)

@@ -1,5 +1,5 @@
 import * as os from 'node:os'
-import { run } from './command.ts'
+import { run } from '../scripts/fetch/command.ts'
 
 /** What decides the numbers. No host name, no paths. */
 export function describeMachine(workDirectory: string): Record<string, string> {

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { run } from './command.ts'
+import { run } from '../scripts/fetch/command.ts'
 import { BINARY, Node } from './peers/modekeep.ts'
 import { type Counts, differences, readCounts, total } from './syscalls.ts'
 import { makeTree } from './tree.ts'

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { run } from './command.ts'
+import { run } from '../scripts/fetch/command.ts'
 import type { FileSystem } from './options.ts'
 
 // A sparse file: large enough that the journal has the size it has on a node's disks.

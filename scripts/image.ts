@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { provideShell } from '../test/kubelet/provide/packages.ts'
+import { provideShell } from './fetch/packages.ts'
 import { modekeepImage } from './image/modekeep.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')

@@ -34,7 +34,7 @@ export function findPeers(workDirectory: string, volumes: string, say: (text: st
   walker('modekeep keep', () => modekeepWalker(node, 'keep'))
   walker('modekeep grant', () => modekeepWalker(node, 'grant'))
   walker('modekeep idmap', () => modekeepMapper(node))
-  walker('kubelet', () => kubeletWalker(kubeletWalk(workDirectory, say)))
+  walker('kubelet', () => kubeletWalker(kubeletWalk(say)))
   walker('chgrp, chmod', chgrpWalker)
   walker('C, one thread', () => cWalker(workDirectory))
   driver('modekeep, repeated mount', () => modekeepDriver(node))

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
-import { run, timed } from '../command.ts'
+import { run } from '../../scripts/fetch/command.ts'
+import { timed } from '../command.ts'
 import { GROUP } from '../tree.ts'
 import { type Driver, mountOptions, type Walker } from './peer.ts'
 

@@ -19,7 +19,7 @@ export interface Parts {
   node: Buffer
   application: Buffer
   loader: Buffer
-  libraries: { soname: string; bytes: Buffer }[]
+  libraries: readonly { soname: string; bytes: Buffer }[]
 }
 
 /**

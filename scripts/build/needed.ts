@@ -1,4 +1,4 @@
-import { DT, dynamicValue, dynamicValues, fileOffset, readString, type Segment } from './elf.ts'
+import { DT, dynamicValue, dynamicValues, fileOffset, readSegments, readString, type Segment } from './elf.ts'
 
 export interface VersionNeed {
   /** Where the file keeps the offset of the library's name. */
@@ -24,6 +24,16 @@ export function versionNeeds(elf: Buffer, segments: Segment[]): VersionNeed[] {
     if (next === 0) return needs
     at += next
   }
+}
+
+/** Names of glibc's that are no numbers, by the version that has them first. */
+const GLIBC_ABI: Readonly<Record<string, string>> = { ABI_DT_RELR: '2.36' }
+
+/** The newest version of glibc that one of these files asks for, such as `2.28`. */
+export function newestGlibc(files: readonly Buffer[]): string {
+  const names = files.flatMap((elf) => versionNeeds(elf, readSegments(elf)).flatMap(({ versions }) => versions))
+  const versions = names.flatMap((name) => /^GLIBC_(.*)$/.exec(name)?.[1] ?? []).map((name) => GLIBC_ABI[name] ?? name)
+  return versions.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) ?? ''
 }
 
 /**

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
-import { homedir, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { execa } from 'execa'
+import { dirname, join } from 'node:path'
 import fs from 'fs-extra'
+import { cached } from '../fetch/cache.ts'
+import { run } from '../fetch/command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -24,27 +24,16 @@ export async function nodePackage(arch: Architecture): Promise<string> {
   }
 }
 
-/** The user's cache directory of this project; what is missing there is fetched again. */
-const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'modekeep')
-
 async function fetched(name: string): Promise<string> {
   const { version, integrity } = (await fs.readJson(join(ROOT, 'package-lock.json'))).packages[`node_modules/${name}`]
-  const place = join(CACHE, `${name}-${version}`)
-  if (await fs.pathExists(place)) return place
-  console.log(`Fetching ${name} ${version} …`)
-  const work = await fs.mkdtemp(join(tmpdir(), 'modekeep-fetch-'))
-  try {
-    const { stdout } = await execa('npm', ['pack', '--silent', `${name}@${version}`], { cwd: work })
-    const archive = join(work, stdout.trim())
-    checkIntegrity(name, await fs.readFile(archive), integrity)
-    await execa('tar', ['-xzf', archive, '-C', work, 'package'])
-    await fs.move(join(work, 'package'), `${place}.${process.pid}`)
-    // Of two at once either is right.
-    await fs.rename(`${place}.${process.pid}`, place).catch(() => fs.remove(`${place}.${process.pid}`))
-  } finally {
-    await fs.remove(work)
-  }
-  return place
+  return cached(`${name}-${version}`, (place) => {
+    console.log(`Fetching ${name} ${version} …`)
+    const work = dirname(place)
+    const archive = join(work, run('npm', ['pack', '--silent', `${name}@${version}`], { cwd: work }).trim())
+    checkIntegrity(name, fs.readFileSync(archive), integrity)
+    run('tar', ['-xzf', archive, '-C', work, 'package'])
+    fs.renameSync(join(work, 'package'), place)
+  })
 }
 
 function checkIntegrity(name: string, bytes: Buffer, integrity: unknown): void {

@@ -3,19 +3,12 @@ import { gzipSync } from 'node:zlib'
 import fs from 'fs-extra'
 import { tar } from '../archive/tar.ts'
 import { treeOf } from '../archive/tree.ts'
-import { buildProgram, ENTRY, LIBRARIES, libraryFile } from '../build/program.ts'
+import { debianLibraries } from '../build/libraries.ts'
+import { buildProgram, ENTRY } from '../build/program.ts'
 import { type Architecture, nodePackage, PROCESSOR } from '../build/runtime.ts'
 import { bundledPackages } from './bundled.ts'
 import { commonEntries, sumsOf } from './contents.ts'
 import { type Ingredients, sbomOf } from './sbom.ts'
-
-/** Debian's names of what driver/runtime carries: see its README. */
-const DEBIAN_PACKAGES = {
-  'libstdc++.so.6': 'libstdc++6',
-  'libgcc_s.so.1': 'libgcc-s1',
-  'libatomic.so.1': 'libatomic1',
-} as const
-const DEBIAN_VERSION = '10.2.1-6'
 
 export interface ReleaseFile {
   path: string
@@ -23,12 +16,14 @@ export interface ReleaseFile {
 }
 
 /**
- * The archive for a processor, and its bill of materials, which is in it too.
+ * The archive for a processor, and its bill of materials, which is in it too. It carries Debian's libraries and no others.
  * @param time that all of it bears, in seconds since 1970
+ * @throws {Unavailable} where Debian's libraries cannot be fetched
  */
 export async function archiveFor(arch: Architecture, version: string, time: number): Promise<ReleaseFile[]> {
   const node = await nodePackage(arch)
-  const [program, packages] = [await buildProgram(arch, ENTRY), await bundledPackages(ENTRY)]
+  const libraries = debianLibraries(arch)
+  const [program, packages] = [await buildProgram(arch, ENTRY, libraries), await bundledPackages(ENTRY)]
   const sbom = Buffer.from(`${JSON.stringify(sbomOf(await ingredients()), null, 2)}\n`)
   const entries = [
     { path: 'modekeep', bytes: program, isProgram: true },
@@ -54,14 +49,7 @@ export async function archiveFor(arch: Architecture, version: string, time: numb
       program,
       packages,
       node: { version: nodeVersion, bytes: await fs.readFile(join(node, 'bin/node')), parts: process.versions },
-      libraries: await Promise.all(
-        LIBRARIES.map(async (soname) => ({
-          soname,
-          package: DEBIAN_PACKAGES[soname],
-          version: DEBIAN_VERSION,
-          bytes: await fs.readFile(libraryFile(arch, soname)),
-        })),
-      ),
+      libraries,
     }
   }
 }

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import fs from 'fs-extra'
 import type { TreeFile } from '../archive/tree.ts'
+import { debianFile } from '../fetch/debian.ts'
+import { GCC_LICENCES } from '../fetch/pinned.ts'
 import type { Bundled } from './bundled.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -20,13 +22,6 @@ const FILES = [
   'driver/loader/README.md',
 ]
 
-/** Path in the archive -> path in the sources. */
-const LICENCES: Readonly<Record<string, string>> = {
-  'licenses/gcc/COPYRIGHT': 'driver/runtime/COPYRIGHT',
-  'licenses/gcc/COPYING3': 'driver/runtime/COPYING3',
-  'licenses/gcc/COPYING.RUNTIME': 'driver/runtime/COPYING.RUNTIME',
-}
-
 /** Path in the archive -> the arguments with which modekeep prints it, and what it then looks like. */
 const PRINTED: Readonly<Record<string, { args: readonly string[]; form: RegExp }>> = {
   'completions/modekeep.bash': { args: ['completion', 'bash'], form: /^complete .*modekeep$/m },
@@ -36,8 +31,7 @@ const PRINTED: Readonly<Record<string, { args: readonly string[]; form: RegExp }
 
 /** What every archive has beside the executable and its bill of materials. */
 export async function commonEntries(nodeLicense: string, packages: readonly Bundled[]): Promise<TreeFile[]> {
-  const sources = [...FILES.map((path) => [path, path] as const), ...Object.entries(LICENCES)]
-  const files = await Promise.all(sources.map(([path, source]) => entriesBelow(path, join(ROOT, source))))
+  const files = await Promise.all(FILES.map((path) => entriesBelow(path, join(ROOT, path))))
   const printed = await Promise.all(
     Object.entries(PRINTED).map(([path, { args, form }]) => printedEntry(path, args, form)),
   )
@@ -45,6 +39,10 @@ export async function commonEntries(nodeLicense: string, packages: readonly Bund
     { path: 'install.sh', bytes: await fs.readFile(join(ROOT, 'install.sh')), isProgram: true },
     { path: 'licenses/node.txt', bytes: await fs.readFile(nodeLicense) },
     { path: 'licenses/npm.txt', bytes: Buffer.from(packages.map(licenseOf).join('\n')) },
+    ...Object.entries(GCC_LICENCES).map(([name, pinned]) => ({
+      path: `licenses/gcc/${name}`,
+      bytes: fs.readFileSync(debianFile(pinned)),
+    })),
     ...files.flat(),
     ...printed,
   ]

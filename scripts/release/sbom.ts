@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { DebianLibrary } from '../build/libraries.ts'
 import { type Architecture, PROCESSOR } from '../build/runtime.ts'
 import type { Bundled } from './bundled.ts'
 
@@ -10,7 +11,7 @@ export interface Ingredients {
   time: number
   program: Buffer
   node: { version: string; bytes: Buffer; parts: Readonly<Record<string, string | undefined>> }
-  libraries: readonly { soname: string; package: string; version: string; bytes: Buffer }[]
+  libraries: readonly DebianLibrary[]
   packages: readonly Bundled[]
 }
 
@@ -88,14 +89,14 @@ function nodeComponent({ node }: Ingredients) {
   }
 }
 
-const libraryComponent = (arch: Architecture) => (library: Ingredients['libraries'][number]) => {
-  const name = encodeURIComponent(library.package)
-  const purl = `pkg:deb/debian/${name}@${library.version}?arch=${PROCESSOR[arch]}&distro=debian-11`
+const libraryComponent = (arch: Architecture) => (library: DebianLibrary) => {
+  const { name, version } = library.origin
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${PROCESSOR[arch]}&distro=debian-11`
   return {
     type: 'library',
     'bom-ref': purl,
     name: library.soname,
-    version: library.version,
+    version,
     hashes: [sha256(library.bytes)],
     licenses: [{ expression: 'GPL-3.0-or-later WITH GCC-exception-3.1' }],
     purl,

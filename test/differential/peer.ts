@@ -1,6 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import * as fs from 'node:fs'
-import { tmpdir } from 'node:os'
 import { kubeletWalk } from '../../bench/peers/kubelet-build.ts'
 
 /**
@@ -8,13 +6,8 @@ import { kubeletWalk } from '../../bench/peers/kubelet-build.ts'
  * @throws {Error} with the reason, where it is not cached and cannot be built
  */
 export function peer(): (directory: Buffer, group: number) => void {
-  const work = fs.mkdtempSync(`${tmpdir()}/modekeep-peer-`)
-  try {
-    const program = kubeletWalk(work, (text) => process.stdout.write(`${text}\n`))
-    return (directory, group) => {
-      execFileSync(program, [directory.toString(), String(group)], { stdio: ['ignore', 'pipe', 'pipe'] })
-    }
-  } finally {
-    fs.rmSync(work, { recursive: true, force: true })
+  const program = kubeletWalk((text) => process.stdout.write(`${text}\n`))
+  return (directory, group) => {
+    execFileSync(program, [directory.toString(), String(group)], { stdio: ['ignore', 'pipe', 'pipe'] })
   }
 }

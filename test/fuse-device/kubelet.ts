@@ -19,8 +19,6 @@ export interface Registered {
 
 type Manner = 'takes' | 'refuses' | 'never answers' | 'never calls back'
 
-const PluginClient = grpc.makeGenericClientConstructor(serviceDefinition('DevicePlugin'), 'DevicePlugin')
-
 /**
  * Kubelet's device manager, as a plugin meets it: empties the directory when it starts, takes registrations on kubelet.sock,
  * calls back on the plugin's socket and watches its devices.
@@ -115,6 +113,7 @@ export class Kubelet {
 
   #dial(endpoint: string) {
     const path = join(this.#directory, endpoint)
+    const PluginClient = grpc.makeGenericClientConstructor(serviceDefinition('DevicePlugin'), 'DevicePlugin')
     const client = new PluginClient(`unix:${path}`, grpc.credentials.createInsecure(), {
       'grpc.default_authority': this.authority ?? path,
     })

@@ -1,18 +1,27 @@
-import { readFileSync } from 'node:fs'
+import * as fs from 'node:fs'
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
+import { debianFile } from '../../scripts/fetch/debian.ts'
+import { DEVICE_PLUGIN_PROTO } from '../../scripts/fetch/pinned.ts'
+import { orSkip } from '../helpers/unavailable.ts'
+
+let parsed: protobuf.Root | undefined
 
 /** The published proto through a protobuf implementation that shares nothing with the plugin's. */
-const { root } = protobuf.parse(readFileSync(`${import.meta.dirname}/api.proto`, 'utf8'), { keepCase: true })
+const published = orSkip(() => {
+  parsed ??= protobuf.parse(fs.readFileSync(debianFile(DEVICE_PLUGIN_PROTO), 'utf8'), { keepCase: true }).root
+  return parsed
+})
 
 export function messageType(name: string): protobuf.Type {
-  return root.lookupType(`v1beta1.${name}`)
+  return published().lookupType(`v1beta1.${name}`)
 }
 
 /** The types of all messages of the proto. */
-export const MESSAGE_NAMES = (root.lookup('v1beta1') as protobuf.Namespace).nestedArray
-  .filter((one) => one instanceof protobuf.Type)
-  .map(({ name }) => name)
+export function messageNames(): string[] {
+  const { nestedArray } = published().lookup('v1beta1') as protobuf.Namespace
+  return nestedArray.filter((one) => one instanceof protobuf.Type).map(({ name }) => name)
+}
 
 export function plain(name: string, bytes: Uint8Array): Record<string, unknown> {
   const type = messageType(name)
@@ -28,17 +37,19 @@ export function bytesOf(name: string, value: object): Buffer {
 
 /** A service of the proto, as gRPC takes it. */
 export function serviceDefinition(name: string): ServiceDefinition {
-  const entries = root.lookupService(`v1beta1.${name}`).methodsArray.map((method) => [
-    method.name,
-    {
-      path: `/v1beta1.${name}/${method.name}`,
-      requestStream: method.requestStream ?? false,
-      responseStream: method.responseStream ?? false,
-      requestSerialize: (value: object) => bytesOf(method.requestType, value),
-      requestDeserialize: (bytes: Buffer) => plain(method.requestType, bytes),
-      responseSerialize: (value: object) => bytesOf(method.responseType, value),
-      responseDeserialize: (bytes: Buffer) => plain(method.responseType, bytes),
-    },
-  ])
+  const entries = published()
+    .lookupService(`v1beta1.${name}`)
+    .methodsArray.map((method) => [
+      method.name,
+      {
+        path: `/v1beta1.${name}/${method.name}`,
+        requestStream: method.requestStream ?? false,
+        responseStream: method.responseStream ?? false,
+        requestSerialize: (value: object) => bytesOf(method.requestType, value),
+        requestDeserialize: (bytes: Buffer) => plain(method.requestType, bytes),
+        responseSerialize: (value: object) => bytesOf(method.responseType, value),
+        responseDeserialize: (bytes: Buffer) => plain(method.responseType, bytes),
+      },
+    ])
   return Object.fromEntries(entries)
 }

@@ -1,6 +1,6 @@
+import type { Runtime } from '../../scripts/fetch/packages.ts'
 import type { Hierarchy } from './confine/cgroups.ts'
 import type { Options } from './options.ts'
-import type { Runtime } from './provide/packages.ts'
 
 /** What a run has been given from outside. */
 export interface World {

@@ -4,11 +4,14 @@ import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
-import { one, render } from './kustomize/render.ts'
+import { orSkip } from '../helpers/unavailable.ts'
+import { one, render } from './render.ts'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
-const { containers } = one(render(join(FOLDER, 'overlays/default')), 'DaemonSet').spec.template.spec
-const GIVEN: string[] = containers[0].securityContext.capabilities.add
+const given = orSkip((): string[] => {
+  const { containers } = one(render(join(FOLDER, 'overlays/default')), 'DaemonSet').spec.template.spec
+  return containers[0].securityContext.capabilities.add
+})
 
 /** What each is needed for: that is tried without it. */
 const NEEDED = {
@@ -88,14 +91,14 @@ const tried = (what: 'enter' | 'walk' | 'idmap', capabilities: readonly string[]
   what === 'enter' ? enters(capabilities) : mends(what, capabilities)
 
 describe.skipIf(!isRoot)(`what heal's container has${isRoot ? '' : ' (skipped: needs root)'}`, () => {
-  it('is what is tried here', () => expect(GIVEN.toSorted()).toEqual(Object.keys(NEEDED).toSorted()))
+  it('is what is tried here', () => expect(given().toSorted()).toEqual(Object.keys(NEEDED).toSorted()))
 
   it.each(['enter', 'walk', 'idmap'] as const)('is enough: %s', async (what) => {
-    expect(await tried(what, GIVEN)).toBe(true)
+    expect(await tried(what, given())).toBe(true)
   })
 
   it.each(Object.entries(NEEDED))('is needed: %s to %s', async (name, what) => {
-    const others = GIVEN.filter((other) => other !== name)
+    const others = given().filter((other) => other !== name)
     expect(await tried(what, others)).toBe(false)
   })
 })

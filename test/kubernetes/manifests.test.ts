@@ -9,9 +9,10 @@ import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
-import { one, RENDERER, type Resource, render } from './kustomize/render.ts'
-import { faultsIn } from './schemas/validate.ts'
+import { orSkip } from '../helpers/unavailable.ts'
+import { one, type Resource, render as renderByKubectl } from './render.ts'
 import { COMPONENTS, kustomization } from './tree.ts'
+import { faultsIn } from './validate.ts'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
 const PLUGIN_DIRECTORIES: Readonly<Record<string, string>> = {
@@ -25,7 +26,7 @@ const PLUGIN_DIRECTORIES: Readonly<Record<string, string>> = {
 }
 const OVERLAYS = Object.entries(PLUGIN_DIRECTORIES)
 
-console.log(`manifests are rendered by ${RENDERER}`)
+const render = orSkip(renderByKubectl)
 
 const podOf = (resources: Resource[]) => one(resources, 'DaemonSet').spec.template
 const containersOf = ({ spec }: Resource): Resource[] => [...(spec.initContainers ?? []), ...spec.containers]
@@ -93,10 +94,10 @@ describe('the components', () => {
 })
 
 describe('the containers', () => {
-  const template = podOf(render(kustomization('overlays/default', { components: ['device-plugin'] })))
-  const capabilities = (name: string) => named(template, name)?.securityContext.capabilities
+  const rendered = () => podOf(render(kustomization('overlays/default', { components: ['device-plugin'] })))
 
   it('are told verbs and arguments that modekeep takes', () => {
+    const template = rendered()
     const [, ...heal] = named(template, 'modekeep')?.command ?? []
     expect(parseCommand(heal, () => '/')).toMatchObject({ verb: 'heal', isWatching: true })
     const plugin = named(template, 'device-plugin')
@@ -105,6 +106,8 @@ describe('the containers', () => {
   })
 
   it('have no more than they need', () => {
+    const template = rendered()
+    const capabilities = (name: string) => named(template, name)?.securityContext.capabilities
     expect(capabilities('install')).toEqual({ drop: ['ALL'], add: ['SYS_CHROOT'] })
     expect(capabilities('modekeep').drop).toEqual(['ALL'])
     expect(capabilities('modekeep').add.toSorted()).toEqual(HEAL.toSorted())

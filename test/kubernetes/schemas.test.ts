@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { faultsIn } from './schemas/validate.ts'
+import { faultsIn } from './validate.ts'
 
 const POD = {
   apiVersion: 'v1',

@@ -22,6 +22,10 @@ const SOURCES = [
 
 export const EPOCH = 1_700_000_000
 
+/** Programs and the cache. */
+const { PATH, HOME, XDG_CACHE_HOME } = process.env
+const OURS = { PATH, HOME, XDG_CACHE_HOME }
+
 /** A release made in a copy of the sources. */
 export interface Made {
   output: string
@@ -53,7 +57,7 @@ export function makeRelease(
   ]
   const { status, stdout, stderr } = spawnSync('sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', ...node], {
     cwd: checkout,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, SOURCE_DATE_EPOCH: String(EPOCH), ...env },
+    env: { ...OURS, SOURCE_DATE_EPOCH: String(EPOCH), ...env },
     encoding: 'utf8',
     timeout: 300_000,
   })

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { run } from '../../../bench/command.ts'
+import { run } from '../../../scripts/fetch/command.ts'
 import type { World } from '../world.ts'
 import { Daemon } from './daemon.ts'
 import { IMAGE, makeImages, PAUSE } from './images.ts'

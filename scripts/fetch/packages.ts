@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { run } from '../../../bench/command.ts'
 import { cached } from './cache.ts'
+import { run } from './command.ts'
+import { APT_OPTIONS } from './mirrors.ts'
 
+// Of the machine's own release: they run with its libraries.
 const RUNTIME = ['containerd', 'runc', 'busybox-static']
 const SHELL = ['busybox-static']
-const COMPILER = ['golang-1.19-go', 'golang-1.19-src', 'patch', 'xz-utils']
+const COMPILER = ['golang-1.19-go', 'golang-1.19-src']
 
 export interface Runtime {
   /** What PATH needs for containerd and its shims. */
@@ -31,7 +33,7 @@ function unpacked(name: string, packages: readonly string[]): string {
   return cached(`${name}-${key}`, (directory) => unpack(packages, directory))
 }
 
-/** Go, and what unpacks a source package, below `directory`. */
+/** Go, below `directory`. */
 export function unpackCompiler(directory: string): void {
   unpack(COMPILER, directory)
 }
@@ -40,13 +42,7 @@ export function unpackCompiler(directory: string): void {
 function unpack(packages: readonly string[], directory: string): void {
   const apt = `${directory}.apt`
   for (const part of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(`${apt}/${part}`, { recursive: true })
-  const settings = [
-    `Dir::State::lists=${apt}/lists`,
-    `Dir::Cache=${apt}/cache`,
-    'APT::Sandbox::User=root',
-    'Acquire::http::Timeout=30',
-  ]
-  const options = settings.flatMap((setting) => ['-o', setting])
+  const options = [...APT_OPTIONS, '-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`]
   run('apt-get', [...options, '-q', 'update'])
   run('apt-get', [...options, '-q', 'download', ...packages], { cwd: apt })
   for (const name of fs.readdirSync(apt).filter((file) => file.endsWith('.deb'))) {

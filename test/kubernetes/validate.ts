@@ -1,4 +1,7 @@
 import * as fs from 'node:fs'
+import { debianFile } from '../../scripts/fetch/debian.ts'
+import { OPENAPI } from '../../scripts/fetch/pinned.ts'
+import { orSkip } from '../helpers/unavailable.ts'
 
 interface Schema {
   $ref?: string
@@ -11,9 +14,13 @@ interface Schema {
   'x-kubernetes-group-version-kind'?: { group: string; version: string; kind: string }[]
 }
 
-const { definitions } = JSON.parse(fs.readFileSync(`${import.meta.dirname}/kubernetes.json`, 'utf8')) as {
-  definitions: Record<string, Schema>
-}
+let known: Record<string, Schema> | undefined
+
+/** Those of Kubernetes 1.20. */
+const definitions = orSkip(() => {
+  known ??= JSON.parse(fs.readFileSync(debianFile(OPENAPI), 'utf8')).definitions as Record<string, Schema>
+  return known
+})
 
 /** What newer Kubernetes added of what the manifests use: `appArmorProfile` is a field since 1.30. */
 const NEWER: Record<string, Record<string, Schema>> = {
@@ -38,7 +45,7 @@ export interface Options {
 export function faultsIn(resource: unknown, { newer }: Options): string[] {
   const { apiVersion = '', kind = '' } = (resource ?? {}) as { apiVersion?: string; kind?: string }
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
-  const found = Object.entries(definitions).find(([, schema]) =>
+  const found = Object.entries(definitions()).find(([, schema]) =>
     schema['x-kubernetes-group-version-kind']?.some(
       (of) => of.kind === kind && of.group === group && of.version === version,
     ),
@@ -50,7 +57,7 @@ export function faultsIn(resource: unknown, { newer }: Options): string[] {
 function check(value: unknown, schema: Schema, path: string, newer: boolean): string[] {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.replace('#/definitions/', '')
-    const definition = definitions[name]
+    const definition = definitions()[name]
     if (definition === undefined) return [`${path}: no definition ${name}`]
     // Whoever writes a quantity may leave out the quotes.
     if (name.endsWith('.resource.Quantity') && typeof value === 'number') return []

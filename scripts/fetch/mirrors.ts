@@ -1,0 +1,66 @@
+import * as fs from 'node:fs'
+import { run } from './command.ts'
+
+/** What is published elsewhere cannot be had here: no apt, no mirror of Debian among its sources, no network. */
+export class Unavailable extends Error {}
+
+// Sandboxed, apt could not write into the cache of a user.
+export const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::http::Timeout=15'].flatMap(
+  (option) => ['-o', option],
+)
+
+/** Part of every apt, for no other use than to fetch one file by address and sum. */
+const APT_HELPER = '/usr/lib/apt/apt-helper'
+
+/**
+ * Fetches a file from the mirrors that the machine's apt uses, with its proxies and credentials. It needs no package lists, no
+ * root and no foreign architecture, and leaves nothing in apt's directories.
+ * @param address below the top of a mirror
+ * @param sum SHA-256 of the file
+ * @throws {Unavailable} with the reason
+ */
+export function download(address: string, sum: string, path: string): void {
+  const reasons: string[] = []
+  for (const mirror of machineMirrors()) {
+    try {
+      run(APT_HELPER, [...APT_OPTIONS, '-q', 'download-file', `${mirror}/${address}`, path, `SHA256:${sum}`])
+      return
+    } catch (error) {
+      reasons.push(reasonOf(error as Error))
+    }
+  }
+  const reason = reasons.join('; ') || "apt's sources name no mirror of Debian"
+  throw new Unavailable(`${address} cannot be fetched: ${reason}`)
+}
+
+function machineMirrors(): string[] {
+  try {
+    // Without any list it prints what it would ask for, and asks for nothing.
+    return debianMirrors(run('apt-get', [...APT_OPTIONS, 'update', '--print-uris']))
+  } catch (error) {
+    throw new Unavailable((error as Error).message)
+  }
+}
+
+/** apt's last words are always the same; this is what it says before of the file. */
+function reasonOf({ message, cause }: Error): string {
+  return /^E: Failed to fetch \S+\s+(.*)$/m.exec(String(cause))?.[1] ?? message
+}
+
+/**
+ * The tops of Debian's mirrors, without a slash.
+ * @param printed what `apt-get update --print-uris` says, whatever the form of the sources
+ */
+export function debianMirrors(printed: string): string[] {
+  const tops = [...printed.matchAll(/^'([^']+)\/dists\/[^']*\/InRelease'/gm)].map(([, top = '']) => top)
+  const mirrors = tops.filter((top) => /debian/i.test(top) && !/security/.test(top)).flatMap(listed)
+  return [...new Set(mirrors)].filter((top) => /^(file|copy|(tor\+)?https?):/.test(top))
+}
+
+/** Cloud images name their mirrors in a file, which apt-helper cannot follow. */
+function listed(top: string): string[] {
+  const file = /^mirror\+file:(?:\/\/)?(\/.*)$/.exec(top)?.[1]
+  if (file === undefined) return [top]
+  const lines = fs.readFileSync(file, 'utf8').split('\n')
+  return lines.flatMap((line) => /^[^\s#]+/.exec(line)?.[0].replace(/\/+$/, '') ?? [])
+}

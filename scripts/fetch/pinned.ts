@@ -1,0 +1,131 @@
+/** A file below the top of a Debian mirror. Sums are SHA-256, in hexadecimal. */
+export interface Archive {
+  address: string
+  sum: string
+}
+
+/** A file in an archive. */
+export interface PinnedFile {
+  archive: Archive
+  path: string
+  sum: string
+}
+
+/**
+ * What modekeep carries of GCC's libraries: Debian 11's, GCC 10.2 built against glibc 2.31. Nothing in them asks for more than
+ * glibc 2.18, while Debian 12's ask for 2.36; Node itself asks for 2.28. Source: Debian's source package gcc-10, 10.2.1-6.
+ */
+export const GCC_LIBRARIES = {
+  x64: {
+    'libstdc++.so.6': {
+      archive: {
+        address: 'pool/main/g/gcc-10/libstdc++6_10.2.1-6_amd64.deb',
+        sum: '5c155c58935870bf3b4bfe769116841c0d286a74f59eccfd5645693ac23f06b1',
+      },
+      path: 'usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.28',
+      sum: '0e83d02a0144c726f05de850b71165691e380bd90205d22dd04bc8f788625507',
+    },
+    'libgcc_s.so.1': {
+      archive: {
+        address: 'pool/main/g/gcc-10/libgcc-s1_10.2.1-6_amd64.deb',
+        sum: 'e478f2709d8474165bb664de42e16950c391f30eaa55bc9b3573281d83a29daf',
+      },
+      path: 'lib/x86_64-linux-gnu/libgcc_s.so.1',
+      sum: '2d771c2e232fce107c7ec7f9a64b9a804e6d6737063088a2d8096b149a0af8cd',
+    },
+    'libatomic.so.1': {
+      archive: {
+        address: 'pool/main/g/gcc-10/libatomic1_10.2.1-6_amd64.deb',
+        sum: 'e8f1d04653698ab185c1144f35f905a1de87571c12ea630b65be669a2823d8c7',
+      },
+      path: 'usr/lib/x86_64-linux-gnu/libatomic.so.1.2.0',
+      sum: '914706e4b467b04c48949a26ad044f8afaaa31e16e57bdad3ada7182cdb1eb00',
+    },
+  },
+  arm64: {
+    'libstdc++.so.6': {
+      archive: {
+        address: 'pool/main/g/gcc-10/libstdc++6_10.2.1-6_arm64.deb',
+        sum: '7869aa540cc46e9f3d4267d5bde2af0e5b429a820c1d6f1a4cfccfe788c31890',
+      },
+      path: 'usr/lib/aarch64-linux-gnu/libstdc++.so.6.0.28',
+      sum: '20a9317b0b33288ad1f004bfaf768c86168b2404f3f89bfb023046ed4b677cd6',
+    },
+    'libgcc_s.so.1': {
+      archive: {
+        address: 'pool/main/g/gcc-10/libgcc-s1_10.2.1-6_arm64.deb',
+        sum: 'e2fcdb378d3c1ad1bcb64d4fb6b37aab44011152beca12a4944f435a2582df1f',
+      },
+      path: 'lib/aarch64-linux-gnu/libgcc_s.so.1',
+      sum: '4fe749ef03239678d5b1a49649d77a8579fe82ea49698ba1f113f8f0bd6bc445',
+    },
+    'libatomic.so.1': {
+      archive: {
+        address: 'pool/main/g/gcc-10/libatomic1_10.2.1-6_arm64.deb',
+        sum: 'd0b8a02896479a6eac49019d71142da9561482759f40eb7aeb15cfdc7d3e39ec',
+      },
+      path: 'usr/lib/aarch64-linux-gnu/libatomic.so.1.2.0',
+      sum: '43bbd1594d394c83defcd6dbae93481c5aaa63aa7952da3f8e981dcb8165b5d3',
+    },
+  },
+} as const satisfies Record<string, Record<string, PinnedFile>>
+
+/** What a release says of their licence: copyright with GCC's Runtime Library Exception, and the GPL it refers to. */
+export const GCC_LICENCES = {
+  COPYRIGHT: {
+    archive: {
+      address: 'pool/main/g/gcc-10/gcc-10-base_10.2.1-6_amd64.deb',
+      sum: 'be65535e94f95fbf04b104e8ab36790476f063374430f7dfc6c516cbe2d2cd1e',
+    },
+    path: 'usr/share/doc/gcc-10-base/copyright',
+    sum: '719dd73912334e65a64c63fb1f7ccdacf70c27258570de0fb123b33d490eddf5',
+  },
+  'GPL-3': {
+    archive: {
+      address: 'pool/main/b/base-files/base-files_11.1+deb11u11_amd64.deb',
+      sum: 'a7cc59f25ad7f3b87c000f33baf12678592be2c62776d03cf8f0f935f846acdc',
+    },
+    path: 'usr/share/common-licenses/GPL-3',
+    sum: '8ceb4b9ee5adedde47b31e975c1d90c73ad27b6b165a1dcd80c7c545eb65b903',
+  },
+} as const satisfies Record<string, PinnedFile>
+
+/** Kubernetes 1.20.2: tests build kubelet from it and compare with its interfaces. Debian's patches of it change kubectl alone. */
+export const KUBERNETES: Archive = {
+  address: 'pool/main/k/kubernetes/kubernetes_1.20.5+really1.20.2.orig.tar.gz',
+  sum: 'b83c0780efb182d928dc63d46488a847f161f04e40a94b96bf5247dd671ecdfc',
+}
+
+/** The interface of kubelet's device manager. */
+export const DEVICE_PLUGIN_PROTO: PinnedFile = {
+  archive: KUBERNETES,
+  path: 'kubernetes-1.20.2/staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto',
+  sum: '4ea2af5770e971c61270cd5974cb78b75312c09e979b0e5ac1c3785284eaee45',
+}
+
+/** The schemas of all resources. */
+export const OPENAPI: PinnedFile = {
+  archive: KUBERNETES,
+  path: 'kubernetes-1.20.2/api/openapi-spec/swagger.json',
+  sum: 'c7354e6ab4034a89873229a9b7c1fa31fa6242b2e5f5a9b67c3be4fc67cb903c',
+}
+
+/** Debian 13's, with kustomize 5.5: that of Debian 12 (kubectl 1.20, kustomize 2.0.3) knows no components. */
+export const KUBECTL = {
+  x64: {
+    archive: {
+      address: 'pool/main/k/kubernetes/kubectl_1.32.3+ds-2_amd64.deb',
+      sum: '9825aaf4c14913027aae04af8688e580459f781c829bd5de00cc4dc2cc5a867f',
+    },
+    path: 'usr/bin/kubectl',
+    sum: 'ab76973145181c1ba4ab8564bb85aeda75994e31ffa38e4147f4c1ccfb2f36fb',
+  },
+  arm64: {
+    archive: {
+      address: 'pool/main/k/kubernetes/kubectl_1.32.3+ds-2_arm64.deb',
+      sum: 'b85800b5e2d2ecc958e2b9dfa7d4ce13b14e1175242de1f71acb4fa4b0b63212',
+    },
+    path: 'usr/bin/kubectl',
+    sum: 'd99ea75b593142c650dd82fb79d250ef33f024dfdf6edc34f97789ca21c8df4f',
+  },
+} as const satisfies Record<string, PinnedFile>

@@ -1,0 +1,33 @@
+import { parseAllDocuments } from 'yaml'
+import type { Architecture } from '../../scripts/build/runtime.ts'
+import { run } from '../../scripts/fetch/command.ts'
+import { debianFile } from '../../scripts/fetch/debian.ts'
+import { KUBECTL } from '../../scripts/fetch/pinned.ts'
+
+/** A resource as it would be sent to the cluster. */
+// biome-ignore lint/suspicious/noExplicitAny: manifests of every kind, which the schemas check.
+export type Resource = Record<string, any>
+
+let kubectl: string | undefined
+
+/** The path of Debian's kubectl. @throws {Unavailable} where it is neither cached nor to be fetched */
+export function provideKubectl(): string {
+  kubectl ??= debianFile(KUBECTL[process.arch as Architecture])
+  return kubectl
+}
+
+/**
+ * What a kustomization gives, by kubectl's own kustomize, which reads local files alone.
+ * @throws {Error} with its last words
+ */
+export function render(directory: string): Resource[] {
+  return parseAllDocuments(run(provideKubectl(), ['kustomize', directory])).map((document) => document.toJS())
+}
+
+/** The one resource of a kind. @throws {Error} if there are none or several */
+export function one(resources: readonly Resource[], kind: string): Resource {
+  const [found, ...others] = resources.filter((resource) => resource.kind === kind)
+  if (found === undefined || others.length > 0)
+    throw new Error(`${others.length + Number(!!found)} resources of ${kind}`)
+  return found
+}

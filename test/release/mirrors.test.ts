@@ -1,0 +1,29 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { debianMirrors } from '../../scripts/fetch/mirrors.ts'
+
+const line = (top: string, suite: string) =>
+  `'${top}/dists/${suite}/InRelease' list 0 \n'${top}/dists/${suite}/main/binary-amd64/Packages.xz' list 0 `
+
+it('the mirrors of Debian are taken, each once; its security archive, others and discs are left out', () => {
+  const printed = [
+    line('http://mirror.example/debian', 'bookworm'),
+    line('http://mirror.example/debian', 'bookworm-updates'),
+    line('http://mirror.example/debian-security', 'bookworm-security'),
+    line('https://example.org/packages', 'stable'),
+    line('cdrom://Debian', 'bookworm'),
+    line('file:/srv/debian', 'bookworm'),
+  ]
+  expect(debianMirrors(printed.join('\n'))).toEqual(['http://mirror.example/debian', 'file:/srv/debian'])
+})
+
+it('a file that lists mirrors stands for them, as in cloud images', () => {
+  const directory = fs.mkdtempSync(join(tmpdir(), 'modekeep-mirrors-'))
+  onTestFinished(() => fs.rmSync(directory, { recursive: true }))
+  const list = '# near\nhttps://near.example/debian/\tpriority:1\n\nhttps://far.example/debian\n'
+  fs.writeFileSync(join(directory, 'debian.list'), list)
+  const printed = line(`mirror+file:${directory}/debian.list`, 'trixie')
+  expect(debianMirrors(printed)).toEqual(['https://near.example/debian', 'https://far.example/debian'])
+})

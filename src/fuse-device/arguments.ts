@@ -1,6 +1,7 @@
 import { isAbsolute, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { LONGEST_PATH, socketName } from './sockets.ts'
+import { LONGEST_PATH } from '../grpc/socket.ts'
+import { socketName } from './sockets.ts'
 
 export interface Arguments {
   /** Where kubelet.sock is. */

@@ -1,4 +1,4 @@
-import { type BackOff, pause } from '../grpc/back-off.ts'
+import { type BackOff, pause } from '../host/back-off.ts'
 
 /** What is to be seen of the socket directory. A detached one was removed under a bind mount: nothing can appear in it. */
 export interface View {

@@ -1,3 +1,4 @@
+import { InvalidArgument } from '../grpc/method.ts'
 import type { Message } from '../grpc/wire.ts'
 import type {
   AllocateRequest,
@@ -12,9 +13,6 @@ export const RESOURCE = 'modekeep/fuse'
 
 /** Where a container finds the device, and where FUSE libraries look. */
 const CONTAINER_PATH = '/dev/fuse'
-
-/** A request that names what is not there, or asks for what cannot be. */
-export class BadRequest extends Error {}
 
 /** Virtual devices: each is the node's one device, so their count only bounds how many containers may have it. */
 export class Devices {
@@ -32,7 +30,7 @@ export class Devices {
     return { devices: Array.from(this.#ids, (ID) => ({ ID, health })) }
   }
 
-  /** @throws BadRequest for ids that are not the plugin's */
+  /** @throws InvalidArgument for ids that are not the plugin's */
   allocate({ container_requests }: Message<typeof AllocateRequest>): Allocation {
     const device = { container_path: CONTAINER_PATH, host_path: this.#hostPath, permissions: 'rwm' }
     return {
@@ -43,7 +41,7 @@ export class Devices {
     }
   }
 
-  /** All devices are alike: those that must be, then the first that are free. @throws BadRequest */
+  /** All devices are alike: those that must be, then the first that are free. @throws InvalidArgument */
   prefer(request: Message<typeof PreferredAllocationRequest>): Message<typeof PreferredAllocationResponse> {
     return {
       container_responses: request.container_requests.map((wanted) => {
@@ -51,16 +49,18 @@ export class Devices {
         this.check([...available, ...included])
         const deviceIDs = [...new Set([...included, ...available])]
         if (size < new Set(included).size || size > deviceIDs.length) {
-          throw new BadRequest(`cannot choose ${size} of ${deviceIDs.length} devices, ${included.length} of them fixed`)
+          throw new InvalidArgument(
+            `cannot choose ${size} of ${deviceIDs.length} devices, ${included.length} of them fixed`,
+          )
         }
         return { deviceIDs: deviceIDs.slice(0, size) }
       }),
     }
   }
 
-  /** @throws BadRequest that names the unknown ids */
+  /** @throws InvalidArgument that names the unknown ids */
   check(ids: readonly string[]): void {
     const unknown = ids.filter((id) => !this.#ids.has(id)).map((id) => JSON.stringify(id).slice(0, 80))
-    if (unknown.length > 0) throw new BadRequest(`${RESOURCE} has no device ${unknown.slice(0, 5).join(', ')}`)
+    if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.slice(0, 5).join(', ')}`)
   }
 }

@@ -1,5 +1,6 @@
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { Wakeup } from '../grpc/wakeup.ts'
+import { DirectoryWatches } from '../host/linux/directory-watches.ts'
 import { type Action, advance, decide, type Event, START, type State } from './decide.ts'
 import { Devices } from './devices.ts'
 import { whyUnhealthy } from './health.ts'
@@ -7,7 +8,6 @@ import { register } from './registration.ts'
 import { DeviceServer } from './server.ts'
 import type { Settings } from './settings.ts'
 import { KUBELET_SOCKET, observe, socketName, sweep } from './sockets.ts'
-import { DirectoryWatch } from './watch.ts'
 
 /**
  * Offers the device to kubelet until stopped, over any number of kubelet's restarts.
@@ -21,7 +21,7 @@ class Plugin {
   readonly #settings: Settings
   readonly #devices: Devices
   readonly #wakeup = new Wakeup()
-  readonly #watch: DirectoryWatch
+  readonly #watches: DirectoryWatches
   #state: State = START
   #server: DeviceServer | undefined
   #asking: { abort: AbortController; end: Promise<void> } | undefined
@@ -31,7 +31,11 @@ class Plugin {
   constructor(settings: Settings) {
     this.#settings = settings
     this.#devices = new Devices(settings.count, settings.device)
-    this.#watch = new DirectoryWatch(settings.directory, () => this.#wakeup.wake())
+    this.#watches = new DirectoryWatches(
+      () => this.#wakeup.wake(),
+      // The regular look remains.
+      (error) => settings.log('warn', 'watch-failed', { message: error.message }),
+    )
   }
 
   async run(stop: AbortSignal): Promise<void> {
@@ -45,12 +49,13 @@ class Plugin {
     try {
       while (!stop.aborted) {
         if (now() >= this.#lookAt) await this.#lookAtDevice()
-        this.#watch.arm()
-        await this.#act(decide(this.#state, observe(directory, this.#server), now(), timing))
+        // Before the look, so that no change falls between the two. The parent tells of the directory's coming.
+        this.#watches.follow([directory, dirname(directory)])
+        await this.#act(decide(this.#state, observe(directory, this.#server?.socket), now(), timing))
       }
     } finally {
       stop.removeEventListener('abort', wake)
-      this.#watch.close()
+      this.#watches.close()
       await this.#abandon()
       await this.#close()
       log('info', 'end')
@@ -99,7 +104,7 @@ class Plugin {
   #register(kubelet: string): void {
     const { directory, timing, log } = this.#settings
     const abort = new AbortController()
-    const endpoint = basename(this.#server?.path ?? '')
+    const endpoint = basename(this.#server?.socket.path ?? '')
     this.#note({ type: 'asking', kubelet })
     const asked = register(join(directory, KUBELET_SOCKET), endpoint, timing.registerMs, abort.signal).then(
       () => {
@@ -126,7 +131,7 @@ class Plugin {
     if (server === undefined) return
     await server.close(this.#settings.timing.drainMs)
     this.#server = undefined
-    this.#settings.log('info', 'closed', { socket: basename(server.path) })
+    this.#settings.log('info', 'closed', { socket: basename(server.socket.path) })
     this.#note({ type: 'closed' })
   }
 

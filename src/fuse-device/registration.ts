@@ -1,7 +1,6 @@
 import * as grpc from '@grpc/grpc-js'
 import { RESOURCE } from './devices.ts'
-import { OPTIONS } from './server.ts'
-import { Register } from './service.ts'
+import { OPTIONS, Register } from './service.ts'
 
 /**
  * Asks kubelet to call back. A connection for each: kubelet's socket may be another next time.

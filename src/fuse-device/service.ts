@@ -1,23 +1,5 @@
-import type { MethodDefinition } from '@grpc/grpc-js'
-import { decode, encode, type Fields, type Message } from '../grpc/wire.ts'
+import { method } from '../grpc/method.ts'
 import * as messages from './messages.ts'
-
-function method<I extends Fields, O extends Fields>(
-  path: string,
-  input: I,
-  output: O,
-  responseStream = false,
-): MethodDefinition<Message<I>, Message<O>> {
-  return {
-    path,
-    requestStream: false,
-    responseStream,
-    requestSerialize: (value) => encode(input, value),
-    requestDeserialize: (bytes) => decode(input, bytes),
-    responseSerialize: (value) => encode(output, value),
-    responseDeserialize: (bytes) => decode(output, bytes),
-  }
-}
 
 const PLUGIN = '/v1beta1.DevicePlugin'
 const { Empty, ListAndWatchResponse } = messages
@@ -41,3 +23,6 @@ export const DevicePlugin = {
 
 /** What a plugin asks of kubelet, on kubelet.sock. */
 export const Register = method('/v1beta1.Registration/Register', messages.RegisterRequest, Empty)
+
+/** All devices are alike and need no preparation: kubelet need not ask, though it is answered. */
+export const OPTIONS = { pre_start_required: false, get_preferred_allocation_available: false }

@@ -1,12 +1,9 @@
 import * as fs from 'node:fs'
-import * as net from 'node:net'
 import { join } from 'node:path'
+import { isDead, lookAt } from '../grpc/socket.ts'
 import type { View } from './decide.ts'
 
 export const KUBELET_SOCKET = 'kubelet.sock'
-
-/** sockaddr_un: 108 bytes with the closing zero. */
-export const LONGEST_PATH = 107
 
 const OWN = /^modekeep-fuse-\d+-[0-9a-z]+\.sock$/
 
@@ -22,21 +19,16 @@ export function socketName(pid: number, now: number): string {
 }
 
 /** @param own path and inode of the plugin's socket */
-export function observe(directory: string, own: { path: string; inode: bigint } | undefined): View {
-  const place = look(directory)
+export function observe(directory: string, own: { path: string; inode: bigint | undefined } | undefined): View {
+  const place = lookAt(directory)
   if (place === undefined) return { directory: 'absent', kubelet: undefined, own: false }
-  const kubelet = look(join(directory, KUBELET_SOCKET))
+  const kubelet = lookAt(join(directory, KUBELET_SOCKET))
   return {
     directory: place.nlink === 0n ? 'detached' : 'present',
     // Inode numbers are used again at once, on some file systems.
     kubelet: kubelet?.isSocket() ? `${kubelet.ino}:${kubelet.ctimeNs}` : undefined,
-    own: own !== undefined && look(own.path)?.ino === own.inode,
+    own: own !== undefined && lookAt(own.path)?.ino === own.inode,
   }
-}
-
-/** @returns undefined where nothing is */
-export function look(path: string): fs.BigIntStats | undefined {
-  return fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 }
 
 /** Removes sockets that a killed plugin of this kind left. @returns their names */
@@ -45,19 +37,10 @@ export async function sweep(directory: string, now: number): Promise<string[]> {
   const removed: string[] = []
   for (const name of names) {
     const path = join(directory, name)
-    const stat = look(path)
+    const stat = lookAt(path)
     if (!stat?.isSocket() || now - Number(stat.mtimeMs) < YOUNG_MS || !(await isDead(path))) continue
     fs.rmSync(path, { force: true })
     removed.push(name)
   }
   return removed
-}
-
-function isDead(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const connection = net.connect(path)
-    connection.once('connect', () => resolve(false))
-    connection.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
-    connection.once('connect', () => connection.destroy())
-  })
 }

@@ -1,9 +1,12 @@
-/** Milliseconds between the end of a heal and the next one's start: what comes in a burst is looked at once. */
-const PAUSE = 200
+import { longestPause } from '../host/back-off.ts'
+
+/**
+ * Between the end of a heal and the next one's start: what comes in a burst is looked at once. After failures in a row it
+ * is longer: what a failing heal does to mounts would wake it at once.
+ */
+const PAUSE = { firstMs: 200, mostMs: 30_000 }
 /** A node whose mounts change all the time still has the processor for others: a heal rests so many times its length. */
 const REST = 9
-/** After failures in a row the pause doubles up to this: what a failing heal does to mounts would wake it at once. */
-const LONGEST_PAUSE = 30_000
 /** An event may have been missed, or could not be asked for. */
 const SAFETY = 5 * 60_000
 
@@ -63,8 +66,8 @@ export async function watch(heal: Heal, { changes, signal, failed }: WatchOption
       wake()
     })
 
-  let pause = PAUSE
-  let retry = PAUSE
+  let failures = 0
+  let unsettled = 0
   while (!signal.aborted) {
     changed = false
     let patience = SAFETY
@@ -74,19 +77,15 @@ export async function watch(heal: Heal, { changes, signal, failed }: WatchOption
       changes.attend(daemons)
       // A directory may have changed after the heal looked there and before it was watched.
       if (changes.follow(watched)) changed = true
-      pause = PAUSE
-      retry = isUnsettled ? longer(retry) : PAUSE
-      if (isUnsettled) patience = retry
+      failures = 0
+      unsettled = isUnsettled ? unsettled + 1 : 0
+      if (isUnsettled) patience = longestPause(PAUSE, unsettled + 1)
     } catch (error) {
       failed(error)
-      pause = longer(pause)
-      patience = pause
+      failures++
+      patience = longestPause(PAUSE, failures + 1)
     }
-    await sleep(Math.max(pause, REST * (performance.now() - started)), () => signal.aborted)
+    await sleep(Math.max(longestPause(PAUSE, failures + 1), REST * (performance.now() - started)), () => signal.aborted)
     await sleep(patience, () => changed || signal.aborted)
   }
-}
-
-function longer(pause: number): number {
-  return Math.min(pause * 2, LONGEST_PAUSE)
 }

@@ -26,9 +26,9 @@ const ROOMS = [
 
 /** What a room imports besides rooms. A new package is a decision: it is made here and in docs/architecture.md. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:net', 'node:path', 'node:util'],
+  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path', 'node:util'],
   // Types of node:sqlite; the host opens databases.
-  grpc: ['node:net', 'node:stream'],
+  grpc: ['@grpc/grpc-js', 'node:fs', 'node:net', 'node:stream'],
   heal: ['node:path'],
   host: [
     'execa',

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { advance, decide, type Event, START, type State, type View } from '../../src/fuse-device/decide.ts'
-import { pause } from '../../src/grpc/back-off.ts'
 
 const TIMING = { firstMs: 500, mostMs: 30_000, graceMs: 30_000 }
 const FOREVER = { do: 'wait', until: Number.POSITIVE_INFINITY }
@@ -70,16 +69,5 @@ describe('what the plugin does next', () => {
       }
       expect(state).toMatchObject({ serving: true, registered: 'A', watchers: 1 })
     }
-  })
-})
-
-describe('a pause', () => {
-  it('doubles from half a second to half a minute, and is between half its bound and its bound', () => {
-    const bounds = [1, 2, 3, 4, 5, 6, 7, 8, 1000].map((failures) => [
-      pause(TIMING, failures, 0),
-      pause(TIMING, failures, 1),
-    ])
-    const most = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]
-    expect(bounds).toEqual(most.map((bound) => [bound / 2, bound]))
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as messages from '../../src/fuse-device/messages.ts'
 import { decode, encode, type Fields, type Message } from '../../src/grpc/wire.ts'
-import { bytesOf, messageNames, messageType, plain } from './proto.ts'
+import { bytesOf, messageNames, messageType, plain } from '../fuse-device/proto.ts'
 
 const TABLES = Object.entries(messages as unknown as Record<string, Fields>)
 const TEXTS = ['', 'fuse-0', 'Ω\u{1f600}', 'x'.repeat(127), 'y'.repeat(128), 'z'.repeat(20_000)]

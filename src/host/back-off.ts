@@ -1,0 +1,18 @@
+export interface BackOff {
+  /** Upper bound of the first pause, in ms; it doubles with each failure in a row. */
+  readonly firstMs: number
+  /** Upper bound of every pause, in ms. */
+  readonly mostMs: number
+}
+
+/** @param failures in a row, 1 or more. @returns ms */
+export function longestPause({ firstMs, mostMs }: BackOff, failures: number): number {
+  return Math.min(mostMs, firstMs * 2 ** (failures - 1))
+}
+
+/** @param random in [0, 1). @returns ms, between half the longest pause and all of it */
+export function pause(backOff: BackOff, failures: number, random: number): number {
+  const longest = longestPause(backOff, failures)
+  // Many nodes' kubelets restart together; their plugins should not call together.
+  return longest / 2 + (longest / 2) * random
+}

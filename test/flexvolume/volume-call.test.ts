@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest'
+import { answerVolumeCall, type Process, type VolumeCall } from '../../src/flexvolume/volume-call.ts'
+import { CallLog } from '../../src/log/call-log.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, makeTree } from '../helpers/tree.ts'
+
+function arrange(configFaults: string[] = []) {
+  const stage = memoryStage()
+  makeTree(stage.fs, `${stage.top}/volumes/data`, ['file test 0640 7'])
+  const lines: Record<string, unknown>[] = []
+  let forbidden = 0
+  const answer = (call: VolumeCall) => {
+    const log = new CallLog({ verb: call.verb, directory: call.directory }, 'info', (line) =>
+      lines.push(JSON.parse(line)),
+    )
+    const process: Process = {
+      host: stage.host,
+      config: stage.config,
+      workerPool: () => undefined,
+      log,
+      configFaults,
+      forbidCoreDumps: () => {
+        forbidden++
+      },
+    }
+    return answerVolumeCall(call, process)
+  }
+  return { stage, lines, answer, forbidden: () => forbidden }
+}
+
+function mountCall(stage: Stage, options: Record<string, string>): VolumeCall {
+  const directory = stage.podDirectory('a')
+  stage.fs.mkdirSync(directory, { recursive: true })
+  return { verb: 'mount', directory, options: JSON.stringify(options) }
+}
+
+describe("an answer to kubelet's call", () => {
+  it('is Success, with what was chosen where the author left the choice', async () => {
+    const { stage, lines, answer } = arrange()
+    const source = `${stage.top}/volumes/data`
+    const options = { source, ownership: 'auto', 'kubernetes.io/fsGroup': '2000', 'kubernetes.io/pod.name': 'p' }
+    expect(await answer(mountCall(stage, options))).toMatchObject({
+      status: 'Success',
+      message: expect.stringMatching(/^ownership idmap: the file system maps groups/),
+    })
+    expect(groups(stage.shown('a')).test).toBe(7)
+    expect(lines).toMatchObject([{ verb: 'mount', outcome: 'Success', decision: 'fresh', pod: 'p', source }])
+    expect(await answer({ verb: 'unmount', directory: stage.podDirectory('a') })).toEqual({ status: 'Success' })
+    expect(stage.layers('a')).toEqual([])
+  })
+
+  it('is Failure with the refusal, and nothing is mounted', async () => {
+    const { stage, lines, answer } = arrange()
+    const reply = await answer(mountCall(stage, { source: '/elsewhere' }))
+    expect(reply).toMatchObject({ status: 'Failure', message: expect.stringMatching(/allowedSources/) })
+    expect(stage.layers('a')).toEqual([])
+    expect(lines).toMatchObject([{ level: 'error', outcome: 'Failure', isRefused: true }])
+  })
+
+  it('refuses a mount under an invalid configuration, and lets a pod go all the same', async () => {
+    const { stage, lines, answer } = arrange(['node configuration c: key "x" is unknown'])
+    expect(await answer(mountCall(stage, { source: `${stage.top}/volumes/data` }))).toEqual({
+      status: 'Failure',
+      message: 'node configuration c: key "x" is unknown',
+    })
+    expect(await answer({ verb: 'unmount', directory: stage.podDirectory('a') })).toEqual({ status: 'Success' })
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(2)
+  })
+
+  it('forbids core dumps before a secret is decoded, and only then', async () => {
+    const { stage, answer, forbidden } = arrange()
+    const source = `${stage.top}/volumes/data`
+    await answer(mountCall(stage, { source }))
+    expect(forbidden()).toBe(0)
+    await answer(mountCall(stage, { source, 'kubernetes.io/secret/key': 'eA==' }))
+    expect(forbidden()).toBe(1)
+  })
+})

@@ -1,8 +1,8 @@
 import type { Lock } from '../host/host.ts'
+import { releaseVolume } from '../store/leftovers.ts'
 import { lockClaims, lockVolume, untilUnclaimed } from '../store/locks.ts'
 import { type Claim, removeClaim, writeClaim } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
-import { releaseVolume } from '../store/tidy-volume.ts'
 import { type Others, othersWith } from './holders.ts'
 
 /** The place is looked up by the source where it is not given. */
@@ -32,7 +32,7 @@ export async function claimVolume(
       await untilUnclaimed(host, config.stateDir, busy.volume)
     }
   } catch (error) {
-    giveBack(session, wanted.volume, lock)
+    releaseVolume(session, wanted.volume, lock)
     throw error
   }
 }
@@ -65,14 +65,5 @@ function release(session: Session, volume: string, lock: Lock): void {
     // Without the lock nobody believes it.
     warn(`a claim was left behind: ${(error as Error).message}`)
   }
-  giveBack(session, volume, lock)
-}
-
-/** Leaves the lock's file where the disk does not let it go, and the lock to nobody. */
-function giveBack(session: Session, volume: string, lock: Lock): void {
-  try {
-    releaseVolume(session, volume, lock)
-  } catch (error) {
-    session.warn(`the lock of volume ${volume} was left behind: ${(error as Error).message}`)
-  }
+  releaseVolume(session, volume, lock)
 }

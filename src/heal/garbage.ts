@@ -1,9 +1,9 @@
 import { forgetLocked } from '../mount/unmount.ts'
 import { openMountPoint } from '../mount-table/mount-point.ts'
-import { clearPlace } from '../store/clear-place.ts'
+import { removeLeftover } from '../store/leftovers.ts'
 import { isMountBusy, isPlaceBusy } from '../store/locks.ts'
-import { listMountPlaces, type MountPlace } from '../store/mount-places.ts'
 import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
+import { leftoverFiles, listMountPlaces, type MountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { listVolumes } from '../store/volume-record.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
@@ -22,7 +22,7 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
     items.push(await trying('mount record', record.directory, () => collectRecord(session, record, isDry)))
   }
   for (const place of listMountPlaces(host, config.stateDir)) {
-    if (!place.isLeft) continue
+    if (!leftoverFiles(host, place)) continue
     items.push(await trying('lock', place.directory || place.path, () => collectLock(session, place, isDry)))
   }
   // After the mounts: a record that is gone no longer needs its volume.
@@ -87,5 +87,5 @@ function fateOf({ action, reason }: HealPlan, gone: 'removed' | 'would remove'):
 function collectLock(session: Session, place: MountPlace, isDry: boolean): Fate {
   const reason = 'it was left by a call that died'
   if (isDry) return isPlaceBusy(session.host, place.path) ? BUSY : { action: 'would remove', reason }
-  return clearPlace(session, place) ? { action: 'removed', reason } : BUSY
+  return removeLeftover(session, place) ? { action: 'removed', reason } : BUSY
 }

@@ -4,12 +4,11 @@ import { forgetLocked } from '../mount/unmount.ts'
 import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { kindFaults } from '../request/request.ts'
+import { releaseMount, removeLeftovers } from '../store/leftovers.ts'
 import { isMountBusy, tryLockMount } from '../store/locks.ts'
 import { listMountRecords, type MountRecord, readMountRecord } from '../store/mount-record.ts'
-import { releaseMount } from '../store/release-mount.ts'
 import { requestFrom } from '../store/request-key.ts'
 import type { Session } from '../store/session.ts'
-import { tidy } from '../store/sweep.ts'
 import { type IsSilent, silentSources } from '../volume/daemon.ts'
 import { kinds } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
@@ -39,7 +38,7 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
     const { outcome, reason } = found
     findings.push({ directory: record.directory, pod: record.pod, outcome, reason })
   }
-  if (!isDry) tidy(session)
+  if (!isDry) removeLeftovers(session)
   return findings
 }
 

@@ -3,19 +3,22 @@ import { errorCode } from '../host/host.ts'
 import { Journal } from '../ownership/journal/journal.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
-import { isVolumeBusy, tryLockVolume } from '../store/locks.ts'
+import { forgetVolume } from '../store/forget.ts'
+import { releasePlace, removeTransient } from '../store/leftovers.ts'
+import { isVolumeBusy, tryLockPlace } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
-import { JOURNAL_FILE, journalFile, RECORD_FILE, volumeStateDirectory } from '../store/paths.ts'
-import { readClaim, removeClaim } from '../store/reservation-record.ts'
-import type { Session } from '../store/session.ts'
-import { PASSING, releaseVolume } from '../store/tidy-volume.ts'
 import {
-  isVolumeRecordDamaged,
-  readVolumeRecord,
-  removeVolumeRecord,
-  type VolumeRecord,
-} from '../store/volume-record.ts'
-import { removeWalkProgress } from '../store/walk-progress.ts'
+  JOURNAL_FILE,
+  JOURNAL_FILES,
+  journalFile,
+  RECORD_FILE,
+  TRANSIENT_FILES,
+  volumeStateDirectory,
+} from '../store/paths.ts'
+import { volumePlace } from '../store/places.ts'
+import { readClaim } from '../store/reservation-record.ts'
+import type { Session } from '../store/session.ts'
+import { isVolumeRecordDamaged, readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
 import type { GarbageItem, GarbageOrder } from './garbage-item.ts'
 
 interface Verdict {
@@ -32,18 +35,18 @@ export async function collectVolume(session: Session, volume: string, order: Gar
     if (isVolumeBusy(host, config.stateDir, volume)) return [busy]
     return itemsOf(session, volume, judge(session, volume, order), true)
   }
-  const lock = tryLockVolume(host, config.stateDir, volume)
+  const place = volumePlace(config.stateDir, volume)
+  const lock = tryLockPlace(host, place.path)
   if (lock === undefined) return [busy]
   try {
     // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
     const verdict = judge(session, volume, order)
     const items = itemsOf(session, volume, verdict, false)
-    removeClaim(host, config.stateDir, volume)
-    removeWalkProgress(host, config.stateDir, volume)
-    if (verdict.isOver) forget(session, volume)
+    removeTransient(session, place)
+    if (verdict.isOver) forgetVolume(session, volume)
     return items
   } finally {
-    releaseVolume(session, volume, lock)
+    releasePlace(session, place, lock)
   }
 }
 
@@ -57,16 +60,8 @@ function itemsOf(session: Session, volume: string, { isOver, reason }: Verdict, 
   return [...stale, { kind: 'volume', name: volume, action: isOver ? gone : 'kept', reason }]
 }
 
-// SQLite's own last: without the journal they say nothing. What people have put beside them is theirs.
-const JOURNAL_FILES = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
-const FILES = [RECORD_FILE, `${RECORD_FILE}.new`, ...JOURNAL_FILES]
-
-/** Record first: a journal without a record is still known to hold something. */
-function forget({ host, config }: Session, volume: string): void {
-  const place = volumeStateDirectory(config.stateDir, volume)
-  removeVolumeRecord(host, config.stateDir, volume)
-  for (const name of JOURNAL_FILES) host.files.remove(`${place}/${name}`)
-}
+/** What people have put beside them is theirs. */
+const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
 function judge(session: Session, volume: string, { forget }: GarbageOrder): Verdict {
   const { host, config } = session
@@ -87,7 +82,7 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Verd
     )
   }
   if (record === undefined) {
-    const foreign = names.find((name) => !PASSING.has(name) && !FILES.includes(name))
+    const foreign = names.find((name) => !OURS.has(name))
     return foreign === undefined ? OVER : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
   }
   const { source, group, restoreOwed } = record

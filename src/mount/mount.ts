@@ -3,12 +3,11 @@ import { SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/request.ts'
+import { forgetAfterBoot } from '../store/forget.ts'
+import { releaseMount, removeVolumeLeftover } from '../store/leftovers.ts'
 import { lockMount } from '../store/locks.ts'
 import { type Given, NOTHING_GIVEN } from '../store/mount-record.ts'
-import { releaseMount } from '../store/release-mount.ts'
 import type { Session } from '../store/session.ts'
-import { sweepAfterBoot } from '../store/sweep.ts'
-import { tidyVolume } from '../store/tidy-volume.ts'
 import { DetachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
@@ -27,7 +26,7 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
   const point = openMountPoint(host, request.directory)
   if (point === undefined) throw missingMountPoint(request.directory)
   try {
-    sweepAfterBoot(session)
+    forgetAfterBoot(session)
     sweepStages(session)
     const lock = await lockMount(host, config.stateDir, point.path)
     try {
@@ -82,7 +81,7 @@ export async function mountLocked(
 /** The mount is made: what is left of another volume does not make a failure of it. */
 function tidyFormer(session: Session, volume: string): void {
   try {
-    tidyVolume(session, volume)
+    removeVolumeLeftover(session, volume)
   } catch (error) {
     session.warn(`what was left of volume ${volume} stays: ${(error as Error).message}`)
   }

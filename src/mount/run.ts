@@ -1,8 +1,8 @@
 import { GroupGiver } from '../fs-group/group-giver.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
-import { type Given, type MountRecord, removeMountRecord, writeMountRecord } from '../store/mount-record.ts'
+import { forgetMount } from '../store/forget.ts'
+import { type Given, type MountRecord, writeMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { tidyVolume } from '../store/tidy-volume.ts'
 import { endHanging, endReplaced } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import { putGuard } from '../volume/guard.ts'
@@ -143,10 +143,8 @@ class Run {
 
   /** The record goes last: by it the next call finds what could not be removed. */
   #forget(): void {
-    const { host, config } = this.#session
     this.#giver.release()
-    tidyVolume(this.#session, this.#preparing?.volume ?? '')
-    removeMountRecord(host, config.stateDir, this.#point.path)
+    forgetMount(this.#session, this.#point.path, this.#preparing?.volume ?? '')
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */

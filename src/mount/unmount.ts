@@ -4,10 +4,11 @@ import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
-import { lockMount, releaseForGood } from '../store/locks.ts'
-import { type MountRecord, readMountRecord, removeMountRecord } from '../store/mount-record.ts'
+import { forgetMount } from '../store/forget.ts'
+import { releaseMount } from '../store/leftovers.ts'
+import { lockMount } from '../store/locks.ts'
+import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { tidyVolume } from '../store/tidy-volume.ts'
 import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { detachAll } from './attach.ts'
@@ -28,7 +29,7 @@ export async function unmount(session: Session, directory: string): Promise<void
       await detachAndForget(session, point, path, lock !== undefined)
       if (lock) sweepStages(session)
     } finally {
-      if (lock) await asFarAsTheDiskGoes(session, () => releaseForGood(host, config.stateDir, path, lock))
+      if (lock) releaseMount(session, path, lock)
     }
   } finally {
     if (point) host.inodes.close(point.parent)
@@ -55,7 +56,7 @@ async function detachAndForget(
   // Without the lock the record stays, and with it a pending restore: both are for that mount only.
   if (isLocked) {
     await restoreIfPending(session, record)
-    await asFarAsTheDiskGoes(session, () => forget(session, record?.volume ?? '', path))
+    await asFarAsTheDiskGoes(session, () => forgetMount(session, path, record?.volume ?? ''))
   }
   if (record) endStopped(session, record)
 }
@@ -72,14 +73,8 @@ export async function forgetLocked(
 ): Promise<void> {
   if (point) leaveDirectory(session.host, point)
   if (isRestoring) await restoreIfPending(session, record)
-  forget(session, record.volume, record.directory)
+  forgetMount(session, record.directory, record.volume)
   endStopped(session, record)
-}
-
-/** @throws {FileError} and the record stays, by which the next call finds what could not be removed */
-function forget(session: Session, volume: string, path: string): void {
-  tidyVolume(session, volume)
-  removeMountRecord(session.host, session.config.stateDir, path)
 }
 
 /** Undefined, and a warning, where the disk of the state directory fails. */

@@ -1,14 +1,7 @@
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Host, type Lock } from '../host/host.ts'
 import { waitFor } from '../host/wait-for.ts'
-import {
-  CLAIMS_LOCK_FILE,
-  LOCK_FILE,
-  METRICS_LOCK_FILE,
-  mountStateDirectory,
-  mountsDirectory,
-  volumeStateDirectory,
-} from './paths.ts'
+import { CLAIMS_LOCK_FILE, LOCK_FILE, METRICS_LOCK_FILE, mountStateDirectory, volumeStateDirectory } from './paths.ts'
 import { readClaim } from './reservation-record.ts'
 
 /** One call at a time for a mount directory. */
@@ -18,11 +11,7 @@ export function lockMount(host: Host, stateDir: string, path: string): Promise<L
 
 /** One walk or restore at a time for a volume. Taken after the mount's lock, never before; nobody takes two. */
 export function lockVolume(host: Host, stateDir: string, volume: string): Promise<Lock> {
-  return waitFor(() => tryLockVolume(host, stateDir, volume))
-}
-
-export function tryLockVolume(host: Host, stateDir: string, volume: string): Lock | undefined {
-  return tryLockPlace(host, volumeStateDirectory(stateDir, volume))
+  return waitFor(() => tryLockPlace(host, volumeStateDirectory(stateDir, volume)))
 }
 
 /** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
@@ -63,12 +52,6 @@ export function isPlaceBusy(host: Host, directory: string): boolean {
 
 export function tryLockMount(host: Host, stateDir: string, path: string): Lock | undefined {
   return tryLockPlace(host, mountStateDirectory(stateDir, path))
-}
-
-/** Gives the lock back and leaves no trace of the mount in the state directory. */
-export function releaseForGood(host: Host, stateDir: string, path: string, lock: Lock): void {
-  withPath('remove', `${mountStateDirectory(stateDir, path)}/${LOCK_FILE}`, () => lock.release(true))
-  host.files.removeEmpty(mountStateDirectory(stateDir, path), mountsDirectory(stateDir))
 }
 
 /** @param directory what the state directory keeps of a mount or a volume; it is made where it is not there */

@@ -3,8 +3,8 @@ import type { Host } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/request.ts'
 import { readRecord, writeRecord } from './json-record.ts'
-import { listMountPlaces } from './mount-places.ts'
 import { mountStateDirectory, RECORD_FILE } from './paths.ts'
+import { listMountPlaces } from './places.ts'
 import { requestKey } from './request-key.ts'
 
 const FORMAT = 1

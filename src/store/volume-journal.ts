@@ -4,7 +4,6 @@ import type { WalkReport } from '../ownership/walk/report.ts'
 import type { WalkOptions } from '../ownership/walk-tree.ts'
 import { JOURNAL_FILE, journalFile, volumeStateDirectory } from './paths.ts'
 import type { Session } from './session.ts'
-import { readVolumeRecord } from './volume-record.ts'
 import { removeWalkProgress, writeWalkProgress } from './walk-progress.ts'
 
 /**
@@ -18,25 +17,6 @@ export function openJournal({ host, config }: Session, volume: string, known: bo
 /** Without a record that can be read, it tells that the volume was walked. */
 export function hasJournal({ host, config }: Session, volume: string): boolean {
   return host.files.list(volumeStateDirectory(config.stateDir, volume)).includes(JOURNAL_FILE)
-}
-
-/**
- * Forgets a journal in which nothing is written any more: volumes come and go, their journals would stay for ever. Call
- * it under the volume's lock. One of which a record speaks stays, and so does one that cannot be read: for people to look
- * at, and it keeps no pod from going.
- */
-export function forgetEmptyJournal(session: Session, volume: string): void {
-  const { host, config } = session
-  const place = volumeStateDirectory(config.stateDir, volume)
-  try {
-    if (readVolumeRecord(host, config.stateDir, volume) || !hasJournal(session, volume)) return
-    if (!isJournalEmpty(session, volume)) return
-    // SQLite's log stays while somebody else has the journal open: then another restore removes it.
-    const isInUse = host.files.list(place).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
-    if (!isInUse) host.files.remove(journalFile(config.stateDir, volume))
-  } catch (error) {
-    session.warn(`an empty journal may have stayed: ${(error as Error).message}`)
-  }
 }
 
 /** Whether nothing is recorded of a volume. Call it under the volume's lock. @throws as `openJournal` does */

@@ -19,6 +19,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     withPath('use', path, () => {
       throw Object.assign(new Error(code), { code })
     })
+  const broken = (path: string) => refuse(path, 'EIO')
   const below = (name: string) => stage.host.files.list(`${stage.config.stateDir}/${name}`)
 
   it('a mount that cannot claim its volume leaves neither its lock nor a record', async () => {
@@ -35,7 +36,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
   it('a mount says what failed first, whatever fails on its way out', async () => {
     const { files } = stage.host
     const replace = (path: string) => {
-      stage.host.files = { ...stage.host.files, read: (path) => refuse(path, 'EIO') }
+      stage.host.files = { ...stage.host.files, read: broken, list: broken }
       return refuse(path)
     }
     await stage.mount('b', asked)
@@ -96,7 +97,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     mounts.detach(parent, Buffer.from('v'))
     inodes.close(parent)
     stage.host.tryLock = (path) => {
-      if (/mounts/.test(path)) stage.host.files = { ...files, read: (path) => refuse(path, 'EIO') }
+      if (/mounts/.test(path)) stage.host.files = { ...files, read: broken, list: broken }
       return tryLock(path)
     }
     expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: expect.stringContaining('EIO') }])

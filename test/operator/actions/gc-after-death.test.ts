@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { GcDocument } from '../../../src/operator/actions/document.ts'
 import { run } from '../../../src/operator/actions/run.ts'
-import { listMountPlaces } from '../../../src/store/mount-places.ts'
+import { listMountPlaces } from '../../../src/store/places.ts'
 import { listVolumes } from '../../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'

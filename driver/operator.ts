@@ -2,10 +2,12 @@ import * as fs from 'node:fs'
 import { isatty } from 'node:tty'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { CallLog } from '../src/log/call-log.ts'
-import { appendLine, generations } from '../src/log/log-file.ts'
+import { appendLine } from '../src/log/log-file.ts'
 import type { Document } from '../src/operator/actions/document.ts'
+import { logs } from '../src/operator/actions/logs.ts'
 import { run } from '../src/operator/actions/run.ts'
 import { linesOf } from '../src/operator/text/document.ts'
+import { logLine } from '../src/operator/text/log.ts'
 import { jsonLine, jsonText, printable } from '../src/operator/text/printable.ts'
 import { render } from '../src/operator/text/render.ts'
 import { troubleIn } from '../src/operator/text/trouble.ts'
@@ -18,7 +20,6 @@ import { configFile, readConfig } from './config.ts'
 import { diagnose } from './doctor.ts'
 import { sayWhenInterrupted } from './interrupted.ts'
 import { keepHealing } from './keep-healing.ts'
-import { showLogs } from './logs.ts'
 import { progressLine } from './progress.ts'
 import { writeAll } from './streams.ts'
 import { workerPool } from './worker-pool.ts'
@@ -49,7 +50,7 @@ export async function operate(argv: readonly string[], env: NodeJS.ProcessEnv): 
       return OK
     }
     if (process.geteuid?.() !== 0) throw new Refusal(`${command.verb} needs root: run it with sudo`)
-    return command.verb === 'logs' ? await logs(command, json, env) : await work(command, json, env)
+    return command.verb === 'logs' ? await showLogs(command, json, env) : await work(command, json, env)
   } catch (error) {
     return fail(messageOf(error), FAILED)
   }
@@ -60,16 +61,12 @@ function messageOf(error: unknown): string {
   return `failed: ${error instanceof Error ? error.message : String(error)}`
 }
 
-/** Also with a faulty configuration, whose faults are among what the log tells: the file's name may be right. */
-async function logs(command: LogsCommand, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
+/** Also with an invalid configuration, whose faults are among what the log tells: the file's name may be right. */
+async function showLogs(command: LogsCommand, json: boolean, env: NodeJS.ProcessEnv): Promise<number> {
   const { config } = await readConfig(env)
-  if (!command.isFollowing && !generations(config.logFile).some((file) => fs.existsSync(file))) {
-    throw new Refusal(`there is no log ${config.logFile} yet: kubelet has made no call that is logged`)
-  }
   const colour = hasColour(STDOUT, env)
-  await showLogs(command, config.logFile, (raw, line) =>
-    writeAll(json ? `${jsonText(raw)}\n` : render([line()], colour), STDOUT),
-  )
+  const text = (raw: string) => (json ? `${jsonText(raw)}\n` : render([logLine(raw)], colour))
+  await logs(fs, command, config.logFile, (raw) => writeAll(text(raw), STDOUT))
   return OK
 }
 

@@ -1,5 +1,5 @@
 import type * as NodeFs from 'node:fs'
-import { readLinesSince } from '../log/log-cursor.ts'
+import { endOfLog, LogReader } from '../log/log-reader.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { tryLockMetrics } from '../store/locks.ts'
 import { readMetricsRecord, writeMetricsRecord } from '../store/metrics-record.ts'
@@ -21,9 +21,11 @@ export function count(fs: typeof NodeFs, { host, config }: Session, use: (counte
   try {
     const record = readMetricsRecord(host, stateDir)
     const counters: Samples = new Map([...zeros('counters'), ...Object.entries(record?.totals ?? {})])
-    const { cursor, isGap } = readLinesSince(fs, logFile, record?.cursor, (line) => tally(counters, line))
-    if (isGap) add(counters, 'modekeep_log_gaps_total', {})
-    writeMetricsRecord(host, stateDir, { cursor, totals: Object.fromEntries(counters) })
+    // What happened before the first count is nobody's increase.
+    const reader = new LogReader(fs, logFile, 'skip', record?.cursor ?? endOfLog(fs, logFile))
+    for (const line of reader.lines()) tally(counters, line)
+    add(counters, 'modekeep_log_gaps_total', {}, reader.gaps)
+    writeMetricsRecord(host, stateDir, { cursor: reader.cursor, totals: Object.fromEntries(counters) })
     use(counters)
   } finally {
     lock.release()

@@ -1,18 +1,22 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
+import type { Cursor } from '../log/log-reader.ts'
 import { readRecord, writeRecord } from './json-record.ts'
 import { METRICS_FILE } from './paths.ts'
 
 const schema = z.object({
   format: z.literal(1),
   /** How far the log was read. */
-  cursor: z.object({ head: z.string(), offset: z.number() }),
+  cursor: z.array(z.object({ head: z.string(), offset: z.number() })),
   /** Series -> total of all that was read up to there. */
   totals: z.record(z.string(), z.number()),
 })
 
 /** The counters, and what of the log is in them already: one file, so that they always agree. */
-export type MetricsRecord = Omit<z.infer<typeof schema>, 'format'>
+export interface MetricsRecord {
+  cursor: Cursor
+  totals: Readonly<Record<string, number>>
+}
 
 /** Call it under the lock of the metrics, as for `writeMetricsRecord`. */
 export function readMetricsRecord(host: Host, stateDir: string): MetricsRecord | undefined {

@@ -43,7 +43,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   log: ['node:fs', 'node:path'],
   metrics: ['node:fs', 'node:path'],
   'mount-table': ['node:path'],
-  operator: ['node:path', 'node:util'],
+  operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
   // For their types: the host opens the database, the driver starts threads.
   ownership: ['node:sqlite', 'node:worker_threads'],
   request: ['zod/mini'],

@@ -11,12 +11,9 @@ describe('a log that is read while it is written', () => {
   beforeEach(() => {
     top = fs.mkdtempSync(`${tmpdir()}/modekeep-log-`)
     file = `${top}/log`
-    reader = new LogReader(fs, file)
+    reader = new LogReader(fs, file, 'show')
   })
-  afterEach(() => {
-    reader.close()
-    fs.rmSync(top, { recursive: true })
-  })
+  afterEach(() => fs.rmSync(top, { recursive: true }))
   const lines = () => [...reader.lines()]
   const write = (line: string, largest?: number) => appendLine(fs, file, line, largest)
 

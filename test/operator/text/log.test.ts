@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { logLine, podFilter } from '../../../src/operator/text/log.ts'
+import { logLine } from '../../../src/operator/text/log.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
 const mount = JSON.stringify({
@@ -19,7 +19,6 @@ const mount = JSON.stringify({
   durationMs: 12.3,
 })
 const unmount = JSON.stringify({ level: 'error', verb: 'unmount', directory: DIRECTORY, error: 'no', stack: 'at x' })
-const other = JSON.stringify({ verb: 'mount', directory: '/pods/33/volumes/v', pod: 'shop/other' })
 
 describe('a line of the log', () => {
   it('says when, what, for whom, how it ended and why', () => {
@@ -42,15 +41,5 @@ describe('a line of the log', () => {
 
   it.each([['no JSON'], ['[1]'], ['null'], ['']])('that is no object is shown as it is: %j', (raw) => {
     expect(logLine(raw)).toEqual({ text: raw })
-  })
-
-  it('is about a pod by its UID', () => {
-    const isAbout = podFilter('11-22')
-    expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
-  })
-
-  it('is about a pod by its name, also where the call was told none', () => {
-    const isAbout = podFilter('shop/cart')
-    expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 })

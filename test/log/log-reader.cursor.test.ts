@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Cursor, readLinesSince } from '../../src/log/log-cursor.ts'
 import { appendLine } from '../../src/log/log-file.ts'
+import { type Cursor, endOfLog, LogReader } from '../../src/log/log-reader.ts'
 
 const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
 
@@ -27,15 +27,16 @@ const append = (count = 1) => {
 
 function news(over: typeof fs = fs): { lines: number[]; isGap: boolean } {
   const lines: number[] = []
-  const read = readLinesSince(over, file, cursor, (line) => lines.push(Number(/^line (\d+)\.*$/.exec(line)?.[1])))
+  const reader = new LogReader(over, file, 'skip', cursor ?? endOfLog(over, file))
+  for (const line of reader.lines()) lines.push(Number(/^line (\d+)\.*$/.exec(line)?.[1]))
   // As it comes back from disk.
-  cursor = JSON.parse(JSON.stringify(read.cursor))
-  return { lines, isGap: read.isGap }
+  cursor = JSON.parse(JSON.stringify(reader.cursor))
+  return { lines, isGap: reader.gaps === 1 }
 }
 
 const told = (...lines: number[]) => ({ lines, isGap: false })
 
-describe('a reader of the log', () => {
+describe('a log that is read by one process after another', () => {
   it('begins at its end', () => {
     append(3)
     expect(news()).toEqual(told())
@@ -84,6 +85,33 @@ describe('a reader of the log', () => {
     expect(news()).toEqual(told(4))
   })
 
+  it('is told a line that comes late into a file which has lost its name, in any later process', () => {
+    append()
+    news()
+    const late = fs.openSync(file, 'a')
+    append(3)
+    expect(news()).toEqual(told(1, 2, 3))
+    append(2)
+    expect(news()).toEqual(told(4, 5))
+    fs.writeSync(late, 'line 100\n')
+    append()
+    expect(news()).toEqual(told(100, 6))
+    fs.writeSync(late, 'line 101\n')
+    expect(news()).toEqual(told(101))
+    fs.closeSync(late)
+    expect(news()).toEqual(told())
+  })
+
+  it('is told the beginning of a line that was only begun once, when it is whole', () => {
+    append()
+    news()
+    append()
+    fs.appendFileSync(file, 'li')
+    expect(news()).toEqual(told(1))
+    fs.appendFileSync(file, 'ne 7\n')
+    expect(news()).toEqual(told(7))
+  })
+
   it('waits for the end of a line', () => {
     append()
     news()
@@ -96,10 +124,9 @@ describe('a reader of the log', () => {
   it('reads lines that are longer than what it reads at once, with characters of several bytes', () => {
     append()
     news()
-    const lines: string[] = []
     const long = 'é€𝄞'.repeat(400_000)
     fs.appendFileSync(file, `${long}\n${long}\n`)
-    if (cursor) readLinesSince(fs, file, cursor, (line) => lines.push(line))
+    const lines = [...new LogReader(fs, file, 'skip', cursor).lines()]
     expect(lines.map((line) => line === long)).toEqual([true, true])
   })
 

@@ -1,0 +1,60 @@
+import type * as NodeFs from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { logEntry } from '../../log/log-entry.ts'
+import { generations } from '../../log/log-file.ts'
+import { LogReader } from '../../log/log-reader.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import type { LogsCommand } from '../verbs/command.ts'
+
+const LOOKS_EACH_MS = 250
+
+/**
+ * Reads the node's log. With `isFollowing` it stays until the process is ended, or nobody reads any more.
+ * @param show is given each line as it was written; false: nobody reads
+ * @throws {Refusal} where there is no log, and it is not waited for
+ */
+export async function logs(
+  fs: typeof NodeFs,
+  { isFollowing, last, pod }: LogsCommand,
+  file: string,
+  show: (raw: string) => boolean,
+): Promise<void> {
+  if (!isFollowing && !generations(file).some((name) => fs.existsSync(name))) {
+    throw new Refusal(`there is no log ${file} yet: kubelet has made no call that is logged`)
+  }
+  const isAbout = podFilter(pod)
+  const reader = new LogReader(fs, file, 'show')
+  const news = () => reader.lines().filter(isAbout)
+  let isRead = tail(news(), last).every(show)
+  while (isRead && isFollowing) {
+    await setTimeout(LOOKS_EACH_MS)
+    isRead = news().every(show)
+  }
+}
+
+/** The last so many, without holding more of them. */
+function tail(lines: IteratorObject<string>, last: number | undefined): Pick<IteratorObject<string>, 'every'> {
+  if (last === undefined) return lines
+  const kept: string[] = []
+  for (const line of lines) {
+    kept.push(line)
+    if (kept.length > 2 * last + 1000) kept.splice(0, kept.length - last)
+  }
+  return last === 0 ? [].values() : kept.slice(-last).values()
+}
+
+/** Lines about one pod: by its UID, which is in its paths, or by NAMESPACE/NAME, by which its UID is learned. */
+export function podFilter(pod: string | undefined): (raw: string) => boolean {
+  if (pod === undefined) return () => true
+  if (!pod.includes('/')) return (raw) => raw.includes(`/pods/${pod}/`)
+  const places = new Set<string>()
+  return (raw) => {
+    if (raw.includes(JSON.stringify(pod))) {
+      const entry = logEntry(raw)
+      const place = entry?.pod === pod ? /^.*\/pods\/[^/]+\//.exec(String(entry.directory))?.[0] : undefined
+      if (place) places.add(place)
+      return true
+    }
+    return [...places].some((place) => raw.includes(place))
+  }
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { orderFor } from '../../src/fs-group/by-hand.ts'
+import { needsWalk, ownVolume } from '../../src/fs-group/own-volume.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+function arrange(): { stage: Stage; source: string } {
+  const stage = memoryStage()
+  const source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, ['file test 0640 7'])
+  return { stage, source }
+}
+
+type Order = { group: number; access: 'keep' | 'grant'; policy: 'OnRootMismatch' | 'Always' }
+
+const ORDER: Order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' }
+
+async function walk(stage: Stage, source: string, order: Order = ORDER) {
+  return stage.byHand(source, async (session, opened) => {
+    const { lock, report } = await ownVolume(session, opened.tree, orderFor(opened, order))
+    lock.release()
+    return report
+  })
+}
+
+const needs = (stage: Stage, source: string, order: Order = ORDER) =>
+  stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, orderFor(opened, order)))
+
+describe('whether a volume needs a walk', () => {
+  it('is told by its root: another group, or no set-gid', async () => {
+    const { stage, source } = arrange()
+    expect(await needs(stage, source)).toBe(true)
+    stage.fs.chownSync(source, 0, 2000)
+    expect(await needs(stage, source)).toBe(true)
+    stage.fs.chmodSync(source, 0o2755)
+    expect(await needs(stage, source)).toBe(false)
+  })
+
+  it('is not told by its root with Always', async () => {
+    const { stage, source } = arrange()
+    await walk(stage, source)
+    expect(await needs(stage, source)).toBe(false)
+    expect(await needs(stage, source, { ...ORDER, policy: 'Always' })).toBe(true)
+  })
+
+  it('is told by the record where a walk that kept is now to grant; one that granted has kept too', async () => {
+    const { stage, source } = arrange()
+    await walk(stage, source)
+    expect(await needs(stage, source, { ...ORDER, access: 'grant' })).toBe(true)
+    await walk(stage, source, { ...ORDER, access: 'grant' })
+    expect(await needs(stage, source)).toBe(false)
+  })
+
+  it('is never denied after a walk that was not finished, whatever the root looks like', async () => {
+    const { stage, source } = arrange()
+    const { chown } = stage.host.inodes
+    const file = stage.fs.lstatSync(`${source}/test`).ino
+    stage.host = {
+      ...stage.host,
+      inodes: {
+        ...stage.host.inodes,
+        chown(handle, gid) {
+          if (Number(stage.host.inodes.stat(handle).inode) === file)
+            throw Object.assign(new Error('EIO'), { code: 'EIO' })
+          chown(handle, gid)
+        },
+      },
+    }
+    await expect(walk(stage, source)).rejects.toThrow('EIO')
+    stage.fs.chownSync(source, 0, 2000)
+    stage.fs.chmodSync(source, 0o2755)
+    expect(await needs(stage, source)).toBe(true)
+  })
+})
+
+describe('giving a volume to a group', () => {
+  it('returns the report of its walk, and none where nothing was to be done', async () => {
+    const { stage, source } = arrange()
+    expect(await walk(stage, source)).toMatchObject({ visited: 2, changed: 2 })
+    expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, test: 2000 })
+    expect(await walk(stage, source)).toBeUndefined()
+    expect(await walk(stage, source, { ...ORDER, policy: 'Always' })).toMatchObject({ changed: 0, alreadyRight: 2 })
+  })
+})

@@ -6,10 +6,10 @@ import { Refusal } from '../refusal/refusal.ts'
 import { type Given, NOTHING_GIVEN } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
+import type { MapStep, WalkStep } from './decide.ts'
 import { Unmappable } from './map-group.ts'
 import { mapVolume } from './map-volume.ts'
 import { ownVolume } from './own-volume.ts'
-import type { MapStep, WalkStep } from './step.ts'
 
 const SET_GID = 0o2000
 

@@ -10,7 +10,7 @@ import {
   type Stat,
 } from '../host/host.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
-import { isGuard } from './guard-row.ts'
+import { isGuard } from './layers.ts'
 
 /** What stat says of a mount whose server or daemon is gone (kubernetes mount-utils, IsCorruptedMnt). */
 const BROKEN = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])

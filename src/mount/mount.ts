@@ -1,4 +1,4 @@
-import type { KindFacts } from '../fs-group/give-group.ts'
+import type { KindFacts } from '../fs-group/decide.ts'
 import { SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'

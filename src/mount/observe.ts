@@ -1,4 +1,4 @@
-import { hasGuard } from '../mount-table/guard-row.ts'
+import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/request.ts'
 import { readMountRecord } from '../store/mount-record.ts'

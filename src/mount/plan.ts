@@ -1,4 +1,4 @@
-import { giveGroup, type KindFacts } from '../fs-group/give-group.ts'
+import { giveGroup, type KindFacts } from '../fs-group/decide.ts'
 import { mountFlags } from '../mount-table/flags.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import type { MountRequest } from '../request/request.ts'

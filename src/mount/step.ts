@@ -1,4 +1,4 @@
-import type { MapStep, WalkStep } from '../fs-group/step.ts'
+import type { MapStep, WalkStep } from '../fs-group/decide.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 
 /** One effect of a mount plan. `undo` names its inverse, which runs, latest first, when a later step fails. */

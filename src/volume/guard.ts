@@ -1,6 +1,6 @@
 import type { Host } from '../host/host.ts'
 import { RDONLY } from '../mount-table/flags.ts'
-import { GUARD_OPTIONS, hasGuard } from '../mount-table/guard-row.ts'
+import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 
 /**

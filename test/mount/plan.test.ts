@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { KindFacts } from '../../src/fs-group/give-group.ts'
+import type { KindFacts } from '../../src/fs-group/decide.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import type { Step } from '../../src/mount/step.ts'
 import type { View } from '../../src/mount/view.ts'

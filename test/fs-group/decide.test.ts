@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { giveGroup, type KindFacts } from '../../src/fs-group/give-group.ts'
+import { giveGroup, type KindFacts } from '../../src/fs-group/decide.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import type { View } from '../../src/mount/view.ts'
 import type { MountRequest } from '../../src/request/request.ts'

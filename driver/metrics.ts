@@ -1,6 +1,5 @@
 import * as fs from 'node:fs'
-import { expose } from '../src/metrics/expose.ts'
-import { writeTextfile } from '../src/metrics/textfile.ts'
+import { expose, writeTextfile } from '../src/metrics/expose.ts'
 import type { Session } from '../src/store/session.ts'
 import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
@@ -8,6 +7,6 @@ import { VERSION } from './version.ts'
 /** `status --prometheus`: to stdout, or into a file that a collector reads. */
 export function exposeMetrics(session: Session, output: string | undefined): Promise<void> {
   return expose(fs, session, VERSION, (text) =>
-    output === undefined ? writeAll(text) : writeTextfile(fs, output, text),
+    output === undefined ? writeAll(text) : writeTextfile(session.host, output, text),
   )
 }

@@ -150,8 +150,12 @@ export interface Mounts {
 /** modekeep's own files, below directories only root can write. Paths are absolute. */
 export interface TrustedFiles {
   read(path: string): string | undefined
-  /** Atomic and durable: temporary file, fsync, rename, fsync of the directory. Mode 0600. */
-  replace(path: string, text: string): void
+  /**
+   * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever directory.
+   * One process at a time for each path: what is left of another's `PATH.new` is removed.
+   * @param mode 0600 if not given
+   */
+  replace(path: string, text: string, mode?: number): void
   remove(path: string): void
   makeDirectory(path: string): void
   /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */

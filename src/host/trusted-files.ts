@@ -7,6 +7,7 @@ import { readText } from './read-text.ts'
 type Fs = Pick<
   typeof NodeFs,
   | 'closeSync'
+  | 'fchmodSync'
   | 'fsyncSync'
   | 'mkdirSync'
   | 'openSync'
@@ -18,6 +19,8 @@ type Fs = Pick<
   | 'writeFileSync'
 >
 
+const PRIVATE = 0o600
+
 /** Files below directories that only root can write; `fs` is node:fs or memfs. */
 export function trustedFiles(fs: Fs): TrustedFiles {
   return {
@@ -25,8 +28,8 @@ export function trustedFiles(fs: Fs): TrustedFiles {
       return withPath('read', path, () => unlessMissing(() => readText(path, fs)))
     },
 
-    replace(path, text) {
-      withPath('write', path, () => replaceIn(fs, path, text))
+    replace(path, text, mode = PRIVATE) {
+      withPath('write', path, () => replaceIn(fs, path, text, mode))
     },
 
     remove(path) {
@@ -80,12 +83,14 @@ function makeOne(fs: Fs, path: string): void {
   }
 }
 
-function replaceIn(fs: Fs, path: string, text: string): void {
+function replaceIn(fs: Fs, path: string, text: string, mode: number): void {
   const temporary = temporaryOf(path)
   try {
-    const fd = fs.openSync(temporary, 'w', 0o600)
+    const fd = openNew(fs, temporary, mode)
     try {
       fs.writeFileSync(fd, text)
+      // Whatever the umask takes from it.
+      if (mode !== PRIVATE) fs.fchmodSync(fd, mode)
       fs.fsyncSync(fd)
     } finally {
       fs.closeSync(fd)
@@ -97,6 +102,17 @@ function replaceIn(fs: Fs, path: string, text: string): void {
     throw error
   }
   syncDirectory(fs, dirname(path))
+}
+
+/** Exclusive: no link of this name is followed, and what a process that died has left is not written to. */
+function openNew(fs: Fs, path: string, mode: number): number {
+  try {
+    return fs.openSync(path, 'wx', mode)
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+    fs.rmSync(path)
+    return fs.openSync(path, 'wx', mode)
+  }
 }
 
 /** Left behind where a process died between writing and renaming. */

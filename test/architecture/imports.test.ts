@@ -41,7 +41,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:util',
   ],
   log: ['node:fs', 'node:path'],
-  metrics: ['node:fs', 'node:path'],
+  metrics: ['node:fs'],
   'mount-table': ['node:path'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
   // For their types: the host opens the database, the driver starts threads.

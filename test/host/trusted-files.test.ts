@@ -54,6 +54,17 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(() => trustedFiles(over).read(top)).toThrow(/EISDIR/)
   })
 
+  it('have the mode that is asked for, whatever the umask', () => {
+    const [over, top] = place()
+    const umask = process.umask(0o077)
+    try {
+      trustedFiles(over).replace(`${top}/page`, 'text', 0o644)
+    } finally {
+      process.umask(umask)
+    }
+    expect(over.statSync(`${top}/page`).mode & 0o777).toBe(0o644)
+  })
+
   it('may have their directory made twice', () => {
     const [over, top] = place()
     const files = trustedFiles(over)
@@ -215,3 +226,17 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(`${top}/mounts-2`)).toEqual(['a'])
   })
 })
+
+// memfs removes what a link leads to.
+it.each([fs.symlinkSync, fs.linkSync])(
+  'a replacement follows no link that waits under its temporary name: %o',
+  (link) => {
+    const files = trustedFiles(fs)
+    fs.writeFileSync(`${directory}/precious`, 'precious')
+    link(`${directory}/precious`, `${directory}/record.new`)
+    files.replace(`${directory}/record`, 'new')
+    expect(files.read(`${directory}/precious`)).toBe('precious')
+    expect(files.read(`${directory}/record`)).toBe('new')
+    expect(fs.readdirSync(directory).sort()).toEqual(['precious', 'record'])
+  },
+)

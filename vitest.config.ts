@@ -7,8 +7,7 @@ import { ownMounts } from './test/helpers/own-mounts.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // The second as in the executable (scripts/build/application.ts).
-    execArgv: ['--disable-warning=ExperimentalWarning', '--no-turbo-fast-api-calls'],
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     pool: ownMounts,
     // One fewer is the default; most files wait for a program half of the time.
     maxWorkers: availableParallelism(),

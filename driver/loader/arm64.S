@@ -5,6 +5,8 @@ _start:
   mov x29, #0
   mov x30, #0
   mov x0, sp
+  sub sp, sp, #16
+  mov x1, sp
   bl load
   mov x16, x0
   mov x0, #0

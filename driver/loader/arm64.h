@@ -4,7 +4,7 @@
 
 enum {
   SYS_fcntl = 25, SYS_faccessat = 48, SYS_openat = 56, SYS_close = 57, SYS_write = 64,
-  SYS_pread64 = 67, SYS_exit_group = 94, SYS_munmap = 215, SYS_mmap = 222,
+  SYS_pread64 = 67, SYS_exit_group = 94, SYS_munmap = 215, SYS_mmap = 222, SYS_mprotect = 226,
   SYS_prlimit64 = 261, SYS_memfd_create = 279,
 };
 

@@ -34,12 +34,17 @@ static void check_executable(int fd) {
   munmap(code, 1);
 }
 
+static int memory_file_of(const struct library *library) {
+  int fd = memory_file(library->soname);
+  fill(fd, library);
+  return fd;
+}
+
 void carry_libraries(void) {
   for (int i = 0; i < LIBRARIES; i++) {
     const struct library *library = &config.libraries[i];
     struct slot *slot = &config.slots[i];
-    slot->fd = memory_file(library->soname);
-    fill(slot->fd, library);
+    slot->fd = memory_file_of(library);
     /* ld.so compares names: with two slashes no later dlopen("/proc/self/fd/N") can mean this library. */
     append_number(append(slot->path, "/proc/self/fd//"), slot->fd);
   }
@@ -47,3 +52,6 @@ void carry_libraries(void) {
   long missing = CALL(faccessat, AT_FDCWD, config.slots[0].path, R_OK, 0, 0, 0);
   if (failed(missing)) fail("/proc is not mounted", missing);
 }
+
+/* Stays open, closed on exec, as threads that start later open it again. */
+int carry_kernel(void) { return memory_file_of(&config.kernel); }

@@ -1,6 +1,6 @@
 /*
  * Runs in place of ld.so's first instruction: the executable has no PT_INTERP, so the kernel starts it here. Leaves to ld.so a
- * stack without secrets and foreign variables, and three libraries that exist nowhere but in memory.
+ * stack without secrets and foreign variables, and libraries that exist nowhere but in memory.
  */
 #include "loader.h"
 #include "sys.h"
@@ -11,15 +11,19 @@ static word *find(Elf64_auxv_t *aux, word type) {
   fail("the kernel gave an incomplete auxiliary vector", 0);
 }
 
-word load(word *stack) {
+/* `lower` is where the stack begins from now on: two words down, of which the variable that is added takes one. */
+word load(word *stack, word *lower) {
   word count = stack[0];
   char **argv = (char **)(stack + 1);
   /* Before Linux 5.18 a caller could leave argv empty; Node reads argv[0]. */
   if (count == 0) fail("it was started without a program name", 0);
-  hide_arguments(argv, count);
-
-  Elf64_auxv_t *aux = (Elf64_auxv_t *)keep_known_environment(argv + count + 1);
+  char *variable = hide_arguments(argv, count);
   carry_libraries();
+  append_number(append(variable, KERNEL_VARIABLE), carry_kernel());
+
+  for (word i = 0; i < count + 2; i++) lower[i] = stack[i];
+  char **envp = (char **)lower + count + 2;
+  Elf64_auxv_t *aux = (Elf64_auxv_t *)keep_known_environment(argv + count + 1, envp, variable);
 
   word entry;
   word base = map_interpreter(*find(aux, AT_PAGESZ), &entry);
@@ -30,7 +34,7 @@ word load(word *stack) {
   return entry;
 }
 
-/* ld.so has mapped the libraries: Node starts without one descriptor more than its caller gave. */
+/* ld.so has mapped the libraries: Node starts with one descriptor more than its caller gave, the addon's. */
 word finish(void) {
   for (int i = 0; i < LIBRARIES; i++) close(config.slots[i].fd);
   return config.entry;

@@ -23,6 +23,9 @@ struct library {
   char soname[24];
 };
 
+/* Node's addon of driver/kernel: Node opens it by its descriptor, in each thread that makes system calls. */
+#define KERNEL_VARIABLE "MODEKEEP_KERNEL="
+
 /* Written by scripts/build/layout.ts right behind the code: same order, same sizes. */
 struct config {
   word entry;
@@ -30,6 +33,7 @@ struct config {
   word header_count;
   struct slot *slots;
   struct library libraries[LIBRARIES];
+  struct library kernel;
 };
 
 /* For declarations too, or the compiler would go through a table of addresses. */
@@ -38,11 +42,12 @@ struct config {
 extern const struct config config;
 
 void fail(const char *reason, long error) __attribute__((noreturn));
-void hide_arguments(char **argv, word count);
-char **keep_known_environment(char **envp);
+char *hide_arguments(char **argv, word count);
+char **keep_known_environment(char **envp, char **to, char *variable);
 void carry_libraries(void);
+int carry_kernel(void);
 void before_program(void);
-word load(word *stack);
+word load(word *stack, word *lower);
 word finish(void);
 word map_interpreter(word page, word *entry);
 

@@ -3,9 +3,11 @@
 
 /* Everybody may read /proc/PID/cmdline; the verb and its directory stay there for an operator's eyes. */
 #define VISIBLE_ARGUMENTS 3
+#define MOST_DIGITS 20
 
-void hide_arguments(char **argv, word count) {
-  word size = 0;
+/* Returns room for the variable that the loader adds. */
+char *hide_arguments(char **argv, word count) {
+  word size = sizeof KERNEL_VARIABLE + MOST_DIGITS;
   for (word i = 0; i < count; i++) size += length(argv[i]) + 1;
   /* One block in order: libuv takes the room for a process title from the distance between first and last. */
   long block = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -19,24 +21,31 @@ void hide_arguments(char **argv, word count) {
     argv[i] = to;
     to += bytes;
   }
+  return to;
 }
 
 /* Not here: what makes ld.so, glibc, OpenSSL or Node load code, write files or talk on stderr. */
 static const char known[] =
     "PATH=\0HOME=\0TZ=\0LANG=\0LC_\0TERM=\0COLORTERM=\0NO_COLOR=\0FORCE_COLOR=\0COLUMNS=\0LINES=\0MODEKEEP_\0";
 
+static int begins_with(const char *text, const char *prefix) {
+  while (*prefix && *prefix == *text) prefix++, text++;
+  return !*prefix;
+}
+
 static int is_known(const char *variable) {
-  for (const char *prefix = known; *prefix; prefix += length(prefix) + 1) {
-    word i = 0;
-    while (prefix[i] && prefix[i] == variable[i]) i++;
-    if (!prefix[i]) return 1;
-  }
+  if (begins_with(variable, KERNEL_VARIABLE)) return 0;
+  for (const char *prefix = known; *prefix; prefix += length(prefix) + 1)
+    if (begins_with(variable, prefix)) return 1;
   return 0;
 }
 
-/* The auxiliary vector is found by walking past the environment, so it moves down; the stack pointer keeps its alignment. */
-char **keep_known_environment(char **envp) {
-  char **to = envp;
+/*
+ * Writes variables to `to`, which lies below them, and the loader's own. The auxiliary vector is found by walking past the
+ * environment, so it moves down too; the stack pointer keeps its alignment.
+ */
+char **keep_known_environment(char **envp, char **to, char *variable) {
+  *to++ = variable;
   while (*envp) {
     if (is_known(*envp)) *to++ = *envp;
     envp++;

@@ -4,6 +4,8 @@
 _start:
   xor %ebp, %ebp
   mov %rsp, %rdi
+  sub $16, %rsp
+  mov %rsp, %rsi
   call load
   xor %edx, %edx
   jmp *%rax

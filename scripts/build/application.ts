@@ -8,18 +8,7 @@ import { assetOf, THREADS } from '../../driver/thread.ts'
 const BUNDLE = 'modekeep.cjs'
 const BLOB = 'modekeep.blob'
 
-/**
- * V8 ended every fifth restore of 9,000 files, by a failed check of its FastApiCallNode or by SIGSEGV, where it optimised quick
- * calls of node:ffi (Node 26.10). Without them a walk takes as long.
- */
-const NO_QUICK_CALLS = '--no-turbo-fast-api-calls'
-
-const EXEC_ARGV = [
-  '--disable-warning=ExperimentalWarning',
-  '--openssl-config=/dev/null',
-  '--disable-sigusr1',
-  NO_QUICK_CALLS,
-]
+const EXEC_ARGV = ['--disable-warning=ExperimentalWarning', '--openssl-config=/dev/null', '--disable-sigusr1']
 
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
 const SAME_BYTES = '--random-seed=1'
@@ -74,7 +63,7 @@ export async function prepareApplication(
     execArgv: EXEC_ARGV,
     assets: Object.fromEntries(THREADS.map(assetOf).map((asset) => [asset, asset])),
   })
-  await execa(node, [SAME_BYTES, NO_QUICK_CALLS, '--experimental-sea-config', 'sea.json'], {
+  await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], {
     cwd: workDirectory,
     env: {},
     extendEnv: false,

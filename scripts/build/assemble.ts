@@ -15,18 +15,26 @@ import { renameNeeded } from './needed.ts'
 import { lightFuse, noteOf } from './note.ts'
 import { Region, roundUp } from './region.ts'
 
+/** What the loader writes to a memory file of that name. */
+interface Carried {
+  soname: string
+  bytes: Buffer
+}
+
 export interface Parts {
   node: Buffer
   application: Buffer
   loader: Buffer
-  libraries: readonly { soname: string; bytes: Buffer }[]
+  libraries: readonly Carried[]
+  /** Node's addon of driver/kernel. */
+  kernel: Carried
 }
 
 /**
  * Node without its debug sections, then two segments of our own: data (program headers for ld.so, application, libraries) and
  * the loader. Not `node --build-sea`: it writes all of .bss into the file and moves the program headers.
  */
-export function assemble({ node, application, loader, libraries }: Parts): Buffer {
+export function assemble({ node, application, loader, libraries, kernel }: Parts): Buffer {
   checkProgram(node)
   const original = readSegments(node)
   const loads = original.filter((segment) => segment.type === PT.LOAD)
@@ -38,16 +46,28 @@ export function assemble({ node, application, loader, libraries }: Parts): Buffe
   const headersAt = data.add(headers, 16)
   const note = noteOf(application)
   const noteAt = data.add(note, 16)
-  const placed = libraries.map(({ soname, bytes }) => ({
+  const place = ({ soname, bytes }: Carried) => ({
     soname,
     address: data.add(bytes, 0x1000).address,
     size: bytes.length,
-  }))
+  })
+  const placed = libraries.map(place)
+  const placedKernel = place(kernel)
 
   const code = new Region(data.end, PF.R | PF.X)
   const start = code.add(loader, 16).address
   const headerCount = original.length + 3
-  code.add(configBytes({ entry: entryOf(node), headers: headersAt.address, headerCount, slots, libraries: placed }), 16)
+  code.add(
+    configBytes({
+      entry: entryOf(node),
+      headers: headersAt.address,
+      headerCount,
+      slots,
+      libraries: placed,
+      kernel: placedKernel,
+    }),
+    16,
+  )
 
   const noteSegment: Segment = {
     type: PT.NOTE,

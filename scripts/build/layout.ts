@@ -15,13 +15,14 @@ export interface Config {
   headerCount: number
   slots: number
   libraries: Placed[]
+  kernel: Placed
 }
 
-export function configBytes({ entry, headers, headerCount, slots, libraries }: Config): Buffer {
+export function configBytes({ entry, headers, headerCount, slots, libraries, kernel }: Config): Buffer {
   const words = Buffer.alloc(32)
   for (const [index, value] of [entry, headers, headerCount, slots].entries())
     words.writeBigUInt64LE(BigInt(value), index * 8)
-  return Buffer.concat([words, ...libraries.map(libraryBytes)])
+  return Buffer.concat([words, ...[...libraries, kernel].map(libraryBytes)])
 }
 
 function libraryBytes({ soname, address, size }: Placed): Buffer {

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import fs from 'fs-extra'
 import { prepareApplication } from './application.ts'
 import { assemble } from './assemble.ts'
+import { kernelFile } from './compile-kernel.ts'
+import { loaderFile } from './compile-loader.ts'
 import { type Library, librariesFor } from './libraries.ts'
 import { type Architecture, nodePackage } from './runtime.ts'
 
@@ -24,7 +26,8 @@ export async function buildProgram(arch: Architecture, entry: string, given?: re
       node: await fs.readFile(join(await nodePackage(arch), 'bin/node')),
       // V8's code cache holds for the kind of processor that made it; elsewhere Node would refuse it, or worse.
       application: await prepareApplication(node, entry, workDirectory, { codeCache: arch === building }),
-      loader: await fs.readFile(join(DRIVER, `loader/${arch}.bin`)),
+      loader: await fs.readFile(loaderFile(arch)),
+      kernel: { soname: 'modekeep-kernel', bytes: await fs.readFile(kernelFile(arch)) },
       libraries,
     })
   } finally {

@@ -32,12 +32,12 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   heal: ['node:path'],
   host: [
     'execa',
-    'node:ffi',
     'node:fs',
     'node:path',
     'node:sqlite',
     'node:stream',
     'node:timers/promises',
+    'node:url',
     'node:util',
   ],
   log: ['node:fs', 'node:path'],
@@ -136,16 +136,17 @@ describe('what only one place may do', () => {
   const mentioning = (word: RegExp) => all.filter(({ text }) => word.test(text)).map(({ path }) => path)
 
   it('calling C is for the one module of src/host/linux', () => {
-    const using = all.filter(({ imports }) => imports.includes('node:ffi'))
-    expect(using.map(({ path }) => path)).toEqual(['src/host/linux/libc.ts'])
+    expect(mentioning(/process\.dlopen|node:ffi/)).toEqual(['src/host/linux/kernel.ts'])
   })
 
   it('reading the arguments is for driver/main.ts', () => {
     expect(mentioning(/process\.argv|\bargv0\b/)).toEqual(['driver/main.ts'])
   })
 
-  it('reading the environment is for the driver', () => {
-    expect(mentioning(/process\.env/).filter((path) => !path.startsWith('driver/'))).toEqual([])
+  it('reading the environment is for the driver, but for the descriptor that the loader hands on', () => {
+    const outside = all.filter(({ path, text }) => !path.startsWith('driver/') && /process\.env/.test(text))
+    expect(outside.map(({ path }) => path)).toEqual(['src/host/linux/kernel.ts'])
+    expect(outside.flatMap(({ text }) => text.match(/process\.env(\.\w+)?/g))).toEqual(['process.env.MODEKEEP_KERNEL'])
     expect(mentioning(/process\.env/)).toContain('driver/main.ts')
   })
 

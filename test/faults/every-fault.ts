@@ -37,8 +37,8 @@ export async function jobsOf(scenario: Scenario, faults: readonly Fault[]): Prom
 const OF_NODE_TOO = /^(close|fcntl|fstat|read|write)$/
 
 /** Paths are told as they are in every stage. */
-function elsewhere({ name, when, text, repeats, path }: FaultPoint, top: string): FaultPoint {
-  return { name, when, text: text.replaceAll(top, TOP), repeats: repeats ?? 1, path: path?.replace(top, TOP) }
+function elsewhere({ name, when, text, path }: FaultPoint, top: string): FaultPoint {
+  return { name, when, text: text.replaceAll(top, TOP), path: path?.replace(top, TOP) }
 }
 
 const TOP = '{top}'

@@ -49,12 +49,7 @@ describe("the calls that are a command's own", () => {
 
   it('are those from its configuration to its answer, without its runtime', () => {
     const calls = ownCalls(tracedCalls(trace.map((line) => `7 ${line}`).join('\n')), '/n/config.json')
-    expect(calls.map(({ name, when, repeats }) => `${name} ${when} x${repeats}`)).toEqual([
-      'openat 2 x1',
-      'mmap 2 x1',
-      'statx 1 x3',
-      'write 1 x1',
-    ])
+    expect(calls.map(({ name, when }) => `${name} ${when}`)).toEqual(['openat 2', 'mmap 2', 'statx 1', 'write 1'])
   })
 
   it('must begin and end', () => {

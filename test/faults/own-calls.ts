@@ -9,12 +9,6 @@ const OF_THE_EVENT_LOOP = /^\w+\(\d+<(anon_inode:\[event|pipe:)/
 const OF_ITS_FILES = /\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
 const STDOUT = /^write\(1</
 
-/** Through node:ffi, where errno is believed when it repeats; `stat` and its like try once more before that. */
-const BY_FFI =
-  /^(openat2|open_tree|move_mount|mount_setattr|fs(open|config|mount)|fchownat|umount2|flock|ioctl|[lf]?(get|set|list|remove)xattr|getdents64|lseek|mknodat|mkdirat|unlinkat|fstatfs|poll|pipe2|statx)$/
-const BY_NODE_OR_FFI = /^(openat|read)$/
-const MOST_ATTEMPTS = 3
-
 /** What strace cannot name it cannot inject into. */
 const UNNAMED = /^syscall_0x/
 
@@ -31,11 +25,7 @@ function itsOwnTime(calls: readonly TracedCall[], first: string): readonly Trace
  * that outlives the process, so that a death there leaves what a death at the next of them does.
  */
 export function ownCalls(calls: readonly TracedCall[], first: string): FaultPoint[] {
-  return distinct(
-    itsOwnTime(calls, first)
-      .filter((call) => !UNNAMED.test(call.name) && isItsOwn(call))
-      .map((call) => ({ ...call, repeats: isByFfi(call) ? MOST_ATTEMPTS : 1 })),
-  )
+  return distinct(itsOwnTime(calls, first).filter((call) => !UNNAMED.test(call.name) && isItsOwn(call)))
 }
 
 /** Whether a call is modekeep's and not its runtime's. */
@@ -51,9 +41,4 @@ export function isItsOwn({ name, text }: TracedCall): boolean {
 /** At its exit Node looks at its standard streams, and ends itself by a signal where it cannot. */
 export function isNodesEnd({ text, failed }: TracedCall): boolean {
   return failed && /^(fcntl|fstat)\([012]</.test(text)
-}
-
-function isByFfi({ name, text }: TracedCall): boolean {
-  if (BY_NODE_OR_FFI.test(name)) return text.includes('O_PATH') || /^openat\(\d/.test(text)
-  return BY_FFI.test(name) || text.includes(', F_DUPFD_CLOEXEC')
 }

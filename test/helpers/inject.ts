@@ -84,8 +84,6 @@ export async function trace(node: NodeDirectory, args: readonly string[], fast?:
 
 /** Where a fault strikes. */
 export interface FaultPoint extends KillPoint {
-  /** Failures in a row that make it fail for good: node:ffi's errno is believed only when it repeats. */
-  repeats?: number
   /** Only calls about this path count. */
   path?: string | undefined
 }
@@ -96,8 +94,8 @@ export interface FaultPoint extends KillPoint {
  * @param also calls to be traced beside that one; the names must be known to strace
  */
 export async function injectAt(program: Program, point: FaultPoint, fault: Fault, also = '') {
-  const { name, when, repeats = 1, path } = point
-  const last = fault.lasts ? '+' : repeats > 1 ? `..${when + repeats - 1}` : ''
+  const { name, when, path } = point
+  const last = fault.lasts ? '+' : ''
   const how = fault.name === 'KILL' ? `signal=KILL:when=${when}` : `error=${fault.name}:when=${when}${last}`
   const quick = fault.name === 'KILL' || path !== undefined ? [] : ['--seccomp-bpf']
   const only = path === undefined ? [] : ['-P', path]

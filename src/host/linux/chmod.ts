@@ -1,12 +1,13 @@
 import { chmodSync, fstatSync } from 'node:fs'
 import { errorCode, type Handle } from '../host.ts'
 import { readText } from '../read-text.ts'
-import { AT_EMPTY_PATH, SYS_FCHMODAT2 } from './constants.ts'
-import { EMPTY_PATH, libc, run } from './libc.ts'
+import { AT_EMPTY_PATH } from './constants.ts'
+import { done, putEmpty, systemCall } from './kernel.ts'
+
+const fchmodat2 = systemCall('fchmodat2')
 
 const SET_GID = 0o2000
 const CAP_FSETID = 4n
-const EMPTY = BigInt(AT_EMPTY_PATH)
 let noFchmodat2 = false
 
 /**
@@ -41,9 +42,7 @@ function setMode(handle: Handle, mode: number): void {
     return
   }
   try {
-    run('fchmodat2', 'an open handle', () =>
-      libc.syscall(SYS_FCHMODAT2, BigInt(handle), EMPTY_PATH, BigInt(mode), EMPTY, 0n, 0n),
-    )
+    done(fchmodat2(handle, putEmpty(), mode, AT_EMPTY_PATH), 'fchmodat2', 'an open handle')
   } catch (error) {
     const code = errorCode(error)
     noFchmodat2 = code === 'ENOSYS' || (code === 'EPERM' && isFiltered(handle, mode))

@@ -29,25 +29,6 @@ export const STATX_ATTR_IMMUTABLE = 0x10
 export const STATX_ATTR_APPEND = 0x20
 export const STATX_ATTR_MOUNT_ROOT = 0x2000
 
-export const SYS_GETDENTS64 = arm64 ? 61n : 217n
-export const SYS_MKDIRAT = arm64 ? 34n : 258n
-export const SYS_MKNODAT = arm64 ? 33n : 259n
-export const SYS_UNLINKAT = arm64 ? 35n : 263n
-export const SYS_READLINKAT = arm64 ? 78n : 267n
-export const SYS_MEMFD_CREATE = arm64 ? 279n : 319n
-export const SYS_PRLIMIT64 = arm64 ? 261n : 302n
-export const SYS_OPEN_TREE = 428n
-export const SYS_MOVE_MOUNT = 429n
-export const SYS_FSOPEN = 430n
-export const SYS_FSCONFIG = 431n
-export const SYS_FSMOUNT = 432n
-export const SYS_OPENAT2 = 437n
-export const SYS_MOUNT_SETATTR = 442n
-export const SYS_FCHMODAT2 = 452n
-export const SYS_LISTXATTRAT = 465n
-
-export const F_DUPFD_CLOEXEC = 1030
-
 export const OPEN_TREE_CLONE = 1
 export const OPEN_TREE_CLOEXEC = O_CLOEXEC
 export const MOVE_MOUNT_F_EMPTY_PATH = 0x4
@@ -55,19 +36,12 @@ export const MOVE_MOUNT_T_EMPTY_PATH = 0x40
 export const MOVE_MOUNT_BENEATH = 0x200
 export const FSOPEN_CLOEXEC = 1
 export const FSMOUNT_CLOEXEC = 1
-export const FSCONFIG_SET_FLAG = 0
-export const FSCONFIG_SET_STRING = 1
-export const FSCONFIG_CMD_CREATE = 6
 export const MS_PRIVATE = 1 << 18
 export const MNT_FORCE = 1
 export const MNT_DETACH = 2
 export const UMOUNT_NOFOLLOW = 8
 
 export const MOUNT_ATTR_IDMAP = 0x100000
-export const CLONE_VM = 0x100
-export const CLONE_FILES = 0x400
-export const CLONE_VFORK = 0x4000
-export const CLONE_NEWUSER = 0x10000000
 /** Also waits for children that send no signal when they end. */
 export const WALL = 0x40000000
 
@@ -75,15 +49,9 @@ export const LOCK_SH = 1
 export const LOCK_EX = 2
 export const LOCK_NB = 4
 
-/** include/uapi/linux/loop.h; LOOP_CONFIGURE is of Linux 5.8. */
-export const LOOP_GET_STATUS64 = 0x4c05n
-export const LOOP_CONFIGURE = 0x4c0an
-export const LOOP_CTL_GET_FREE = 0x4c82n
+// include/uapi/linux/loop.h
 export const LO_FLAGS_READ_ONLY = 1
 export const LO_FLAGS_AUTOCLEAR = 4
-
-/** _IOR(0x15, 0, struct fsuuid2), Linux 6.9 (include/uapi/linux/fs.h). */
-export const FS_IOC_GETFSUUID = 0x80111500n
 
 // memfd_create(2)
 export const MFD_CLOEXEC = 1

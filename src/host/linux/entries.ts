@@ -1,33 +1,30 @@
 import { type Handle, type Name, REGULAR } from '../host.ts'
-import { AT_REMOVEDIR, SYS_GETDENTS64, SYS_MKDIRAT, SYS_MKNODAT, SYS_UNLINKAT } from './constants.ts'
-import { address, libc, put, run, view } from './libc.ts'
+import { AT_REMOVEDIR } from './constants.ts'
+import { BLOCK, DATA, data, done, put, systemCall } from './kernel.ts'
 
-const buffer = view('entries')
+const getdents64 = systemCall('getdents64')
+const mknodat = systemCall('mknodat')
+const mkdirat = systemCall('mkdirat')
+const unlinkat = systemCall('unlinkat')
 
 /** getdents64(2): node:fs would read a directory of a million entries into memory at once, and turn names into text. */
 export function readEntries(directory: Handle): Uint8Array {
-  const size = run('getdents64', 'a directory', () =>
-    libc.syscall(SYS_GETDENTS64, BigInt(directory), address('entries'), BigInt(buffer.length), 0n, 0n, 0n),
-  )
-  return Uint8Array.from(buffer.subarray(0, size))
+  const size = done(getdents64(directory, DATA, BLOCK), 'getdents64', 'a directory')
+  return Uint8Array.from(data.subarray(0, size))
 }
 
 export function createFile(parent: Handle, name: Name, mode: number): void {
-  run('mknodat', name, () => change(SYS_MKNODAT, parent, name, REGULAR | mode))
+  done(mknodat(parent, put(name), REGULAR | mode), 'mknodat', name)
 }
 
 export function createDirectory(parent: Handle, name: Name, mode: number): void {
-  run('mkdirat', name, () => change(SYS_MKDIRAT, parent, name, mode))
+  done(mkdirat(parent, put(name), mode), 'mkdirat', name)
 }
 
 export function removeFile(parent: Handle, name: Name): void {
-  run('unlinkat', name, () => change(SYS_UNLINKAT, parent, name, 0))
+  done(unlinkat(parent, put(name), 0), 'unlinkat', name)
 }
 
 export function removeDirectory(parent: Handle, name: Name): void {
-  run('unlinkat', name, () => change(SYS_UNLINKAT, parent, name, AT_REMOVEDIR))
-}
-
-function change(call: bigint, parent: Handle, name: Name, how: number): bigint {
-  return libc.syscall(call, BigInt(parent), put('name', name), BigInt(how), 0n, 0n, 0n)
+  done(unlinkat(parent, put(name), AT_REMOVEDIR), 'unlinkat', name)
 }

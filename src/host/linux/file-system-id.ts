@@ -1,6 +1,10 @@
 import { errorCode, type Handle } from '../host.ts'
-import { FS_IOC_GETFSUUID, O_CLOEXEC, O_DIRECTORY, O_RDONLY } from './constants.ts'
-import { address, libc, put, run, view } from './libc.ts'
+import { O_CLOEXEC, O_DIRECTORY, O_RDONLY } from './constants.ts'
+import { DATA, data, done, systemCall } from './kernel.ts'
+import { close, openAt } from './open.ts'
+
+const fsUuid = systemCall('fs_uuid')
+const fstatfs = systemCall('fstatfs')
 
 /** The file system's UUID (Linux 6.9), else statfs' f_fsid: not st_dev, which a reboot may hand to another disk. */
 export function fileSystemId(handle: Handle): string {
@@ -12,9 +16,7 @@ function uuidOf(handle: Handle): string | undefined {
   const readable = openDirectory(handle)
   if (readable === undefined) return undefined
   try {
-    run('FS_IOC_GETFSUUID', 'a volume', () => libc.ioctl(readable, FS_IOC_GETFSUUID, address('struct')))
-    const length = view('struct').readUInt8(0)
-    const uuid = view('struct').subarray(1, 1 + length)
+    const uuid = askUuid(readable, 'a volume')
     // An image made without one has all zeroes, like every other such image.
     return uuid.some((byte) => byte !== 0) ? uuid.toString('hex') : undefined
   } catch (error) {
@@ -22,14 +24,24 @@ function uuidOf(handle: Handle): string | undefined {
     if (code === 'ENOTTY' || code === 'EINVAL' || code === 'ENOSYS' || code === 'ENOTSUP') return undefined
     throw error
   } finally {
-    libc.close(readable)
+    close(readable)
   }
+}
+
+/**
+ * What FS_IOC_GETFSUUID (Linux 6.9) says of the file system a readable descriptor is on.
+ * @throws {SystemError} ENOTTY where the file system has none, or the kernel does not know the question
+ */
+export function askUuid(readable: number, target: string): Buffer {
+  // struct fsuuid2: length, bytes.
+  done(fsUuid(readable, 0, DATA), 'FS_IOC_GETFSUUID', target)
+  return Buffer.from(data.subarray(1, 1 + data.readUInt8(0)))
 }
 
 /** A volume may be a file, or a socket that nobody could open. */
 function openDirectory(handle: Handle): number | undefined {
   try {
-    return run('openat', 'a volume', () => libc.openat(handle, put('name', '.'), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    return openAt(handle, '.', O_RDONLY | O_DIRECTORY | O_CLOEXEC, 'a volume')
   } catch (error) {
     if (errorCode(error) === 'ENOTDIR') return undefined
     throw error
@@ -40,9 +52,6 @@ function openDirectory(handle: Handle): number | undefined {
 const F_FSID = 56
 
 function fsidOf(handle: Handle): string {
-  run('fstatfs', 'a volume', () => libc.fstatfs(handle, address('struct')))
-  const type = view('struct').readUInt32LE(0).toString(16)
-  return `${type}.${view('struct')
-    .subarray(F_FSID, F_FSID + 8)
-    .toString('hex')}`
+  done(fstatfs(handle, DATA), 'fstatfs', 'a volume')
+  return `${data.readUInt32LE(0).toString(16)}.${data.toString('hex', F_FSID, F_FSID + 8)}`
 }

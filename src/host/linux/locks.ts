@@ -1,7 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { errorCode, type Lock } from '../host.ts'
 import { LOCK_EX, LOCK_NB, LOCK_SH } from './constants.ts'
-import { libc, run } from './libc.ts'
+import { done, systemCall } from './kernel.ts'
+
+const flock = systemCall('flock')
 
 /**
  * flock(2) on a file of its own, never blocking: that would freeze the event loop and with it every deadline.
@@ -44,7 +46,7 @@ export function isLockedFile(path: string): boolean {
 
 function tryLock(fd: number, how = LOCK_EX): boolean {
   try {
-    run('flock', 'a lock', () => libc.flock(fd, how | LOCK_NB))
+    done(flock(fd, how | LOCK_NB), 'flock', 'a lock')
     return true
   } catch (error) {
     if (errorCode(error) === 'EAGAIN') return false

@@ -1,14 +1,13 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import type { LoopDevice } from '../blocks.ts'
 import { errorCode, type Handle, SystemError } from '../host.ts'
-import {
-  LO_FLAGS_AUTOCLEAR,
-  LO_FLAGS_READ_ONLY,
-  LOOP_CONFIGURE,
-  LOOP_CTL_GET_FREE,
-  LOOP_GET_STATUS64,
-} from './constants.ts'
-import { address, libc, run, view } from './libc.ts'
+import { LO_FLAGS_AUTOCLEAR, LO_FLAGS_READ_ONLY } from './constants.ts'
+import { DATA, data, done, systemCall } from './kernel.ts'
+
+// ioctl(2): LOOP_GET_STATUS64, LOOP_CONFIGURE (Linux 5.8), LOOP_CTL_GET_FREE.
+const loopStatus = systemCall('loop_status')
+const loopConfigure = systemCall('loop_configure')
+const loopFree = systemCall('loop_free')
 
 // struct loop_info64 (include/uapi/linux/loop.h): device 0, inode 8, offset 24, sizelimit 32, flags 52, file name 56.
 // struct loop_config: descriptor 0, block size 4, loop_info64 at 8, 304 bytes in all.
@@ -47,18 +46,17 @@ function tryOpen(path: string): Handle | undefined {
 
 function statusOf(device: Handle) {
   try {
-    run('LOOP_GET_STATUS64', 'a loop device', () => libc.ioctl(device, LOOP_GET_STATUS64, address('struct')))
+    done(loopStatus(device, 0, DATA), 'LOOP_GET_STATUS64', 'a loop device')
   } catch (error) {
     // Detached since.
     if (errorCode(error) === 'ENXIO') return undefined
     throw error
   }
-  const info = view('struct')
   return {
-    device: info.readBigUInt64LE(0),
-    inode: info.readBigUInt64LE(8),
-    isWhole: info.readBigUInt64LE(24) === 0n && info.readBigUInt64LE(32) === 0n,
-    isReadOnly: (info.readUInt32LE(52) & LO_FLAGS_READ_ONLY) !== 0,
+    device: data.readBigUInt64LE(0),
+    inode: data.readBigUInt64LE(8),
+    isWhole: data.readBigUInt64LE(24) === 0n && data.readBigUInt64LE(32) === 0n,
+    isReadOnly: (data.readUInt32LE(52) & LO_FLAGS_READ_ONLY) !== 0,
   }
 }
 
@@ -71,7 +69,7 @@ export function attachLoop(image: Handle, readOnly: boolean): Handle {
   const control = openSync('/dev/loop-control', constants.O_RDWR)
   try {
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      const number = run('LOOP_CTL_GET_FREE', 'loop-control', () => libc.ioctl(control, LOOP_CTL_GET_FREE, 0n))
+      const number = done(loopFree(control), 'LOOP_CTL_GET_FREE', 'loop-control')
       const device = tryAttach(`/dev/loop${number}`, file, readOnly, mode)
       if (device !== undefined) return device
     }
@@ -99,12 +97,9 @@ function tryAttach(path: string, file: number, readOnly: boolean, mode: number):
 /** With AUTOCLEAR from the first moment on: a death at any later one leaves nothing. */
 function configure(device: number, file: number, readOnly: boolean): void {
   const name = Buffer.from(readlinkSync(`/proc/self/fd/${file}`)).subarray(0, LONGEST_NAME)
-  run('LOOP_CONFIGURE', name, () => {
-    const config = view('struct')
-    config.fill(0, 0, CONFIG_SIZE)
-    config.writeUInt32LE(file, 0)
-    config.writeUInt32LE(LO_FLAGS_AUTOCLEAR | (readOnly ? LO_FLAGS_READ_ONLY : 0), INFO_IN_CONFIG + 52)
-    name.copy(config, INFO_IN_CONFIG + 56)
-    return libc.ioctl(device, LOOP_CONFIGURE, address('struct'))
-  })
+  data.fill(0, 0, CONFIG_SIZE)
+  data.writeUInt32LE(file, 0)
+  data.writeUInt32LE(LO_FLAGS_AUTOCLEAR | (readOnly ? LO_FLAGS_READ_ONLY : 0), INFO_IN_CONFIG + 52)
+  name.copy(data, INFO_IN_CONFIG + 56)
+  done(loopConfigure(device, 0, DATA), 'LOOP_CONFIGURE', name)
 }

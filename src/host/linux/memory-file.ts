@@ -1,6 +1,8 @@
 import { closeSync, fchmodSync, writeSync } from 'node:fs'
-import { MFD_CLOEXEC, SYS_MEMFD_CREATE } from './constants.ts'
-import { libc, put, run } from './libc.ts'
+import { MFD_CLOEXEC } from './constants.ts'
+import { done, put, systemCall } from './kernel.ts'
+
+const memfdCreate = systemCall('memfd_create')
 
 /**
  * A file without a name, in memory: it is gone with the last process that holds it, however that ends. Closed on
@@ -8,9 +10,7 @@ import { libc, put, run } from './libc.ts'
  * @returns its file descriptor
  */
 export function openMemoryFile(content: Uint8Array): number {
-  const fd = run('memfd_create', 'a secret', () =>
-    libc.syscall(SYS_MEMFD_CREATE, put('name', 'modekeep'), BigInt(MFD_CLOEXEC), 0n, 0n, 0n, 0n),
-  )
+  const fd = done(memfdCreate(put('modekeep'), MFD_CLOEXEC), 'memfd_create', 'a secret')
   try {
     fchmodSync(fd, 0o400)
     for (let at = 0; at < content.length; ) at += writeSync(fd, content, at)

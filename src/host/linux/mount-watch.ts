@@ -1,13 +1,16 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
-import { errorCode } from '../host.ts'
 import { O_CLOEXEC } from './constants.ts'
-import { address, libc, run, view } from './libc.ts'
+import { DATA, data, done, systemCall } from './kernel.ts'
+import { close } from './open.ts'
+
+const pipe2 = systemCall('pipe2')
+const ppoll = systemCall('ppoll')
 
 // include/uapi/asm-generic/poll.h
 const POLLIN = 1
 const POLLPRI = 2
 const POLLHUP = 16
-const FOREVER = -1
+const EINTR = -4
 
 /** struct pollfd: int fd, short events, short revents. */
 const ENTRY = 8
@@ -21,17 +24,17 @@ export interface Stop {
 }
 
 export function makeStop(): Stop {
-  run('pipe2', 'a pipe', () => libc.pipe2(address('struct'), O_CLOEXEC))
-  const [handle, writable] = [view('struct').readInt32LE(0), view('struct').readInt32LE(4)]
-  let done = false
+  done(pipe2(DATA, O_CLOEXEC), 'pipe2', 'a pipe')
+  const [handle, writable] = [data.readInt32LE(0), data.readInt32LE(4)]
+  let isStopped = false
   return {
     handle,
     now() {
-      if (done) return
-      done = true
+      if (isStopped) return
+      isStopped = true
       // Closing alone would not do: a child that is just being started has a copy.
       writeSync(writable, '.')
-      libc.close(writable)
+      close(writable)
     },
   }
 }
@@ -47,28 +50,23 @@ export function watchMountTable(stop: Stop['handle'], ready: () => void, changed
     for (let what = poll(table, stop); !what.stopped; what = poll(table, stop)) if (what.changed) changed()
   } finally {
     closeSync(table)
-    libc.close(stop)
+    close(stop)
   }
 }
 
+/** poll(2) without a deadline, which arm64 has as ppoll(2) alone. */
 function poll(table: number, stop: number): { changed: boolean; stopped: boolean } {
-  const entries = view('struct')
-  try {
-    run('poll', 'the mount table', () => {
-      entries.fill(0, 0, 2 * ENTRY)
-      // A changed table is said with POLLPRI and POLLERR, proc_pid_mounts(5); POLLIN is always there.
-      entries.writeInt32LE(table, 0)
-      entries.writeInt16LE(POLLPRI, 4)
-      entries.writeInt32LE(stop, ENTRY)
-      entries.writeInt16LE(POLLIN, ENTRY + 4)
-      return libc.poll(address('struct'), 2n, FOREVER)
-    })
-  } catch (error) {
-    if (errorCode(error) !== 'EINTR') throw error
-    return { changed: false, stopped: false }
-  }
+  data.fill(0, 0, 2 * ENTRY)
+  // A changed table is said with POLLPRI and POLLERR, proc_pid_mounts(5); POLLIN is always there.
+  data.writeInt32LE(table, 0)
+  data.writeInt16LE(POLLPRI, 4)
+  data.writeInt32LE(stop, ENTRY)
+  data.writeInt16LE(POLLIN, ENTRY + 4)
+  const ready = ppoll(DATA)
+  if (ready === EINTR) return { changed: false, stopped: false }
+  done(ready, 'ppoll', 'the mount table')
   return {
-    changed: (entries.readInt16LE(6) & POLLPRI) !== 0,
-    stopped: (entries.readInt16LE(ENTRY + 6) & (POLLIN | POLLHUP)) !== 0,
+    changed: (data.readInt16LE(6) & POLLPRI) !== 0,
+    stopped: (data.readInt16LE(ENTRY + 6) & (POLLIN | POLLHUP)) !== 0,
   }
 }

@@ -3,7 +3,7 @@ import type { Feature, FeatureName } from '../diagnosis.ts'
 import { errorCode, type Handle } from '../host.ts'
 import {
   AT_EMPTY_PATH,
-  FS_IOC_GETFSUUID,
+  AT_FDCWD,
   MOVE_MOUNT_BENEATH,
   MOVE_MOUNT_F_EMPTY_PATH,
   MOVE_MOUNT_T_EMPTY_PATH,
@@ -12,14 +12,18 @@ import {
   O_RDONLY,
   STATX_MNT_ID,
   STATX_MNT_ID_UNIQUE,
-  SYS_FCHMODAT2,
-  SYS_LISTXATTRAT,
-  SYS_MOVE_MOUNT,
 } from './constants.ts'
+import { askUuid } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
-import { address, libc, put, run, view } from './libc.ts'
+import { DATA, done, put, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
+import { close, openAt } from './open.ts'
+import { tells } from './statx.ts'
 import { openUserNamespace } from './user-namespace.ts'
+
+const moveMount = systemCall('move_mount')
+const fchmodat2 = systemCall('fchmodat2')
+const listxattrat = systemCall('listxattrat')
 
 /** Makes each call once: on detached mounts that no path leads to, on no descriptor at all, or only to look. */
 export function probeFeatures(): Feature[] {
@@ -29,12 +33,12 @@ export function probeFeatures(): Feature[] {
     tried('mount_setattr', () => withTree((tree) => linuxMounts.setFlags(tree, { set: 0, clear: 0 }))),
     tried('statx mount ids', () => hasMask(STATX_MNT_ID)),
     tried('openat2', () => withRoot((root) => linuxInodes.close(linuxInodes.openBeneath(root, '.')))),
-    tried('user namespace', () => libc.close(openUserNamespace(0, 1))),
+    tried('user namespace', () => close(openUserNamespace(0, 1))),
     tried('idmapped mount', () => withTree((tree) => linuxMounts.swapGroups(tree, 0, 1))),
     tried('MOVE_MOUNT_BENEATH', () => knows('move_mount', beneath)),
     tried('fchmodat2', () => knows('fchmodat2', chmodOfNothing)),
     tried('unique mount ids', () => hasMask(STATX_MNT_ID_UNIQUE)),
-    tried('FS_IOC_GETFSUUID', askUuid),
+    tried('FS_IOC_GETFSUUID', askUuidAnywhere),
     tried('listxattrat', () => knows('listxattrat', listOfNothing)),
   ]
 }
@@ -67,45 +71,42 @@ function withTree(use: (tree: Handle) => void): void {
   }
 }
 
-const NONE = -1n
+const NONE = -1
 
 /** A kernel that knows the call and its flags looks at the descriptor next, and there is none. */
-function knows(name: string, call: () => number | bigint): void {
+function knows(name: string, call: () => number): void {
   try {
-    run(name, 'no descriptor', call)
+    done(call(), name, 'no descriptor')
   } catch (error) {
     if (errorCode(error) !== 'EBADF') throw error
   }
 }
 
-const BENEATH = BigInt(MOVE_MOUNT_BENEATH | MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
-const EMPTY = BigInt(AT_EMPTY_PATH)
-const beneath = () => libc.syscall(SYS_MOVE_MOUNT, NONE, put('name', ''), NONE, put('second', ''), BENEATH, 0n)
-const chmodOfNothing = () => libc.syscall(SYS_FCHMODAT2, NONE, put('name', ''), 0n, EMPTY, 0n, 0n)
-const listOfNothing = () => libc.syscall(SYS_LISTXATTRAT, NONE, put('name', 'x'), 0n, 0n, 0n, 0n)
+const BENEATH = MOVE_MOUNT_BENEATH | MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
+const beneath = () => moveMount(NONE, putEmpty(), NONE, putEmpty(), BENEATH)
+const chmodOfNothing = () => fchmodat2(NONE, putEmpty(), 0, AT_EMPTY_PATH)
+const listOfNothing = () => listxattrat(NONE, put('x'), 0, DATA, 0)
 
 function hasMask(bit: number): void {
-  const { statx } = libc
   withRoot((root) => {
-    run('statx', '/', () => statx(root, put('name', ''), AT_EMPTY_PATH, bit, address('struct')))
-    if ((view('struct').readUInt32LE(0) & bit) !== 0) return
+    if (tells(root, bit)) return
     throw Object.assign(new Error('statx does not tell them'), { code: 'ENOTSUP' })
   })
 }
 
 /** Some file systems have none: one that has answers, or the kernel that does not know the question says ENOTTY. */
-function askUuid(): void {
+function askUuidAnywhere(): void {
   const paths = ['/', '/tmp', '/var/lib', '/dev/shm'].filter((path) => statfsSync(path, { bigint: true }) !== undefined)
   let last: unknown
   for (const path of paths) {
-    const fd = run('openat', path, () => libc.openat(-100, put('name', path), O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    const fd = openAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try {
-      run('FS_IOC_GETFSUUID', path, () => libc.ioctl(fd, FS_IOC_GETFSUUID, address('struct')))
+      askUuid(fd, path)
       return
     } catch (error) {
       last = error
     } finally {
-      libc.close(fd)
+      close(fd)
     }
   }
   throw last

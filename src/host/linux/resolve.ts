@@ -1,9 +1,6 @@
 import { errorCode, FILE_TYPE, type Handle, SYMLINK, SystemError } from '../host.ts'
 import {
-  AT_EMPTY_PATH,
   AT_FDCWD,
-  AT_NO_AUTOMOUNT,
-  AT_SYMLINK_NOFOLLOW,
   O_CLOEXEC,
   O_DIRECTORY,
   O_NOFOLLOW,
@@ -11,10 +8,12 @@ import {
   RESOLVE_BENEATH,
   RESOLVE_NO_MAGICLINKS,
   RESOLVE_NO_SYMLINKS,
-  SYS_OPENAT2,
 } from './constants.ts'
-import { address, libc, put, run, view } from './libc.ts'
-import { callStatx, readOwnership } from './statx.ts'
+import { DATA, data, done, put, systemCall } from './kernel.ts'
+import { close, openAt } from './open.ts'
+import { ownershipOfHandle, statName } from './statx.ts'
+
+const openat2 = systemCall('openat2')
 
 const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
 
@@ -23,7 +22,7 @@ let hasOpenat2 = true
 
 export function openLinkFree(path: string): Handle {
   try {
-    return openat2(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+    return open(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
   } catch (error) {
     if (errorCode(error) !== 'ENOSYS') throw error
     return openByParts(path)
@@ -31,20 +30,18 @@ export function openLinkFree(path: string): Handle {
 }
 
 export function openBeneath(root: Handle, path: string): Handle {
-  return openat2(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+  return open(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
 }
 
-function openat2(directory: number, path: string, resolve: number): Handle {
+function open(directory: number, path: string, resolve: number): Handle {
   try {
     if (!hasOpenat2) throw new SystemError('openat2', 'ENOSYS', path)
-    return run('openat2', path, () => {
-      const how = view('struct')
-      how.fill(0, 0, 24)
-      // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused or followed.
-      how.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC), 0)
-      how.writeBigUInt64LE(BigInt(resolve), 16)
-      return libc.syscall(SYS_OPENAT2, BigInt(directory), put('name', path), address('struct'), 24n, 0n, 0n)
-    }) as Handle
+    // struct open_how: flags, mode, resolve.
+    data.fill(0, 0, 24)
+    // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused or followed.
+    data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC), 0)
+    data.writeBigUInt64LE(BigInt(resolve), 16)
+    return done(openat2(directory, put(path), DATA), 'openat2', path) as Handle
   } catch (error) {
     if (errorCode(error) === 'ENOSYS') hasOpenat2 = false
     throw error
@@ -53,14 +50,14 @@ function openat2(directory: number, path: string, resolve: number): Handle {
 
 /** RESOLVE_NO_SYMLINKS by hand. */
 function openByParts(path: string): Handle {
-  let here = open(AT_FDCWD, '/', HOLD)
+  let here = openAt(AT_FDCWD, '/', HOLD)
   const parts = path.split('/').filter((part) => part !== '')
   for (const [index, part] of parts.entries()) {
     const parent = here
     try {
       here = openPart(parent, part, index < parts.length - 1 || path.endsWith('/'))
     } finally {
-      libc.close(parent)
+      close(parent)
     }
   }
   return here
@@ -69,21 +66,15 @@ function openByParts(path: string): Handle {
 /** O_DIRECTORY also mounts what is mounted on demand (autofs), as a lookup of the whole path does. */
 function openPart(parent: Handle, name: string, asDirectory: boolean): Handle {
   try {
-    const handle = open(parent, name, asDirectory ? HOLD | O_DIRECTORY : HOLD)
-    if (asDirectory || !isLink(handle, '')) return handle
-    libc.close(handle)
+    const handle = openAt(parent, name, asDirectory ? HOLD | O_DIRECTORY : HOLD)
+    if (asDirectory || !isLink(ownershipOfHandle(handle))) return handle
+    close(handle)
   } catch (error) {
-    if (errorCode(error) !== 'ENOTDIR' || !isLink(parent, name)) throw error
+    if (errorCode(error) !== 'ENOTDIR' || !isLink(statName(parent, name))) throw error
   }
   throw new SystemError('openat', 'ELOOP', name)
 }
 
-function isLink(handle: Handle, name: string): boolean {
-  const flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (name === '' ? AT_EMPTY_PATH : 0)
-  run('statx', name, () => callStatx(handle, put('name', name), flags))
-  return (readOwnership().mode & FILE_TYPE) === SYMLINK
-}
-
-function open(parent: number, name: string, flags: number): Handle {
-  return run('openat', name, () => libc.openat(parent, put('name', name), flags)) as Handle
+function isLink({ mode }: { mode: number }): boolean {
+  return (mode & FILE_TYPE) === SYMLINK
 }

@@ -1,7 +1,9 @@
-import type { Stat } from '../host.ts'
+import type { Handle, Name, Stat } from '../host.ts'
 import {
   AT_EMPTY_PATH,
+  AT_NO_AUTOMOUNT,
   AT_STATX_DONT_SYNC,
+  AT_SYMLINK_NOFOLLOW,
   STATX_ATTR_APPEND,
   STATX_ATTR_IMMUTABLE,
   STATX_ATTR_MOUNT_ROOT,
@@ -10,41 +12,68 @@ import {
   STATX_MNT_ID,
   STATX_MNT_ID_UNIQUE,
 } from './constants.ts'
-import { address, libc, view } from './libc.ts'
+import { DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
+
+const statx = systemCall('statx')
+const fstatfs = systemCall('fstatfs')
 
 const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
-const buffer = view('struct')
-const data = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength)
-const at = address('struct')
+const OF_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
+const OF_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
-/** Fills the arena's statx structure; returns what the call returned. */
-export function callStatx(fd: number, name: bigint, flags: number): number {
-  const result = libc.statx(fd, name, flags, MASK, at)
-  // A name may lead to another device than its directory's.
-  // Nor is a server or a daemon asked, where it should not be waited for.
-  if (result === 0 && (flags & (AT_EMPTY_PATH | AT_STATX_DONT_SYNC)) === AT_EMPTY_PATH) noteDevice(fd)
-  return result
+/** statx(2) of the inode a handle holds. */
+export function statHandle(handle: Handle): Stat {
+  lookAtHandle(handle)
+  const stat = new LinuxStat()
+  noteDevice(handle, stat.device)
+  return stat
 }
 
-// Copied up at its first change, an overlayfs inode keeps its number but gets another birth time (overlayfs.rst).
+/** Of `statHandle` what costs least. */
+export function ownershipOfHandle(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
+  lookAtHandle(handle)
+  return { gid: word(0x18), mode: fields.getUint16(0x1c, true), changed: milliseconds(0x60) }
+}
+
+/** statx(2) of a name, which may lead to another device than its directory's. */
+export function statName(parent: Handle, name: Name | string): Stat {
+  done(statx(parent, put(name), OF_NAME, MASK, DATA), 'statx', name)
+  return new LinuxStat()
+}
+
+/** Without asking a server or a daemon, which may never answer; of the handle itself where there is no name. */
+export function statUnsynced(parent: Handle, name?: Name): Stat {
+  const flags = (name === undefined ? OF_HANDLE : OF_NAME) | AT_STATX_DONT_SYNC
+  const path = name === undefined ? putEmpty() : put(name)
+  done(statx(parent, path, flags, MASK, DATA), 'statx', name ?? 'an open handle')
+  return new LinuxStat()
+}
+
+/** Whether the kernel tells a field of `mask`. */
+export function tells(handle: Handle, mask: number): boolean {
+  done(statx(handle, putEmpty(), AT_EMPTY_PATH, mask, DATA), 'statx', 'an open handle')
+  return (word(0) & mask) !== 0
+}
+
+function lookAtHandle(handle: Handle): void {
+  done(statx(handle, putEmpty(), OF_HANDLE, MASK, DATA), 'statx', 'an open handle')
+}
+
+// struct statfs; include/uapi/linux/magic.h. Copied up at its first change, an overlayfs inode keeps its number but gets
+// another birth time (overlayfs.rst).
+const F_TYPE = 0
 const OVERLAYFS_SUPER_MAGIC = 0x794c7630
 const overlays = new Map<number, boolean>()
-let lastDevice = -1
 
 /** Whether a device is an overlay is asked once. */
-function noteDevice(fd: number): void {
-  const device = deviceNumber()
-  if (device === lastDevice) return
-  lastDevice = device
+function noteDevice(handle: Handle, device: number): void {
   if (overlays.has(device)) return
-  // statx's own structure must stay as it is.
-  const isKnown = libc.fstatfs(fd, address('second')) === 0
-  if (isKnown) overlays.set(device, view('second').readUInt32LE(0) === OVERLAYFS_SUPER_MAGIC)
+  const isKnown = fstatfs(handle, DATA) === 0
+  if (isKnown) overlays.set(device, word(F_TYPE) === OVERLAYFS_SUPER_MAGIC)
 }
 
-const deviceNumber = () => word(0x88) * 2 ** 20 + word(0x8c)
-
-const word = (offset: number) => data.getUint32(offset, true)
+const fields = new DataView(data.buffer, data.byteOffset, 256)
+const word = (offset: number) => fields.getUint32(offset, true)
 const TWO_32 = 2 ** 32
 
 /**
@@ -52,11 +81,11 @@ const TWO_32 = 2 ** 32
  * 64 bits, which are slow to make, are made when they are asked for.
  */
 class LinuxStat implements Stat {
-  readonly mode = data.getUint16(0x1c, true)
+  readonly mode = fields.getUint16(0x1c, true)
   readonly uid = word(0x14)
   readonly gid = word(0x18)
   readonly links = word(0x10)
-  readonly device = deviceNumber()
+  readonly device = word(0x88) * 2 ** 20 + word(0x8c)
   /** Counted up from the boot on: far below 2^53. */
   readonly mountId = word(0x90) + word(0x94) * TWO_32
   readonly changed = milliseconds(0x60)
@@ -95,18 +124,9 @@ class LinuxStat implements Stat {
   }
 }
 
-/** Reads what the last successful callStatx left. */
-export function readStat(): Stat {
-  return new LinuxStat()
-}
-
-export function readOwnership(): Pick<Stat, 'gid' | 'mode' | 'changed'> {
-  return { gid: word(0x18), mode: data.getUint16(0x1c, true), changed: milliseconds(0x60) }
-}
-
 /** File times beyond 2^53 seconds do not exist. */
 function seconds(offset: number): number {
-  return word(offset) + data.getInt32(offset + 4, true) * TWO_32
+  return word(offset) + fields.getInt32(offset + 4, true) * TWO_32
 }
 
 function milliseconds(offset: number): number {

@@ -1,0 +1,162 @@
+/*
+ * modekeep's way to the kernel, a Node-API addon. JavaScript writes rows of numbers; each is checked against the table of
+ * calls.h before anything happens. No address comes from JavaScript, and none gets there.
+ */
+#define NAPI_VERSION 9
+#include <node_api.h>
+
+#include "calls.h"
+
+/* A test's build puts something between that looks at what would reach the kernel. */
+#ifndef SYSTEM_CALL
+#define SYSTEM_CALL sys
+#else
+long SYSTEM_CALL(long number, long a, long b, long c, long d, long e, long f);
+#endif
+#define CALL(name, a, b, c, d, e, f) \
+  SYSTEM_CALL(SYS_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+enum { PROT_NONE = 0, PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32 };
+enum { CLONE_VM = 0x100, CLONE_FILES = 0x400, CLONE_VFORK = 0x4000, CLONE_NEWUSER = 0x10000000, SIG_SETMASK = 2 };
+
+/* Not for NaN, nor for anything between two whole numbers. */
+static int is_whole(double value, double least, double most) {
+  return value >= least && value <= most && (double)(long)value == value;
+}
+
+/* Whether `size` bytes from there on are the arena's. */
+static int is_room(double offset, long size) { return is_whole(offset, 0, ARENA - size); }
+
+static int has_nul(const char *from, const char *end) {
+  while (from < end)
+    if (*from++ == 0) return 1;
+  return 0;
+}
+
+/* What the kernel gets for an argument; returns whether it may. */
+static int pass(const char *arena, const struct row *row, const struct argument *argument, double given, long *passed) {
+  switch (argument->kind) {
+    case FIXED: *passed = argument->value; return 1;
+    case INTEGER: return is_whole(given, -2147483648.0, 4294967295.0) && (*passed = (long)given, 1);
+    case LENGTH: return is_whole(given, 0, ARENA) && (*passed = (long)given, 1);
+    case WIDE:
+      if (!is_room(given, sizeof *passed)) return 0;
+      __builtin_memcpy(passed, arena + (long)given, sizeof *passed);
+      return 1;
+    case NAME:
+      if (!is_room(given, 1) || !has_nul(arena + (long)given, arena + ARENA)) return 0;
+      break;
+    case BUFFER:
+      if (!is_room(given, argument->value)) return 0;
+      break;
+    case SIZED: {
+      double size = row->arguments[argument->value];
+      if (!is_whole(size, 0, ARENA) || !is_room(given, (long)size)) return 0;
+      break;
+    }
+    default: return 0;
+  }
+  *passed = (long)(arena + (long)given);
+  return 1;
+}
+
+/* Makes the call of a row. @returns whether the table permits it; the result is the kernel's own, -errno on failure */
+static int make(struct shared *shared, struct row *row) {
+  if (!is_whole(row->call, 0, CALLS - 1)) return 0;
+  const struct call *call = &calls[(long)row->call];
+  long a[6];
+  for (int i = 0; i < 6; i++)
+    if (!pass(shared->arena, row, &call->arguments[i], row->arguments[i], &a[i])) return 0;
+  row->result = (double)SYSTEM_CALL(call->number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  return 1;
+}
+
+static struct shared *shared_of(napi_env env, napi_callback_info info, size_t *count, napi_value *argument) {
+  void *shared = 0;
+  napi_get_cb_info(env, info, count, argument, 0, &shared);
+  return shared;
+}
+
+/* run(count): the first rows, one after another, up to one that is refused; that one's result is NaN. */
+static napi_value run(napi_env env, napi_callback_info info) {
+  size_t given = 1;
+  napi_value argument;
+  double count;
+  struct shared *shared = shared_of(env, info, &given, &argument);
+  if (napi_get_value_double(env, argument, &count) != napi_ok || !is_whole(count, 1, ROWS)) {
+    napi_throw_range_error(env, 0, "run takes a number of rows");
+    return 0;
+  }
+  for (struct row *row = shared->rows, *end = row + (long)count; row < end; row++) {
+    if (make(shared, row)) continue;
+    row->result = __builtin_nan("");
+    break;
+  }
+  return 0;
+}
+
+/*
+ * A child in a new user namespace that has nothing left to run when this returns: a zombie, or about to be one. It shares
+ * descriptors, so that no copy of a lock outlives this process; it sends no signal when it ends, and gets none, since a
+ * handler would run on this stack.
+ */
+static napi_value clone_user_namespace(napi_env env, napi_callback_info info) {
+  (void)info;
+  long all = -1, before;
+  CALL(rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all, 0, 0);
+  long child = clone_that_exits(CLONE_NEWUSER | CLONE_VM | CLONE_FILES | CLONE_VFORK);
+  CALL(rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before, 0, 0);
+  napi_value result = 0;
+  napi_create_int64(env, child, &result);
+  return result;
+}
+
+static void forget(napi_env env, void *shared, void *hint) {
+  (void)env;
+  (void)hint;
+  CALL(munmap, shared, sizeof(struct shared), 0, 0, 0, 0);
+}
+
+/* Mapped, not allocated by V8: whatever becomes of the buffers that show it, it is there until the environment ends. */
+static struct shared *map(void) {
+  long at = CALL(mmap, 0, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at < 0 && at > -4096) return 0;
+  struct shared *shared = (struct shared *)at;
+  CALL(mprotect, shared->guard, GUARD, PROT_NONE, 0, 0, 0);
+  return shared;
+}
+
+#define TRY(call) \
+  if ((call) != napi_ok) return 0
+
+static napi_value table(napi_env env) {
+  napi_value indexes, index;
+  TRY(napi_create_object(env, &indexes));
+  for (int i = 0; i < CALLS; i++) {
+    TRY(napi_create_int32(env, i, &index));
+    TRY(napi_set_named_property(env, indexes, calls[i].name, index));
+  }
+  return indexes;
+}
+
+NAPI_MODULE_INIT() {
+  napi_value value, rows;
+  struct shared *shared = map();
+  if (!shared) {
+    napi_throw_error(env, "ENOMEM", "there is no memory for system calls");
+    return 0;
+  }
+  TRY(napi_set_instance_data(env, shared, forget, 0));
+
+  TRY(napi_create_external_arraybuffer(env, shared->arena, ARENA, 0, 0, &value));
+  TRY(napi_set_named_property(env, exports, "arena", value));
+  TRY(napi_create_external_arraybuffer(env, shared->rows, sizeof shared->rows, 0, 0, &value));
+  TRY(napi_create_typedarray(env, napi_float64_array, ROWS * sizeof(struct row) / sizeof(double), value, 0, &rows));
+  TRY(napi_set_named_property(env, exports, "rows", rows));
+  TRY(napi_set_named_property(env, exports, "calls", table(env)));
+  TRY(napi_create_function(env, "run", NAPI_AUTO_LENGTH, run, shared, &value));
+  TRY(napi_set_named_property(env, exports, "run", value));
+  TRY(napi_create_function(env, "cloneUserNamespace", NAPI_AUTO_LENGTH, clone_user_namespace, 0, &value));
+  TRY(napi_set_named_property(env, exports, "cloneUserNamespace", value));
+  return exports;
+}

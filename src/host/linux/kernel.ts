@@ -1,0 +1,121 @@
+import { fileURLToPath } from 'node:url'
+import { getSystemErrorName } from 'node:util'
+import { SystemError } from '../host.ts'
+
+/** What driver/kernel exports. */
+export interface KernelAddon {
+  /** Names and structures of calls: rows hold offsets into it where the kernel takes addresses. */
+  readonly arena: ArrayBuffer
+  /** Calls to make, eight numbers each: an index of `calls`, six arguments, the result. */
+  readonly rows: Float64Array
+  readonly calls: Readonly<Record<string, number>>
+  /** Makes the calls of the first rows. A result is the kernel's own, -errno on failure, NaN where the row is refused. */
+  run(count: number): void
+  /** @returns the number of an ended child in a user namespace of its own, or -errno */
+  cloneUserNamespace(): number
+}
+
+const { arena, rows: row, calls, run, cloneUserNamespace } = load()
+
+export { cloneUserNamespace }
+
+/** An addon is loaded once in each thread; the only module that does. */
+function load(): KernelAddon {
+  const loaded = { exports: {} as KernelAddon }
+  process.dlopen(loaded, addonFile())
+  return loaded.exports
+}
+
+/** In the executable, which has no URL, the loader made a memory file of it and says which. */
+function addonFile(): string {
+  if (import.meta.url === '') return `/proc/self/fd/${process.env.MODEKEEP_KERNEL}`
+  return fileURLToPath(new URL(`../../../driver/kernel/${process.arch}.node`, import.meta.url))
+}
+
+/**
+ * A call that driver/kernel/calls.h permits, as a function of its arguments: whole numbers, and for names and structures
+ * offsets into the arena. It returns what the kernel returned, -errno on failure; see `done`.
+ */
+export function systemCall(name: string) {
+  const index = calls[name]
+  if (index === undefined) throw new Error(`driver/kernel permits no call ${name}`)
+  return (a = 0, b = 0, c = 0, d = 0, e = 0): number => {
+    row[0] = index
+    row[1] = a
+    row[2] = b
+    row[3] = c
+    row[4] = d
+    row[5] = e
+    run(1)
+    return row[7] as number
+  }
+}
+
+// Where a call's arguments lie in the arena: up to two names, then one structure or block of bytes.
+const NAME_SIZE = 8192
+const SECOND = NAME_SIZE
+export const DATA = 2 * NAME_SIZE
+
+const bytes = new Uint8Array(arena)
+
+/** The arena from DATA on. The next call may change it: whoever keeps something of it copies. */
+export const data = Buffer.from(arena, DATA)
+
+/** Room for a block, such as the largest value of an extended attribute. */
+export const BLOCK = 1 << 16
+
+/**
+ * Puts a call's name where the kernel will find it, and returns its offset.
+ * @throws {SystemError} EINVAL for a NUL, which would silently cut it, and for a name no kernel takes
+ */
+export function put(name: Uint8Array | string): number {
+  return write(0, name)
+}
+
+/** The same for a call's second name. */
+export function putSecond(name: Uint8Array | string): number {
+  return write(SECOND, name)
+}
+
+function write(start: number, name: Uint8Array | string): number {
+  const from = typeof name === 'string' ? Buffer.from(name) : name
+  if (from.length >= NAME_SIZE) throw new SystemError('name', 'EINVAL', describe(name))
+  // Names are short: a loop is quicker than the calls that look for a byte and copy.
+  for (let index = 0; index < from.length; index++) {
+    const byte = from[index] as number
+    if (byte === 0) throw new SystemError('name', 'EINVAL', describe(name))
+    bytes[start + index] = byte
+  }
+  bytes[start + from.length] = 0
+  return start
+}
+
+/** The path "", for calls on a handle itself (AT_EMPTY_PATH). */
+export function putEmpty(): number {
+  bytes[0] = 0
+  return 0
+}
+
+const TOO_OLD = "this node's kernel does not have it; modekeep needs Linux 5.12 or newer"
+
+/**
+ * A call's result where it succeeded.
+ * @throws {SystemError} with the name of the errno
+ */
+export function done(result: number, syscall: string, target: string | Uint8Array, detail?: () => string): number {
+  if (result >= 0) return result
+  if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${describe(target)}`)
+  const code = errorName(-result)
+  throw new SystemError(syscall, code, describe(target), code === 'ENOSYS' ? TOO_OLD : detail?.())
+}
+
+/** libuv names no error of a damaged file system. */
+function errorName(errno: number): string {
+  return errno === EUCLEAN ? 'EUCLEAN' : getSystemErrorName(-errno)
+}
+
+const EUCLEAN = 117
+
+function describe(target: string | Uint8Array): string {
+  return typeof target === 'string' ? target : JSON.stringify(Buffer.from(target).toString())
+}

@@ -1,6 +1,7 @@
 import type * as z from 'zod/mini'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { type MountRequest, readRequest } from '../../src/request/request.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
+import { readRequest } from '../../src/request/request.ts'
 import { optionsSchema } from '../../src/request/schema.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { type Described, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'

@@ -17,7 +17,7 @@ export function kindNamed(fsType: string): VolumeKind {
 
 /** What a kind answers to a request: the page says what the code does, and never what somebody remembered. */
 export function faultsOf(fsType: string, source: string, asked: Partial<KindRequest>, config = OPEN): string[] {
-  const plain = { source, subPath: '', fsType, mountOptions: [], readOnly: false, ownership: 'none' } as const
+  const plain = { source, fsType, mountOptions: [], readOnly: false, ownership: 'none' } as const
   return kindNamed(fsType).faults({ ...plain, ...asked }, config)
 }
 

@@ -59,6 +59,6 @@ async function mountAs(session: Session, call: MountCall, process: Process): Pro
   const request = readRequest(call.directory, call.options, session.config, kinds)
   session.note({ pod: request.pod, source: request.source })
   const given = await mount(session, request)
-  if (request.ownership !== 'auto' || given.why === '') return undefined
-  return `ownership ${given.ownership}: ${given.why}`
+  if (request.ownership !== 'auto' || given.why === undefined) return undefined
+  return `ownership ${given.by}: ${given.why}`
 }

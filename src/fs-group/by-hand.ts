@@ -68,7 +68,7 @@ function detachedMount(host: Host, directory: Handle, flags: MountFlags): Handle
 
 /** The order as the walk of a mount takes it: no mount directory is left out when holders are looked for. */
 export function orderFor({ directory, volume }: VolumeByHand, order: ByHandOrder): VolumeOrder {
-  return { ...order, volume, source: directory, pod: '', directory: '', restoreOnUnmount: false }
+  return { ...order, volume, source: directory, restoreOnUnmount: false }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { show } from '../refusal/refusal.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import type { SourceView } from '../volume/source-view.ts'
 
 type GroupAccess = MountRequest['groupAccess']
@@ -55,9 +55,8 @@ export function giveGroup(request: MountRequest, source: SourceView | undefined,
   if (ownership === 'walk' || needsBits) return walk
   // The group of root is everybody's who runs as root: it has what it needs.
   if (fsGroup === 0) return { steps: [] }
-  const volume = source === undefined ? '' : source.volume
   const otherwise = ownership === 'auto' ? instead(request, walk.steps) : 'refuse'
-  return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume, otherwise }] }
+  return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
 }
 
 function instead({ readOnly }: MountRequest, [step]: readonly WalkStep[]): MapStep['otherwise'] {

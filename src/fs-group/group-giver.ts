@@ -3,7 +3,7 @@ import { firstRecord } from '../ownership/inode/open-inode.ts'
 import { type OwnOrder, ownershipOf, verdict } from '../ownership/inode/policy.ts'
 import { change } from '../ownership/walk/change.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { type Given, NOTHING_GIVEN } from '../store/mount-record.ts'
+import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import type { MapStep, WalkStep } from './decide.ts'
@@ -18,7 +18,7 @@ export class GroupGiver {
   readonly #session: Session
   readonly #tree: DetachedTree
   #locks: Lock[] = []
-  given: Given = NOTHING_GIVEN
+  given: Given = { by: 'none' }
 
   constructor(session: Session, tree: DetachedTree) {
     this.#session = session
@@ -27,15 +27,16 @@ export class GroupGiver {
 
   byOption(group: number | undefined): void {
     if (group === undefined) return
-    this.given = { ...NOTHING_GIVEN, ownership: 'option', why: 'by mount options' }
+    this.given = { by: 'option', why: 'by mount options' }
   }
 
   async walk(step: WalkStep, why = 'asked for'): Promise<void> {
-    this.given = { ownership: 'walk', why, walkGroup: step.group, mappedFrom: -1 }
+    this.given = { by: 'walk', group: step.group, why }
     if (step.do === 'own-root') return this.#ownRoot(step)
     const { where, place } = this.#tree
     const { source, pod, directory, restoreOnUnmount, asked } = where
     const volume = step.volume ?? this.#tree.volume
+    if (volume === undefined) throw new Error('a volume that goes with its mount is walked by its root alone')
     const order = { ...step, volume, source, asked, place, pod, directory, restoreOnUnmount }
     const { lock } = await ownVolume(this.#session, this.#tree.handle, order)
     this.#locks.push(lock)
@@ -50,7 +51,7 @@ export class GroupGiver {
       const { from, lock } = await mapVolume(this.#session, handle, clonedFrom, where, mapping)
       if (lock) this.#locks.push(lock)
       const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${this.#ofNewFiles()}`
-      this.given = { ownership: 'idmap', why, walkGroup: -1, mappedFrom: from }
+      this.given = { by: 'idmap', from, why }
     } catch (error) {
       if (!(error instanceof Unmappable) || isAsked) throw error
       await this.#insteadOfMapping(step.otherwise, error)
@@ -72,7 +73,7 @@ export class GroupGiver {
     }
     // Some are found unfit only once they are mapped.
     await this.#tree.makeAnew()
-    this.given = { ...NOTHING_GIVEN, why }
+    this.given = { by: 'none', why }
     if (otherwise !== 'nothing') await this.walk(otherwise, why)
   }
 

@@ -7,7 +7,7 @@ import { type Claim, listClaims } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 
 interface Volume {
-  volume: string
+  volume?: string | undefined
   source: string
   place?: Place | undefined
 }
@@ -25,7 +25,7 @@ export interface Others {
  * Looks for the mounts that are there and the calls at work.
  * @param except the mount directory that is left out
  */
-export function othersWith(session: Session, { volume, source, place }: Volume, except: string): Others {
+export function othersWith(session: Session, { volume, source, place }: Volume, except: string | undefined): Others {
   const { host, config } = session
   // In this order: a call gives its claim up once its mount can be seen.
   const claims = listClaims(host, config.stateDir)
@@ -47,12 +47,12 @@ export function othersWith(session: Session, { volume, source, place }: Volume, 
 
 /** A mount that is being made holds a volume like one that is there. */
 export function holders({ mounts, claims }: Others): (MountRecord | Claim)[] {
-  return [...mounts, ...claims.filter(({ directory }) => directory !== '')]
+  return [...mounts, ...claims.filter(({ directory }) => directory !== undefined)]
 }
 
 /** Whether one is, has or is in the other. */
 function overlap(one: Volume, other: Volume): boolean {
-  if (one.volume === other.volume) return true
+  if (one.volume !== undefined && one.volume === other.volume) return true
   if (isUnlisted(one.place) || isUnlisted(other.place)) return fileSystemOf(one.volume) === fileSystemOf(other.volume)
   if (one.place && other.place) return isNested(one.place, other.place)
   // A tmpfs has none.
@@ -61,7 +61,7 @@ function overlap(one: Volume, other: Volume): boolean {
 
 /** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
 const isUnlisted = (place: Place | undefined) => place?.device === ''
-const fileSystemOf = (volume: string) => volume.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
+const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
 
 /** What cannot be looked at counts as there. */
 function isLive({ host }: Session, record: MountRecord): boolean {
@@ -70,7 +70,7 @@ function isLive({ host }: Session, record: MountRecord): boolean {
   if (point === undefined) return false
   try {
     const { mounted } = lookAt(host, point, statPoint(host, point))
-    if (mounted === 'broken') return record.phase === 'ready' && record.boot === boot
+    if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot
     return isOurs(record, { mounted, boot })
   } catch (error) {
     // There is what nobody could mount on.

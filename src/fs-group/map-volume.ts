@@ -1,6 +1,7 @@
 import type { Handle, Lock } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
+import type { Claim } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { readVolumeRecord } from '../store/volume-record.ts'
 import { mapGroup, Unmappable } from './map-group.ts'
@@ -10,8 +11,8 @@ interface Mapping {
   /** The group on disk, undefined for the root's. */
   from: number | undefined
   to: number
-  /** Empty where the volume goes with its mount, and nobody else can have it. */
-  volume: string
+  /** Undefined where the volume goes with its mount, and nobody else can have it. */
+  volume: string | undefined
   /** Where it lies, if the source's path does not tell. */
   place: Place | undefined
 }
@@ -32,9 +33,9 @@ export async function mapVolume(
   const { inodes } = host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
-    const lock = volume === '' ? undefined : await claim(session, request, { volume, place }, group)
+    const lock = volume === undefined ? undefined : await claim(session, request, { volume, place }, group)
     try {
-      const walked = readVolumeRecord(host, config.stateDir, volume)
+      const walked = volume === undefined ? undefined : readVolumeRecord(host, config.stateDir, volume)
       if (walked && !walked.complete) {
         throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
       }
@@ -57,8 +58,8 @@ export async function mapVolume(
 function claim(
   session: Session,
   { source, pod, directory }: MountRequest,
-  at: Pick<Mapping, 'volume' | 'place'>,
+  at: Pick<Claim, 'volume' | 'place'>,
   group: number,
 ) {
-  return claimVolume(session, { ...at, source, walkGroup: group, pod, directory }, directory, () => {})
+  return claimVolume(session, { ...at, source, group, pod, directory }, directory, () => {})
 }

@@ -22,9 +22,9 @@ export interface VolumeOrder extends OwnOrder {
   asked?: string | undefined
   /** Where it lies, if the source's path does not tell. */
   place?: Place | undefined
-  pod: string
-  /** The mount's; empty where none is made. */
-  directory: string
+  /** The mount's; undefined where none is made. */
+  directory?: string
+  pod?: string | undefined
   restoreOnUnmount: boolean
 }
 
@@ -43,19 +43,19 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const { host, config } = session
   const { volume, source, place, group, access, pod, directory } = order
   const { device } = host.inodes.stat(tree)
-  const wanted = { volume, source, place, walkGroup: group, pod, directory }
+  const wanted = { volume, source, place, group, pod, directory }
   const lock = await claimVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   try {
     const record = readVolumeRecord(host, config.stateDir, order.volume)
-    const restoreOwed = order.restoreOnUnmount || (record?.restoreOwed ?? false)
+    const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
     if (!needsWalk(session, tree, order)) {
       session.note({ ownership: 'the root has the group already: not walked' })
-      if (record && record.restoreOwed !== restoreOwed) {
-        writeVolumeRecord(host, config.stateDir, { ...record, restoreOwed })
+      if (record && record.restorePending !== restorePending) {
+        writeVolumeRecord(host, config.stateDir, { ...record, restorePending })
       }
       return { lock, report: undefined }
     }
-    const next = { volume, source, asked: order.asked, group, groupAccess: access, restoreOwed }
+    const next = { volume, source, asked: order.asked, group, groupAccess: access, restorePending }
     return { lock, report: await walk(session, tree, next, record !== undefined) }
   } catch (error) {
     lock.release()
@@ -106,23 +106,23 @@ export function refuseOthers(session: Session, order: Asked, device: number): vo
 }
 
 function refuseAny(others: Others, { volume, source, group }: Asked, device: number): void {
-  const copy = others.mounts.find((other) => other.volume === volume && other.device !== device)
+  const copy = others.mounts.find((other) => other.volume === volume && other.mounted?.device !== device)
   if (copy) {
     throw new Refusal(
       `${source} and ${copy.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
     )
   }
-  const other = holders(others).find((holder) => ![NO_GROUP, group].includes(groupOnDisk(holder)))
+  const other = holders(others).find((holder) => ![undefined, group].includes(groupOnDisk(holder)))
   if (other === undefined) return
   throw new Refusal(
-    `the volume belongs to group ${groupOnDisk(other)} while pod ${other.pod || '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
+    `the volume belongs to group ${groupOnDisk(other)} while pod ${other.pod ?? '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
       'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
 }
 
-const NO_GROUP = -1
-
-/** The group that a mount has given its volume, or that its mapping expects there; -1 where it relies on none. */
-export function groupOnDisk(holder: MountRecord | Claim): number {
-  return 'mappedFrom' in holder && holder.walkGroup < 0 ? holder.mappedFrom : holder.walkGroup
+/** The group that a mount has given its volume, or that its mapping expects there; undefined where it relies on none. */
+export function groupOnDisk(holder: MountRecord | Claim): number | undefined {
+  if (!('given' in holder)) return holder.group
+  const { given } = holder
+  return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined
 }

@@ -18,7 +18,7 @@ export type Wanted = Claim
 export async function claimVolume(
   session: Session,
   wanted: Wanted,
-  except: string,
+  except: string | undefined,
   refuse: (others: Others) => void,
 ): Promise<Lock> {
   const { host, config } = session
@@ -41,7 +41,7 @@ export async function claimVolume(
 async function claimUnlessBusy(
   session: Session,
   wanted: Wanted,
-  except: string,
+  except: string | undefined,
   refuse: (others: Others) => void,
 ): Promise<Claim | undefined> {
   const { host, config } = session

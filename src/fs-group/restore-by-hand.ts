@@ -30,8 +30,8 @@ export async function restoreByHand(
   const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
   // Before the lock, which would make the volume known.
   if (!isRecorded()) return NOTHING_RECORDED
-  const wanted = { volume, source: directory, walkGroup: -1, pod: '', directory: '' }
-  const lock = await claimVolume(session, wanted, '', refuseHolders)
+  const wanted = { volume, source: directory }
+  const lock = await claimVolume(session, wanted, undefined, refuseHolders)
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.
@@ -48,14 +48,14 @@ export async function restoreByHand(
  * @throws {Refusal} as a restore
  */
 export function refuseRestore(session: Session, { directory, volume }: VolumeByHand): void {
-  refuseHolders(othersWith(session, { volume, source: directory }, ''))
+  refuseHolders(othersWith(session, { volume, source: directory }, undefined))
 }
 
 function refuseHolders(others: Others): void {
-  const holder = holders(others).find((other) => groupOnDisk(other) >= 0)
+  const holder = holders(others).find((other) => groupOnDisk(other) !== undefined)
   if (holder === undefined) return
   throw new Refusal(
-    `pod ${holder.pod || '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
+    `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
       'which a restore would take from it: delete that pod first',
   )
 }

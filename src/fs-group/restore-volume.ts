@@ -3,8 +3,7 @@ import { placeOfTree } from '../mount-table/place.ts'
 import { restore } from '../ownership/restore.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
-import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
-import { requestFrom } from '../store/request-key.ts'
+import { type MountRecord, readMountRecord, requestOf } from '../store/mount-record.ts'
 import type { Claim } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { noteWalk, openJournal, walkWith } from '../store/volume-journal.ts'
@@ -22,8 +21,8 @@ import { makingOf } from '../volume/making.ts'
 import { holders } from './holders.ts'
 import { claimVolume } from './reservation.ts'
 
-export function isRestoreOwed({ host, config }: Session, volume: string): boolean {
-  return readVolumeRecord(host, config.stateDir, volume)?.restoreOwed ?? false
+export function isRestorePending({ host, config }: Session, volume: string): boolean {
+  return readVolumeRecord(host, config.stateDir, volume)?.restorePending ?? false
 }
 
 /**
@@ -42,7 +41,7 @@ export async function restoreVolume(session: Session, volume: string, source: st
     const place = made === undefined ? undefined : placeOfTree(host, made)
     lock = await claimUnheld(session, { volume, source, place }, except)
     const record = lock && readVolumeRecord(host, config.stateDir, volume)
-    if (!record?.restoreOwed) return
+    if (!record?.restorePending) return
     tree ??= openTree(session, volume, source)
     await restoreTree(session, tree, volume, record)
   } finally {
@@ -57,11 +56,11 @@ export async function restoreVolume(session: Session, volume: string, source: st
  */
 async function openDisk(session: Session, volume: string, mount: MountRecord | undefined): Promise<Handle | undefined> {
   const { host } = session
-  const kind = mount && kindOf(mount.fsType)
-  const asked = mount && requestFrom(mount.request)
-  if (!mount || !kind || !asked || kind.root === 'source') return undefined
+  const kind = mount && kindOf(mount.request.fsType)
+  if (!mount || !kind || kind.root === 'source') return undefined
+  const asked = requestOf(mount)
   const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
-  const request = { ...asked, mountOptions, readOnly: false, directory: mount.directory, pod: mount.pod }
+  const request = { ...asked, mountOptions, readOnly: false }
   const source = kind.openSource(host, request)
   try {
     const tree = await kind.openTree(makingOf(session, request, source, undefined))
@@ -86,9 +85,8 @@ async function claimUnheld(
   at: Pick<Claim, 'volume' | 'source' | 'place'>,
   except: string,
 ): Promise<Lock | undefined> {
-  const wanted = { ...at, walkGroup: -1, pod: '', directory: '' }
   try {
-    return await claimVolume(session, wanted, except, (others) => {
+    return await claimVolume(session, at, except, (others) => {
       const [holder] = holders(others)
       if (holder) throw new Held(`owed until ${holder.directory} is unmounted and the volume is unmounted again`)
     })
@@ -134,7 +132,7 @@ export async function restoreTree(
     // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
     // a record the next mount walks for the journal's sake.
     if (record && journal.find(root.inode, root.born)) {
-      writeVolumeRecord(host, config.stateDir, { ...record, complete: false, restoreOwed: false })
+      writeVolumeRecord(host, config.stateDir, { ...record, complete: false, restorePending: false })
     } else {
       removeVolumeRecord(host, config.stateDir, volume)
     }

@@ -6,8 +6,7 @@ import { Refusal } from '../refusal/refusal.ts'
 import { kindFaults } from '../request/request.ts'
 import { releaseMount, removeLeftovers } from '../store/leftovers.ts'
 import { isMountBusy, tryLockMount } from '../store/locks.ts'
-import { listMountRecords, type MountRecord, readMountRecord } from '../store/mount-record.ts'
-import { requestFrom } from '../store/request-key.ts'
+import { listMountRecords, type MountRecord, readMountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { type IsSilent, silentSources } from '../volume/daemon.ts'
 import { kinds } from '../volume/index.ts'
@@ -36,7 +35,7 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
     const found = await healOne(session, record, isSilent, isDry).catch((error) => failed(error))
     if (!found) continue
     const { outcome, reason } = found
-    findings.push({ directory: record.directory, pod: record.pod, outcome, reason })
+    findings.push({ directory: record.directory, pod: record.pod ?? '', outcome, reason })
   }
   if (!isDry) removeLeftovers(session)
   return findings
@@ -49,8 +48,8 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
 export function sourceDirectories({ host, config }: Session): string[] {
   const directories = new Set<string>()
   for (const record of listMountRecords(host, config.stateDir)) {
-    const source = requestFrom(record.request)?.source
-    if (!source) continue
+    const { source } = record.request
+    if (source === '') continue
     for (const directory of [source, dirname(source)]) directories.add(directory)
     for (let at = dirname(record.source); at.startsWith(`${source}/`); at = dirname(at)) directories.add(at)
   }
@@ -154,9 +153,9 @@ function lookAround({ host }: Session, record: MountRecord, point: MountPoint | 
 }
 
 /** A volume's identity ends in its root's inode number and birth time. */
-function showsVolume({ volume, device }: MountRecord, mounted: Seen['mounted']): boolean {
-  if (mounted === undefined || mounted === 'broken' || volume === '') return false
-  return mounted.device === device && volume.split('-').at(-2) === mounted.inode.toString(16)
+function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: Seen['mounted']): boolean {
+  if (mounted === undefined || mounted === 'broken' || volume === undefined) return false
+  return mounted.device === recorded?.device && volume.split('-').at(-2) === mounted.inode.toString(16)
 }
 
 const NO_SECRETS =
@@ -171,9 +170,8 @@ async function remount(
   reason: string,
   isDry: boolean,
 ): Promise<Found> {
-  const asked = requestFrom(record.request)
-  if (asked === undefined || point === undefined) return { outcome: 'left', reason: 'another version made its record' }
-  const request = { ...asked, pod: record.pod, directory: point.path }
+  if (point === undefined) return { outcome: 'left', reason: 'its directory is gone' }
+  const request = { ...requestOf(record), directory: point.path }
   // The configuration may have changed since.
   const faults = kindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)

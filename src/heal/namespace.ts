@@ -11,11 +11,11 @@ export function refuseOtherNamespace({ host, config }: Session): void {
   const boot = host.bootId()
   const here = host.mountNamespace()
   const other = listMountRecords(host, config.stateDir).find(
-    (record) => record.boot === boot && record.namespace !== '' && record.namespace !== here,
+    ({ mounted, boot: of }) => of === boot && mounted !== undefined && mounted.namespace !== here,
   )
   if (other === undefined) return
   throw new Refusal(
-    `modekeep's mounts are in another mount namespace than this process (${other.directory} was made in ${other.namespace}, this is ${here}): ` +
+    `modekeep's mounts are in another mount namespace than this process (${other.directory} was made in ${other.mounted?.namespace}, this is ${here}): ` +
       "run it in kubelet's, on most nodes by nsenter --target 1 --mount",
   )
 }

@@ -29,13 +29,13 @@ export function planHeal(view: HealView): HealPlan {
   const { replaces } = record
   if (mounted === undefined && target === 'missing') return forget('its directory is gone', true)
   if (record.boot !== boot) return mounted === undefined ? forget('a reboot has ended it', false) : leave()
-  if (record.phase === 'preparing') {
+  if (record.mounted === undefined) {
     return mounted === undefined ? { action: 'mount', reason: 'the call that made it was interrupted' } : leave()
   }
   if (mounted === undefined) return { action: 'mount', reason: 'it is not mounted' }
   if (mounted === 'broken') return { action: 'mount', reason: 'it does not answer' }
   if (isOurs(record, view)) return { action: 'mount', reason: '' }
-  if (replaces === String(mounted.mountId)) {
+  if (replaces?.mountId === String(mounted.mountId)) {
     return { action: 'mount', reason: 'its replacement was interrupted' }
   }
   return view.showsSource ? { action: 'mount', reason: 'its source is mounted over it once more' } : leave()

@@ -85,13 +85,13 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Verd
     const foreign = names.find((name) => !OURS.has(name))
     return foreign === undefined ? OVER : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
   }
-  const { source, group, restoreOwed } = record
+  const { source, group, restorePending } = record
   const isGone = isFlippedAway(session, record)
-  if (isGone && !restoreOwed) return { isOver: true, reason: `${source} was deleted when its source flipped` }
+  if (isGone && !restorePending) return { isOver: true, reason: `${source} was deleted when its source flipped` }
   if (isGone)
     return keep(`a restore is owed to it, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
   return keep(
-    restoreOwed
+    restorePending
       ? `a restore is owed to ${source}: ${way}`
       : `${source} was walked for group ${group}: ${way} puts it back`,
   )

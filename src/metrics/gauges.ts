@@ -25,7 +25,7 @@ function owed({ host, config }: Session): ('mounted' | 'overdue')[] {
   const { stateDir } = config
   const mounted = new Set(listMountRecords(host, stateDir).map(({ volume }) => volume))
   return listVolumes(host, stateDir).flatMap((volume) => {
-    if (!readVolumeRecord(host, stateDir, volume)?.restoreOwed) return []
+    if (!readVolumeRecord(host, stateDir, volume)?.restorePending) return []
     return mounted.has(volume) || isVolumeBusy(host, stateDir, volume) ? 'mounted' : 'overdue'
   })
 }

@@ -2,11 +2,11 @@ import type { KindFacts } from '../fs-group/decide.ts'
 import { SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { releaseMount, removeVolumeLeftover } from '../store/leftovers.ts'
 import { lockMount } from '../store/locks.ts'
-import { type Given, NOTHING_GIVEN } from '../store/mount-record.ts'
+import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { DetachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
@@ -110,12 +110,14 @@ async function mountOnce(
     const plan = planMount(request, view, factsOf, isKept)
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-    if (isDry) return { plan, given: view.record ?? NOTHING_GIVEN }
+    const before: Given = view.record?.given ?? { by: 'none' }
+    if (isDry) return { plan, given: before }
     const given = await runPlan(session, point, new DetachedTree(session, kind, request, source), plan.steps)
-    if (plan.decision === 'ready') return { plan, given: view.record ?? NOTHING_GIVEN }
+    if (plan.decision === 'ready') return { plan, given: before }
     // What a call that died had begun with another volume.
-    if (view.record && view.record.volume !== view.source?.volume) tidyFormer(session, view.record.volume)
-    if (given.why !== '') session.note({ given: given.ownership, why: given.why })
+    const former = view.record?.volume
+    if (former !== undefined && former !== view.source?.volume) tidyFormer(session, former)
+    if (given.why !== undefined) session.note({ given: given.by, why: given.why })
     return { plan, given }
   } finally {
     if (source) host.inodes.close(source.handle)

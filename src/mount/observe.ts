@@ -1,9 +1,9 @@
 import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint } from '../mount-table/mount-point.ts'
-import type { MountRequest } from '../request/request.ts'
-import { readMountRecord } from '../store/mount-record.ts'
+import type { MountRequest } from '../request/mount-request.ts'
+import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { readVolumeRecord } from '../store/volume-record.ts'
+import { readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
 import { askServed } from '../volume/daemon.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { sourceView } from '../volume/source-view.ts'
@@ -29,8 +29,12 @@ export async function observe(
     isGuarded: !isServed || hasGuard(host, point.path),
     target,
     record,
-    walked: record && record.walkGroup >= 0 ? readVolumeRecord(host, config.stateDir, record.volume) : undefined,
+    walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot: host.bootId(),
   }
+}
+
+function walkedVolume({ host, config }: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
+  return given.by === 'walk' && volume !== undefined ? readVolumeRecord(host, config.stateDir, volume) : undefined
 }

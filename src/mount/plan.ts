@@ -1,9 +1,8 @@
 import { giveGroup, type KindFacts } from '../fs-group/decide.ts'
 import { mountFlags } from '../mount-table/flags.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
-import type { MountRequest } from '../request/request.ts'
+import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
-import { requestKey } from '../store/request-key.ts'
 import type { Step } from './step.ts'
 import type { View } from './view.ts'
 
@@ -32,8 +31,10 @@ export function planMount(
     if (change === undefined) {
       return { decision: 'ready', reason: 'the mount is there and as asked for', steps: finish(ours, view) }
     }
-    if (!kindOf(ours.fsType).persistent) {
-      return refuse(`${change}, and replacing this ${ours.fsType} would lose its files: delete the pod to apply it`)
+    if (!kindOf(ours.request.fsType).persistent) {
+      return refuse(
+        `${change}, and replacing this ${ours.request.fsType} would lose its files: delete the pod to apply it`,
+      )
     }
     return act('replace', change, request, view, kindOf(request.fsType), isKept)
   }
@@ -54,7 +55,8 @@ export function planMount(
   if (view.target === 'file' && record === undefined && !isKubeletVolume(request.directory)) {
     return refuse(`mount directory ${request.directory} is a file: name a directory`)
   }
-  const reason = record?.phase === 'preparing' ? 'an earlier call was interrupted' : 'nothing is mounted'
+  const reason =
+    record !== undefined && record.mounted === undefined ? 'an earlier call was interrupted' : 'nothing is mounted'
   return act('fresh', reason, request, view, kindOf(request.fsType), isKept)
 }
 
@@ -73,13 +75,14 @@ function finish({ replacedDaemons }: MountRecord, { isGuarded }: View): Step[] {
 /** A call died before the new mount was in its place. */
 function isBeingReplaced(record: MountRecord | undefined, { mounted, boot }: View): boolean {
   if (record === undefined || mounted === undefined || mounted === 'broken') return false
-  return record.boot === boot && record.replaces === String(mounted.mountId)
+  return record.boot === boot && record.replaces?.mountId === String(mounted.mountId)
 }
 
 function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {
-  if (record.request !== requestKey(request)) return 'the options changed'
+  if (!isSameMount(record.request, request)) return 'the options changed'
   const { walked, source, mounted } = view
-  if (record.walkGroup >= 0 && walked && (!walked.complete || walked.group !== record.walkGroup)) {
+  const { given } = record
+  if (given.by === 'walk' && walked && (!walked.complete || walked.group !== given.group)) {
     return 'an interrupted call has regrouped the volume'
   }
   if (source === undefined || mounted === undefined || mounted === 'broken') return undefined
@@ -89,7 +92,7 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
   if (mounted.device !== root.device || mounted.inode !== root.inode) {
     return `the source is another ${isDirectory ? 'directory' : 'file'} now`
   }
-  if (record.mappedFrom >= 0 && request.idmapFrom === undefined && record.mappedFrom !== root.group) {
+  if (given.by === 'idmap' && request.idmapFrom === undefined && given.from !== root.group) {
     return 'the volume has another group on disk now'
   }
   return undefined
@@ -110,15 +113,8 @@ function act(
   const given = giveGroup(request, view.source, kind)
   if (given.refusal !== undefined) return refuse(given.refusal)
   const { mounted } = view
-  const replaces = mounted === undefined || mounted === 'broken' ? '' : String(mounted.mountId)
   const replacedDaemons = daemonsOf(view)
-  const replacesStaging = view.record?.boot === view.boot ? stagingOf(view.record, replaces) : ''
-  const record = {
-    ...newMountRecord(request, view.boot, view.source),
-    replaces,
-    replacesStaging,
-    replacedDaemons,
-  }
+  const record = { ...newMountRecord(request, view.boot, view.source), replaces: replacedBy(view), replacedDaemons }
   // Without a mount a record is what a dead call left.
   const undo = { restore: mounted === undefined && !isKept ? undefined : view.record }
   const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
@@ -134,10 +130,17 @@ function act(
   return { decision, reason, steps }
 }
 
+/** The mount that the new one takes the place of. */
+function replacedBy({ record, mounted, boot }: View): MountRecord['replaces'] {
+  if (mounted === undefined || mounted === 'broken') return undefined
+  const staging = record?.boot === boot ? stagingOf(record, mounted.mountId) : undefined
+  return { mountId: String(mounted.mountId), staging }
+}
+
 /** The staging directories of daemons that serve what was mounted until now, or before that. */
 function daemonsOf({ record, boot }: View): string[] {
   if (record === undefined || record.boot !== boot) return []
-  return [...record.replacedDaemons, record.staging].filter((staging) => staging !== '')
+  return [...record.replacedDaemons, ...(record.staging === undefined ? [] : [record.staging])]
 }
 
 /** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */

@@ -113,19 +113,16 @@ class Run {
 
   #ready(record: MountRecord): MountRecord {
     // A daemon that serves it may hang from the beginning.
-    const { mountId, device } = this.#session.host.inodes.statMountPoint(this.#tree.handle)
+    const { host } = this.#session
+    const { mountId, device } = host.inodes.statMountPoint(this.#tree.handle)
     const { volume, staging, hadSecrets } = this.#tree
     return {
       ...record,
-      ...this.#giver.given,
+      given: this.#giver.given,
       volume,
-      namespace: this.#session.host.mountNamespace(),
       staging,
       hadSecrets,
-      device: volume === '' ? -1 : device,
-      phase: 'ready',
-      mountId: String(mountId),
-      since: Date.now(),
+      mounted: { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() },
     }
   }
 
@@ -144,7 +141,7 @@ class Run {
   /** The record goes last: by it the next call finds what could not be removed. */
   #forget(): void {
     this.#giver.release()
-    forgetMount(this.#session, this.#point.path, this.#preparing?.volume ?? '')
+    forgetMount(this.#session, this.#point.path, this.#preparing?.volume)
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */

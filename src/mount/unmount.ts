@@ -1,4 +1,4 @@
-import { isRestoreOwed, restoreVolume } from '../fs-group/restore-volume.ts'
+import { isRestorePending, restoreVolume } from '../fs-group/restore-volume.ts'
 import { isDiskError } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
@@ -56,7 +56,7 @@ async function detachAndForget(
   // Without the lock the record stays, and with it a pending restore: both are for that mount only.
   if (isLocked) {
     await restoreIfPending(session, record)
-    await asFarAsTheDiskGoes(session, () => forgetMount(session, path, record?.volume ?? ''))
+    await asFarAsTheDiskGoes(session, () => forgetMount(session, path, record?.volume))
   }
   if (record) endStopped(session, record)
 }
@@ -105,9 +105,9 @@ function leaveDirectory(host: Host, point: MountPoint): void {
 
 /** Puts the volume back where a pod has asked for that. What cannot be done now is done at the volume's next unmount. */
 async function restoreIfPending(session: Session, record: MountRecord | undefined): Promise<void> {
-  if (record === undefined || record.volume === '') return
+  if (record?.volume === undefined) return
   try {
-    if (!isRestoreOwed(session, record.volume)) return
+    if (!isRestorePending(session, record.volume)) return
     await restoreVolume(session, record.volume, record.source, record.directory)
   } catch (error) {
     session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`)

@@ -2,26 +2,8 @@ import { Refusal, show } from '../refusal/refusal.ts'
 import type { NodeConfig } from './defaults.ts'
 import { fsGroupOf, parseGroup } from './fs-group.ts'
 import { parseOptionsText } from './json-options.ts'
+import type { MountRequest } from './mount-request.ts'
 import { checkOptions, type Options } from './schema.ts'
-
-/** What a pod asks for, checked and complete. Groups are numeric, paths absolute. No secret is ever in here. */
-export interface MountRequest {
-  directory: string
-  source: string
-  /** The part of the source that is mounted, '' for all of it. */
-  subPath: string
-  fsType: string
-  mountOptions: readonly string[]
-  readOnly: boolean
-  fsGroup: number | undefined
-  ownership: 'none' | 'walk' | 'idmap' | 'auto'
-  /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
-  idmapFrom: number | undefined
-  groupAccess: 'keep' | 'grant'
-  changePolicy: 'OnRootMismatch' | 'Always'
-  restoreOnUnmount: boolean
-  pod: string
-}
 
 /** What a kind judges: the rest of a request means the same for all. */
 export type KindRequest = Pick<
@@ -74,7 +56,7 @@ function assemble(directory: string, options: Options, fsGroup: number | undefin
   return {
     directory,
     source: options.source ?? '',
-    subPath: options.subPath ?? '',
+    subPath: options.subPath || undefined,
     fsType: options['kubernetes.io/fsType'] || 'bind',
     mountOptions: (options.mountOptions ?? '').split(',').filter((option) => option !== ''),
     readOnly: options['kubernetes.io/readwrite'] === 'ro' || /(^|,)ro(,|$)/.test(options.mountOptions ?? ''),
@@ -84,7 +66,7 @@ function assemble(directory: string, options: Options, fsGroup: number | undefin
     groupAccess: options.groupAccess ?? 'keep',
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
-    pod,
+    pod: pod || undefined,
   }
 }
 

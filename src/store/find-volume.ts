@@ -75,7 +75,7 @@ const NFS = ['nfs', 'nfs4']
 function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRow, volume: string): boolean {
   if (!volume.startsWith('text-')) return leadsTo(host, mountPoint, volume)
   const kinds = NFS.includes(fsType) ? NFS : [fsType]
-  const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source, subPath: '' }) === volume)
+  const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source }) === volume)
   return isNamed && root === '/' && isOnTop(host, mountPoint, device)
 }
 

@@ -8,11 +8,10 @@ import { removeVolumeRecord } from './volume-record.ts'
 /**
  * Removes the record of a mount, after the place of its volume where nothing is remembered of that. Call it under the
  * mount's lock.
- * @param volume '' where there is none
  * @throws {FileError} and the record stays, by which the next call finds what could not be removed
  */
-export function forgetMount(session: Session, directory: string, volume: string): void {
-  removeVolumeLeftover(session, volume)
+export function forgetMount(session: Session, directory: string, volume: string | undefined): void {
+  if (volume !== undefined) removeVolumeLeftover(session, volume)
   removeMountRecord(session.host, session.config.stateDir, directory)
 }
 

@@ -12,9 +12,7 @@ export function readRecord<T>(host: Host, path: string, schema: z.ZodMiniType<T>
   try {
     const { sum, ...record } = JSON.parse(text)
     const { success, data } = z.safeParse(schema, record)
-    // Earlier versions wrote none, and no key that is unknown today.
-    const isWhole = sum === undefined ? areKnown(record, data) : sum === sumOf(record)
-    return success && isWhole ? data : undefined
+    return success && sum === sumOf(record) ? data : undefined
   } catch {
     return undefined
   }
@@ -23,10 +21,6 @@ export function readRecord<T>(host: Host, path: string, schema: z.ZodMiniType<T>
 /** Atomic and durable, with a checksum; its directory must be there. */
 export function writeRecord(host: Host, path: string, record: object): void {
   host.files.replace(path, `${JSON.stringify({ ...record, sum: sumOf(record) })}\n`)
-}
-
-function areKnown(record: object, known: unknown): boolean {
-  return Object.keys(record).every((key) => Object.hasOwn(Object(known), key))
 }
 
 function sumOf(record: object): number {

@@ -68,7 +68,7 @@ export function removeLeftover(session: Session, place: Place): boolean {
 
 /** Removes a volume's place where nothing is remembered of it. Whoever is at work on the volume does so himself. */
 export function removeVolumeLeftover(session: Session, volume: string): void {
-  if (volume !== '') removeLeftover(session, volumePlace(session.config.stateDir, volume))
+  removeLeftover(session, volumePlace(session.config.stateDir, volume))
 }
 
 /** Removes every leftover. What fails is a warning: the next call tries again. */

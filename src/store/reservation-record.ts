@@ -9,11 +9,11 @@ const schema = z.object({
   source: z.string(),
   /** Where the source lies, as far as the mount table tells. */
   place: z.optional(z.object({ device: z.string(), path: z.string() })),
-  /** The group that a walk gives or a mapping expects on disk, -1 for a restore. */
-  walkGroup: z.number(),
-  /** The mount that is being made; both empty where none will come of it. */
-  pod: z.string(),
-  directory: z.string(),
+  /** The group that a walk gives or a mapping expects on disk; undefined: a restore. */
+  group: z.optional(z.number()),
+  /** The mount that is being made; undefined: none will come of it. */
+  directory: z.optional(z.string()),
+  pod: z.optional(z.string()),
 })
 
 /** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */

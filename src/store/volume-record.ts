@@ -1,10 +1,10 @@
 import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import { readRecord, writeRecord } from './json-record.ts'
 import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
 
-const FORMAT = 1
+const FORMAT = 2
 
 const schema = z.object({
   format: z.literal(FORMAT),
@@ -14,8 +14,8 @@ const schema = z.object({
   groupAccess: z.enum(['keep', 'grant']),
   /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
   complete: z.boolean(),
-  /** A pod asked for restoreOnUnmount: the last unmount pays, whichever pod's it is. */
-  restoreOwed: z.boolean(),
+  /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
+  restorePending: z.boolean(),
   /** The path that a pod named, where a part of a source was walked: another than `source` if links led on from there. */
   asked: z.optional(z.string()),
 })
@@ -31,7 +31,9 @@ export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
 /** Names a volume whose root says nothing about it (a server's, a daemon's): the same request has the same volume. */
 export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
   const { createHash } = process.getBuiltinModule('node:crypto')
-  const digest = createHash('sha256').update([fsType, source, subPath].join('\0')).digest('hex')
+  const digest = createHash('sha256')
+    .update([fsType, source, subPath ?? ''].join('\0'))
+    .digest('hex')
   return `text-${digest.slice(0, 40)}`
 }
 

@@ -18,14 +18,14 @@ export const bind: VolumeKind = {
   faults({ source, subPath, mountOptions }, config) {
     return [
       ...sourceFaults(source, config),
-      ...(subPath === '' ? [] : subPathFaults(subPath)),
+      ...(subPath === undefined ? [] : subPathFaults(subPath)),
       ...optionFaults('bind', mountOptions, NONE, config),
     ]
   },
 
   openSource(host, { source, subPath }) {
     const opened = openNodeDirectory(host, source)
-    return subPath === '' ? { ...opened, path: source } : partOf(host, opened.handle, subPath)
+    return subPath === undefined ? { ...opened, path: source } : partOf(host, opened.handle, subPath)
   },
 
   openTree({ host, request, source }) {

@@ -4,7 +4,6 @@ import { askPoint, type MountPoint, statPoint } from '../mount-table/mount-point
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { placesFrom } from '../mount-table/place.ts'
 import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../store/mount-record.ts'
-import { requestFrom } from '../store/request-key.ts'
 import type { Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
 import { killStaged, stagedMount } from './kind/staged.ts'
@@ -14,7 +13,7 @@ const PATIENCE = 5000
 
 /** The process that serves a mount; undefined where it has ended, null for a mount that needs none. */
 export function daemonOf(session: Session, { staging }: MountRecord): Daemon | undefined | null {
-  return staging === '' ? null : find(session, staging)
+  return staging === undefined ? null : find(session, staging)
 }
 
 function find({ host, config }: Session, staging: string): Daemon | undefined {
@@ -39,8 +38,8 @@ export async function askServed(
   const there = statPoint(host, point)
   if (!record || there === undefined || there === 'broken') return askPoint(host, point)
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
-  const staging = there.mountRoot ? stagingOf(record, there.mountId) : ''
-  if (staging !== '' && find(session, staging)) return there
+  const staging = there.mountRoot ? stagingOf(record, there.mountId) : undefined
+  if (staging !== undefined && find(session, staging)) return there
   if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
   session.warn('its server does not answer, so that nobody can tell whether it is well')
   return there
@@ -57,8 +56,8 @@ export function silentSources({ host }: Session): IsSilent {
   const placeOf = placesFrom(table)
   const remote = new Set(parseMountinfo(table).flatMap(({ fsType, device }) => (REMOTE.test(fsType) ? device : [])))
   const asked = new Map<string, Promise<boolean>>()
-  return async ({ fsType, request }) => {
-    const source = kindOf(fsType)?.root === 'source' ? requestFrom(request)?.source : undefined
+  return async ({ request }) => {
+    const source = kindOf(request.fsType)?.root === 'source' ? request.source : undefined
     const device = source === undefined ? undefined : placeOf(source)?.device
     if (source === undefined || device === undefined || !remote.has(device)) return false
     const silent = asked.get(device) ?? isSilentAt(host, source)
@@ -77,8 +76,8 @@ async function isSilentAt({ daemons, inodes }: Host, path: string): Promise<bool
 }
 
 /** Whether what only a server or a daemon can tell of is asked for in vain. */
-async function isSilent({ host }: Session, { parent, name }: MountPoint, { fsType }: MountRecord): Promise<boolean> {
-  return kindOf(fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
+async function isSilent({ host }: Session, { parent, name }: MountPoint, { request }: MountRecord): Promise<boolean> {
+  return kindOf(request.fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
 }
 
 /**
@@ -95,7 +94,7 @@ export async function hangingDaemon(
   const there = record && statPoint(host, point)
   if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
   const staging = stagingOf(record, there.mountId)
-  if (staging === '') {
+  if (staging === undefined) {
     if (await isSilent(session, point, record)) {
       session.warn('its server does not answer: the kernel may wait for it, with what it has not written yet')
     }
@@ -122,8 +121,11 @@ export function endDaemon({ host, config }: Session, staging: string | undefined
 }
 
 /** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
-export function endStopped(session: Session, { staging, replacedDaemons }: MountRecord): string[] {
-  const all = [...replacedDaemons, staging].filter((name) => name !== '')
+export function endStopped(
+  session: Session,
+  { staging, replacedDaemons }: Pick<MountRecord, 'staging' | 'replacedDaemons'>,
+): string[] {
+  const all = [...replacedDaemons, ...(staging === undefined ? [] : [staging])]
   const found = all.map((name) => ({ name, daemon: find(session, name) })).filter(({ daemon }) => daemon !== undefined)
   const namesOf = (isWanted: boolean) =>
     found.filter(({ daemon }) => isStopped(daemon) === isWanted).map(({ name }) => name)
@@ -140,7 +142,7 @@ export function endReplaced(session: Session, path: string): void {
   try {
     const record = readMountRecord(host, config.stateDir, path)
     if (!record) return
-    const left = endStopped(session, { ...record, staging: '' })
+    const left = endStopped(session, { replacedDaemons: record.replacedDaemons })
     if (left.length === record.replacedDaemons.length) return
     writeMountRecord(host, config.stateDir, { ...record, replacedDaemons: left })
   } catch (error) {

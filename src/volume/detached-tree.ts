@@ -1,7 +1,7 @@
 import type { Handle, MountFlags } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import { placeOfTree } from '../mount-table/place.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import type { Session } from '../store/session.ts'
 import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
@@ -17,8 +17,8 @@ export class DetachedTree {
   #group: number | undefined
   #flags: MountFlags = { set: 0, clear: 0 }
   #volume: string | undefined
-  /** The staging directory of the daemon that serves it; '' where none does. */
-  staging = ''
+  /** The staging directory of the daemon that serves it. */
+  staging: string | undefined
 
   constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
     this.#session = session
@@ -67,14 +67,14 @@ export class DetachedTree {
     return placeOfTree(this.#session.host, this.handle)
   }
 
-  /** The volume's identity, '' where the volume goes with its mount. */
-  get volume(): string {
+  /** The volume's identity; undefined where the volume goes with its mount. */
+  get volume(): string | undefined {
     this.#volume ??= this.#identify()
     return this.#volume
   }
 
-  #identify(): string {
-    if (!this.#kind.persistent) return ''
+  #identify(): string | undefined {
+    if (!this.#kind.persistent) return undefined
     if (this.#kind.root === 'text') return textIdentity(this.#request)
     const { host } = this.#session
     return volumeIdentity(host, this.handle, host.inodes.stat(this.handle))
@@ -83,7 +83,7 @@ export class DetachedTree {
   /** The request with the real place of what its subPath names: what others compare theirs with. */
   get where(): MountRequest & { asked: string | undefined } {
     const { source, subPath } = this.#request
-    const asked = subPath === '' ? undefined : `${source}/${subPath}`
+    const asked = subPath === undefined ? undefined : `${source}/${subPath}`
     return { ...this.#request, source: this.#source?.path ?? source, asked }
   }
 

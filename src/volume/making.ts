@@ -1,5 +1,5 @@
 import { isPodsVolume } from '../mount-table/kubelet-volume.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import { readMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { Making, OpenedSource } from './kind/kind.ts'

@@ -1,5 +1,5 @@
 import { isDirectory } from '../host/host.ts'
-import type { MountRequest } from '../request/request.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import type { Session } from '../store/session.ts'
 import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
@@ -8,8 +8,8 @@ import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 export interface SourceView {
   /** The inode that a mount of it shows; undefined where only the mount knows. */
   root: { device: number; inode: bigint; group: number } | undefined
-  /** Tells a source from another of the same name, where `root` does not; '' where nothing can. */
-  identity: string
+  /** Tells a source from another of the same name, where `root` does not; undefined where nothing can. */
+  identity?: string
   /** Undefined where only the mount knows. */
   volume: string | undefined
   /** Its real path, or its text as it was written. */
@@ -26,7 +26,7 @@ export function sourceView(
 ): SourceView {
   if (source === undefined) {
     const volume = root === 'text' ? textIdentity(request) : undefined
-    return { root: undefined, identity: '', volume, path: request.source, isDirectory: true }
+    return { root: undefined, volume, path: request.source, isDirectory: true }
   }
   const { handle, stat, path } = source
   const { device, inode, gid: group } = stat
@@ -34,5 +34,5 @@ export function sourceView(
   const identity = `${device}:${inode}:${stat.born}`
   if (root !== 'source') return { root: undefined, identity, volume: undefined, path, isDirectory: true }
   const volume = volumeIdentity(host, handle, stat)
-  return { root: { device, inode, group }, identity: '', volume, path, isDirectory: isDirectory(stat) }
+  return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
 }

@@ -27,7 +27,8 @@ export const tmpfs: VolumeKind = {
     if (source !== '' && source !== 'tmpfs') {
       faults.push(`option "source" is ${show(source)}: a tmpfs has none, leave it out`)
     }
-    if (subPath !== '') faults.push(`option "subPath" is ${show(subPath)}: a tmpfs is new and empty, leave it out`)
+    if (subPath !== undefined)
+      faults.push(`option "subPath" is ${show(subPath)}: a tmpfs is new and empty, leave it out`)
     return faults
   },
 

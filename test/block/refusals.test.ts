@@ -10,7 +10,7 @@ const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
   const kind = blocks.find(({ name }) => name === fsType)
-  const request = { source: '/srv/image', subPath: '', fsType, ownership: 'none', mountOptions, readOnly } as const
+  const request = { source: '/srv/image', fsType, ownership: 'none', mountOptions, readOnly } as const
   return kind?.faults(request, { ...DEFAULT_CONFIG, allowedSources: ['/srv'] })
 }
 

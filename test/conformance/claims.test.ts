@@ -35,7 +35,7 @@ onEveryStage('a call at work on a volume', (open) => {
 
   /** As another process in mid-walk of `data/sub` looks. */
   function workOnSub(more: Partial<Claim>): void {
-    const claim = { volume: SUB, source: `${source}/sub`, walkGroup: 3000, pod: 'shop/web', directory: '/pods/web/v' }
+    const claim = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
     writeClaim(stage.host, stage.config.stateDir, { ...claim, ...more })
     atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/${SUB}/lock`)
     expect(atWork).toBeDefined()
@@ -71,9 +71,9 @@ onEveryStage('a call at work on a volume', (open) => {
   })
 
   it.each<[string, Partial<Claim>]>([
-    ['a mount with the same group', { walkGroup: 2000 }],
-    ['an apply by hand', { pod: '', directory: '' }],
-    ['a restore', { walkGroup: -1, pod: '', directory: '' }],
+    ['a mount with the same group', { group: 2000 }],
+    ['an apply by hand', { pod: undefined, directory: undefined }],
+    ['a restore', { group: undefined, pod: undefined, directory: undefined }],
   ])('for %s: a mount around it waits until it is done, and then walks', async (_, more) => {
     workOnSub(more)
     const before = groupsNow()
@@ -91,7 +91,7 @@ onEveryStage('a call at work on a volume', (open) => {
   })
 
   it("that waits stands in nobody's way", async () => {
-    workOnSub({ walkGroup: 2000 })
+    workOnSub({ group: 2000 })
     const mounted = stage.mount('a', asked('data', 2000))
     await aWhile()
     await stage.mount('b', asked('other', 3000))
@@ -102,7 +102,7 @@ onEveryStage('a call at work on a volume', (open) => {
   it('keeps what a restore around it owes until its own mount is gone', async () => {
     await stage.mount('a', asked('data', 2000))
     const walked = groupsNow()
-    workOnSub({ walkGroup: 2000 })
+    workOnSub({ group: 2000 })
     await stage.unmount('a')
     expect(stage.layers('a')).toEqual([])
     expect(stage.noted.restore).toBe('owed until /pods/web/v is unmounted and the volume is unmounted again')

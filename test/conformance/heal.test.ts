@@ -73,7 +73,7 @@ onEveryStage('heal', (open) => {
     await stage.mount('a', { source: `${volumes}/one` })
     const [record] = records()
     unmountByHand('a')
-    if (record) writeMountRecord(stage.host, stage.config.stateDir, { ...record, phase: 'preparing', mountId: '' })
+    if (record) writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted: undefined })
     await heals('mounted again')
     expect(names('a')).toEqual(['.', 'first'])
     await heals('healthy')
@@ -83,11 +83,12 @@ onEveryStage('heal', (open) => {
     await stage.mount('a', { source: `${volumes}/one` })
     await stage.mount('a', { source: `${volumes}/two` })
     const [record] = records()
-    if (!record) throw new Error('no record')
+    if (!record?.mounted) throw new Error('no record')
     // The record of the new mount is written before it comes beneath the old one.
     if (layers === 2) mountOver('a', 'one')
     const replaces = topMountId('a')
-    writeMountRecord(stage.host, stage.config.stateDir, { ...record, mountId: 'of the new one', replaces })
+    const mounted = { ...record.mounted, mountId: 'of the new one' }
+    writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted, replaces: { mountId: replaces } })
     await heals('replaced')
     expect(names('a')).toEqual(['.', 'second'])
     expect(stage.layers('a')).toHaveLength(1)
@@ -125,7 +126,7 @@ onEveryStage('heal', (open) => {
     }
     expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: 'not today' }])
     stage.host.mounts = mounts
-    expect(records()).toMatchObject([{ phase: 'ready' }])
+    expect(records()).toMatchObject([{ mounted: {} }])
     await heals('mounted again')
   })
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import type { MountRequest } from '../../src/request/request.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -24,17 +24,14 @@ async function ramfsOfPage(): Promise<VolumeKind> {
 const REQUEST: MountRequest = {
   directory: '/pod',
   source: '',
-  subPath: '',
   fsType: 'ramfs',
   mountOptions: ['mode=0710', 'noexec'],
   readOnly: false,
   fsGroup: undefined,
   ownership: 'none',
-  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,
-  pod: '',
 }
 const MAKING = {
   request: REQUEST,

@@ -2,29 +2,16 @@ import { describe, expect, it } from 'vitest'
 import { giveGroup, type KindFacts } from '../../src/fs-group/decide.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import type { View } from '../../src/mount/view.ts'
-import type { MountRequest } from '../../src/request/request.ts'
-import { newMountRecord } from '../../src/store/mount-record.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
+import { type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
 import type { SourceView } from '../../src/volume/source-view.ts'
+import { BIND_REQUEST, MOUNTED } from '../helpers/mount-records.ts'
 
 const ROOT = { device: 5, inode: 2n, group: 7 }
-const DIRECTORY: SourceView = { root: ROOT, identity: '', volume: 'v', path: '/srv/a', isDirectory: true }
+const DIRECTORY: SourceView = { root: ROOT, volume: 'v', path: '/srv/a', isDirectory: true }
 const BIND: KindFacts = { persistent: true, walk: true, hasGroupOptions: false }
 const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
-const ASKED: MountRequest = {
-  directory: '/pods/p/volumes/modekeep~fs/v',
-  source: '/srv/a',
-  subPath: '',
-  fsType: 'bind',
-  mountOptions: [],
-  readOnly: false,
-  fsGroup: 2000,
-  ownership: 'auto',
-  idmapFrom: undefined,
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
-  restoreOnUnmount: false,
-  pod: '',
-}
+const ASKED: MountRequest = { ...BIND_REQUEST, ownership: 'auto' }
 const view = (over: Partial<View> = {}): View => ({
   mounted: undefined,
   target: 'directory',
@@ -63,7 +50,7 @@ describe('the group of a pod', () => {
     const own = { do: 'own-root', group: 2000, access: 'keep' }
     const none = view({ source: undefined })
     expect(giveGroup({ ...ASKED, ownership: 'walk' }, none.source, BIND).steps).toEqual([own])
-    expect(giveGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: '', otherwise: own }])
+    expect(giveGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: undefined, otherwise: own }])
   })
 
   it('of a file is mapped, and a walk is refused', () => {
@@ -79,7 +66,7 @@ describe('the group of a pod', () => {
 
 describe('the group of a volume whose server or daemon decides', () => {
   const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', hasGroupOptions: true }
-  const source: SourceView = { root: undefined, identity: '', volume: 'text', path: '//s/a', isDirectory: true }
+  const source: SourceView = { root: undefined, volume: 'text', path: '//s/a', isDirectory: true }
 
   it('is given by mount options with auto', () => {
     expect(giveGroup(ASKED, view({ source }).source, remote)).toEqual({ steps: [], byOption: 2000 })
@@ -99,13 +86,12 @@ describe('the group of a volume whose server or daemon decides', () => {
 
 describe('a mount that maps a group', () => {
   const mounted = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }
-  const record = { ...newMountRecord(ASKED, 'b', DIRECTORY), phase: 'ready' as const, mountId: '9', mappedFrom: 7 }
   const decide = (over: Partial<MountRequest>, group: number) => {
     const asked = { ...ASKED, ...over }
-    const now = {
+    const now: MountRecord = {
       ...newMountRecord(asked, 'b', DIRECTORY),
-      ...record,
-      request: newMountRecord(asked, 'b', DIRECTORY).request,
+      given: { by: 'idmap', from: 7, why: 'asked for' },
+      mounted: { ...MOUNTED, mountId: '9' },
     }
     return planMount(
       asked,

@@ -1,36 +1,18 @@
 import { expect, it } from 'vitest'
 import { type HealView, planHeal } from '../../src/heal/plan.ts'
 import type { MountRecord } from '../../src/store/mount-record.ts'
+import { MOUNTED, READY } from '../helpers/mount-records.ts'
 
 const RECORD: MountRecord = {
-  format: 1,
-  phase: 'ready',
+  ...READY,
   boot: 'b',
-  directory: '/pods/p/volumes/modekeep~fs/v',
-  pod: 'n/p',
-  request: '{}',
-  source: '/srv/a',
-  fsType: 'bind',
-  identity: '',
-  volume: 'v',
-  device: 5,
-  ownership: 'none',
-  why: '',
-  walkGroup: -1,
-  mappedFrom: -1,
-  since: 1,
-  mountId: '9',
-  replaces: '8',
-  replacesStaging: '',
-  namespace: '',
-  staging: '',
-  replacedDaemons: [],
-  hadSecrets: false,
+  mounted: { ...MOUNTED, mountId: '9' },
+  replaces: { mountId: '8' },
 }
 const ours = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }
 const other = { ...ours, mountId: 10n }
 const replaced = { ...ours, mountId: 8n }
-const died: MountRecord = { ...RECORD, phase: 'preparing', mountId: '' }
+const died: MountRecord = { ...RECORD, mounted: undefined }
 const ofOtherBoot: MountRecord = { ...RECORD, boot: 'a' }
 
 it.each<[string, Partial<HealView>, string]>([

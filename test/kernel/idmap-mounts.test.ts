@@ -24,8 +24,7 @@ onKernelStages('ownership by a mapping', (open) => {
   })
   const walk = (group: number, more: Record<string, string> = {}) => ({ ...idmap(group, more), ownership: 'walk' })
   const shown = (pod: string) => groups(stage.shown(pod))
-  const given = () =>
-    listMountRecords(stage.host, stage.config.stateDir).map(({ ownership, why }) => ({ ownership, why }))
+  const given = () => listMountRecords(stage.host, stage.config.stateDir).map(({ given: { by, why } }) => ({ by, why }))
 
   /** Writes as a container of the pod would: another user, its group among the supplementary ones. */
   function writeAs(group: number, path: string): void {

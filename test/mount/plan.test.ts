@@ -5,37 +5,24 @@ import type { Step } from '../../src/mount/step.ts'
 import type { View } from '../../src/mount/view.ts'
 import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'
 import type { MountedView } from '../../src/mount-table/mount-point.ts'
-import type { MountRequest } from '../../src/request/request.ts'
-import { type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
+import { type Given, type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
+import { BIND_REQUEST, MOUNTED as RECORDED } from '../helpers/mount-records.ts'
 
 const BOOT = 'boot-2'
 const VOLUME = 'fs1-2-3'
 const ROOT = { device: 5, inode: 2n, group: 0 }
-const SOURCE = { root: ROOT, identity: '', volume: VOLUME, path: '/srv/a', isDirectory: true }
+const SOURCE = { root: ROOT, volume: VOLUME, path: '/srv/a', isDirectory: true }
 const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n, isDirectory: true }
 
-const bind: MountRequest = {
-  directory: '/pods/p/volumes/modekeep~fs/v',
-  source: '/srv/a',
-  subPath: '',
-  fsType: 'bind',
-  mountOptions: [],
-  readOnly: false,
-  fsGroup: 2000,
-  ownership: 'none',
-  idmapFrom: undefined,
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
-  restoreOnUnmount: false,
-  pod: 'n/p',
-}
+const bind = BIND_REQUEST
 const walk: MountRequest = { ...bind, ownership: 'walk' }
 const tmpfs: MountRequest = { ...bind, source: '', fsType: 'tmpfs' }
 
 function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
   const source = request.fsType === 'tmpfs' ? undefined : SOURCE
-  const walkGroup = request.ownership === 'walk' ? 2000 : -1
-  return { ...newMountRecord(request, BOOT, source), walkGroup, phase: 'ready', mountId: '77', ...over }
+  const given: Given = request.ownership === 'walk' ? { by: 'walk', group: 2000, why: 'asked for' } : { by: 'none' }
+  return { ...newMountRecord(request, BOOT, source), given, mounted: RECORDED, ...over }
 }
 
 function view(over: Partial<View> = {}): View {
@@ -71,11 +58,11 @@ describe('a mount call', () => {
     ['on an empty directory', bind, {}, 'fresh', NOTHING, FRESH],
     ['repeated', bind, { mounted: MOUNTED, record: ready(bind) }, 'ready', 'the mount is there and as asked for', []],
     ['of which only the record is left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
-    ['after a call that died', bind, { record: { ...ready(bind), phase: 'preparing' } }, 'fresh', INTERRUPTED, FRESH],
+    ['after a call that died', bind, { record: ready(bind, { mounted: undefined }) }, 'fresh', INTERRUPTED, FRESH],
     [
       'after a call that died, something being mounted',
       bind,
-      { mounted: MOUNTED, record: { ...ready(bind), phase: 'preparing', mountId: '' } },
+      { mounted: MOUNTED, record: ready(bind, { mounted: undefined }) },
       'replace',
       ELSE,
       REPLACE,
@@ -192,7 +179,7 @@ describe('a mount call', () => {
 
   it('compares mount ids in all their 64 bits', () => {
     const mountId = 2n ** 63n + 1n
-    const record = ready(bind, { mountId: '9223372036854775809' })
+    const record = ready(bind, { mounted: { ...RECORDED, mountId: '9223372036854775809' } })
     expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), kindOf).decision).toBe('ready')
     const next = { ...MOUNTED, mountId: mountId - 1n }
     expect(planMount(bind, view({ mounted: next, record }), kindOf).decision).toBe('replace')
@@ -250,10 +237,10 @@ describe('a mount call for a tmpfs', () => {
 
   it.each<[string, Partial<View>]>([
     ['no record', {}],
-    ['the record of a call that died', { record: ready(tmpfs, { phase: 'preparing', mountId: '' }) }],
-    ['the record of another mount', { record: ready(tmpfs, { mountId: '78' }) }],
+    ['the record of a call that died', { record: ready(tmpfs, { mounted: undefined }) }],
+    ['the record of another mount', { record: ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' } }) }],
     ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
-    ['the record of another bind', { record: ready(bind, { mountId: '78' }) }],
+    ['the record of another bind', { record: ready(bind, { mounted: { ...RECORDED, mountId: '78' } }) }],
   ])('is refused where a mount is there with %s, as it might be this tmpfs', (_what, over) => {
     expect(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), kindOf)).toEqual({
       decision: 'refuse',
@@ -320,7 +307,7 @@ describe('ownership in a plan', () => {
 })
 
 it('a mount of a tmpfs that died before it took the place of another goes on', () => {
-  const record = { ...ready(tmpfs), mountId: '78', replaces: '77' }
+  const record = ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' }, replaces: { mountId: '77' } })
   const plan = planMount(tmpfs, view({ mounted: MOUNTED, record, source: undefined }), kindOf)
   expect(plan.decision).toBe('replace')
 })
@@ -344,12 +331,10 @@ describe('the steps of a mount', () => {
       { do: 'attach', undo: 'detach' },
     ])
     expect(record).toMatchObject({
-      phase: 'preparing',
-      mountId: '',
       volume: VOLUME,
-      device: 5,
       boot: BOOT,
     })
+    expect(record.mounted).toBeUndefined()
   })
 
   it('leave the earlier record until the new mount is whole, and put it back when the replacement fails', () => {
@@ -401,11 +386,14 @@ describe('a mount that a daemon serves', () => {
   it('is known by its daemon, also where a call died before it was replaced, and by no other', () => {
     const daemonOf = (record: MountRecord) => {
       const { steps } = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
-      return steps.flatMap((step) => (step.do === 'record-ready' ? step.record.replacesStaging : []))
+      return steps.flatMap((step) => (step.do === 'record-ready' ? step.record.replaces : []))
     }
-    const died = { ...served, mountId: '78', staging: '10-c', replaces: '77', replacedDaemons: ['8-b', '9-a'] }
-    expect(daemonOf({ ...died, replacesStaging: '9-a' })).toEqual(['9-a'])
-    expect(daemonOf({ ...died, replacesStaging: '' })).toEqual([''])
+    const mounted = { ...RECORDED, mountId: '78' }
+    const died = { ...served, mounted, staging: '10-c', replacedDaemons: ['8-b', '9-a'] }
+    expect(daemonOf({ ...died, replaces: { mountId: '77', staging: '9-a' } })).toEqual([
+      { mountId: '77', staging: '9-a' },
+    ])
+    expect(daemonOf({ ...died, replaces: { mountId: '77' } })).toEqual([{ mountId: '77' }])
   })
 
   it('hands all daemons of before on when it is replaced, but none of another boot', () => {
@@ -415,7 +403,10 @@ describe('a mount that a daemon serves', () => {
     expect(plan.steps).toContainEqual(
       expect.objectContaining({
         do: 'record-ready',
-        record: expect.objectContaining({ replacedDaemons: ['8-b', '9-a'], replacesStaging: '9-a' }),
+        record: expect.objectContaining({
+          replacedDaemons: ['8-b', '9-a'],
+          replaces: { mountId: '77', staging: '9-a' },
+        }),
       }),
     )
     expect(stepsOf(planMount(bind, view({ record: { ...record, boot: 'other' } }), kindOf))).not.toContain(

@@ -18,10 +18,10 @@ async function arrange(restorePending: boolean): Promise<Arranged> {
   await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
   const { host, config } = stage
   const record = readMountRecord(host, config.stateDir, stage.podDirectory('a'))
-  if (record === undefined) throw new Error('no record')
+  if (record?.volume === undefined) throw new Error('no record')
   const volume = readVolumeRecord(host, config.stateDir, record.volume)
   if (volume === undefined) throw new Error('no volume')
-  writeVolumeRecord(host, config.stateDir, { ...volume, restoreOwed: restorePending })
+  writeVolumeRecord(host, config.stateDir, { ...volume, restorePending })
   return { stage, source, record }
 }
 
@@ -29,10 +29,10 @@ type Change = (record: MountRecord) => MountRecord | undefined
 
 const AS_IT_IS: Change = (record) => record
 const NONE: Change = () => undefined
-const INTERRUPTED: Change = (record) => ({ ...record, phase: 'preparing', mountId: '' })
+const INTERRUPTED: Change = (record) => ({ ...record, mounted: undefined })
 const EARLIER_BOOT: Change = (record) => ({ ...record, boot: 'boot-0' })
-const WITHOUT_GROUP: Change = (record) => ({ ...record, walkGroup: -1 })
-const WITHOUT_VOLUME: Change = (record) => ({ ...record, volume: '', device: -1 })
+const WITHOUT_GROUP: Change = (record) => ({ ...record, given: { by: 'none' } })
+const WITHOUT_VOLUME: Change = (record) => ({ ...record, volume: undefined })
 
 describe('an unmount', () => {
   it.each<[string, Change, boolean, boolean]>([

@@ -13,7 +13,7 @@ import { anyText } from './texts.ts'
 const STATE = '/node/state'
 const wellFormed = anyText.filter((text) => !/[\p{Surrogate}\0]/u.test(text))
 const text = fc.oneof(fc.constantFrom('', 'v', '/srv/volumes/data'), wellFormed)
-const group = fc.oneof(fc.constant(-1), fc.nat({ max: 4294967294 }))
+const group = fc.nat({ max: 4294967294 })
 const volume = fc.stringMatching(/^[0-9a-f]{4,40}(-[0-9a-f]{1,8}){2}$/)
 const directory = fc
   .array(
@@ -25,44 +25,54 @@ const directory = fc
   )
   .map((names) => `/${names.filter((name) => name !== '').join('/')}x`)
 
+const optional = <T>(values: Arbitrary<T>) => fc.option(values, { nil: undefined })
+const mountId = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String)
 const mountRecords: Arbitrary<MountRecord> = fc.record({
-  format: fc.constant(1 as const),
-  phase: fc.constantFrom('preparing', 'ready'),
+  format: fc.constant(2 as const),
   boot: text,
   directory,
-  pod: text,
-  request: text,
+  pod: optional(text),
+  request: fc.record({
+    source: text,
+    subPath: optional(text),
+    fsType: text,
+    mountOptions: fc.array(text),
+    readOnly: fc.boolean(),
+    fsGroup: optional(group),
+    ownership: fc.constantFrom('none', 'walk', 'idmap', 'auto'),
+    idmapFrom: optional(group),
+    groupAccess: fc.constantFrom('keep', 'grant'),
+    changePolicy: fc.constantFrom('OnRootMismatch', 'Always'),
+    restoreOnUnmount: fc.boolean(),
+  }),
   source: text,
-  fsType: text,
-  identity: text,
-  volume,
-  device: fc.nat(),
-  ownership: fc.constantFrom('walk', 'idmap', 'option'),
-  why: text,
-  walkGroup: group,
-  mappedFrom: group,
-  since: fc.nat(),
-  mountId: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
-  replaces: text,
-  replacesStaging: text,
+  identity: optional(text),
+  volume: optional(volume),
+  given: fc.oneof(
+    fc.record({ by: fc.constant('none' as const), why: optional(text) }),
+    fc.record({ by: fc.constant('walk' as const), group, why: text }),
+    fc.record({ by: fc.constant('idmap' as const), from: group, why: text }),
+    fc.record({ by: fc.constant('option' as const), why: text }),
+  ),
+  mounted: optional(fc.record({ mountId, device: fc.nat(), namespace: text, since: fc.nat() })),
+  replaces: optional(fc.record({ mountId, staging: optional(text) })),
   replacedDaemons: fc.array(text),
-  namespace: text,
-  staging: text,
+  staging: optional(text),
   hadSecrets: fc.boolean(),
 })
 const volumeRecords: Arbitrary<VolumeRecord> = fc.record({
-  format: fc.constant(1 as const),
+  format: fc.constant(2 as const),
   volume,
   source: text,
   group,
   groupAccess: fc.constantFrom('keep', 'grant'),
   complete: fc.boolean(),
-  restoreOwed: fc.boolean(),
+  restorePending: fc.boolean(),
 })
 const place = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
 const claims: Arbitrary<Claim> = fc.record(
-  { volume, source: text, place, walkGroup: group, pod: text, directory: text },
-  { requiredKeys: ['volume', 'source', 'walkGroup', 'pod', 'directory'] },
+  { volume, source: text, place, group, pod: text, directory: text },
+  { requiredKeys: ['volume', 'source'] },
 )
 
 /** A kind of record: how it is written and read, and where it lies. */

@@ -24,17 +24,14 @@ function faultsOf(options: Record<string, unknown> | string, config = CONFIG): r
 const FRESH = {
   directory: DIR,
   source: '/srv/volumes/data',
-  subPath: '',
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,
   fsGroup: undefined,
   ownership: 'none',
-  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,
-  pod: '',
 }
 
 describe('a request', () => {

@@ -87,7 +87,7 @@ describe.skipIf(why !== '')(`a user of the node${why && ` (skipped: ${why})`}`, 
     const stolen = [...files.map((entry) => `${entry.parentPath}/${entry.name}`), node.log].map((path) =>
       fs.readFileSync(path, 'latin1'),
     )
-    expect(stolen.join('\n')).toContain('"walkGroup":2000')
+    expect(stolen.join('\n')).toContain('"given":{"by":"walk","group":2000')
     expect(stolen.join('\n')).not.toMatch(/aHVudGVyMmh1bnRlcjI|hunter2hunter2/)
   })
 })

@@ -7,7 +7,7 @@ const CLAIM: Claim = {
   volume: '1-2-3',
   source: '/srv/data',
   place: { device: '8:1', path: '/data' },
-  walkGroup: 2000,
+  group: 2000,
   pod: 'shop/cart',
   directory: '/pods/p/volumes/modekeep~fs/v',
 }

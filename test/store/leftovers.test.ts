@@ -24,7 +24,7 @@ const RECORD = {
   group: 7,
   groupAccess: 'keep',
   complete: true,
-  restoreOwed: false,
+  restorePending: false,
 } as const
 
 let stage: Stage

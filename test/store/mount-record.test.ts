@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
-import type { MountRequest } from '../../src/request/request.ts'
+import { askedOf, type MountRequest } from '../../src/request/mount-request.ts'
 import {
   listMountRecords,
   type MountRecord,
@@ -13,28 +13,25 @@ import {
   writeMountRecord,
 } from '../../src/store/mount-record.ts'
 import { mountStateDirectory } from '../../src/store/paths.ts'
-import { requestKey } from '../../src/store/request-key.ts'
+import { MOUNTED } from '../helpers/mount-records.ts'
+import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
 const REQUEST: MountRequest = {
   directory: '/pods/p/v',
   source: '/srv/a',
-  subPath: '',
   fsType: 'bind',
   mountOptions: ['noexec', 'noatime'],
   readOnly: false,
   fsGroup: 2000,
   ownership: 'walk',
-  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: true,
   pod: 'n/p',
 }
 const RECORD = newMountRecord(REQUEST, 'boot-1', {
-  root: { device: 5 },
-  identity: '',
   volume: 'fs-2-3',
   path: '/srv/a',
 })
@@ -56,35 +53,23 @@ function put(text: string): void {
 describe('a mount record', () => {
   it('holds what an unmount needs', () => {
     expect(RECORD).toEqual({
-      format: 1,
-      phase: 'preparing',
+      format: 2,
       boot: 'boot-1',
       directory: '/pods/p/v',
       pod: 'n/p',
-      request: requestKey(REQUEST),
+      request: askedOf(REQUEST),
       source: '/srv/a',
-      fsType: 'bind',
-      identity: '',
       volume: 'fs-2-3',
-      device: 5,
-      ownership: 'none',
-      why: '',
-      walkGroup: -1,
-      mappedFrom: -1,
-      since: 0,
-      mountId: '',
-      replaces: '',
-      replacesStaging: '',
-      namespace: '',
-      staging: '',
+      given: { by: 'none' },
       replacedDaemons: [],
       hadSecrets: false,
     })
   })
 
-  it('of a volume that goes with its mount has none, and no device', () => {
+  it('of a volume that goes with its mount has none', () => {
     const record = newMountRecord({ ...REQUEST, source: '', fsType: 'tmpfs' }, 'boot-1', undefined)
-    expect(record).toMatchObject({ volume: '', device: -1, source: '', fsType: 'tmpfs' })
+    expect(record).toMatchObject({ source: '', request: { fsType: 'tmpfs' } })
+    expect(record.volume).toBeUndefined()
   })
 
   it.each([['/pods/p/v'], [`/${'x'.repeat(250)}/${'é'.repeat(120)}`], ['/with space\nand newline']])(
@@ -100,13 +85,6 @@ describe('a mount record', () => {
       expect(listMountRecords(real, top)).toEqual([])
     },
   )
-
-  it('of a version that only walked says so', () => {
-    const { ownership: _, why: __, ...old } = { ...RECORD, walkGroup: 2000 }
-    put(JSON.stringify(old))
-    expect(readMountRecord(real, top, RECORD.directory)).toMatchObject({ ownership: 'walk', why: '', walkGroup: 2000 })
-    expect(listMountRecords(real, top)).toMatchObject([{ ownership: 'walk' }])
-  })
 
   it('may lie in the directory of a longer one', () => {
     const short = { ...RECORD, directory: `/${'x'.repeat(197)}` }
@@ -137,13 +115,14 @@ describe('a mount record', () => {
     ['of zeros', '\0'.repeat(512)],
     ['no object', '[]'],
     ['null', 'null'],
-    ['of a later format', JSON.stringify({ ...RECORD, format: 2 })],
-    ['of no known phase', JSON.stringify({ ...RECORD, phase: 'done' })],
-    ['with a number for its mount id', JSON.stringify({ ...RECORD, mountId: 77 })],
-    ['without its directory', JSON.stringify({ ...RECORD, directory: undefined })],
-    ['without its volume', JSON.stringify({ ...RECORD, volume: undefined })],
-    ['without its device', JSON.stringify({ ...RECORD, device: undefined })],
-    ['with text for its device', JSON.stringify({ ...RECORD, device: '5' })],
+    ['of a later format', sealed({ ...RECORD, format: 3 })],
+    ['without its checksum', JSON.stringify(RECORD)],
+    ['given in no known way', sealed({ ...RECORD, given: { by: 'magic' } })],
+    ['with a number for its mount id', sealed({ ...RECORD, mounted: { ...MOUNTED, mountId: 77 } })],
+    ['with half a mount', sealed({ ...RECORD, mounted: { mountId: '77' } })],
+    ['without its directory', sealed({ ...RECORD, directory: undefined })],
+    ['without its request', sealed({ ...RECORD, request: undefined })],
+    ['with text for its device', sealed({ ...RECORD, mounted: { ...MOUNTED, device: '5' } })],
     ["somebody else's", '{"name":"x","version":1}'],
   ])('that is %s reads as none, and does not hide others', (_what, text) => {
     put(text)
@@ -156,38 +135,8 @@ describe('a mount record', () => {
   })
 })
 
-describe("a request's fixed form", () => {
-  it.each<[string, Partial<MountRequest>]>([
-    ['the order of mount options', { mountOptions: ['noatime', 'noexec'] }],
-    ['the pod', { pod: 'n/q' }],
-    ['the spelling of the directory', { directory: '/other' }],
-  ])('does not change with %s', (_what, over) => {
-    expect(requestKey({ ...REQUEST, ...over })).toBe(requestKey(REQUEST))
-  })
-
-  it.each<[Partial<MountRequest>]>([
-    [{ source: '/srv/b' }],
-    [{ fsType: 'tmpfs' }],
-    [{ mountOptions: ['noexec'] }],
-    [{ mountOptions: ['noexec,noatime'] }],
-    [{ readOnly: true }],
-    [{ fsGroup: 2001 }],
-    [{ fsGroup: undefined }],
-    [{ ownership: 'none' }],
-    [{ changePolicy: 'Always' }],
-    [{ restoreOnUnmount: false }],
-  ])('changes with %j', (over) => {
-    expect(requestKey({ ...REQUEST, ...over })).not.toBe(requestKey(REQUEST))
-  })
-
-  it('leaves the order of the request itself alone', () => {
-    requestKey(REQUEST)
-    expect(REQUEST.mountOptions).toEqual(['noexec', 'noatime'])
-  })
-})
-
 it('a record written is in the file as one JSON line', () => {
-  const record: MountRecord = { ...RECORD, phase: 'ready', mountId: '9223372036854775809' }
+  const record: MountRecord = { ...RECORD, mounted: { ...MOUNTED, mountId: '9223372036854775809' } }
   writeMountRecord(real, top, record)
   const text = fs.readFileSync(`${mountStateDirectory(top, record.directory)}/record.json`, 'utf8')
   expect(text.endsWith('}\n')).toBe(true)

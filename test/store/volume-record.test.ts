@@ -6,6 +6,7 @@ import {
   volumeIdentity,
   writeVolumeRecord,
 } from '../../src/store/volume-record.ts'
+import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -16,27 +17,32 @@ const RECORD = {
   group: 2000,
   groupAccess: 'keep' as const,
   complete: false,
-  restoreOwed: false,
+  restorePending: false,
 }
 
 it('a volume record is written, read and removed', () => {
   const host = memoryHost(new MemoryWorld())
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
   writeVolumeRecord(host, STATE, RECORD)
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD })
-  writeVolumeRecord(host, STATE, { ...RECORD, complete: true, restoreOwed: true })
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD, complete: true, restoreOwed: true })
+  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 2, ...RECORD })
+  writeVolumeRecord(host, STATE, { ...RECORD, complete: true, restorePending: true })
+  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({
+    format: 2,
+    ...RECORD,
+    complete: true,
+    restorePending: true,
+  })
   removeVolumeRecord(host, STATE, 'fs-2-3')
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
 })
 
 it.each([
   ['torn', '{"format":1,"volume":"fs-2-3"'],
-  ['of a later format', JSON.stringify({ format: 2, ...RECORD })],
-  ['of an unknown group access', JSON.stringify({ format: 1, ...RECORD, groupAccess: 'rw' })],
-  ['with text for a group', JSON.stringify({ format: 1, ...RECORD, group: '2000' })],
-  ['without its end', JSON.stringify({ format: 1, ...RECORD, complete: undefined })],
-  ['without what is owed', JSON.stringify({ format: 1, ...RECORD, restoreOwed: undefined })],
+  ['of a later format', JSON.stringify({ format: 3, ...RECORD })],
+  ['of an unknown group access', JSON.stringify({ format: 2, ...RECORD, groupAccess: 'rw' })],
+  ['with text for a group', JSON.stringify({ format: 2, ...RECORD, group: '2000' })],
+  ['without its end', JSON.stringify({ format: 2, ...RECORD, complete: undefined })],
+  ['without what is owed', JSON.stringify({ format: 2, ...RECORD, restorePending: undefined })],
 ])('a volume record that is %s reads as none', (_what, text) => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
@@ -47,8 +53,8 @@ it.each([
 it('a volume record is looked for where those cases put theirs', () => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
-  world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', JSON.stringify({ format: 1, ...RECORD }))
-  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toEqual({ format: 1, ...RECORD })
+  world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', sealed({ format: 2, ...RECORD }))
+  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toEqual({ format: 2, ...RECORD })
 })
 
 it('a volume is named by file system, root inode and birth, in all their bits', () => {

@@ -15,7 +15,7 @@ function faults(
   stateDir = DEFAULT_CONFIG.stateDir,
 ) {
   return bind.faults(
-    { source, subPath: '', fsType: 'bind', ownership: 'none', mountOptions, readOnly: false },
+    { source, fsType: 'bind', ownership: 'none', mountOptions, readOnly: false },
     { ...DEFAULT_CONFIG, stateDir, allowedSources },
   )
 }
@@ -107,10 +107,7 @@ describe('the source of a bind mount', () => {
 
   it('of a pod lies beside the records by default', () => {
     const check = (source: string) =>
-      bind.faults(
-        { source, subPath: '', fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false },
-        DEFAULT_CONFIG,
-      )
+      bind.faults({ source, fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false }, DEFAULT_CONFIG)
     expect(check('/var/lib/modekeep/volumes/x')).toEqual([])
     expect(check('/var/lib/modekeep/ownership/x')).toHaveLength(1)
   })

@@ -15,7 +15,6 @@ const SOURCES: Record<string, string> = {
 function faults(program: string, options: string, over: Partial<NodeConfig> = {}): string[] {
   const request = {
     source: SOURCES[program] ?? '',
-    subPath: '',
     fsType: `fuse.${program}`,
     mountOptions: options.split(',').filter(Boolean),
     readOnly: false,
@@ -84,7 +83,7 @@ describe('a FUSE fsType', () => {
 
 describe('a source that only its program understands', () => {
   function faultsOf(source: string, ...allowedSources: string[]): string[] {
-    const request = { source, subPath: '', fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
+    const request = { source, fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
     return kindOf('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, { ...config, allowedSources }) ?? ['no kind']
   }
 

@@ -3,7 +3,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { EXPORT, remoteFaults, SHARE } from '../../src/volume/remote/remote-source.ts'
 import { requestFor } from './remote.ts'
 
-function faults(source: string, allowedSources: string[], subPath = ''): string[] {
+function faults(source: string, allowedSources: string[], subPath: string | undefined = undefined): string[] {
   const form = source.startsWith('/') ? SHARE : EXPORT
   const fsType = form === SHARE ? 'cifs' : 'nfs'
   return remoteFaults(requestFor({ source, fsType, subPath }), form, { ...DEFAULT_CONFIG, allowedSources })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import type { MountRequest } from '../../src/request/request.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { newStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
@@ -31,17 +31,14 @@ export function requestFor(over: Partial<MountRequest>): MountRequest {
   return {
     directory: '/pods/p/v',
     source: '',
-    subPath: '',
     fsType: '',
     mountOptions: [],
     readOnly: false,
     fsGroup: undefined,
     ownership: 'none',
-    idmapFrom: undefined,
     groupAccess: 'keep',
     changePolicy: 'OnRootMismatch',
     restoreOnUnmount: false,
-    pod: '',
     ...over,
   }
 }

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import type { MountRequest } from '../../src/request/request.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { Making } from '../../src/volume/kind/kind.ts'
 import { tmpfs } from '../../src/volume/tmpfs.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
-function faults(mountOptions: string[], source = '', subPath = '') {
+function faults(mountOptions: string[], source = '', subPath = undefined) {
   return tmpfs.faults(
     { source, subPath, fsType: 'tmpfs', ownership: 'none', mountOptions, readOnly: false },
     DEFAULT_CONFIG,
@@ -18,17 +18,14 @@ function faults(mountOptions: string[], source = '', subPath = '') {
 const REQUEST: MountRequest = {
   directory: '/pods/p/v',
   source: '',
-  subPath: '',
   fsType: 'tmpfs',
   mountOptions: ['size=64m', 'noexec', 'mode=0770'],
   readOnly: false,
   fsGroup: undefined,
   ownership: 'none',
-  idmapFrom: undefined,
   groupAccess: 'keep',
   changePolicy: 'OnRootMismatch',
   restoreOnUnmount: false,
-  pod: '',
 }
 
 function makingOn(host: Host): Making {

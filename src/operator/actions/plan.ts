@@ -46,7 +46,7 @@ export function plan(session: Session, directory: string, order: ByHandOrder): P
             group: record.group,
             groupAccess: record.groupAccess,
             complete: record.complete,
-            restoreOwed: record.restoreOwed,
+            restoreOwed: record.restorePending,
           }
         : null,
       report: walks ? seen.report : newReport(),

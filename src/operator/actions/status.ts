@@ -1,7 +1,6 @@
 import { healMounts } from '../../heal/heal.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, type MountRecord } from '../../store/mount-record.ts'
-import { requestFrom } from '../../store/request-key.ts'
 import type { Session } from '../../store/session.ts'
 import { listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
 import { readWalkProgress } from '../../store/walk-progress.ts'
@@ -32,26 +31,25 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     group: record?.group ?? null,
     groupAccess: record?.groupAccess ?? null,
     complete: record?.complete ?? false,
-    restoreOwed: record?.restoreOwed ?? false,
+    restoreOwed: record?.restorePending ?? false,
     mounts: records.filter((mount) => mount.volume === volume).length,
     walk: walkUnderWay(session, volume),
   }
 }
 
 function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'health' | 'reason'> {
-  const { directory, volume, pod, source, fsType, ownership, why, since } = record
-  const asked = requestFrom(record.request)
+  const { directory, volume = '', pod = '', source, given, mounted, request } = record
   return {
     directory,
     volume,
     pod,
     source,
-    fsType,
-    readOnly: asked?.readOnly ?? false,
-    group: asked?.fsGroup ?? null,
-    ownership,
-    why,
-    since: since > 0 ? new Date(since).toISOString() : null,
+    fsType: request.fsType,
+    readOnly: request.readOnly,
+    group: request.fsGroup ?? null,
+    ownership: given.by,
+    why: given.why ?? '',
+    since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
     walk: walkUnderWay(session, record.volume),
     daemon: daemonStatus(session, record),
   }
@@ -65,8 +63,8 @@ function daemonStatus(session: Session, record: MountRecord): MountStatus['daemo
   return { pid: daemon.pid, state: isStopped(daemon) ? 'stopped' : 'alive' }
 }
 
-function walkUnderWay({ host, config }: Session, volume: string): WalkStatus | null {
-  if (volume === '' || !isVolumeBusy(host, config.stateDir, volume)) return null
+function walkUnderWay({ host, config }: Session, volume: string | undefined): WalkStatus | null {
+  if (volume === undefined || !isVolumeBusy(host, config.stateDir, volume)) return null
   const { pid, visited, changed } = readWalkProgress(host, config.stateDir, volume) ?? NOT_TOLD_YET
   return { pid, visited, changed }
 }

@@ -45,7 +45,7 @@ function aboutVolume(session: Session, volume: string): CheckFinding[] {
   }
   if (record === undefined) return []
   const isUsed = listMountRecords(host, config.stateDir).some((mount) => mount.volume === volume)
-  if (record.restoreOwed && !isUsed) {
+  if (record.restorePending && !isUsed) {
     return [warning(`a restore is owed to ${record.source}`, `modekeep restore ${volume}, or mount it in a pod again`)]
   }
   if (record.complete || isUsed) return []

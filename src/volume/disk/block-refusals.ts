@@ -1,7 +1,7 @@
 import { errorCode, type Handle, type Host, SystemError } from '../../host/host.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
-import type { MountRequest } from '../../request/request.ts'
+import type { MountRequest } from '../../request/mount-request.ts'
 
 /** What a disk begins with (blkid(8) knows many more). */
 const MAGICS: readonly { what: string; at: number; bytes: string }[] = [

@@ -2,7 +2,8 @@ import type { Handle, Host } from '../../host/host.ts'
 import { DIRECTORY, FILE_TYPE } from '../../host/host.ts'
 import { openInside, subPathFaults } from '../../path/inside.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
-import type { KindRequest, MountRequest } from '../../request/request.ts'
+import type { MountRequest } from '../../request/mount-request.ts'
+import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
 import { words } from '../kind/option-rules.ts'
 import { type OptionRules, optionFaults, ownOptions } from '../kind/options.ts'
@@ -64,7 +65,7 @@ function block(rules: DiskRules): VolumeKind {
     optionRules: () => rules.options,
     faults: (request, config) => [
       ...sourceFaults(request.source, config, 'block device or image file'),
-      ...(request.subPath === '' ? [] : subPathFaults(request.subPath)),
+      ...(request.subPath === undefined ? [] : subPathFaults(request.subPath)),
       ...optionFaults(rules.name, request.mountOptions, rules.options, config),
       ...writeFaults(rules, request),
     ],
@@ -79,7 +80,7 @@ function block(rules: DiskRules): VolumeKind {
         const tree = mountDevice(host, device, request, fsOptions(rules, request), readOnly)
         try {
           refuseTwin(host, device, tree, request)
-          return request.subPath === '' ? host.inodes.duplicate(tree) : partOf(host, tree, request.subPath)
+          return request.subPath === undefined ? host.inodes.duplicate(tree) : partOf(host, tree, request.subPath)
         } finally {
           host.inodes.close(tree)
         }

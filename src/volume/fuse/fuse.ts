@@ -1,6 +1,6 @@
 import type { Host } from '../../host/host.ts'
 import { show } from '../../refusal/refusal.ts'
-import type { MountRequest } from '../../request/request.ts'
+import type { MountRequest } from '../../request/mount-request.ts'
 import type { Making, OpenedSource, VolumeKind } from '../kind/kind.ts'
 import { optionFaults, ownOptions } from '../kind/options.ts'
 import { holdsOwnRecords, openNodeFile, pathFaults } from '../kind/source-path.ts'
@@ -57,7 +57,7 @@ function kindFor(name: string, program: string): VolumeKind {
       if (source.startsWith('/') && holdsOwnRecords(source, config)) {
         faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
       }
-      if (subPath !== '') {
+      if (subPath !== undefined) {
         faults.push(`option "subPath" is ${show(subPath)}: ${name} has none, name the directory in "source"`)
       }
       const rules = fuseRules(program, config)

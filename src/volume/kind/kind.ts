@@ -1,6 +1,7 @@
 import type { Handle, Host, Stat } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import type { KindRules, MountRequest } from '../../request/request.ts'
+import type { MountRequest } from '../../request/mount-request.ts'
+import type { KindRules } from '../../request/request.ts'
 import type { Secrets } from '../../request/secrets.ts'
 import type { OptionRules } from './options.ts'
 

@@ -46,7 +46,7 @@ function placeOf(server: string | undefined, path = ''): Place | undefined {
 /** Faults of a source on a server. Only entries of allowedSources in the same form allow it, by whole names. */
 export function remoteFaults({ source, subPath, fsType }: KindRequest, form: RemoteForm, config: NodeConfig): string[] {
   const faults: string[] = []
-  if (subPath !== '') {
+  if (subPath !== undefined) {
     faults.push(`option "subPath" is ${show(subPath)}: of ${fsType} the source names the directory, add it there`)
   }
   const place = form.place(source)

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument, RestoreDocument } from '../../../src/operator/actions/document.ts'
 import { run } from '../../../src/operator/actions/run.ts'
 import { status } from '../../../src/operator/actions/status.ts'
+import { writeClaim } from '../../../src/store/reservation-record.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { listVolumes } from '../../../src/store/volume-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
@@ -138,8 +139,7 @@ onEveryStage('gc', (open) => {
     await stage().unmount('a')
     const volume = only()
     const place = `${stage().config.stateDir}/ownership/${volume}`
-    const claim = { volume, source: source(), walkGroup: -1, pod: '', directory: '' }
-    stage().fs.writeFileSync(`${place}/claim.json`, JSON.stringify(claim))
+    writeClaim(stage().host, stage().config.stateDir, { volume, source: source() })
     stage().fs.mkdirSync(`${stage().config.stateDir}/mounts/%2Fgone`, { recursive: true })
     stage().fs.writeFileSync(`${stage().config.stateDir}/mounts/%2Fgone/lock`, '')
     const lock = stage().host.tryLock(`${place}/lock`)

@@ -113,13 +113,13 @@ onKernelStages('what a mount still shows', (open) => {
 
 describe.skipIf(process.getuid?.() !== 0)('the volume of a server (mounts need root)', () => {
   const export_ = 'server:/exports/a'
-  const volume = textIdentity({ fsType: 'nfs', source: export_, subPath: '' })
+  const volume = textIdentity({ fsType: 'nfs', source: export_ })
   let directory: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')
     directory = `${stage.top}/volumes/data`
     stage.fs.mkdirSync(directory)
-    const about = { source: export_, group: 2000, groupAccess: 'keep', complete: true, restoreOwed: true } as const
+    const about = { source: export_, group: 2000, groupAccess: 'keep', complete: true, restorePending: true } as const
     writeVolumeRecord(stage.host, stage.config.stateDir, { volume, ...about })
     execFileSync('mount', ['-t', 'tmpfs', export_, directory])
   })

@@ -1,0 +1,43 @@
+import * as z from 'zod/mini'
+
+/** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. No secret is in here. */
+export const askedSchema = z.object({
+  source: z.string(),
+  /** The part of the source that is mounted; undefined: all of it. */
+  subPath: z.optional(z.string()),
+  fsType: z.string(),
+  mountOptions: z.readonly(z.array(z.string())),
+  readOnly: z.boolean(),
+  fsGroup: z.optional(z.number()),
+  ownership: z.enum(['none', 'walk', 'idmap', 'auto']),
+  /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
+  idmapFrom: z.optional(z.number()),
+  groupAccess: z.enum(['keep', 'grant']),
+  changePolicy: z.enum(['OnRootMismatch', 'Always']),
+  restoreOnUnmount: z.boolean(),
+})
+
+export type AskedMount = z.infer<typeof askedSchema>
+
+/** The same for a mount directory: checked and complete. Groups are numeric, paths absolute. */
+export interface MountRequest extends AskedMount {
+  directory: string
+  /** Namespace and name; undefined where kubelet told none. */
+  pod?: string | undefined
+}
+
+/** Whether both ask for the same mount. The order of mount options does not matter. */
+export function isSameMount(one: AskedMount, other: AskedMount): boolean {
+  return comparable(one) === comparable(other)
+}
+
+const KEYS = Object.keys(askedSchema.shape) as (keyof AskedMount)[]
+
+function comparable(asked: AskedMount): string {
+  return JSON.stringify(KEYS.map((key) => (key === 'mountOptions' ? [...asked[key]].sort() : asked[key])))
+}
+
+/** What a record keeps of a request. */
+export function askedOf(request: AskedMount): AskedMount {
+  return Object.fromEntries(KEYS.map((key) => [key, request[key]])) as AskedMount
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { isSameMount, type MountRequest } from '../../src/request/mount-request.ts'
+import { BIND_REQUEST } from '../helpers/mount-records.ts'
+
+const REQUEST: MountRequest = {
+  ...BIND_REQUEST,
+  mountOptions: ['noexec', 'noatime'],
+  ownership: 'walk',
+  restoreOnUnmount: true,
+}
+
+describe('whether two requests ask for the same mount', () => {
+  it.each<[string, Partial<MountRequest>]>([
+    ['the order of mount options', { mountOptions: ['noatime', 'noexec'] }],
+    ['the pod', { pod: 'n/q' }],
+    ['the spelling of the directory', { directory: '/other' }],
+  ])('does not depend on %s', (_what, over) => {
+    expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(true)
+  })
+
+  it.each<[Partial<MountRequest>]>([
+    [{ source: '/srv/b' }],
+    [{ fsType: 'tmpfs' }],
+    [{ mountOptions: ['noexec'] }],
+    [{ mountOptions: ['noexec,noatime'] }],
+    [{ readOnly: true }],
+    [{ fsGroup: 2001 }],
+    [{ fsGroup: undefined }],
+    [{ ownership: 'none' }],
+    [{ changePolicy: 'Always' }],
+    [{ restoreOnUnmount: false }],
+  ])('depends on %j', (over) => {
+    expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(false)
+  })
+
+  it('leaves the order of the request itself alone', () => {
+    isSameMount(REQUEST, REQUEST)
+    expect(REQUEST.mountOptions).toEqual(['noexec', 'noatime'])
+  })
+})

@@ -14,8 +14,22 @@ if ! [ node_modules/.package-lock.json -nt package-lock.json ] || ! [ -x node_mo
   touch node_modules/.package-lock.json
 fi
 
+# What npm's Node needs of Debian. The tests may install it, as they do what they need themselves (scripts/test/packages.ts).
+libraries='libatomic1 libstdc++6'
+if [ "${1:-}" = --test ] && ! node_is_there && [ "$(id -u)" = 0 ] && [ "${MODEKEEP_TEST_INSTALL:-}" != no ] &&
+  command -v apt-get >/dev/null; then
+  echo "Installing packages that Node needs (MODEKEEP_TEST_INSTALL=no forbids it): $libraries" >&2
+  answer=
+  if [ -t 0 ] && [ -t 2 ]; then
+    printf 'Install them? [Y/n] ' >&2
+    read -r answer
+  fi
+  # shellcheck disable=SC2086
+  case $answer in [nN]*) ;; *) sh scripts/test/install-packages.sh $libraries ;; esac
+fi
+
 if ! node_is_there; then
-  echo 'The packaged Node does not start here. On Debian: apt-get install libatomic1 libstdc++6' >&2
+  echo "The packaged Node does not start here. On Debian: apt-get install $libraries" >&2
   node_modules/.bin/node --version >&2 || true
   exit 1
 fi

@@ -4,9 +4,12 @@ import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { closeWith, sum, TALLY_FILE, type Tally, tallyOf } from '../test/helpers/tally.ts'
+import { installPackages } from './test/install.ts'
 import { Preparation } from './test/preparation.ts'
+import { sizedTests, unitTests } from './test/selection.ts'
 
-// Without arguments everything there is, with them only what they name of vitest's tests.
+// Without arguments what a change is held by, with --long what takes longer, with --unit what needs no root and no build;
+// with other arguments only what they name of vitest's tests.
 const root = resolve(import.meta.dirname, '..')
 const node = process.execPath
 const bin = `${root}/node_modules/.bin`
@@ -22,27 +25,38 @@ process.env.TMPDIR = place
 
 // Every mount of a test is made in a mount namespace of the run, so nothing is left on the machine, however it ends.
 const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
-const vitest = [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, 'run', ...args]
+const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, ...rest]
+const kubelet = (...rest: string[]) => [node, '--disable-warning=ExperimentalWarning', 'test/kubelet/main.ts', ...rest]
 const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 
 async function everything(): Promise<number> {
   check('format and lint', `${bin}/biome`, 'check', '.')
   check('types', `${bin}/tsc`, '--noEmit')
+  return withAll([['vitest', vitest('run')]], kubelet('--small'))
+}
+
+async function long(): Promise<number> {
+  process.env.MODEKEEP_TEST_SIZE ??= 'long'
+  const parts: [string, string[]][] = [['vitest', vitest('run', ...sizedTests())]]
+  if (isRoot) parts.push(['scale', vitest('run', '--config', 'test/scale/vitest.config.ts')])
+  return withAll(parts, kubelet())
+}
+
+/** Runs vitest's parts, and beside them fetches and builds what the real kubelet's needs, which comes last. */
+async function withAll(parts: readonly [name: string, command: string[]][], last: string[]): Promise<number> {
+  await installPackages(isRoot)
   if (!isRoot) console.log(NEEDS_ROOT)
-  const kubelet = isRoot ? new Preparation(node, `${root}/test/kubelet/provide.ts`) : undefined
+  const prepared = isRoot ? new Preparation(node, `${root}/test/kubelet/provide.ts`) : undefined
   try {
-    const tallies = [await part('vitest', vitest, 'SIGKILL')]
-    await kubelet?.done()
-    tallies.push(
-      isRoot
-        ? await part('kubelet', [node, '--disable-warning=ExperimentalWarning', 'test/kubelet/main.ts'], 'SIGTERM')
-        : withoutKubelet(),
-    )
+    const tallies: Tally[] = []
+    for (const [name, command] of parts) tallies.push(await part(name, command, 'SIGKILL'))
+    await prepared?.done()
+    tallies.push(isRoot ? await part('kubelet', last, 'SIGTERM') : withoutKubelet())
     const total = sum(tallies)
     closeWith(total)
     return total.failed > 0 ? 1 : 0
   } finally {
-    kubelet?.stop()
+    prepared?.stop()
   }
 }
 
@@ -81,15 +95,27 @@ function leave(status: number): never {
   process.exit(status)
 }
 
-async function named(): Promise<number> {
-  if (!isRoot) console.log(NEEDS_ROOT)
-  return runConfined(vitest, process.env)
+async function named(...rest: string[]): Promise<number> {
+  const isWatching = rest.includes('--watch')
+  return runConfined(vitest(...(isWatching ? [] : ['run']), ...rest), process.env)
 }
 
-;(args.length === 0 ? everything() : named()).then(
+function run(): Promise<number> {
+  const [mode, ...rest] = args
+  if (mode === undefined) return everything()
+  if (mode === '--long' && rest.length === 0) return long()
+  if (mode === '--unit') {
+    process.env.MODEKEEP_TEST_SIZE = 'unit'
+    return named(...unitTests(), ...rest)
+  }
+  if (!isRoot) console.log(NEEDS_ROOT)
+  return named(...args)
+}
+
+run().then(
   (status) => leave(status),
   (error) => {
-    if (!(error instanceof Ended)) console.error(error)
+    if (!(error instanceof Ended)) console.error(error instanceof Error ? error.message : error)
     leave(error instanceof Ended ? error.status : 1)
   },
 )

@@ -1,12 +1,13 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
 const title = `gc while pods come and go${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
-const PODS = process.env.MODEKEEP_TEST_SIZE === 'full' ? 20 : 5
-const TURNS = process.env.MODEKEEP_TEST_SIZE === 'full' ? 20 : 3
+const PODS = sized(5, 20)
+const TURNS = sized(3, 20)
 
 describe.skipIf(!isRoot)(title, () => {
   it('takes nothing from a call at work: each mount is walked, each unmount restores, and nothing stays', async () => {

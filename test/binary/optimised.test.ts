@@ -3,12 +3,13 @@ import * as fs from 'node:fs'
 import { expect, it } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { BINARY } from '../helpers/node-directory.ts'
+import { sized } from '../helpers/size.ts'
 
 const isRoot = process.getuid?.() === 0
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 const FILES = 9000
-const ROUNDS = 6
+const ROUNDS = sized(3, 6, 60)
 
 // With V8's quick calls every fifth of these restores ended the process: they were optimised while it ran.
 it.skipIf(!isRoot)(`restores of walks that were interrupted end, one after another${title}`, () => {

@@ -1,10 +1,11 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loopsBelow, makeImage } from '../helpers/disks.ts'
+import { sized } from '../helpers/size.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Actors } from '../race/actors.ts'
 
-const ROUNDS = 100
+const ROUNDS = sized(100, 300, 3000)
 const title = `a source that is exchanged while it is mounted${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {

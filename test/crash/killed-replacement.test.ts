@@ -1,8 +1,9 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { cannotInject } from '../helpers/inject.ts'
+import { FULL, PATIENCE } from '../helpers/size.ts'
 import { Crashing } from './every-call.ts'
-import { expectSame, FULL, makeVolume, owned, PATIENCE, type Snapshot, snapshot } from './volume.ts'
+import { expectSame, makeVolume, owned, type Snapshot, snapshot } from './volume.ts'
 
 const title = `a replacement killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
 

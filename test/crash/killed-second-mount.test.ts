@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { cannotInject } from '../helpers/inject.ts'
+import { FULL, PATIENCE } from '../helpers/size.ts'
 import { Crashing } from './every-call.ts'
-import { FULL, PATIENCE } from './volume.ts'
 
 const title = `a mount of a volume that was walked before, killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { cannotInject } from '../helpers/inject.ts'
+import { FULL, PATIENCE } from '../helpers/size.ts'
 import { Crashing } from './every-call.ts'
-import { FULL, PATIENCE } from './volume.ts'
 
 const title = `an unmount with restore, killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
 

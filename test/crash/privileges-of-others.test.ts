@@ -1,10 +1,11 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { cannotInject, killAtEach } from '../helpers/inject.ts'
+import { PATIENCE } from '../helpers/size.ts'
 import { killPoints } from '../helpers/strace-text.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { Crashing } from './every-call.ts'
-import { CAPABILITY, expectSame, GROUP, PATIENCE, type Snapshot, setAttribute, snapshot, wipe } from './volume.ts'
+import { CAPABILITY, expectSame, GROUP, type Snapshot, setAttribute, snapshot, wipe } from './volume.ts'
 
 const OWNER = 12345
 const title = `a death among the privileges of an owner who is not root${cannotInject && ` (skipped: ${cannotInject})`}`

@@ -5,12 +5,6 @@ import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 import { listTree, makeTree } from '../helpers/tree.ts'
 
-/** `npm test` takes what takes two minutes; "full" takes everything. */
-export const FULL = process.env.MODEKEEP_TEST_SIZE === 'full'
-
-/** Milliseconds that a test of many calls may take: some machines are slow, or busy. */
-export const PATIENCE = FULL ? 3_600_000 : 600_000
-
 export const GROUP = 2000
 
 /** All that a restore must give back of one inode, in words: comparing two shows what differs. */

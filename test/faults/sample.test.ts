@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { cannotInject } from '../helpers/inject.ts'
+import { PATIENCE, sized } from '../helpers/size.ts'
 import { FAULTS, faultsNamed } from './fault.ts'
 import { runMatrix } from './matrix.ts'
 import { COMMANDS } from './scenario.ts'
 
-const FULL = process.env.MODEKEEP_TEST_SIZE === 'full'
 /** Of all that can befall each situation of a command. `npm run test:faults` tries every one of them. */
-const MOST = FULL ? Number.POSITIVE_INFINITY : 24
-const PATIENCE = FULL ? 12 * 3_600_000 : 900_000
+const MOST = sized(6, 24, Number.POSITIVE_INFINITY)
 const title = `a system call that fails, or at which the command is killed${cannotInject && ` (skipped: ${cannotInject})`}`
 
 describe.skipIf(cannotInject !== '')(title, () => {

@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
-import { PATIENCE } from '../crash/volume.ts'
 import { cannotInject } from '../helpers/inject.ts'
 import { lacking } from '../helpers/refuse.ts'
+import { PATIENCE } from '../helpers/size.ts'
 import { ERRNO } from './fault.ts'
 
 const title = `a system call that strace has no name for, failing${cannotInject && ` (skipped: ${cannotInject})`}`

@@ -1,12 +1,14 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { isSized } from '../../scripts/test/selection.ts'
 
-/** What takes a minute and more: last, it would run while all other CPUs have nothing to do. */
-const LONG = /\/test\/(crash|race|scale|soak)\/|\/(hundred-pods|interrupted|gapless)\.test\.ts$/
+/** What takes long whatever the size of the run. */
+const LONG = /\/test\/(crash|race|scale|soak|install)\//
 
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId)
+    // Last, they would run while all other CPUs have nothing to do.
+    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId) || isSized(moduleId)
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
   }
 }

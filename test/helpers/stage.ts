@@ -16,6 +16,7 @@ import type { Session } from '../../src/store/session.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
+import { UNIT } from './size.ts'
 import { type Listed, listTree } from './tree.ts'
 
 /** A node to play kubelet on: the same cases run in memory and on the kernel's file systems. */
@@ -150,11 +151,11 @@ export function kernelStage(fsType: 'tmpfs' | 'ext4'): Stage {
   return stage
 }
 
-const STAGES: readonly [string, () => Stage][] = [
-  ['in memory', memoryStage],
+const KERNEL: readonly [string, () => Stage][] = [
   ['on tmpfs', () => kernelStage('tmpfs')],
   ['on ext4', () => kernelStage('ext4')],
 ]
+const STAGES: typeof KERNEL = [['in memory', memoryStage], ...(UNIT ? [] : KERNEL)]
 
 /** Runs cases on every stage; those on the kernel need root, and say so. */
 export function onEveryStage(name: string, cases: (open: () => Stage) => void, stages = STAGES): void {
@@ -167,5 +168,5 @@ export function onEveryStage(name: string, cases: (open: () => Stage) => void, s
 
 /** For what memfs has no notion of: an inode that lives on while its path is gone, byte names, races. */
 export function onKernelStages(name: string, cases: (open: () => Stage) => void): void {
-  onEveryStage(name, cases, STAGES.slice(1))
+  onEveryStage(name, cases, KERNEL)
 }

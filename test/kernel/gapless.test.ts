@@ -2,12 +2,13 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { sized } from '../helpers/size.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Reader } from './reader.ts'
 import { type Place, REPLACEMENTS } from './replacements.ts'
 
-const ROUNDS = { tmpfs: 200, ext4: 40 }
-const BY_BINARY = 10
+const ROUNDS = { tmpfs: sized(40, 200, 2000), ext4: sized(10, 40, 400) }
+const BY_BINARY = sized(3, 10, 100)
 const why = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 /** A second reader where a container's mount namespace gets what kubelet's does (mountPropagation: HostToContainer). */

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
-import { expectSame, FULL, GROUP, PATIENCE, snapshot } from '../crash/volume.ts'
+import { expectSame, GROUP, snapshot } from '../crash/volume.ts'
+import { PATIENCE, sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -99,7 +100,7 @@ describe.skipIf(!isRoot)(title, () => {
       const ends = { untouched: 0, midway: 0, all: 0 }
       const nowhere: string[] = []
       const untrue: string[] = []
-      for (let room = 4, done = false; !done; room += FULL ? 4 : 60) {
+      for (let room = 4, done = false; !done; room += sized(120, 60, 4)) {
         const before = narrow(on, room)
         const answer = await on.node.call(...on.mountCall('a'))
         const after = listing(on)

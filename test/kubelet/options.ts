@@ -6,6 +6,8 @@ export interface Options {
   files: number
   /** Only cases whose name has this in it. */
   only: string
+  /** Only the cases that hold the README's main promises. */
+  small: boolean
   /** Where the logs of the node's programs go at the end; '' for nowhere. */
   logs: string
 }
@@ -15,6 +17,7 @@ Runs pods of a real kubelet on the built driver, beside a driver that leaves fsG
 
   --files N      files of the volume in whose walk the kubelet is killed (default: 300000)
   --only TEXT    only the cases with this text in their name
+  --small        only the cases that npm test runs
   --logs DIR     put the logs of kubelet, containerd and modekeep there at the end
 `
 
@@ -25,6 +28,7 @@ export function readOptions(args: readonly string[]): Options | 'help' {
     options: {
       files: { type: 'string', default: '300000' },
       only: { type: 'string', default: '' },
+      small: { type: 'boolean', default: false },
       logs: { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
     },
@@ -32,5 +36,5 @@ export function readOptions(args: readonly string[]): Options | 'help' {
   if (values.help) return 'help'
   const files = Number(values.files)
   if (!Number.isSafeInteger(files) || files < 1000) throw new Error('--files wants a number from 1000 on')
-  return { files, only: values.only, logs: values.logs && resolve(values.logs) }
+  return { files, only: values.only, small: values.small, logs: values.logs && resolve(values.logs) }
 }

@@ -1,13 +1,13 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { vi } from 'vitest'
-import { FULL, PATIENCE } from '../crash/volume.ts'
+import { PATIENCE, sized } from '../helpers/size.ts'
 
 // The same inputs in every run; MODEKEEP_TEST_SEED=N gives others, MODEKEEP_TEST_SIZE=full twenty times as many.
 export const SEED = Number(process.env.MODEKEEP_TEST_SEED ?? 20_251_121)
 
 vi.setConfig({ testTimeout: PATIENCE })
 
-export const runs = (usual: number) => (FULL ? usual * 20 : usual)
+export const runs = (usual: number) => sized(usual, usual, usual * 20)
 
 /**
  * Tries a promise on random inputs. A failure prints the smallest input that was found, the seed and the path to it.

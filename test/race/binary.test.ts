@@ -1,12 +1,13 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, modes } from '../helpers/tree.ts'
 import { Actors } from './actors.ts'
 import { makeArena } from './arena.ts'
 
-const ROUNDS = 20
+const ROUNDS = sized(5, 20, 200)
 const title = `kubelet's calls under attack${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {

@@ -1,12 +1,13 @@
 import * as fs from 'node:fs'
 import { expect, it, onTestFinished } from 'vitest'
+import { sized } from '../helpers/size.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { Actors } from './actors.ts'
 import { journalOf, race } from './race.ts'
 
-const ROUNDS = 60
+const ROUNDS = sized(20, 60, 600)
 const STABLE = Array.from({ length: 40 }, (_, n) => `file d${n % 3}/stable${n} ${n % 2 ? '0640' : '4750'} 5`)
 
 onKernelStages('files made and deleted during a walk', (open) => {

@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { sized } from '../helpers/size.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { groups, listTree, modes } from '../helpers/tree.ts'
 import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
@@ -7,7 +8,7 @@ import { Actors } from './actors.ts'
 import { type Arena, makeArena } from './arena.ts'
 import { journalOf, race } from './race.ts'
 
-const ROUNDS = 125
+const ROUNDS = sized(25, 125, 1000)
 const MOST_TRIES = 20_000
 /** What a report may say of the arena: the first three also at rest. */
 const REPORTED = [

@@ -1,12 +1,13 @@
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { sized } from '../helpers/size.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { identityAt } from '../path/ways.ts'
 import { Actors } from './actors.ts'
 import { makeArena, RACES } from './sub-path-races.ts'
 
 /** Mounts and unmounts of each race; some are refused, and both must have been seen. */
-const ROUNDS = 150
+const ROUNDS = sized(40, 150, 1500)
 const MOST_ROUNDS = 5000
 
 /**

@@ -1,13 +1,14 @@
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Handle, Inodes } from '../../src/host/host.ts'
+import { sized } from '../helpers/size.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { identity, identityAt, outcomeOf, WAYS } from '../path/ways.ts'
 import { Actors } from './actors.ts'
 import { makeArena, RACES, type Race } from './sub-path-races.ts'
 
 /** At least, of each way in each race; and on until both kinds of outcome were seen. */
-const ROUNDS = 1500
+const ROUNDS = sized(500, 1500, 15_000)
 const MOST_ROUNDS = 100_000
 
 onKernelStages('a subPath that is resolved while its source changes', (open) => {

@@ -8,13 +8,14 @@ import { ARCHITECTURES, type Architecture, PROCESSOR } from '../../scripts/build
 import { debianFile } from '../../scripts/fetch/debian.ts'
 import { GCC_LIBRARIES, GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
 import { linksOf } from '../docs/pages.ts'
+import { sized } from '../helpers/size.ts'
 import { whyUnavailable } from '../helpers/unavailable.ts'
 import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const own = process.arch as Architecture
 /** The other processor's goes the same way, but for the executable, which test/binary/other-processor.test.ts has. */
-const made: readonly Architecture[] = process.env.MODEKEEP_TEST_SIZE === 'full' ? ARCHITECTURES : [own]
+const made: readonly Architecture[] = sized<readonly Architecture[]>([own], ARCHITECTURES)
 
 const read = (...path: string[]) => fs.readFileSync(join(...path))
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

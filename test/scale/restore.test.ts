@@ -2,12 +2,13 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { ownDirectory, restoreDirectory } from '../helpers/walk.ts'
 import { attributes } from '../kernel/attributes.ts'
 import { makeMixedTree } from './mixed-tree.ts'
 
-const INODES = 100_000
+const INODES = sized(20_000, 100_000)
 const GROUP = 2000
 const title = `a restore of a mixed volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 

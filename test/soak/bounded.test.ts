@@ -3,11 +3,11 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { cannotServe, until } from '../helpers/fuse-node.ts'
+import { PATIENCE, sized } from '../helpers/size.ts'
 import type { Report } from './run.ts'
 
 const MAIN = resolve(import.meta.dirname, 'main.ts')
-const ROUNDS = process.env.MODEKEEP_TEST_SIZE === 'full' ? 2000 : 60
-const AN_HOUR = 3_600_000
+const ROUNDS = sized(12, 200, 2000)
 const cannot = cannotServe('bindfs', 'mkfs.ext4', 'setfattr', 'losetup')
 
 function start(...args: string[]) {
@@ -35,7 +35,7 @@ describe.skipIf(cannot !== '')(`a soak${cannot && ` (skipped: ${cannot})`}`, () 
       expect(report.calls.killed).toBeGreaterThan(ROUNDS / 4)
       expect(report.state.end).toBeLessThan(report.state.start + 64 * 1024)
     },
-    AN_HOUR,
+    PATIENCE,
   )
 
   it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(

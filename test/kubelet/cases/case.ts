@@ -22,6 +22,8 @@ export interface Case {
    * kubelet. alone: nothing else is done at that time.
    */
   when: 'restarts' | 'together' | 'alone'
+  /** It holds a main promise of the README: npm test runs it, the others are npm run test:long's. */
+  small?: true
   /** @throws {Error} what differs from the promise, or that the control shows no difference */
   run(scene: Scene): Promise<Seen>
 }

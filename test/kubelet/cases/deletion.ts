@@ -10,6 +10,7 @@ const withoutTimes = (facts: Map<string, Facts>) => [...facts].map(([name, { mod
 const leavesNothing: Case = {
   name: 'a deleted pod leaves no mount, record or directory, and restoreOnUnmount gives back what was',
   when: 'restarts',
+  small: true,
   async run({ node, threeRestarts }) {
     const source = makeFiles(`${node.volumes}/deleted`, SIX)
     const control_ = makeFiles(`${node.volumes}/deleted-naive`, SIX)

@@ -31,6 +31,7 @@ export async function podWithConfig(node: TestNode, name: string): Promise<{ pod
 const watched: Case = {
   name: 'a container is started again after the source of its subPath was flipped, while heal watches',
   when: 'together',
+  small: true,
   async run({ node }) {
     const heal = new Daemon('heal', node.elsewhere, [INSTALLED, 'heal', '--watch'], process.env)
     heal.start()

@@ -6,6 +6,7 @@ import { control, FSGROUP, look, makeFiles, modes, moved, SIX, SIX_AS_KUBELET_MA
 const sixFiles: Case = {
   name: 'six files keep modes and ctimes over three kubelet restarts, with a second pod',
   when: 'restarts',
+  small: true,
   async run({ node, threeRestarts }) {
     const ours = makeFiles(`${node.volumes}/six`, SIX)
     const theirs = makeFiles(`${node.volumes}/six-naive`, SIX)
@@ -38,6 +39,7 @@ const sixFiles: Case = {
 const oneLayer: Case = {
   name: 'one mount at the volume directory after three kubelet restarts',
   when: 'restarts',
+  small: true,
   async run({ node, threeRestarts }) {
     const make = async (driver: 'modekeep' | 'naive') => {
       const source = makeFiles(`${node.volumes}/layers-${driver}`, { file: 0o644 })

@@ -9,6 +9,7 @@ import { control, makeFiles } from './tree.ts'
 const refused: Case = {
   name: "a refused source is named in the pod's event, and the pod starts by itself when it is right",
   when: 'together',
+  small: true,
   async run({ node }) {
     const source = `${node.elsewhere}/late`
     const pod = node.give({ name: 'refused', driver: 'modekeep', options: { source } })

@@ -11,6 +11,7 @@ const GROUPS = [2000, 3000] as const
 const idmap: Case = {
   name: 'two pods with two groups use one volume with idmap over kubelet restarts, nothing on disk changes',
   when: 'restarts',
+  small: true,
   async run({ node, threeRestarts }) {
     const ON_DISK = 5000
     const sources = ['modekeep', 'naive'].map((driver) => {
@@ -57,6 +58,7 @@ const idmap: Case = {
 const walks: Case = {
   name: 'a second group for a volume that is walked is refused by name, until the first pod is gone',
   when: 'together',
+  small: true,
   async run({ node }) {
     const source = makeFiles(`${node.volumes}/two-walks`, FILES)
     const [first, second] = GROUPS.map((fsGroup) => {

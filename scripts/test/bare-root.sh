@@ -1,0 +1,52 @@
+#!/bin/sh
+# Runs a command, .ci/run if none is given, in a copy of this checkout on a Debian that has Node and npm and nothing else.
+# Needs root and debootstrap. Leaves nothing, unless MODEKEEP_BARE_ROOT names a directory to keep the Debian in.
+set -eu
+cd "$(dirname "$0")/../.."
+
+if [ "${MODEKEEP_BARE_PLACE:-}" = "" ]; then
+  if [ "$(id -u)" != 0 ]; then echo 'test:bare: needs root' >&2; exit 1; fi
+  command -v debootstrap >/dev/null || { echo 'test:bare: needs debootstrap: apt-get install debootstrap' >&2; exit 1; }
+  place=${MODEKEEP_BARE_ROOT:-$(mktemp -d /var/tmp/modekeep-bare-XXXXXX)}
+  status=0
+  # In namespaces of its own: what is mounted or started goes with them, however this ends.
+  MODEKEEP_BARE_PLACE=$place unshare --mount --propagation private --pid --fork --kill-child "$0" "$@" || status=$?
+  [ "${MODEKEEP_BARE_ROOT:-}" ] || rm -rf "$place"
+  exit "$status"
+fi
+
+root=$MODEKEEP_BARE_PLACE
+if ! [ -e "$root/made" ]; then
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" http://deb.debian.org/debian >&2
+  # The machine's way to Debian's archive.
+  apt-config dump | grep -iE '^Acquire::(http|https)::' >"$root/etc/apt/apt.conf.d/machine" || true
+  if [ -f /etc/apt/sources.list.d/debian.sources ]; then
+    rm "$root/etc/apt/sources.list"
+    cp /etc/apt/sources.list.d/debian.sources "$root/etc/apt/sources.list.d/"
+  fi
+  touch "$root/made"
+fi
+
+# And to npm's registry.
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+cp "${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt}" "$root/etc/machine-ca.crt"
+registry=$(npm config get registry)
+checkout=$root/modekeep
+mkdir -p "$checkout"
+git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -C "$checkout" -xf -
+
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/run"
+[ "$#" -gt 0 ] || set -- .ci/run
+run() {
+  chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+    NPM_CONFIG_REGISTRY="$registry" NPM_CONFIG_CAFILE=/etc/machine-ca.crt \
+    NODE_EXTRA_CA_CERTS=/etc/machine-ca.crt CI="${CI:-}" "$@"
+}
+run sh -c 'command -v npm >/dev/null || {
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm >/dev/null
+}' </dev/null
+# shellcheck disable=SC2016
+run sh -c 'cd /modekeep && exec "$@"' sh "$@"

@@ -1,0 +1,21 @@
+import * as fs from 'node:fs'
+
+/** What needs neither root nor dist/modekeep, by folder: the rooms of src, and the promises that memory can hold. */
+const OF_UNITS = ['architecture', 'conformance']
+/** The end of the names of a room's tests that need a kernel, programs or the executable. */
+const NO_UNIT = '**/*.kernel.test.ts'
+
+/** Arguments for vitest: the tests that an engineer runs while typing. */
+export function unitTests(): string[] {
+  const rooms = fs.readdirSync('src').filter((room) => fs.existsSync(`test/${room}`))
+  return [...[...rooms, ...OF_UNITS].map((folder) => `test/${folder}/`), '--exclude', NO_UNIT]
+}
+
+/** Arguments for vitest: the files that do more in a long run than in a short one (test/helpers/size.ts). */
+export function sizedTests(): string[] {
+  return fs.globSync('test/**/*.test.ts').filter(isSized).sort()
+}
+
+export function isSized(file: string): boolean {
+  return /\b(sized|FULL)\b/.test(fs.readFileSync(file, 'utf8'))
+}

@@ -20,10 +20,10 @@ export type FeatureName =
   | 'FS_IOC_GETFSUUID'
   | 'listxattrat'
 
-/** A system call whose answer was compared with Node's own. */
+/** A system call whose answer was compared with Node's own, or that had to be refused. */
 export interface SelfTest {
   name: string
-  /** What was wrong; '' where both agreed. */
+  /** What was wrong; '' where nothing was. */
   difference: string
 }
 

@@ -2,18 +2,21 @@ import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } 
 import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
 import { errorCode, type Handle, type Stat } from '../host.ts'
+import { AT_EMPTY_PATH, AT_FDCWD } from './constants.ts'
 import { linuxInodes as inodes } from './inodes.ts'
+import { DATA, data, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
 
 /**
  * Compares modekeep's own system calls with Node's: on the node's files those that only look, on a detached file system
- * in memory, to which no path leads, those that change.
+ * in memory, to which no path leads, those that change. What the kernel addon must refuse is tried too.
  */
 export function selfTest(): SelfTest[] {
   return [
     compared('statx', () => ['/', '/etc', '/dev/null', '/proc/self'].map(lookedAt).find((said) => said !== '') ?? ''),
     compared('getdents64', () => differ(entries('/etc'), readdirSync('/etc').sort())),
     compared('errors', errors),
+    compared('refusals of the kernel addon', refusals),
     compared('openat2', () => differ(refusal('/proc/self'), 'ELOOP')),
     ...onDetached((tree, path) => [
       compared('create and fchownat', () => {
@@ -100,6 +103,22 @@ function errors(): string {
   } finally {
     inodes.close(root)
   }
+}
+
+/** Harmless ones: the kernel would only say ENOENT or EFAULT. */
+function refusals(): string {
+  const [statx, openat] = [systemCall('statx'), systemCall('openat')]
+  const end = DATA + data.length
+  const results = {
+    'a fraction': openat(0.5, putEmpty()),
+    'no number': openat(Number.NaN, putEmpty()),
+    'more than 32 bits': openat(2 ** 32, putEmpty()),
+    'a name outside of the arena': openat(AT_FDCWD, -1),
+    'a name behind the arena': openat(AT_FDCWD, end),
+    'a structure that leaves the arena': statx(AT_FDCWD, putEmpty(), AT_EMPTY_PATH, 0, end - 255),
+  }
+  const made = Object.entries(results).filter(([, result]) => !Number.isNaN(result))
+  return made.map(([what]) => `${what} is not refused`).join(', ')
 }
 
 function refusal(path: string): string {

@@ -51,7 +51,7 @@ export function systemCallFindings(tests: readonly SelfTest[]): CheckFinding[] {
   const { ok, fault } = findingsOf('system calls')
   const agreed = tests.filter(({ difference }) => difference === '').map(({ name }) => name)
   return [
-    ...(agreed.length > 0 ? [ok(`the same as Node's own: ${agreed.join(', ')}`)] : []),
+    ...(agreed.length > 0 ? [ok(`they work as they should: ${agreed.join(', ')}`)] : []),
     ...tests
       .filter(({ difference }) => difference !== '')
       .map(({ name, difference }) => fault(`${name}: ${difference}`, 'use no walk on this node, and report it')),

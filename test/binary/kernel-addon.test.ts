@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { BINARY } from '../helpers/node-directory.ts'
+
+const O_CLOEXEC = 0o2000000
+const cannot = cannotServe('bindfs')
+
+/** The descriptors of a process that hold the addon, with their flags. */
+function addonsOf(pid: number): { fd: string; flags: number }[] {
+  return fs.readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    if (fs.readlinkSync(`/proc/${pid}/fd/${fd}`) !== '/memfd:modekeep-kernel (deleted)') return []
+    const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8')) ?? []
+    return { fd, flags: Number.parseInt(flags, 8) }
+  })
+}
+
+describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (skipped without root)', () => {
+  it('is one descriptor, closed on exec, and serves threads too; a variable of the caller changes nothing', async () => {
+    const node = new BinaryNode()
+    const env = { MODEKEEP_CONFIG: `${node.top}/config.json`, MODEKEEP_KERNEL: '0' }
+    // Waits for the mount table in a thread.
+    const child = spawn(BINARY, ['heal', '--watch'], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    let errors = ''
+    child.stderr.on('data', (data) => {
+      errors += data
+    })
+    const pid = child.pid ?? 0
+    const waits = () => fs.readdirSync(`/proc/${pid}/task`).some((task) => isWaiting(`/proc/${pid}/task/${task}`))
+    await until(waits)
+    const addons = addonsOf(pid)
+    expect(addons).toHaveLength(1)
+    expect((addons[0]?.flags ?? 0) & O_CLOEXEC).toBe(O_CLOEXEC)
+    expect(errors).toBe('')
+  })
+
+  it.skipIf(cannot !== '')(`is in no daemon that modekeep starts${cannot && `: ${cannot}`}`, async () => {
+    const node = new FuseNode(['fuse.bindfs'])
+    const source = `${node.volumes}/data`
+    fs.mkdirSync(source)
+    const options = { 'kubernetes.io/fsType': 'fuse.bindfs', source }
+    expect(await node.mount('one', options)).toEqual({ status: 'Success' })
+    expect(addonsOf(node.daemon('one'))).toEqual([])
+  })
+})
+
+// ppoll(2) is the call that the watching thread alone makes.
+const PPOLL = process.arch === 'arm64' ? '73' : '271'
+
+function isWaiting(task: string): boolean {
+  return fs.readFileSync(`${task}/syscall`, 'utf8').startsWith(`${PPOLL} `)
+}

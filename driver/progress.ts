@@ -1,5 +1,5 @@
 import { progressText } from '../src/operator/text/progress.ts'
-import type { Counts } from '../src/ownership/progress.ts'
+import type { WalkCounts } from '../src/ownership/walk/report.ts'
 import { writeAll } from './streams.ts'
 
 const STDERR = 2
@@ -18,7 +18,7 @@ export function progressLine(shown: boolean, verb: string) {
       total = inodes
       started = performance.now()
     },
-    update(counts: Counts): void {
+    update(counts: WalkCounts): void {
       const now = performance.now()
       if (!shown || now - started < FIRST_AFTER || now - last < EACH) return
       last = now

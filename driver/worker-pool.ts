@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads'
-import type { WalkOptions } from '../src/ownership/walk-tree.ts'
+import type { WalkOptions } from '../src/ownership/walks.ts'
 import type { WorkerData } from '../src/ownership/workers/messages.ts'
 import { startThread } from './thread.ts'
 

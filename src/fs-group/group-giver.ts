@@ -1,6 +1,6 @@
 import { isDirectory, type Lock } from '../host/host.ts'
-import { firstRecord } from '../ownership/inode/open-inode.ts'
-import { type OwnOrder, ownershipOf, verdict } from '../ownership/inode/policy.ts'
+import { type OwnOrder, ownershipOf, wantedOwnership, whyUntouchable } from '../ownership/inode/policy.ts'
+import { firstRecord } from '../ownership/inode/record.ts'
 import { change } from '../ownership/walk/change.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Given } from '../store/mount-record.ts'
@@ -81,10 +81,10 @@ export class GroupGiver {
   #ownRoot(order: OwnOrder): void {
     const { inodes } = this.#session.host
     const { handle } = this.#tree
-    const held = { handle, stat: inodes.stat(handle), at: 0, capability: null, acl: null }
-    const decided = verdict(held.stat, order)
-    if (!('want' in decided)) return
-    change(inodes, held, firstRecord(held, new Uint8Array(), ownershipOf(held.stat), decided.want, null))
+    const root = { handle, stat: inodes.stat(handle), at: 0, capability: null, acl: null }
+    if (whyUntouchable(root.stat)) return
+    const wanted = wantedOwnership(root.stat, order)
+    change(inodes, root, firstRecord(root, new Uint8Array(), ownershipOf(root.stat), wanted, null))
   }
 
   /** The tree is attached, or will never be. */

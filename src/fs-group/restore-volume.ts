@@ -1,7 +1,7 @@
 import type { Handle, Lock } from '../host/host.ts'
 import { placeOfTree } from '../mount-table/place.ts'
-import { restore } from '../ownership/restore.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
+import { restore } from '../ownership/walks.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import { type MountRecord, readMountRecord, requestOf } from '../store/mount-record.ts'
 import type { Claim } from '../store/reservation-record.ts'

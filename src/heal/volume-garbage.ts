@@ -1,23 +1,16 @@
 import { dirname, normalize } from 'node:path'
 import { errorCode } from '../host/host.ts'
-import { Journal } from '../ownership/journal/journal.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
 import { releasePlace, removeTransient } from '../store/leftovers.ts'
 import { isVolumeBusy, tryLockPlace } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
-import {
-  JOURNAL_FILE,
-  JOURNAL_FILES,
-  journalFile,
-  RECORD_FILE,
-  TRANSIENT_FILES,
-  volumeStateDirectory,
-} from '../store/paths.ts'
+import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumeStateDirectory } from '../store/paths.ts'
 import { volumePlace } from '../store/places.ts'
 import { readClaim } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
+import { openJournalForReading } from '../store/volume-journal.ts'
 import { isVolumeRecordDamaged, readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
 import type { GarbageItem, GarbageOrder } from './garbage-item.ts'
 
@@ -74,7 +67,7 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Verd
     return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
   }
   const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
-  const holds = journalHolds(session, volume, names)
+  const holds = journalHolds(session, volume)
   if (typeof holds === 'string') return keep(holds)
   if (record === undefined && holds) {
     return keep(
@@ -101,14 +94,13 @@ const keep = (reason: string): Verdict => ({ isOver: false, reason })
 const OVER: Verdict = { isOver: true, reason: 'nothing is recorded of it any more' }
 
 /** Whether a journal has anything to put back; why not, where it cannot be read. */
-function journalHolds({ host, config }: Session, volume: string, names: readonly string[]): boolean | string {
-  if (!names.includes(JOURNAL_FILE)) return false
+function journalHolds(session: Session, volume: string): boolean | string {
   try {
-    const journal = new Journal(host, journalFile(config.stateDir, volume), volume, false, true)
+    const journal = openJournalForReading(session, volume, false)
     try {
-      return !journal.isEmpty()
+      return journal !== undefined && !journal.isEmpty()
     } finally {
-      journal.close()
+      journal?.close()
     }
   } catch (error) {
     if (error instanceof Refusal) return error.message

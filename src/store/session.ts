@@ -1,6 +1,6 @@
 import type { Host } from '../host/host.ts'
-import type { Counts } from '../ownership/progress.ts'
-import type { WalkOptions } from '../ownership/walk-tree.ts'
+import type { WalkCounts } from '../ownership/walk/report.ts'
+import type { WalkOptions } from '../ownership/walks.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/secrets.ts'
 
@@ -11,7 +11,7 @@ export interface Session {
   /** Adds facts to the call's log line; a fact named again replaces the earlier one. */
   note(facts: Record<string, unknown>): void
   /** How far a walk is, about once a second. */
-  progress?(counts: Counts): void
+  progress?(counts: WalkCounts): void
   /** Where a person looks on: about how many inodes the walk that comes will meet. */
   expect?(inodes: number): void
   /** Threads for walks of large trees; without them one thread walks. */

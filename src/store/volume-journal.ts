@@ -1,7 +1,7 @@
 import { Journal } from '../ownership/journal/journal.ts'
-import type { Counts } from '../ownership/progress.ts'
-import type { WalkReport } from '../ownership/walk/report.ts'
-import type { WalkOptions } from '../ownership/walk-tree.ts'
+import type { WalkCounts, WalkReport } from '../ownership/walk/report.ts'
+import type { WalkOptions } from '../ownership/walks.ts'
+import { Refusal } from '../refusal/refusal.ts'
 import { JOURNAL_FILE, journalFile, volumeStateDirectory } from './paths.ts'
 import type { Session } from './session.ts'
 import { removeWalkProgress, writeWalkProgress } from './walk-progress.ts'
@@ -11,7 +11,20 @@ import { removeWalkProgress, writeWalkProgress } from './walk-progress.ts'
  * @param known a walk is recorded, so that there must be one; otherwise it is made if there is none
  */
 export function openJournal({ host, config }: Session, volume: string, known: boolean): Journal {
-  return new Journal(host, journalFile(config.stateDir, volume), volume, known)
+  return Journal.open(host, journalFile(config.stateDir, volume), volume, known)
+}
+
+/**
+ * The journal of a volume, if it has one, for looking only. A walk may be writing to it meanwhile.
+ * @param known a walk is recorded, so that there must be one
+ * @throws {Refusal} where it is missing or cannot be used
+ */
+export function openJournalForReading(session: Session, volume: string, known: boolean): Journal | undefined {
+  const { host, config } = session
+  const path = journalFile(config.stateDir, volume)
+  if (hasJournal(session, volume)) return Journal.openForReading(host, path, volume, known)
+  if (!known) return undefined
+  throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
 }
 
 /** Without a record that can be read, it tells that the volume was walked. */
@@ -39,7 +52,7 @@ export async function walkWith(
   volume: string,
   walk: (options: WalkOptions) => Promise<WalkReport>,
 ): Promise<WalkReport> {
-  const tell = (counts: Counts) => {
+  const tell = (counts: WalkCounts) => {
     writeWalkProgress(host, config.stateDir, volume, { pid: process.pid, at: Date.now(), ...counts })
     progress?.(counts)
   }

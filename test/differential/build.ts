@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { ACCESS_ACL } from '../../src/ownership/inode/attributes.ts'
-import { CAPABILITY as CAPABILITY_NAME } from '../../src/ownership/inode/capability.ts'
+import { ACCESS_ACL, CAPABILITY as CAPABILITY_NAME } from '../../src/ownership/inode/attributes.ts'
 import { CAPABILITY } from '../crash/volume.ts'
 import type { Entry, Inode, Tree } from './trees.ts'
 

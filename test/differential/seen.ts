@@ -1,6 +1,5 @@
 import * as fs from 'node:fs'
-import { ACCESS_ACL } from '../../src/ownership/inode/attributes.ts'
-import { CAPABILITY } from '../../src/ownership/inode/capability.ts'
+import { ACCESS_ACL, CAPABILITY } from '../../src/ownership/inode/attributes.ts'
 import { below, getAttribute, hasAcl, hasCapability, pathsOf } from './build.ts'
 import type { Tree } from './trees.ts'
 

@@ -2,10 +2,9 @@ import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { survey } from '../../src/operator/actions/survey.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
-import { own } from '../../src/ownership/own.ts'
-import { restore } from '../../src/ownership/restore.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
-import type { WalkOptions } from '../../src/ownership/walk-tree.ts'
+import type { WalkOptions } from '../../src/ownership/walks.ts'
+import { own, restore } from '../../src/ownership/walks.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {
@@ -29,7 +28,10 @@ export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise
 /** What an operator's plan counts. */
 export function planDirectory(walked: Walked, group: number): Promise<WalkReport> {
   const order = { group, access: 'grant' } as const
-  return onTree(walked, async (tree, journal) => survey(linuxHost.inodes, tree, { do: 'own', order }, journal).report)
+  return onTree(
+    walked,
+    async (tree, journal) => (await survey(linuxHost.inodes, tree, { do: 'own', order }, journal)).report,
+  )
 }
 
 async function onTree<T>(walked: Walked, run: (tree: Handle, journal: Journal) => Promise<T>): Promise<T> {
@@ -40,7 +42,7 @@ async function onTree<T>(walked: Walked, run: (tree: Handle, journal: Journal) =
   try {
     tree = walked.inPlace ? undefined : mounts.cloneTree(source)
     if (tree !== undefined) mounts.setFlags(tree, { set: 0, clear: 0 })
-    journal = new Journal(linuxHost, walked.journal, 'a volume of a test')
+    journal = Journal.open(linuxHost, walked.journal, 'a volume of a test')
     return await run(tree ?? source, journal)
   } finally {
     journal?.close()

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type Counts, Progress } from '../../src/ownership/progress.ts'
-import { changedOf, sharedSize, visitedOf } from '../../src/ownership/workers/messages.ts'
+import { Progress } from '../../src/ownership/walk/progress.ts'
+import type { WalkCounts } from '../../src/ownership/walk/report.ts'
+import { changedOf, countsIn, sharedSize, visitedOf } from '../../src/ownership/workers/messages.ts'
 
-let told: Counts[]
+let told: WalkCounts[]
 let progress: Progress
 beforeEach(() => {
   vi.useFakeTimers()
@@ -30,7 +31,10 @@ it('tells once a second, however often it is told', () => {
 
 it('adds up what several threads and the one before them have done', () => {
   const shared = new Int32Array(sharedSize(2))
-  progress.watch(shared, 2, { visited: 100, changed: 50 })
+  progress.watch(() => {
+    const { visited, changed } = countsIn(shared, 2)
+    return { visited: 100 + visited, changed: 50 + changed }
+  })
   shared.set([7], visitedOf(0))
   shared.set([6], changedOf(0))
   shared.set([20], visitedOf(1))

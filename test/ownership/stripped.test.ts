@@ -2,8 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
-import { own } from '../../src/ownership/own.ts'
-import { restore } from '../../src/ownership/restore.ts'
+import { own, restore } from '../../src/ownership/walks.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -18,7 +17,7 @@ it.each<[string, boolean, string, number]>([
   makeTree(world.fs as unknown as typeof NodeFs, '/vol', ['file suid 4775 5'])
   const host = memoryHost(world)
   const walk = async (work: (inodes: Inodes, journal: Journal) => Promise<unknown>, inodes = host.inodes) => {
-    const journal = new Journal(host, '/journal.db', 'v')
+    const journal = Journal.open(host, '/journal.db', 'v')
     try {
       await work(inodes, journal)
     } finally {

@@ -45,7 +45,7 @@ const STATES: Readonly<Record<string, Files>> = {
 
 function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFolded: boolean }): Files {
   const path = `${top}/made.db`
-  const journal = new Journal(linuxHost, path, volume)
+  const journal = Journal.open(linuxHost, path, volume)
   for (const batch of [...BATCHES, AGAIN]) {
     const number = journal.append(batch)
     if (batch !== BATCHES[1]) journal.settle(number)
@@ -75,7 +75,7 @@ function used(files: Files, reading: boolean): number | Refusal {
   const path = put(files)
   let journal: Journal | undefined
   try {
-    journal = new Journal(linuxHost, path, VOLUME, true, reading)
+    journal = (reading ? Journal.openForReading : Journal.open)(linuxHost, path, VOLUME, true)
     const found = [...VERSIONS.values()].flatMap(
       ([record]) => journal?.find(record?.inode ?? 0n, record?.born ?? 0n) ?? [],
     )
@@ -174,7 +174,7 @@ describe('a journal', () => {
     ],
     ['a table is missing', 'DROP TABLE inodes'],
     ['a table is a view', 'DROP TABLE inodes; CREATE VIEW inodes AS SELECT 1 AS inode, 2 AS born'],
-    ['its log is text', "INSERT INTO log (batch, records) VALUES (99, 'text')"],
+    ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
     ['it claims two volumes', "INSERT INTO journal VALUES (1, 'another')"],
   ])('is refused, or what it says is right, where %s', (_what, sql) => {

@@ -1,8 +1,8 @@
 import type { Handle, Inodes } from '../../host/host.ts'
-import { frameOf } from '../../ownership/walk/frame.ts'
-import { SELF, traverse, type Visitor } from '../../ownership/walk/traverse.ts'
+import { SELF } from '../../ownership/walk/entry.ts'
+import { wholeTree } from '../../ownership/walk/frames.ts'
+import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
 
-const NONE = new Uint8Array()
 const EACH = 20_000
 
 /**
@@ -26,7 +26,7 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
   const top = inodes.openDirectory(root, SELF)
   try {
     const stat = inodes.stat(top)
-    let rest = traverse(inodes, [frameOf(inodes.duplicate(top), stat, NONE, NONE)], stat, visitor)
+    let rest = traverse(inodes, wholeTree(inodes, top, stat), stat, visitor)
     while (rest) {
       await new Promise((resolve) => setImmediate(resolve))
       stopAt = counted + EACH

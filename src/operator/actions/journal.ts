@@ -1,23 +1,36 @@
-import { Journal } from '../../ownership/journal/journal.ts'
-import { Refusal } from '../../refusal/refusal.ts'
-import { journalFile } from '../../store/paths.ts'
+import type { Journal } from '../../ownership/journal/journal.ts'
+import { refusalOf } from '../../refusal/refusal-of.ts'
 import type { Session } from '../../store/session.ts'
-import { hasJournal } from '../../store/volume-journal.ts'
+import { openJournalForReading } from '../../store/volume-journal.ts'
 import { readVolumeRecord } from '../../store/volume-record.ts'
 
+function openForReading(session: Session, volume: string): Journal | undefined {
+  const known = readVolumeRecord(session.host, session.config.stateDir, volume) !== undefined
+  return openJournalForReading(session, volume, known)
+}
+
 /** Reads a volume's journal, if it has one. A walk may be writing to it meanwhile. */
-export function withJournal<T>(session: Session, volume: string, use: (journal: Journal | undefined) => T): T {
-  const { host, config } = session
-  const known = readVolumeRecord(host, config.stateDir, volume) !== undefined
-  const there = hasJournal(session, volume)
-  const path = journalFile(config.stateDir, volume)
-  if (!there && known)
-    throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
-  if (!there) return use(undefined)
-  const journal = new Journal(host, path, volume, known, true)
+export async function withJournal<T>(
+  session: Session,
+  volume: string,
+  use: (journal: Journal | undefined) => T | Promise<T>,
+): Promise<T> {
+  const journal = openForReading(session, volume)
   try {
-    return use(journal)
+    return await use(journal)
   } finally {
-    journal.close()
+    journal?.close()
   }
+}
+
+/** Why a volume's journal cannot be used; null where it can, or where there is none and need not be. */
+export function journalFault(session: Session, volume: string): string | null {
+  return refusalOf(() => {
+    const journal = openForReading(session, volume)
+    try {
+      journal?.isEmpty()
+    } finally {
+      journal?.close()
+    }
+  })
 }

@@ -16,7 +16,7 @@ import { survey } from './survey.ts'
  * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
  * lock is held and nothing of the volume or its records is changed.
  */
-export function plan(session: Session, directory: string, order: ByHandOrder): PlanDocument {
+export async function plan(session: Session, directory: string, order: ByHandOrder): Promise<PlanDocument> {
   const { host, config } = session
   const opened = openByHand(session, directory, mountFlags(['noatime'], true))
   try {
@@ -26,7 +26,7 @@ export function plan(session: Session, directory: string, order: ByHandOrder): P
     const busy = isVolumeBusy(host, config.stateDir, volume)
     const record = readVolumeRecord(host, config.stateDir, volume)
     const { group, access, policy } = order
-    const seen = withJournal(session, volume, (journal) =>
+    const seen = await withJournal(session, volume, (journal) =>
       survey(host.inodes, tree, { do: 'own', order }, journal, session.progress),
     )
     const kubelet = policy === 'Always' || !kubeletSkips(root, group)

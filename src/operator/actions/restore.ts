@@ -23,7 +23,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   try {
     const { volume } = opened
     const about = { verb, directory, volume, isDry, isForced }
-    if (isDry) return { ...about, ...look(session, opened, isForced) }
+    if (isDry) return { ...about, ...(await look(session, opened, isForced)) }
     session.expect?.(await countInodes(session.host.inodes, opened.tree))
     const { outcome, report = newReport() } = await restoreByHand(session, opened, isForced)
     return { ...about, outcome, refusal: null, report, differences: [] }
@@ -32,18 +32,18 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   }
 }
 
-function look(
+async function look(
   session: Session,
   opened: ReturnType<typeof openByHand>,
   isForced: boolean,
-): Pick<RestoreDocument, 'outcome' | 'refusal' | 'report' | 'differences'> {
+): Promise<Pick<RestoreDocument, 'outcome' | 'refusal' | 'report' | 'differences'>> {
   const { inodes } = session.host
   const refusal = refusalOf(() => refuseRestore(session, opened))
-  return withJournal(session, opened.volume, (journal) => {
+  return withJournal(session, opened.volume, async (journal) => {
     if (journal === undefined || journal.isEmpty()) {
       return { outcome: 'nothing recorded', refusal: null, report: newReport(), differences: [] }
     }
-    const seen = survey(inodes, opened.tree, { do: 'restore', isForced }, journal, session.progress)
+    const seen = await survey(inodes, opened.tree, { do: 'restore', isForced }, journal, session.progress)
     return { outcome: 'would restore', refusal, report: seen.report, differences: seen.differences }
   })
 }

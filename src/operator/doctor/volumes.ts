@@ -1,11 +1,10 @@
 import { collectGarbage } from '../../heal/garbage.ts'
-import { refusalOf } from '../../refusal/refusal-of.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import { isVolumeRecordDamaged, listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
 import type { CheckFinding } from '../actions/document.ts'
-import { withJournal } from '../actions/journal.ts'
+import { journalFault } from '../actions/journal.ts'
 import { findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('volumes')
@@ -35,7 +34,7 @@ export async function volumeFindings(session: Session): Promise<CheckFinding[]> 
 function aboutVolume(session: Session, volume: string): CheckFinding[] {
   const { host, config } = session
   if (isVolumeBusy(host, config.stateDir, volume)) return []
-  const damage = refusalOf(() => withJournal(session, volume, (journal) => journal?.isEmpty()))
+  const damage = journalFault(session, volume)
   if (damage !== null)
     return [fault(damage, `what it says; "modekeep gc --forget ${volume}" gives up a volume that is gone`)]
   const record = readVolumeRecord(host, config.stateDir, volume)

@@ -1,6 +1,6 @@
-import type { Counts } from '../../ownership/progress.ts'
+import type { WalkCounts } from '../../ownership/walk/report.ts'
 
-export interface ProgressFacts extends Counts {
+export interface ProgressFacts extends WalkCounts {
   verb: string
   /** Inodes in all, about; undefined: not counted. */
   total: number | undefined

@@ -2,6 +2,7 @@ import type { Handle, Inodes } from '../../host/host.ts'
 
 /** The access ACL as the kernel gives it (include/uapi/linux/posix_acl_xattr.h): u32 version, then {u16 tag, u16 bits, u32 id}. */
 export const ACCESS_ACL = 'system.posix_acl_access'
+export const CAPABILITY = 'security.capability'
 
 const HEADER = 4
 const ENTRY = 8
@@ -37,4 +38,9 @@ export function grantAcl(acl: Uint8Array, bits: number): Uint8Array {
 
 export function aclOf(inodes: Inodes, handle: Handle): Uint8Array | null {
   return inodes.getAttribute(handle, ACCESS_ACL) ?? null
+}
+
+/** The file capability of an open inode as the kernel keeps it, null where there is none. */
+export function capabilityOf(inodes: Inodes, handle: Handle): Uint8Array | null {
+  return inodes.getAttribute(handle, CAPABILITY) ?? null
 }

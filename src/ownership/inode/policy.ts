@@ -22,21 +22,16 @@ export interface OwnOrder {
 const GRANTED_FILE = 0o660
 const GRANTED_DIRECTORY = 0o770
 
-export type Verdict = { leave: 'symlink' | 'device' } | { want: Ownership }
-
-/**
- * The group everywhere, set-gid on directories so that new files inherit it, and with `grant` the group's bits.
- * A link has no access of its own, and a device node's group opens hardware: both are left.
- */
-export function verdict(stat: Pick<Stat, 'mode'>, order: OwnOrder): Verdict {
-  const leave = leaves(stat)
-  return leave ? { leave } : { want: { gid: order.group, mode: wantedMode(stat, order) } }
-}
-
-function leaves({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
+/** Why no walk ever changes such an inode: a link has no access of its own, and a device node's group opens hardware. */
+export function whyUntouchable({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
   const type = mode & FILE_TYPE
   if (type === SYMLINK) return 'symlink'
   return type === BLOCK_DEVICE || type === CHARACTER_DEVICE ? 'device' : undefined
+}
+
+/** The group everywhere, set-gid on directories so that new files inherit it, and with `grant` the group's bits. */
+export function wantedOwnership(stat: Pick<Stat, 'mode'>, order: OwnOrder): Ownership {
+  return { gid: order.group, mode: wantedMode(stat, order) }
 }
 
 function wantedMode({ mode }: Pick<Stat, 'mode'>, { access }: OwnOrder): number {
@@ -45,10 +40,8 @@ function wantedMode({ mode }: Pick<Stat, 'mode'>, { access }: OwnOrder): number 
   return access === 'grant' ? bits | GRANTED_FILE : bits
 }
 
-/** The verdict on an inode as it is, for every inode of a volume: what is right already makes no object. */
-export function isRight(stat: Stat, order: OwnOrder): boolean | { leave: 'symlink' | 'device' } {
-  const leave = leaves(stat)
-  if (leave) return { leave }
+/** Whether an inode is as it is wanted. Asked of every inode of a volume: it makes no object. */
+export function isRight(stat: Pick<Stat, 'mode' | 'gid'>, order: OwnOrder): boolean {
   return stat.gid === order.group && (stat.mode & PERMISSIONS) === wantedMode(stat, order)
 }
 
@@ -62,17 +55,12 @@ export function same(a: Ownership, b: Ownership): boolean {
 
 /** Kubernetes' OnRootMismatch: the root shows what a finished walk leaves, since the root is changed last. */
 export function rootMatches(root: Stat, order: OwnOrder): boolean {
-  const decided = verdict(root, order)
-  return 'want' in decided && same(decided.want, ownershipOf(root))
+  return whyUntouchable(root) === undefined && isRight(root, order)
 }
 
 /** Whether `now` is `mode` after a chown: set-gid stays where the group may not execute (Linux, setattr_should_drop_sgid). */
 export function isStripped(now: number, mode: number): boolean {
   return now !== mode && (now === (mode & ~SET_IDS) || now === (mode & ~SET_UID))
-}
-
-export function isDirectory(stat: Pick<Stat, 'mode'>): boolean {
-  return (stat.mode & FILE_TYPE) === DIRECTORY
 }
 
 /** Only regular files have capabilities. Set-id bits a chown takes from everything but a directory (Linux, chown_common). */

@@ -18,13 +18,13 @@ export interface InodeRecord {
   /** What it was when last recorded, and whether it had its capability then. */
   seen: Ownership
   seenWhole: boolean
-  /** The same, had no earlier call died on it: with the set-id bits that its chown took. */
+  /** The same, had no earlier call been interrupted at it: with the set-id bits that its chown took. */
   meant: Ownership
-  /** Its set-id bits and capability are gone for good: a call died on it, and its content may be another since. */
+  /** Its set-id bits and capability are gone for good: a call was interrupted at it, and its content may be another since. */
   forfeited: boolean
   /** What the last recorded change makes of it. */
   after: Ownership
-  /** False while its change may be undone, half done or done: the process can have died right after the record. */
+  /** False while its change may be undone, half done or done: the process can have crashed right after the record. */
   settled: boolean
 }
 
@@ -37,6 +37,11 @@ export interface AclStates {
 
 export const NO_ACL: AclStates = { before: null, seen: null, after: null }
 
+/** Names an inode of a volume: inode numbers are reused. */
+export function keyOf({ inode, born }: { inode: bigint; born: bigint }): string {
+  return `${inode}-${born}`
+}
+
 /** What an inode is now. */
 export interface Found {
   stat: Stat
@@ -44,13 +49,13 @@ export interface Found {
   acl: Uint8Array | null
 }
 
-/** `forfeit`: it gets its group, but not the privileges that a call which died on it has taken. */
+/** `forfeit`: it gets its group, but not the privileges that an interrupted call has taken. */
 export interface Meant extends Ownership {
   forfeit?: boolean
 }
 
 /**
- * What the inode is, or would be if no call had died on it. Undefined where somebody changed it since: that is a
+ * What the inode is, or would be if no call had been interrupted at it. Undefined where somebody changed it since: that is a
  * decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
  */
 export function meantState(record: InodeRecord, now: Found): Meant | undefined {
@@ -104,8 +109,38 @@ export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
 }
 
 /**
+ * The first record of an inode: what it is now is what restore will put back.
+ * @param before what it is; `after` and `aclAfter`: what is to be made of it
+ */
+export function firstRecord(
+  { stat, capability, acl }: Found,
+  path: Uint8Array,
+  before: Ownership,
+  after: Ownership,
+  aclAfter: Uint8Array | null,
+): InodeRecord {
+  return {
+    inode: stat.inode,
+    born: stat.born,
+    path,
+    uid: stat.uid,
+    before,
+    capability,
+    acl: acl === null ? NO_ACL : { before: acl, seen: acl, after: aclAfter },
+    modified: stat.modified,
+    size: stat.size,
+    seen: before,
+    seenWhole: true,
+    meant: before,
+    forfeited: false,
+    after,
+    settled: false,
+  }
+}
+
+/**
  * The record of a change about to be made.
- * @param meant what the inode would be if no call had died on it
+ * @param meant what the inode would be if no call had been interrupted at it
  * @param after and `acl`: what to make of it
  */
 export function nextRecord(

@@ -33,12 +33,6 @@ export class Database {
     this.#database.exec(sql)
   }
 
-  /** Tables in one transaction: whoever reads meanwhile finds all of them or none. */
-  make(settings: string, schema: string): void {
-    this.#database.exec(settings)
-    this.transaction(() => this.#database.exec(schema))
-  }
-
   transaction(work: () => void): void {
     this.#database.exec('BEGIN IMMEDIATE')
     try {

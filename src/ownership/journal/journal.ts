@@ -1,12 +1,11 @@
 import type { Host } from '../../host/host.ts'
-import type { Refusal } from '../../refusal/refusal.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { Seals } from './checksums.ts'
+import { Checksums } from './checksums.ts'
 import { decode, type Encoded, encode } from './codec.ts'
 import { Database } from './database.ts'
 import { foldCopy, foldLog } from './fold.ts'
-import { damaged, guarded } from './journal-error.ts'
-import { FORMAT, OWN_END, OWN_NOTHING, PRUNE, SCHEMA, SEAL, SETTINGS, signed, UNSEALED } from './schema.ts'
+import { damaged, guarded, unknownFormat } from './journal-error.ts'
+import { FORMAT, OWN_END, OWN_NOTHING, PRUNE, SCHEMA, SETTINGS, signed } from './schema.ts'
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
@@ -16,7 +15,7 @@ export class Journal {
   readonly #database: Database
   readonly #where: string
   readonly #reading: boolean
-  readonly #seals: Seals
+  readonly #checksums: Checksums
   #unsettled = new Set<bigint>()
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new Set<bigint>()
@@ -25,36 +24,61 @@ export class Journal {
   #isFolded = false
 
   /**
+   * Makes a journal where there is none.
    * @param known the volume was walked before, so that its journal cannot be missing or empty
-   * @param reading nothing is written to the file, by whatever is called; a walk may be writing to it meanwhile
-   * @throws {Refusal} when the file is damaged, foreign or another volume's: ownership must stop then
+   * @throws {Refusal} when the file is damaged, foreign, another volume's or of another format: ownership must stop then
    */
-  constructor(host: Host, path: string, volume: string, known = false, reading = false) {
+  static open(host: Host, path: string, volume: string, known = false): Journal {
+    return new Journal(host, path, volume, known, false)
+  }
+
+  /** Nothing is written to the file, by whatever is called; a walk may be writing to it meanwhile. @throws as `open` */
+  static openForReading(host: Host, path: string, volume: string, known = false): Journal {
+    return new Journal(host, path, volume, known, true)
+  }
+
+  private constructor(host: Host, path: string, volume: string, known: boolean, reading: boolean) {
     this.#where = path
     this.#reading = reading
-    this.#seals = new Seals(volume)
+    this.#checksums = new Checksums(volume)
     this.#database = this.#guard(() => new Database(host.openDatabase(path)))
     try {
-      this.#guard(() => this.#claim(volume, known))
+      this.#guard(() => {
+        const isMade = this.#check(volume, known)
+        if (!reading) this.#database.exec(SETTINGS)
+        if (!isMade && reading) this.#database.exec(OWN_NOTHING)
+        else if (!isMade) this.#make(volume)
+        this.#isFolded = reading && !isMade
+        this.#unsettled = new Set(this.#database.all('SELECT batch FROM unsettled').map(({ batch }) => batch as bigint))
+      })
     } catch (error) {
       this.#database.close()
       throw error
     }
   }
 
-  /** Nothing is written before the file is known to be this volume's. */
-  #claim(volume: string, known: boolean): void {
-    const exists = this.#database.get("SELECT 1 FROM sqlite_master WHERE name = 'journal'") !== undefined
-    const row = exists ? this.#database.get('SELECT * FROM journal') : undefined
-    if (row === undefined && known) throw this.#damaged('it is empty, although the volume was walked before')
-    if (row && row.format !== BigInt(FORMAT) && row.format !== BigInt(UNSEALED))
-      throw this.#damaged(`its format is ${row.format}, this version reads ${FORMAT}`)
-    if (row && row.volume !== volume) throw this.#damaged(`it belongs to volume ${row.volume}`)
-    if (!this.#reading) this.#database.make(SETTINGS, row?.format === BigInt(UNSEALED) ? SEAL : SCHEMA)
-    else if (!exists) this.#database.exec(OWN_NOTHING)
-    this.#isFolded = this.#reading && !exists
-    if (!row && !this.#reading) this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
-    this.#unsettled = new Set(this.#database.all('SELECT batch FROM unsettled').map(({ batch }) => batch as bigint))
+  /**
+   * Reads whose the file is, before anything is written to it.
+   * @returns whether it has its tables; false for a new file
+   */
+  #check(volume: string, known: boolean): boolean {
+    const tables = this.#database.all('SELECT name FROM sqlite_master').map(({ name }) => name)
+    const isMade = tables.includes('journal')
+    if (!isMade && tables.length > 0) throw damaged(this.#where, 'it is a database of something else')
+    if (!isMade && known) throw damaged(this.#where, 'it is empty, although the volume was walked before')
+    if (!isMade) return false
+    const row = this.#database.get('SELECT * FROM journal')
+    if (row?.format !== BigInt(FORMAT)) throw unknownFormat(this.#where, row?.format)
+    if (row.volume !== volume) throw damaged(this.#where, `it belongs to volume ${row.volume}`)
+    return true
+  }
+
+  /** In one transaction: whoever reads meanwhile finds all of it or nothing. */
+  #make(volume: string): void {
+    this.#database.transaction(() => {
+      this.#database.exec(SCHEMA)
+      this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
+    })
   }
 
   find(inode: bigint, born: bigint): InodeRecord | undefined {
@@ -68,7 +92,7 @@ export class Journal {
     return this.#guard(() => {
       const row = this.#database.get('SELECT * FROM inodes WHERE inode = ? AND born = ?', signed(inode), born)
       if (row === undefined) return undefined
-      const { batch, ...record } = this.#seals.record(row)
+      const { batch, ...record } = this.#checksums.checkedRecord(row)
       return { ...record, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
     })
   }
@@ -80,7 +104,7 @@ export class Journal {
     return this.#guard(() =>
       this.#database
         .all('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
-        .map((row) => this.#seals.record(row))
+        .map((row) => this.#checksums.checkedRecord(row))
         .map((record) => decode(record, !this.#unsettled.has(record.batch))),
     )
   }
@@ -110,7 +134,7 @@ export class Journal {
         this.#own.add(batch)
         batches.push(batch)
         if (chunk.length > 0)
-          this.#database.run('INSERT INTO log VALUES (?, ?, ?)', batch, chunk, this.#seals.ofChunk(batch, chunk))
+          this.#database.run('INSERT INTO log VALUES (?, ?, ?)', batch, chunk, this.#checksums.ofChunk(batch, chunk))
       }
     })
     this.#isFolded = false
@@ -126,7 +150,7 @@ export class Journal {
 
   /** Nothing that was appended by this process is still to be made. */
   confirm(): void {
-    // A batch of a process that died is settled when each of its inodes has been recorded or forgotten since.
+    // A batch of a crashed process is settled when each of its inodes has been recorded or forgotten since.
     if (this.#unsettled.size > 0) this.#fold()
     this.#transaction(() => {
       if (this.#unsettled.size > 0) this.#database.exec(PRUNE)
@@ -148,7 +172,7 @@ export class Journal {
    */
   checkRest(): void {
     this.#guard(() => {
-      for (const row of this.#database.each('SELECT * FROM inodes')) this.#seals.record(row)
+      for (const row of this.#database.each('SELECT * FROM inodes')) this.#checksums.checkedRecord(row)
     })
   }
 
@@ -160,7 +184,7 @@ export class Journal {
   /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
   #fold(): void {
     if (this.#isFolded) return
-    this.#guard(() => (this.#reading ? foldCopy : foldLog)(this.#database, this.#seals))
+    this.#guard(() => (this.#reading ? foldCopy : foldLog)(this.#database, this.#checksums))
     this.#isFolded = true
   }
 
@@ -176,9 +200,5 @@ export class Journal {
 
   #guard<T>(work: () => T): T {
     return guarded(this.#where, work)
-  }
-
-  #damaged(reason: string): Refusal {
-    return damaged(this.#where, reason)
   }
 }

@@ -1,17 +1,9 @@
+/** Of the tables, and of the records in them (codec.ts). */
 export const FORMAT = 2
-/** Without checksums. */
-export const UNSEALED = 1
 
 const INODES = `
     inode INTEGER NOT NULL, born INTEGER NOT NULL, first BLOB NOT NULL, last BLOB NOT NULL, batch INTEGER NOT NULL,
-    first_sum INTEGER, last_sum INTEGER, PRIMARY KEY (inode, born)
-`
-
-export const SEAL = `
-  ALTER TABLE log ADD COLUMN sum INTEGER;
-  ALTER TABLE inodes ADD COLUMN first_sum INTEGER;
-  ALTER TABLE inodes ADD COLUMN last_sum INTEGER;
-  UPDATE journal SET format = ${FORMAT};
+    first_sum INTEGER NOT NULL, last_sum INTEGER NOT NULL, PRIMARY KEY (inode, born)
 `
 
 /** For a process that only looks. */
@@ -19,7 +11,7 @@ export const OWN_INODES = `CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID`
 
 /** For a process that finds a file in which nothing was made yet. */
 export const OWN_NOTHING = `
-  CREATE TEMP TABLE log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL, sum INTEGER);
+  CREATE TEMP TABLE log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL, sum INTEGER NOT NULL);
   CREATE TEMP TABLE inodes (${INODES}) WITHOUT ROWID;
   CREATE TEMP TABLE unsettled (batch INTEGER PRIMARY KEY);
 `
@@ -37,13 +29,13 @@ export const SETTINGS = `
 `
 
 export const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
+  CREATE TABLE journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
   -- Batches as they came, many records in one value: a first walk only ever appends.
-  CREATE TABLE IF NOT EXISTS log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL, sum INTEGER);
+  CREATE TABLE log (batch INTEGER PRIMARY KEY, records BLOB NOT NULL, sum INTEGER NOT NULL);
   -- The log's records by inode, made when somebody looks for one.
-  CREATE TABLE IF NOT EXISTS inodes (${INODES}) WITHOUT ROWID;
-  -- Batches of which it is not known that all changes were made: those at work, and those of processes that died.
-  CREATE TABLE IF NOT EXISTS unsettled (batch INTEGER PRIMARY KEY AUTOINCREMENT);
+  CREATE TABLE inodes (${INODES}) WITHOUT ROWID;
+  -- Batches of which it is not known that all changes were made: those at work, and those of crashed processes.
+  CREATE TABLE unsettled (batch INTEGER PRIMARY KEY AUTOINCREMENT);
 `
 
 // What an inode was when it was first recorded is never recorded again.
@@ -53,17 +45,6 @@ export const FOLD = `
 `
 
 export const PRUNE = 'DELETE FROM unsettled WHERE batch NOT IN (SELECT batch FROM inodes)'
-
-const SQLITE_CORRUPT = 11
-const SQLITE_NOTADB = 26
-
-/** Without a cause it is the journal's own content that does not fit. */
-export function isCorrupt(cause: unknown): boolean {
-  const code = (cause as { errcode?: number } | undefined)?.errcode
-  // The low byte is the error, the rest its variety.
-  const primary = (code ?? SQLITE_CORRUPT) & 0xff
-  return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
-}
 
 // SQLite's integers are signed; inode numbers use all 64 bits on some file systems.
 export function signed(inode: bigint): bigint {

@@ -1,9 +1,8 @@
-import type { Inodes, Stat } from '../../host/host.ts'
-import { ACCESS_ACL, aclOf } from '../inode/attributes.ts'
-import { CAPABILITY, capabilityOf } from '../inode/capability.ts'
-import type { Held } from '../inode/open-inode.ts'
-import { isDirectory, isStripped, type Ownership, ownershipOf, SET_IDS, same } from '../inode/policy.ts'
-import { type InodeRecord, sameBytes } from '../inode/record.ts'
+import { type Inodes, isDirectory, type Stat } from '../../host/host.ts'
+import { ACCESS_ACL, aclOf, CAPABILITY, capabilityOf } from '../inode/attributes.ts'
+import type { OpenInode } from '../inode/open-inode.ts'
+import { isStripped, type Ownership, ownershipOf, SET_IDS, same } from '../inode/policy.ts'
+import { type Found, type InodeRecord, sameBytes } from '../inode/record.ts'
 
 /** `overtaken`: somebody changed the inode after it was seen, and it was left. */
 export type Outcome = 'changed' | 'right' | 'overtaken'
@@ -12,13 +11,19 @@ const PERMISSION_BITS = 0o777
 const GROUP_BITS = 0o070
 const LONG_AGO_MS = 1000
 
+/** Whether there is anything to change. An interrupted call may have left an inode that lacks nothing but its capability. */
+export function isNeeded({ capability }: Found, { seen, after, acl, ...record }: InodeRecord): boolean {
+  const isWhole = record.forfeited || sameBytes(record.capability, capability)
+  return !isWhole || !same(seen, after) || !sameBytes(acl.seen, acl.after)
+}
+
 /**
- * Makes a recorded change of a held inode. The order is the kernel's: chown drops set-id bits and capabilities of files,
+ * Makes a recorded change of an open inode. The order is the kernel's: chown drops set-id bits and capabilities of files,
  * an ACL sets the permission bits, chmod (which on an ACL would set its mask) what is missing, the capability comes last.
  * Nothing is called that would change nothing: even a chown to the same group drops privileges and moves ctime.
  */
-export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome {
-  const { handle, stat } = held
+export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): Outcome {
+  const { handle, stat } = inode
   const { seen, after, acl } = record
   const capability = record.forfeited ? null : record.capability
   const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
@@ -26,10 +31,10 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   const look = inodes.ownership(handle)
   const now = ownershipOf(look)
   // An inode that was moved ahead of the walk is met twice: the other meeting has changed it.
-  if (!same(now, seen)) return isMade(inodes, held, record, now) ? 'right' : 'overtaken'
-  if (privileged && !isSameFile(inodes, held)) return 'overtaken'
+  if (!same(now, seen)) return isMade(inodes, inode, record, now) ? 'right' : 'overtaken'
+  if (privileged && !isSameFile(inodes, inode)) return 'overtaken'
   // On an ACL that was not seen, chmod would raise the mask.
-  const opens = (after.mode & ~now.mode & GROUP_BITS) !== 0 && !isUnmoved(held, look.changed)
+  const opens = (after.mode & ~now.mode & GROUP_BITS) !== 0 && !isUnmoved(inode, look.changed)
   if ((reacl || opens) && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
@@ -37,7 +42,7 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
   else if (reacl) inodes.removeAttribute(handle, ACCESS_ACL)
   const mode = reacl && acl.after ? (now.mode & ~PERMISSION_BITS) | (after.mode & PERMISSION_BITS) : now.mode
   const changed = regroup || reacl
-  if (privileged) return privileges(inodes, held, mode, record) || changed ? 'changed' : 'right'
+  if (privileged) return giveBackPrivileges(inodes, inode, mode, record) || changed ? 'changed' : 'right'
   if (mode === after.mode) return changed ? 'changed' : 'right'
   // chmod(2) sets all bits, so what a directory's users did until this moment would be undone.
   if (!isDirectory(stat) || ownershipOf(inodes.ownership(handle)).mode === mode) inodes.chmod(handle, after.mode)
@@ -48,16 +53,21 @@ export function change(inodes: Inodes, held: Held, record: InodeRecord): Outcome
  * Attribute names are asked for by name. A rename moves ctime, so an inode whose ctime is old and the same since had its
  * name all the time, and what was seen under it was its own. To ask through the handle takes five times as long.
  */
-function isUnmoved({ stat, at }: Held, changed: number): boolean {
+function isUnmoved({ stat, at }: OpenInode, changed: number): boolean {
   return changed === stat.changed && changed < at - LONG_AGO_MS
 }
 
-function isMade(inodes: Inodes, { handle }: Held, { after, acl, ...record }: InodeRecord, now: Ownership): boolean {
+function isMade(
+  inodes: Inodes,
+  { handle }: OpenInode,
+  { after, acl, ...record }: InodeRecord,
+  now: Ownership,
+): boolean {
   if (!same(now, after) || !sameBytes(aclOf(inodes, handle), acl.after)) return false
   return sameBytes(capabilityOf(inodes, handle), record.forfeited ? null : record.capability)
 }
 
-function isSameFile(inodes: Inodes, { handle, stat, capability }: Held): boolean {
+function isSameFile(inodes: Inodes, { handle, stat, capability }: OpenInode): boolean {
   return sameBytes(capabilityOf(inodes, handle), capability) && isSameContent(inodes.stat(handle), stat)
 }
 
@@ -66,8 +76,8 @@ function isSameFile(inodes: Inodes, { handle, stat, capability }: Held): boolean
  * write that came in between must not get them.
  * @param before the mode the file would have, had nothing taken a bit from it
  */
-function privileges(inodes: Inodes, held: Held, before: number, record: InodeRecord): boolean {
-  const { handle, stat: seen } = held
+function giveBackPrivileges(inodes: Inodes, inode: OpenInode, before: number, record: InodeRecord): boolean {
+  const { handle, stat: seen } = inode
   const { after } = record
   const capability = record.forfeited ? null : record.capability
   const now = inodes.stat(handle)

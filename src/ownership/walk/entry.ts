@@ -1,3 +1,8 @@
+import { errorCode } from '../../host/host.ts'
+
+/** A directory's entry for itself. */
+export const SELF = Uint8Array.of(0x2e)
+
 const SLASH = 0x2f
 // A record and a report of every inode of a deep tree must not hold its whole path each.
 const LONGEST = 1024
@@ -14,4 +19,16 @@ export function pathBelow(directory: Uint8Array, name: Uint8Array): Uint8Array {
   if (path.length <= LONGEST) return path
   const end = path.subarray(path.length - LONGEST)
   return Buffer.concat([CUT, end.subarray(end.indexOf(SLASH))])
+}
+
+const VANISHED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
+
+/** The result, or undefined where the name vanished or became something else (a link: ELOOP) meanwhile. */
+export function ignoreVanished<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    if (VANISHED.has(errorCode(error) ?? '')) return undefined
+    throw error
+  }
 }

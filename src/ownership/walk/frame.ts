@@ -1,6 +1,6 @@
 import { Dirents } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
-import { gone } from './gone.ts'
+import { ignoreVanished } from './entry.ts'
 
 /** A directory half read. */
 export interface PackedFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'> {
@@ -55,7 +55,7 @@ export class Frame {
     while (!this.#block?.next()) {
       if (this.#position === undefined) return undefined
       // A directory that was removed has no entries: ENOENT.
-      const bytes = gone(() => this.#inodes.readEntries(this.handle))
+      const bytes = ignoreVanished(() => this.#inodes.readEntries(this.handle))
       if (bytes === undefined || bytes.length === 0) {
         this.#position = undefined
         return undefined

@@ -1,7 +1,6 @@
 import type { Handle, Inodes, Name, Stat } from '../../host/host.ts'
-import { pathBelow } from './entry.ts'
+import { ignoreVanished, pathBelow } from './entry.ts'
 import { Frame, frameOf, type PackedFrame } from './frame.ts'
-import { gone } from './gone.ts'
 
 const NONE = new Uint8Array()
 const PARENT = Uint8Array.from([0x2e, 0x2e])
@@ -10,6 +9,16 @@ const MOST_OPEN = 32
 
 /** A part of a walk that another thread can take over: directories, from the one where the part begins to where it is. */
 export type PackedFrames = PackedFrame[]
+
+/** The part that is a whole tree. @param top its root, which stays the caller's, as does its visit */
+export function wholeTree(inodes: Inodes, top: Handle, stat: Stat): PackedFrames {
+  return [frameOf(inodes.duplicate(top), stat, NONE, NONE)]
+}
+
+/** Closes the handles of a part that nobody will walk. */
+export function closePart(inodes: Inodes, part: PackedFrames): void {
+  for (const { handle } of part) if (handle !== undefined) inodes.close(handle)
+}
 
 /** The directories from where a walk began to where it is. Far ones are parked: closed, to be found again by "..". */
 export class Frames {
@@ -67,7 +76,7 @@ export class Frames {
   }
 
   #tryOpen(parent: Handle, name: Name): Handle | undefined {
-    return gone(() => this.#inodes.openDirectory(parent, name))
+    return ignoreVanished(() => this.#inodes.openDirectory(parent, name))
   }
 
   #resume(frame: Frame, handle: Handle): boolean {

@@ -1,4 +1,4 @@
-import { keyOf } from '../inode/open-inode.ts'
+import { keyOf } from '../inode/record.ts'
 
 /** An inode as it was met under one of its names. */
 export interface Sighting {
@@ -11,6 +11,21 @@ export interface Sighting {
   /** Tells the name from all others of the volume: the directory's inode and the entry in it. */
   name: string
   path: Uint8Array
+}
+
+/** Decides under which of its names an inode with several is dealt with. */
+export interface LinkNames {
+  /** Counts a name that was met. @returns whether the inode is to be dealt with under it */
+  addName(sighting: Sighting): boolean
+}
+
+/** Under the first: what was recorded is put back, and a second name says nothing new. */
+export class FirstNames implements LinkNames {
+  readonly #met = new Set<string>()
+
+  addName(sighting: Sighting): boolean {
+    return this.#met.size < this.#met.add(keyOf(sighting)).size
+  }
 }
 
 /** What the name of an entry is told by; most inodes have one name, and never need it. */
@@ -33,11 +48,11 @@ interface Seen {
  * the walk shows the same ones again. A rename of a name itself moves ctime, and the count starts anew; a ctime so
  * recent that the next rename might not move it is not counted on.
  */
-export class HardLinks {
+export class HardLinks implements LinkNames {
   readonly #seen = new Map<string, Seen>()
 
-  /** Whether this name completes the inode's links. */
-  completes(sighting: Sighting): boolean {
+  /** @returns whether this name completes the inode's links */
+  addName(sighting: Sighting): boolean {
     const { links, changed, at, name, path } = sighting
     const key = keyOf(sighting)
     const known = this.#seen.get(key)

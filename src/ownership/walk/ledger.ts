@@ -1,35 +1,37 @@
-import { keyOf } from '../inode/open-inode.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { decode, type Encoded } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { HardLinks, Sighting } from './hard-links.ts'
+import type { LinkNames, Sighting } from './hard-links.ts'
 
 /** `wait`: of an inode with several names, this is not the one under which it is to be dealt with. */
 export type Answer = 'wait' | InodeRecord | undefined
 
 export type EncodedAnswer = 'wait' | (Encoded & { settled: boolean }) | undefined
 
+/** Records on their way to disk. */
+export interface Batch {
+  /** Returns when they are there. */
+  awaitDurable(): void
+  /** All their changes have been made. */
+  settle(): void
+}
+
 /** What a walk must know of the whole volume, and its way to the journal, whichever thread it runs in. */
 export interface Ledger {
-  /** One answer for each sighting: what the journal holds of the inode. */
+  /** One answer for each sighting: what the journal holds of the inode. Each counts as a name that was met. */
   ask(sightings: readonly Sighting[]): Answer[]
-  /** Begins to make records durable; returns a number for the batch. */
-  record(records: readonly InodeRecord[]): number
-  /** Returns when the batch is on disk. */
-  awaitDurable(batch: number): void
-  /** All changes of the batch have been made. */
-  settle(batch: number): void
+  /** Undefined: nothing is recorded, so nothing may be changed. */
+  record(records: readonly InodeRecord[]): Batch | undefined
   /** Nothing is left to put back. */
   forget(records: readonly InodeRecord[]): void
 }
 
 /** In the thread that has the journal. */
-export class LocalLedger implements Ledger {
+export class JournalLedger implements Ledger {
   readonly #journal: Journal
-  readonly #names: Names
-  readonly #batches: bigint[] = []
+  readonly #names: LinkNames
 
-  constructor(journal: Journal, names: Names) {
+  constructor(journal: Journal, names: LinkNames) {
     this.#journal = journal
     this.#names = names
   }
@@ -43,22 +45,16 @@ export class LocalLedger implements Ledger {
 
   /** The same of one inode, for another thread. */
   askEncoded(sighting: Sighting): EncodedAnswer {
-    if (sighting.links > 1 && !this.#names.isTurn(sighting)) return 'wait'
+    if (sighting.links > 1 && !this.#names.addName(sighting)) return 'wait'
     const found = this.#journal.findEncoded(sighting.inode, sighting.born)
     // Met a second time while it is being changed.
     return found?.underWay ? 'wait' : found
   }
 
-  record(records: readonly InodeRecord[]): number {
-    return this.#batches.push(this.#journal.append(records)) - 1
-  }
-
-  awaitDurable(): void {
-    // It is when append returns.
-  }
-
-  settle(batch: number): void {
-    this.#journal.settle(this.#batches[batch] ?? 0n)
+  record(records: readonly InodeRecord[]): Batch {
+    const batch = this.#journal.append(records)
+    // It is on disk when append returns.
+    return { awaitDurable() {}, settle: () => this.#journal.settle(batch) }
   }
 
   forget(records: readonly InodeRecord[]): void {
@@ -66,18 +62,25 @@ export class LocalLedger implements Ledger {
   }
 }
 
-/** Decides under which of its names an inode with several is dealt with. */
-export interface Names {
-  isTurn(sighting: Sighting): boolean
-}
+/** Records nothing: a walk with it is a survey. */
+export class SurveyLedger implements Ledger {
+  readonly #journal: Journal | undefined
+  readonly #names: LinkNames
 
-/** A group is given under the last name, when all have been seen inside the volume. */
-export function lastName(links: HardLinks): Names {
-  return { isTurn: (sighting) => links.completes(sighting) }
-}
+  /** @param journal what earlier walks have recorded; undefined: nothing */
+  constructor(journal: Journal | undefined, names: LinkNames) {
+    this.#journal = journal
+    this.#names = names
+  }
 
-/** A recorded inode is put back under the first: a second name says nothing new. */
-export function firstName(): Names {
-  const met = new Set<string>()
-  return { isTurn: (sighting) => met.size < met.add(keyOf(sighting)).size }
+  ask(sightings: readonly Sighting[]): Answer[] {
+    return sightings.map((sighting) => {
+      if (sighting.links > 1 && !this.#names.addName(sighting)) return 'wait'
+      return this.#journal?.find(sighting.inode, sighting.born)
+    })
+  }
+
+  record(): undefined {}
+
+  forget(): void {}
 }

@@ -1,7 +1,6 @@
 import { errorCode, type Inodes } from '../../host/host.ts'
-import { aclOf } from '../inode/attributes.ts'
-import { capabilityOf } from '../inode/capability.ts'
-import type { Held } from '../inode/open-inode.ts'
+import { aclOf, capabilityOf } from '../inode/attributes.ts'
+import type { OpenInode } from '../inode/open-inode.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
 import { type InodeRecord, sameBytes } from '../inode/record.ts'
 import { change } from './change.ts'
@@ -16,7 +15,7 @@ const TOLERATED: Readonly<Record<string, LeftReason>> = {
 
 /** A recorded change and the inode it is for. */
 export interface Change {
-  held: Held
+  inode: OpenInode
   record: InodeRecord
 }
 
@@ -42,36 +41,38 @@ export function makeChanges(inodes: Inodes, changes: readonly Change[], report: 
 }
 
 /** Why the inode was left, if it was. Half a change is not to be passed over: the next call must finish it. */
-function make(inodes: Inodes, { held, record }: Change, report: WalkReport): LeftReason | undefined {
+function make(inodes: Inodes, { inode, record }: Change, report: WalkReport): LeftReason | undefined {
   try {
-    const outcome = change(inodes, held, record)
+    const outcome = change(inodes, inode, record)
     if (outcome === 'overtaken') {
       if (isWhole(record)) return 'changed during the walk'
-      throw new Error('a file was changed while a call that died on it was being finished; the next call goes on')
+      throw new Error(
+        'a file was changed while the change of an interrupted call was being finished; the next call goes on',
+      )
     }
     report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
     return undefined
   } catch (error) {
     const reason = TOLERATED[errorCode(error) ?? '']
-    if (reason && isWhole(record) && isAsSeen(inodes, held, record)) return reason
+    if (reason && isWhole(record) && isAsSeen(inodes, inode, record)) return reason
     throw error
   }
 }
 
 /** First recorded for this change, and its group shows that no thread has made it. */
-function isUntouched(inodes: Inodes, { held, record }: Change): boolean {
+function isUntouched(inodes: Inodes, { inode, record }: Change): boolean {
   const { before, seen, after, acl } = record
   const isFirst = same(before, seen) && sameBytes(acl.before, acl.seen) && seen.gid !== after.gid
-  return isFirst && inodes.ownership(held.handle).gid === seen.gid
+  return isFirst && inodes.ownership(inode.handle).gid === seen.gid
 }
 
-function isAsSeen(inodes: Inodes, { handle, capability, acl }: Held, record: InodeRecord): boolean {
+function isAsSeen(inodes: Inodes, { handle, capability, acl }: OpenInode, record: InodeRecord): boolean {
   if (!same(ownershipOf(inodes.stat(handle)), record.seen)) return false
   if (acl !== null && !sameBytes(aclOf(inodes, handle), acl)) return false
   return capability === null || sameBytes(capabilityOf(inodes, handle), capability)
 }
 
-/** No call had died on the inode when it was recorded. */
+/** No call had been interrupted at the inode when it was recorded. */
 function isWhole({ seen, meant, seenWhole }: InodeRecord): boolean {
   return seenWhole && same(seen, meant)
 }

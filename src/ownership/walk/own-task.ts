@@ -1,8 +1,24 @@
-import { FILE_TYPE, type Stat } from '../../host/host.ts'
+import { FILE_TYPE, isDirectory, type Stat } from '../../host/host.ts'
 import { grantAcl } from '../inode/attributes.ts'
-import { firstRecord, keyOf } from '../inode/open-inode.ts'
-import { isDirectory, isRight, type Ownership, type OwnOrder, ownershipOf, same, verdict } from '../inode/policy.ts'
-import { type Found, type InodeRecord, type Meant, meantState, nextRecord, sameBytes } from '../inode/record.ts'
+import {
+  isRight,
+  type Ownership,
+  type OwnOrder,
+  ownershipOf,
+  same,
+  wantedOwnership,
+  whyUntouchable,
+} from '../inode/policy.ts'
+import {
+  type Found,
+  firstRecord,
+  type InodeRecord,
+  keyOf,
+  type Meant,
+  meantState,
+  nextRecord,
+  sameBytes,
+} from '../inode/record.ts'
 import type { Decision, Task } from './task.ts'
 
 /** What every thread of a walk must know; it can be sent. */
@@ -12,7 +28,7 @@ export interface OwnSpec {
   firstTime: boolean
   /** ctime (milliseconds) from which on an inode may have been changed by this walk. */
   started: number
-  /** Keys of inodes that a call died on. */
+  /** Keys of inodes that an interrupted call may have left half changed. */
   unfinished: ReadonlySet<string>
 }
 
@@ -26,9 +42,9 @@ export class OwnTask implements Task {
   }
 
   glance(stat: Stat): ReturnType<Task['glance']> {
-    const right = isRight(stat, this.#spec.order)
-    if (typeof right === 'object') return right
-    if (!right) return 'look'
+    const leave = whyUntouchable(stat)
+    if (leave) return { leave }
+    if (!isRight(stat, this.#spec.order)) return 'look'
     return this.#spec.unfinished.size > 0 && this.#spec.unfinished.has(keyOf(stat)) ? 'look' : 'right'
   }
 
@@ -54,8 +70,7 @@ export class OwnTask implements Task {
   }
 
   #wanted({ stat }: Found, from: Ownership): Ownership {
-    const decided = verdict({ mode: from.mode | (stat.mode & FILE_TYPE) }, this.#spec.order)
-    return 'want' in decided ? decided.want : from
+    return wantedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, this.#spec.order)
   }
 
   #acl({ stat, acl }: Found): Uint8Array | null {

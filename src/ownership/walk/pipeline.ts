@@ -1,9 +1,10 @@
-import type { Inodes } from '../../host/host.ts'
-import type { Held } from '../inode/open-inode.ts'
+import type { Inodes, Stat } from '../../host/host.ts'
+import type { OpenInode } from '../inode/open-inode.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
+import { isNeeded } from './change.ts'
 import type { Sighting } from './hard-links.ts'
-import type { Answer, Ledger } from './ledger.ts'
+import type { Answer, Batch, Ledger } from './ledger.ts'
 import { type Change, makeChanges } from './make.ts'
 import { leave, type WalkReport } from './report.ts'
 import type { Task } from './task.ts'
@@ -27,15 +28,24 @@ export function batchSize(limit: number, threads: number): number {
   return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor(each / 2)))
 }
 
+/** Looks on at a walk. */
+export interface Observer {
+  /** Every inode, also one that is left. */
+  visited(stat: Stat): void
+  /** An inode that would be changed, in a walk that records nothing. */
+  wouldChange(stat: Stat, record: InodeRecord): void
+}
+
 export interface BatchSettings {
   batchSize: number
   /** Called after every batch. */
   onBatch?: () => void
+  observer?: Observer | undefined
 }
 
 /** An inode to decide on. */
 interface Candidate {
-  held: Held
+  inode: OpenInode
   path: Uint8Array
   /** Of an inode with several names: which this is, and when it was seen. */
   link: Link | undefined
@@ -46,7 +56,7 @@ export type Link = Pick<Sighting, 'name' | 'at'>
 const ONLY_NAME: Link = { name: '', at: 0 }
 
 interface Recorded {
-  batch: number
+  batch: Batch
   changes: Change[]
 }
 
@@ -76,9 +86,12 @@ export class Pipeline {
     return this.#candidates.length === 0 && this.#recorded === undefined
   }
 
-  collect(held: Held, path: Uint8Array, link?: Link): void {
-    this.#candidates.push({ held, path, link })
-    this.#aclBytes += held.acl?.length ?? 0
+  /** The inode is decided on, recorded and changed with its batch, and closed then. */
+  take(inode: OpenInode, path: Uint8Array, link?: Link): void {
+    this.#report.visited++
+    this.#settings.observer?.visited(inode.stat)
+    this.#candidates.push({ inode, path, link })
+    this.#aclBytes += inode.acl?.length ?? 0
     if (this.#candidates.length >= this.#settings.batchSize || this.#aclBytes > MOST_ACL_BYTES) this.#turn()
   }
 
@@ -89,7 +102,7 @@ export class Pipeline {
 
   /** Lets go of what was not changed, on the way out after an error too. */
   close(): void {
-    for (const { held } of [...this.#candidates, ...(this.#recorded?.changes ?? [])]) this.#inodes.close(held.handle)
+    for (const { inode } of [...this.#candidates, ...(this.#recorded?.changes ?? [])]) this.#inodes.close(inode.handle)
     this.#candidates = []
     this.#recorded = undefined
   }
@@ -109,21 +122,37 @@ export class Pipeline {
     const answers = this.#answers(candidates)
     const changes: Change[] = []
     const records: InodeRecord[] = []
-    for (const [index, { held, path }] of candidates.entries()) {
+    for (const [index, { inode, path }] of candidates.entries()) {
       const answer = answers?.[index]
-      const decided = answer === 'wait' ? {} : this.#task.decide(held, path, answer)
-      if (decided.leave) leave(this.#report, this.#isStill(held) ? decided.leave : 'changed during the walk', path)
+      const decided = answer === 'wait' ? {} : this.#task.decide(inode, path, answer)
+      if (decided.leave) leave(this.#report, this.#isStill(inode) ? decided.leave : 'changed during the walk', path)
       if (decided.forfeits) leave(this.#report, 'privileges not given back', path)
       const record = decided.change ?? decided.settle
       if (record) records.push(record)
-      if (decided.change) changes.push({ held, record: decided.change })
-      else this.#inodes.close(held.handle)
+      if (decided.change) changes.push({ inode, record: decided.change })
+      else this.#inodes.close(inode.handle)
     }
-    return records.length === 0 ? undefined : { changes, batch: this.#ledger.record(records) }
+    if (records.length === 0) return undefined
+    const batch = this.#ledger.record(records)
+    if (batch === undefined) this.#reportOnly(changes)
+    return batch && { batch, changes }
+  }
+
+  /** Nothing is recorded, so nothing may be changed. */
+  #reportOnly(changes: readonly Change[]): void {
+    for (const { inode, record } of changes) {
+      this.#inodes.close(inode.handle)
+      if (!isNeeded(inode, record)) this.#report.alreadyRight++
+      else if (inode.stat.immutable) leave(this.#report, 'immutable or append-only', record.path)
+      else {
+        this.#report.changed++
+        this.#settings.observer?.wouldChange(inode.stat, record)
+      }
+    }
   }
 
   /** Another thread, that met the inode under another name, may have changed it since it was looked at. */
-  #isStill({ handle, stat }: Held): boolean {
+  #isStill({ handle, stat }: OpenInode): boolean {
     return same(ownershipOf(this.#inodes.ownership(handle)), ownershipOf(stat))
   }
 
@@ -131,10 +160,11 @@ export class Pipeline {
   #answers(candidates: readonly Candidate[]): Answer[] | undefined {
     const asked: Sighting[] = []
     const places: number[] = []
-    for (const [index, { held, path, link = ONLY_NAME }] of candidates.entries()) {
-      const { inode, born, changed, links } = held.stat
-      if (link === ONLY_NAME && !this.#task.asksFor(held.stat)) continue
-      asked.push({ inode, born, changed, links: link === ONLY_NAME ? 1 : links, path, ...link })
+    for (const [index, { inode, path, link = ONLY_NAME }] of candidates.entries()) {
+      const { stat } = inode
+      if (link === ONLY_NAME && !this.#task.asksFor(stat)) continue
+      const { born, changed, links } = stat
+      asked.push({ inode: stat.inode, born, changed, links: link === ONLY_NAME ? 1 : links, path, ...link })
       places.push(index)
     }
     if (asked.length === 0) return undefined
@@ -146,15 +176,15 @@ export class Pipeline {
 
   #make({ batch, changes }: Recorded): void {
     try {
-      this.#ledger.awaitDurable(batch)
+      batch.awaitDurable()
       const { made, untouched, refused } = makeChanges(this.#inodes, changes, this.#report)
-      this.#ledger.settle(batch)
+      batch.settle()
       const done = this.#task.forgets ? [...made, ...untouched] : untouched
       if (done.length > 0) this.#ledger.forget(done)
       // Recorded as what they still are, so that the next walk or restore tries them again.
-      if (refused.length > 0) this.#ledger.settle(this.#ledger.record(refused.map(asSeen)))
+      if (refused.length > 0) this.#ledger.record(refused.map(asSeen))?.settle()
     } finally {
-      for (const { held } of changes) this.#inodes.close(held.handle)
+      for (const { inode } of changes) this.#inodes.close(inode.handle)
     }
   }
 }

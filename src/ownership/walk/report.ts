@@ -24,6 +24,9 @@ export interface WalkReport {
   left: Partial<Record<LeftReason, { count: number; examples: string[] }>>
 }
 
+/** How far a walk is. */
+export type WalkCounts = Pick<WalkReport, 'visited' | 'changed'>
+
 const MOST_EXAMPLES = 3
 
 export function newReport(): WalkReport {

@@ -1,5 +1,5 @@
-import type { Stat } from '../../host/host.ts'
-import { isDirectory, ownershipOf, SET_GID, SET_IDS, verdict } from '../inode/policy.ts'
+import { isDirectory, type Stat } from '../../host/host.ts'
+import { ownershipOf, SET_GID, SET_IDS, whyUntouchable } from '../inode/policy.ts'
 import {
   type Found,
   type InodeRecord,
@@ -22,7 +22,7 @@ export class RestoreTask implements Task {
   }
 
   glance(stat: Stat): ReturnType<Task['glance']> {
-    return 'leave' in verdict(stat, NOBODY) ? 'passed' : 'look'
+    return whyUntouchable(stat) ? 'passed' : 'look'
   }
 
   asksFor(): boolean {
@@ -59,6 +59,3 @@ function givesForeignSetGid({ before, modified, size }: InodeRecord, now: Stat):
   if (isDirectory(now) || (before.mode & SET_GID) === 0 || before.gid === now.gid) return false
   return modified !== now.modified || size !== now.size
 }
-
-// What no walk ever changes does not depend on the group.
-const NOBODY = { group: 0, access: 'keep' } as const

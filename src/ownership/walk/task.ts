@@ -8,7 +8,7 @@ export interface Decision {
   change?: InodeRecord
   /** The change leaves it without its privileges. */
   forfeits?: boolean
-  /** To be recorded though nothing is changed: whatever a dead call had in mind for it, it is its user's now. */
+  /** To be recorded though nothing is changed: whatever an interrupted call had in mind for it, it is its user's now. */
   settle?: InodeRecord
   leave?: LeftReason
 }

@@ -1,10 +1,8 @@
 import { TYPE_DIRECTORY } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
+import { ignoreVanished } from './entry.ts'
 import { Frames, type PackedFrames } from './frames.ts'
-import { gone } from './gone.ts'
 import type { LeftReason } from './report.ts'
-
-export const SELF = Uint8Array.of(0x2e)
 
 /** Another mount, or another device within the same one, is not walked: a btrfs subvolume has inode numbers of its own. */
 export type Boundary = Pick<Stat, 'mountId' | 'device'>
@@ -14,7 +12,7 @@ export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
 }
 
 /** A directory that is being walked. */
-export interface Place extends Pick<Stat, 'inode' | 'born'> {
+export interface OpenDirectory extends Pick<Stat, 'inode' | 'born'> {
   readonly handle: Handle
   readonly path: Uint8Array
 }
@@ -25,16 +23,16 @@ export interface Visitor {
    * `name` in `parent` is not known to be a directory.
    * @returns true where it turns out to be one, which is then entered
    */
-  entry(parent: Place, name: Name): boolean
+  entry(parent: OpenDirectory, name: Name): boolean
   /** A directory, after all that is in it. */
   directory(handle: Handle, path: Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
-  /** May make room for one more handle; false: there is none to be made. */
-  relieve?(): boolean
+  /** Lets go of handles, after the changes they are held for have been made; false: there are none. */
+  makeRoom?(): boolean
   /** Asked between entries: the rest of the walk is to be handed on. */
   stops?(): boolean
-  /** Asked between entries: whether another thread is in want of work. */
-  shares?(): boolean
+  /** Asked between entries: whether another thread is in want of work. @throws where another thread has failed */
+  pollOthers?(): boolean
   share?(part: PackedFrames): void
 }
 
@@ -54,7 +52,7 @@ export function traverse(
   try {
     for (let frame = frames.top(); frame; frame = frames.top()) {
       if (visitor.stops?.()) return frames.pack()
-      if (visitor.shares?.()) {
+      if (visitor.pollOthers?.()) {
         const part = frames.split()
         if (part) visitor.share?.(part)
       }
@@ -84,9 +82,9 @@ function enter(
   inside: Boundary,
   visitor: Visitor,
 ): LeftReason | undefined {
-  const seen = gone(() => inodes.statEntry(parent, name))
+  const seen = ignoreVanished(() => inodes.statEntry(parent, name))
   if (seen && isElsewhere(seen, inside)) return 'sub-mount'
-  const handle = seen && withRoom(visitor, () => gone(() => inodes.openDirectory(parent, name)))
+  const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent, name)))
   if (handle === undefined) return 'gone or replaced during the walk'
   const stat = inodes.stat(handle)
   if (!isElsewhere(stat, inside)) {
@@ -98,12 +96,12 @@ function enter(
 }
 
 /** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */
-export function withRoom<T>(visitor: Pick<Visitor, 'relieve'>, open: () => T): T {
+export function openWithRoom<T>(visitor: Pick<Visitor, 'makeRoom'>, open: () => T): T {
   try {
     return open()
   } catch (error) {
     const code = errorCode(error)
-    if ((code === 'EMFILE' || code === 'ENFILE') && visitor.relieve?.()) return open()
+    if ((code === 'EMFILE' || code === 'ENFILE') && visitor.makeRoom?.()) return open()
     throw error
   }
 }

@@ -1,20 +1,36 @@
-import type { Handle, Inodes, Name, Stat } from '../../host/host.ts'
-import { type Held, hold } from '../inode/open-inode.ts'
-import { isDirectory } from '../inode/policy.ts'
-import { pathBelow } from './entry.ts'
+import { type Handle, type Inodes, isDirectory, type Name, type Stat } from '../../host/host.ts'
+import { look } from '../inode/open-inode.ts'
+import { ignoreVanished, pathBelow, SELF } from './entry.ts'
 import type { PackedFrames } from './frames.ts'
-import { gone } from './gone.ts'
 import { linkName } from './hard-links.ts'
 import type { Ledger } from './ledger.ts'
-import { type Link, Pipeline } from './pipeline.ts'
+import { type OwnSpec, OwnTask } from './own-task.ts'
+import { type BatchSettings, Pipeline } from './pipeline.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
+import { RestoreTask } from './restore-task.ts'
 import type { Task } from './task.ts'
-import { isElsewhere, type Place, SELF, type Visitor, withRoom } from './traverse.ts'
-import type { WalkSettings } from './walk-settings.ts'
+import { type Boundary, isElsewhere, type OpenDirectory, openWithRoom, type Visitor } from './traverse.ts'
 
 const NONE = new Uint8Array()
 
-/** One thread's walk: looks at inodes, and holds those that need more than a look. */
+/** A task as it can be sent to another thread. */
+export type TaskSpec = { do: 'restore'; isForced: boolean } | ({ do: 'own' } & OwnSpec)
+
+export interface WalkSettings extends BatchSettings {
+  inside: Boundary
+  /** Stops after so many inodes: the rest is to be handed on. */
+  stopAfter?: number
+  others?: OtherWorkers
+}
+
+/** Other threads that may be in want of work. */
+export interface OtherWorkers {
+  /** Called for every entry. @returns whether they want work. @throws where one of them has failed */
+  poll(): boolean
+  give(part: PackedFrames): void
+}
+
+/** One thread's walk: looks at inodes, and opens those that need more than a look. */
 export class Walk implements Visitor {
   readonly report: WalkReport = newReport()
   readonly #inodes: Inodes
@@ -24,54 +40,54 @@ export class Walk implements Visitor {
   /** Where one inode needs a look the next one mostly does too: it is then opened at once, not looked up twice. */
   #expectsMore = false
 
-  constructor(inodes: Inodes, task: Task, ledger: Ledger, settings: WalkSettings) {
+  constructor(inodes: Inodes, spec: TaskSpec, ledger: Ledger, settings: WalkSettings) {
     this.#inodes = inodes
-    this.#task = task
-    this.#pipeline = new Pipeline(inodes, task, ledger, this.report, settings)
+    this.#task = spec.do === 'own' ? new OwnTask(spec) : new RestoreTask(spec.isForced)
+    this.#pipeline = new Pipeline(inodes, this.#task, ledger, this.report, settings)
     this.#settings = settings
   }
 
-  entry(parent: Place, name: Name): boolean {
+  entry(parent: OpenDirectory, name: Name): boolean {
     if (!this.#expectsMore) {
-      const stat = gone(() => this.#inodes.statEntry(parent.handle, name))
+      const stat = ignoreVanished(() => this.#inodes.statEntry(parent.handle, name))
       if (stat === undefined) {
         this.left('gone or replaced during the walk', pathBelow(parent.path, name))
         return false
       }
       if (isDirectory(stat)) return true
-      if (!this.#glance(stat, parent.path, name)) return false
+      if (!this.#needsLook(stat, parent.path, name)) return false
     }
-    const handle = this.#hold(parent.handle, name)
+    const handle = this.#open(parent.handle, name)
     if (handle === undefined) {
       this.left('gone or replaced during the walk', pathBelow(parent.path, name))
       return false
     }
     const stat = this.#inodes.stat(handle)
     const enters = isDirectory(stat)
-    this.#expectsMore = !enters && this.#glance(stat, parent.path, name)
+    this.#expectsMore = !enters && this.#needsLook(stat, parent.path, name)
     if (this.#expectsMore) {
       const link = stat.links > 1 ? { name: linkName(parent, name), at: Date.now() } : undefined
-      this.#collect(hold(this.#inodes, handle, stat, parent.handle, name), pathBelow(parent.path, name), link)
+      this.#pipeline.take(look(this.#inodes, handle, stat, parent.handle, name), pathBelow(parent.path, name), link)
     } else this.#inodes.close(handle)
     return enters
   }
 
   directory(directory: Handle, path: Uint8Array): void {
-    if (!this.#glance(this.#inodes.stat(directory), path, NONE)) return
-    const handle = this.#hold(directory, SELF)
+    if (!this.#needsLook(this.#inodes.stat(directory), path, NONE)) return
+    const handle = this.#open(directory, SELF)
     // A directory that was removed has no "." any more.
     if (handle === undefined) {
       this.left('gone or replaced during the walk', path)
       return
     }
-    this.#collect(hold(this.#inodes, handle, this.#inodes.stat(handle), directory, SELF), path)
+    this.#pipeline.take(look(this.#inodes, handle, this.#inodes.stat(handle), directory, SELF), path)
   }
 
-  #hold(parent: Handle, name: Name): Handle | undefined {
+  #open(parent: Handle, name: Name): Handle | undefined {
     try {
       return this.#inodes.openEntry(parent, name)
     } catch {
-      return withRoom(this, () => gone(() => this.#inodes.openEntry(parent, name)))
+      return openWithRoom(this, () => ignoreVanished(() => this.#inodes.openEntry(parent, name)))
     }
   }
 
@@ -83,22 +99,22 @@ export class Walk implements Visitor {
     return this.report.visited >= (this.#settings.stopAfter ?? Number.POSITIVE_INFINITY)
   }
 
-  shares(): boolean {
-    return this.#settings.others?.wantWork() ?? false
+  pollOthers(): boolean {
+    return this.#settings.others?.poll() ?? false
   }
 
   share(part: PackedFrames): void {
-    this.#settings.others?.take(part)
+    this.#settings.others?.give(part)
   }
 
-  relieve(): boolean {
+  makeRoom(): boolean {
     const any = !this.#pipeline.isEmpty()
     this.flush()
     return any
   }
 
-  /** Whether the inode needs a look; counts it if not. */
-  #glance(stat: Stat, above: Uint8Array, name: Name): boolean {
+  /** Whether the inode is to be opened and decided on; reports it if not. */
+  #needsLook(stat: Stat, above: Uint8Array, name: Name): boolean {
     if (isElsewhere(stat, this.#settings.inside)) {
       this.left('sub-mount', pathBelow(above, name))
       return false
@@ -106,14 +122,10 @@ export class Walk implements Visitor {
     const seen = this.#task.glance(stat)
     if (seen === 'look') return true
     this.report.visited++
+    this.#settings.observer?.visited(stat)
     if (seen === 'right') this.report.alreadyRight++
     else if (seen !== 'passed') this.left(seen.leave, pathBelow(above, name))
     return false
-  }
-
-  #collect(held: Held, path: Uint8Array, link?: Link): void {
-    this.report.visited++
-    this.#pipeline.collect(held, path, link)
   }
 
   /** Records and makes all there is to change. */

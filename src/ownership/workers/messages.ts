@@ -1,9 +1,8 @@
-import type { InodeRecord } from '../inode/record.ts'
 import type { PackedFrames } from '../walk/frames.ts'
 import type { Sighting } from '../walk/hard-links.ts'
-import type { WalkReport } from '../walk/report.ts'
-import type { TaskSpec } from '../walk/task-spec.ts'
+import type { WalkCounts, WalkReport } from '../walk/report.ts'
 import type { Boundary } from '../walk/traverse.ts'
+import type { TaskSpec } from '../walk/walk.ts'
 
 /** What a worker is started with. */
 export interface WorkerData {
@@ -25,6 +24,16 @@ export const signalOf = (index: number) => FIRST + index * PER_WORKER
 export const visitedOf = (index: number) => FIRST + index * PER_WORKER + 1
 export const changedOf = (index: number) => FIRST + index * PER_WORKER + 2
 export const sharedSize = (workers: number) => FIRST + workers * PER_WORKER
+
+/** What the workers have counted together. */
+export function countsIn(shared: Int32Array, workers: number): WalkCounts {
+  const counts = { visited: 0, changed: 0 }
+  for (let index = 0; index < workers; index++) {
+    counts.visited += shared[visitedOf(index)] ?? 0
+    counts.changed += shared[changedOf(index)] ?? 0
+  }
+  return counts
+}
 
 /** `keys` has inode and birth time of each sighting in turn; names only those with several links. */
 export interface PackedSightings {
@@ -56,15 +65,3 @@ export type ToWorker =
   | { say: 'durable'; batch: number; memory: ArrayBuffer }
   | { say: 'answers'; answers: PackedAnswers }
   | { say: 'end' }
-
-export function packKeys(records: readonly Pick<InodeRecord, 'inode' | 'born'>[]): BigInt64Array {
-  return BigInt64Array.from(records.flatMap(({ inode, born }) => [BigInt.asIntN(64, inode), born]))
-}
-
-export function unpackKeys(keys: BigInt64Array): { inode: bigint; born: bigint }[] {
-  const unpacked = []
-  for (let at = 0; at < keys.length; at += 2) {
-    unpacked.push({ inode: BigInt.asUintN(64, keys[at] ?? 0n), born: keys[at + 1] ?? 0n })
-  }
-  return unpacked
-}

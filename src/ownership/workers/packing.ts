@@ -1,3 +1,4 @@
+import type { InodeRecord } from '../inode/record.ts'
 import { decode, Joiner, split } from '../journal/codec.ts'
 import type { Sighting } from '../walk/hard-links.ts'
 import type { Answer, EncodedAnswer } from '../walk/ledger.ts'
@@ -59,4 +60,16 @@ export function unpackAnswers({ kinds, records }: PackedAnswers): Answer[] {
     const next = encoded.next()
     return next.done ? undefined : decode(next.value, kind === SETTLED)
   })
+}
+
+export function packKeys(records: readonly Pick<InodeRecord, 'inode' | 'born'>[]): BigInt64Array {
+  return BigInt64Array.from(records.flatMap(({ inode, born }) => [BigInt.asIntN(64, inode), born]))
+}
+
+export function unpackKeys(keys: BigInt64Array): { inode: bigint; born: bigint }[] {
+  const unpacked = []
+  for (let at = 0; at < keys.length; at += 2) {
+    unpacked.push({ inode: BigInt.asUintN(64, keys[at] ?? 0n), born: keys[at + 1] ?? 0n })
+  }
+  return unpacked
 }

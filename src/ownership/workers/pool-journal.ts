@@ -1,5 +1,5 @@
 import type { Journal } from '../journal/journal.ts'
-import { unpackKeys } from './messages.ts'
+import { unpackKeys } from './packing.ts'
 
 interface Pending {
   index: number

@@ -1,11 +1,21 @@
 import type { Worker } from 'node:worker_threads'
+import type { Inodes } from '../../host/host.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { PackedFrames } from '../walk/frames.ts'
-import type { LocalLedger } from '../walk/ledger.ts'
-import { mergeReports, type WalkReport } from '../walk/report.ts'
-import type { TaskSpec } from '../walk/task-spec.ts'
+import { closePart, type PackedFrames } from '../walk/frames.ts'
+import type { JournalLedger } from '../walk/ledger.ts'
+import { mergeReports, type WalkCounts, type WalkReport } from '../walk/report.ts'
 import type { Boundary } from '../walk/traverse.ts'
-import { QUEUED, STOP, sharedSize, signalOf, type ToPool, type ToWorker, type WorkerData } from './messages.ts'
+import type { TaskSpec } from '../walk/walk.ts'
+import {
+  countsIn,
+  QUEUED,
+  STOP,
+  sharedSize,
+  signalOf,
+  type ToPool,
+  type ToWorker,
+  type WorkerData,
+} from './messages.ts'
 import { answerEach } from './packing.ts'
 import { PoolJournal } from './pool-journal.ts'
 
@@ -13,15 +23,14 @@ export interface PoolOrder {
   /** Starts a thread that runs `runWorker` with what it is given. */
   spawn(data: WorkerData): Worker
   size: number
+  inodes: Inodes
   spec: TaskSpec
   inside: Boundary
   first: PackedFrames
   journal: Journal
-  ledger: LocalLedger
-  /** Lets go of the handles of a part that nobody will walk. */
-  drop(part: PackedFrames): void
-  /** Memory the workers count in, for whoever shows progress. */
-  started(shared: Int32Array): void
+  ledger: JournalLedger
+  /** Given the way to look at what the workers count, for whoever shows progress. */
+  watch(counts: () => WalkCounts): void
 }
 
 interface PooledWorker {
@@ -69,15 +78,15 @@ export class WorkerPool {
     })
     if (this.#workers.length === 0) return undefined
     await Promise.all(this.#workers.map(({ worker }) => worker.terminate()))
-    for (const part of this.#queue) this.#order.drop(part)
+    for (const part of this.#queue) closePart(this.#order.inodes, part)
     if (this.#failure) throw this.#failure.error
     return mergeReports(this.#reports)
   }
 
   /** A node may be short of processes or handles. */
   #spawn(): void {
-    const { spawn, size, spec, inside, started } = this.#order
-    started(this.#shared)
+    const { spawn, size, spec, inside, watch } = this.#order
+    watch(() => countsIn(this.#shared, size))
     try {
       for (let index = 0; index < size; index++) {
         this.#add(index, spawn({ index, size, spec, inside, shared: this.#shared }))

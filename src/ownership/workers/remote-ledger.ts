@@ -1,9 +1,8 @@
 import type { InodeRecord } from '../inode/record.ts'
 import { encode } from '../journal/codec.ts'
 import type { Sighting } from '../walk/hard-links.ts'
-import type { Answer, Ledger } from '../walk/ledger.ts'
-import { packKeys } from './messages.ts'
-import { packSightings, unpackAnswers } from './packing.ts'
+import type { Answer, Batch, Ledger } from '../walk/ledger.ts'
+import { packKeys, packSightings, unpackAnswers } from './packing.ts'
 import type { WorkerPort } from './worker-port.ts'
 
 /** The ledger of a thread that has no journal: the pool has it. */
@@ -29,23 +28,22 @@ export class RemoteLedger implements Ledger {
     return unpacked
   }
 
-  record(records: readonly InodeRecord[]): number {
+  record(records: readonly InodeRecord[]): Batch {
     const batch = this.#batches++
     const encoded = encode(records, this.#spare.pop())
     this.#pool.say({ say: 'record', batch, records: encoded }, [encoded.buffer])
-    return batch
+    return {
+      awaitDurable: () => this.#awaitDurable(batch),
+      settle: () => this.#pool.say({ say: 'settle', batch }),
+    }
   }
 
-  awaitDurable(batch: number): void {
+  #awaitDurable(batch: number): void {
     while (!this.#durable.delete(batch)) {
       const { batch: other, memory } = this.#pool.await('durable')
       this.#durable.add(other)
       this.#spare.push(memory)
     }
-  }
-
-  settle(batch: number): void {
-    this.#pool.say({ say: 'settle', batch })
   }
 
   forget(records: readonly InodeRecord[]): void {

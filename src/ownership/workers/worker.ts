@@ -1,10 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Inodes } from '../../host/host.ts'
+import type { PackedFrames } from '../walk/frames.ts'
 import { batchSize } from '../walk/pipeline.ts'
-import { taskOf } from '../walk/task-spec.ts'
 import { traverse } from '../walk/traverse.ts'
-import { Walk } from '../walk/walk.ts'
-import type { Others } from '../walk/walk-settings.ts'
+import { type OtherWorkers, Walk } from '../walk/walk.ts'
 import { changedOf, QUEUED, STOP, type ToPool, visitedOf, type WorkerData } from './messages.ts'
 import { RemoteLedger } from './remote-ledger.ts'
 import { type Receive, WorkerPort } from './worker-port.ts'
@@ -14,8 +13,8 @@ export function runWorker(inodes: Inodes, port: MessagePort, receive: Receive, d
   const pool = new WorkerPort(port, receive, data)
   const say = (message: ToPool) => pool.say(message)
   const { shared, index, inside, size, spec } = data
-  const others = new OtherWorkers(shared, size, say)
-  const walk: Walk = new Walk(inodes, taskOf(spec), new RemoteLedger(pool), {
+  const others = new PooledWorkers(shared, size, say)
+  const walk: Walk = new Walk(inodes, spec, new RemoteLedger(pool), {
     inside,
     others,
     batchSize: batchSize(inodes.handleLimit(), size),
@@ -43,7 +42,7 @@ export function runWorker(inodes: Inodes, port: MessagePort, receive: Receive, d
 // To look at shared memory is cheap, to look for something to give is not.
 const LOOK_EVERY = 64
 
-class OtherWorkers implements Others {
+class PooledWorkers implements OtherWorkers {
   readonly #shared: Int32Array
   readonly #workers: number
   readonly #say: (message: ToPool) => void
@@ -55,13 +54,13 @@ class OtherWorkers implements Others {
     this.#say = say
   }
 
-  wantWork(): boolean {
+  poll(): boolean {
     if (++this.#entries % LOOK_EVERY !== 0) return false
     if (Atomics.load(this.#shared, STOP) === 1) throw new Error('another thread of the walk has failed')
     return Atomics.load(this.#shared, QUEUED) < this.#workers
   }
 
-  take(part: Parameters<Others['take']>[0]): void {
+  give(part: PackedFrames): void {
     Atomics.add(this.#shared, QUEUED, 1)
     this.#say({ say: 'share', part })
   }

@@ -6,7 +6,8 @@ import type { Host } from '../../../src/host/host.ts'
 import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
 import { encode } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
-import { isCorrupt, signed } from '../../../src/ownership/journal/schema.ts'
+import { isCorrupt } from '../../../src/ownership/journal/journal-error.ts'
+import { signed } from '../../../src/ownership/journal/schema.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
@@ -95,7 +96,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   function next(volume = 'fs-2-3'): Journal {
     for (const journal of open) journal.close()
     open = []
-    const journal = new Journal(place.host, place.path, volume)
+    const journal = Journal.open(place.host, place.path, volume)
     open.push(journal)
     return journal
   }
@@ -367,7 +368,7 @@ describe('a file that is no journal', () => {
 
   const refused = () => {
     const host = { ...memoryHost(new MemoryWorld()), openDatabase: (name: string) => new DatabaseSync(name) }
-    return refusalOf(() => new Journal(host, path, 'fs-2-3'))
+    return refusalOf(() => Journal.open(host, path, 'fs-2-3'))
   }
   const REPAIR =
     /, so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away$/

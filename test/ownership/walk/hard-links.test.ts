@@ -10,7 +10,7 @@ function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> 
 
 function walk(sights: Sight[]): { completed: string[]; outside: string[] } {
   const links = new HardLinks()
-  const completed = sights.filter((sight) => links.completes(sighting(sight)))
+  const completed = sights.filter((sight) => links.addName(sighting(sight)))
   const outside = links.outside().map((path) => Buffer.from(path).toString())
   return { completed: completed.map(([, , , name]) => name), outside }
 }
@@ -135,9 +135,9 @@ describe('the names of an inode', () => {
 
 it('a name that is met twice is one name', () => {
   const links = new HardLinks()
-  expect(links.completes(sighting([1n, 2, 7, 'a']))).toBe(false)
-  expect(links.completes(sighting([1n, 2, 7, 'a']))).toBe(false)
-  expect(links.completes(sighting([1n, 2, 7, 'b']))).toBe(true)
+  expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
+  expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
+  expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(true)
 })
 
 it('names are told apart by their directory, and by all their bytes', () => {
@@ -153,7 +153,7 @@ it('names are told apart by their directory, and by all their bytes', () => {
 
 it('a name is not counted when the next rename might not show in ctime', () => {
   const links = new HardLinks()
-  expect(links.completes(sighting([1n, 2, 7, 'a'], { at: 10 }))).toBe(false)
-  expect(links.completes(sighting([1n, 2, 7, 'b']))).toBe(false)
+  expect(links.addName(sighting([1n, 2, 7, 'a'], { at: 10 }))).toBe(false)
+  expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(false)
   expect(links.outside()).toEqual([Buffer.from('b')])
 })

@@ -1,9 +1,9 @@
 import { lookAt, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { areNested, isNested, type Place, placesFrom } from '../mount-table/place.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { isClaimed } from '../store/locks.ts'
+import { isReserved } from '../store/locks.ts'
 import { isOurs, listMountRecords, type MountRecord } from '../store/mount-record.ts'
-import { type Claim, listClaims } from '../store/reservation-record.ts'
+import { listReservations, type Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 
 interface Volume {
@@ -18,7 +18,7 @@ export interface Others {
   place: Place | undefined
   mounts: MountRecord[]
   /** Calls at work on parts of it, or on what it is a part of: not on the volume itself, which has a lock for that. */
-  claims: Claim[]
+  reservations: Reservation[]
 }
 
 /**
@@ -27,10 +27,10 @@ export interface Others {
  */
 export function othersWith(session: Session, { volume, source, place }: Volume, except: string | undefined): Others {
   const { host, config } = session
-  // In this order: a call gives its claim up once its mount can be seen.
-  const claims = listClaims(host, config.stateDir)
-    .filter((claim) => claim.volume !== volume)
-    .filter((claim) => isClaimed(host, config.stateDir, claim.volume))
+  // In this order: a call gives its reservation up once its mount can be seen.
+  const reservations = listReservations(host, config.stateDir)
+    .filter((reservation) => reservation.volume !== volume)
+    .filter((reservation) => isReserved(host, config.stateDir, reservation.volume))
   const placeOf = placesFrom(host.mounts.table())
   const asked = { volume, source, place: place ?? placeOf(source) }
   return {
@@ -41,13 +41,13 @@ export function othersWith(session: Session, { volume, source, place }: Volume, 
       .filter((mount) => overlap({ ...mount, place: placeOf(mount.directory) }, asked))
       // Asked last: it takes far longer than to compare.
       .filter((mount) => isLive(session, mount)),
-    claims: claims.filter((claim) => overlap(claim, asked)),
+    reservations: reservations.filter((reservation) => overlap(reservation, asked)),
   }
 }
 
 /** A mount that is being made holds a volume like one that is there. */
-export function holders({ mounts, claims }: Others): (MountRecord | Claim)[] {
-  return [...mounts, ...claims.filter(({ directory }) => directory !== undefined)]
+export function holders({ mounts, reservations }: Others): (MountRecord | Reservation)[] {
+  return [...mounts, ...reservations.filter(({ directory }) => directory !== undefined)]
 }
 
 /** Whether one is, has or is in the other. */

@@ -1,11 +1,11 @@
 import type { Handle, Lock } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import type { Claim } from '../store/reservation-record.ts'
+import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { readVolumeRecord } from '../store/volume-record.ts'
 import { mapGroup, Unmappable } from './map-group.ts'
-import { claimVolume } from './reservation.ts'
+import { reserveVolume } from './reserve.ts'
 
 interface Mapping {
   /** The group on disk, undefined for the root's. */
@@ -33,7 +33,7 @@ export async function mapVolume(
   const { inodes } = host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
-    const lock = volume === undefined ? undefined : await claim(session, request, { volume, place }, group)
+    const lock = volume === undefined ? undefined : await reserve(session, request, { volume, place }, group)
     try {
       const walked = volume === undefined ? undefined : readVolumeRecord(host, config.stateDir, volume)
       if (walked && !walked.complete) {
@@ -55,11 +55,11 @@ export async function mapVolume(
 }
 
 /** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */
-function claim(
+function reserve(
   session: Session,
   { source, pod, directory }: MountRequest,
-  at: Pick<Claim, 'volume' | 'place'>,
+  at: Pick<Reservation, 'volume' | 'place'>,
   group: number,
 ) {
-  return claimVolume(session, { ...at, source, group, pod, directory }, directory, () => {})
+  return reserveVolume(session, { ...at, source, group, pod, directory }, directory, () => {})
 }

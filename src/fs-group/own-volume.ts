@@ -7,12 +7,12 @@ import { own } from '../ownership/walks.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import { volumeStateDirectory } from '../store/paths.ts'
-import type { Claim } from '../store/reservation-record.ts'
+import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, noteWalk, openJournal, walkWith } from '../store/volume-journal.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../store/volume-record.ts'
 import { holders, type Others, othersWith } from './holders.ts'
-import { claimVolume } from './reservation.ts'
+import { reserveVolume } from './reserve.ts'
 
 export interface VolumeOrder extends OwnOrder {
   volume: string
@@ -44,7 +44,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const { volume, source, place, group, access, pod, directory } = order
   const { device } = host.inodes.stat(tree)
   const wanted = { volume, source, place, group, pod, directory }
-  const lock = await claimVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
+  const lock = await reserveVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   try {
     const record = readVolumeRecord(host, config.stateDir, order.volume)
     const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
@@ -121,7 +121,7 @@ function refuseAny(others: Others, { volume, source, group }: Asked, device: num
 }
 
 /** The group that a mount has given its volume, or that its mapping expects there; undefined where it relies on none. */
-export function groupOnDisk(holder: MountRecord | Claim): number | undefined {
+export function groupOnDisk(holder: MountRecord | Reservation): number | undefined {
   if (!('given' in holder)) return holder.group
   const { given } = holder
   return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined

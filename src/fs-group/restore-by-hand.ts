@@ -6,7 +6,7 @@ import { readVolumeRecord } from '../store/volume-record.ts'
 import type { VolumeByHand } from './by-hand.ts'
 import { holders, type Others, othersWith } from './holders.ts'
 import { groupOnDisk } from './own-volume.ts'
-import { claimVolume } from './reservation.ts'
+import { reserveVolume } from './reserve.ts'
 import { restoreTree } from './restore-volume.ts'
 
 export type RestoredByHand =
@@ -31,7 +31,7 @@ export async function restoreByHand(
   // Before the lock, which would make the volume known.
   if (!isRecorded()) return NOTHING_RECORDED
   const wanted = { volume, source: directory }
-  const lock = await claimVolume(session, wanted, undefined, refuseHolders)
+  const lock = await reserveVolume(session, wanted, undefined, refuseHolders)
   try {
     const record = readVolumeRecord(host, config.stateDir, volume)
     // All was put back before.

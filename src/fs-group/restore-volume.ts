@@ -4,7 +4,7 @@ import type { WalkReport } from '../ownership/walk/report.ts'
 import { restore } from '../ownership/walks.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import { type MountRecord, readMountRecord, requestOf } from '../store/mount-record.ts'
-import type { Claim } from '../store/reservation-record.ts'
+import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { noteWalk, openJournal, walkWith } from '../store/volume-journal.ts'
 import {
@@ -19,7 +19,7 @@ import { kindOf } from '../volume/index.ts'
 import { openNodeDirectory } from '../volume/kind/source-path.ts'
 import { makingOf } from '../volume/making.ts'
 import { holders } from './holders.ts'
-import { claimVolume } from './reservation.ts'
+import { reserveVolume } from './reserve.ts'
 
 export function isRestorePending({ host, config }: Session, volume: string): boolean {
   return readVolumeRecord(host, config.stateDir, volume)?.restorePending ?? false
@@ -39,7 +39,7 @@ export async function restoreVolume(session: Session, volume: string, source: st
   let lock: Lock | undefined
   try {
     const place = made === undefined ? undefined : placeOfTree(host, made)
-    lock = await claimUnheld(session, { volume, source, place }, except)
+    lock = await reserveUnheld(session, { volume, source, place }, except)
     const record = lock && readVolumeRecord(host, config.stateDir, volume)
     if (!record?.restorePending) return
     tree ??= openTree(session, volume, source)
@@ -80,13 +80,13 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
 class Held extends Error {}
 
 /** Undefined: another mount of the volume is there or being made, and its unmount pays. */
-async function claimUnheld(
+async function reserveUnheld(
   session: Session,
-  at: Pick<Claim, 'volume' | 'source' | 'place'>,
+  at: Pick<Reservation, 'volume' | 'source' | 'place'>,
   except: string,
 ): Promise<Lock | undefined> {
   try {
-    return await claimVolume(session, at, except, (others) => {
+    return await reserveVolume(session, at, except, (others) => {
       const [holder] = holders(others)
       if (holder) throw new Held(`owed until ${holder.directory} is unmounted and the volume is unmounted again`)
     })

@@ -1,6 +1,6 @@
 /** Something in the state directory, and what becomes of it. */
 export interface GarbageItem {
-  kind: 'mount record' | 'lock' | 'volume' | 'claim' | 'stage'
+  kind: 'mount record' | 'lock' | 'volume' | 'reservation' | 'stage'
   /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage. */
   name: string
   action: 'removed' | 'would remove' | 'kept' | 'failed'

@@ -8,7 +8,7 @@ import { isVolumeBusy, tryLockPlace } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumeStateDirectory } from '../store/paths.ts'
 import { volumePlace } from '../store/places.ts'
-import { readClaim } from '../store/reservation-record.ts'
+import { readReservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
 import { isVolumeRecordDamaged, readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
@@ -45,11 +45,11 @@ export async function collectVolume(session: Session, volume: string, order: Gar
 
 function itemsOf(session: Session, volume: string, { isOver, reason }: Verdict, isDry: boolean): GarbageItem[] {
   const gone = isDry ? 'would remove' : 'removed'
-  const claim = readClaim(session.host, session.config.stateDir, volume)
+  const reservation = readReservation(session.host, session.config.stateDir, volume)
   const stale: GarbageItem[] =
-    claim === undefined || isOver
+    reservation === undefined || isOver
       ? []
-      : [{ kind: 'claim', name: volume, action: gone, reason: 'the call that made it was killed' }]
+      : [{ kind: 'reservation', name: volume, action: gone, reason: 'the call that made it was killed' }]
   return [...stale, { kind: 'volume', name: volume, action: isOver ? gone : 'kept', reason }]
 }
 

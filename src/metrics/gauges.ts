@@ -1,7 +1,7 @@
 import type { StatusDocument } from '../operator/actions/document.ts'
-import { isClaimed, isVolumeBusy } from '../store/locks.ts'
+import { isReserved, isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
-import { listClaims } from '../store/reservation-record.ts'
+import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { listVolumes, readVolumeRecord } from '../store/volume-record.ts'
 import { add, type Samples } from './samples.ts'
@@ -14,7 +14,9 @@ export function addGauges(samples: Samples, session: Session, { mounts }: Status
     if (daemon) add(samples, 'modekeep_daemons', { state: daemon.state })
   }
   const { host, config } = session
-  const atWork = listClaims(host, config.stateDir).filter(({ volume }) => isClaimed(host, config.stateDir, volume))
+  const atWork = listReservations(host, config.stateDir).filter(({ volume }) =>
+    isReserved(host, config.stateDir, volume),
+  )
   add(samples, 'modekeep_walks_running', {}, atWork.length)
   for (const state of owed(session)) add(samples, 'modekeep_restores_owed', { state })
   add(samples, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(config.logLevel) ? 1 : 0)

@@ -1,8 +1,14 @@
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Host, type Lock } from '../host/host.ts'
 import { waitFor } from '../host/wait-for.ts'
-import { CLAIMS_LOCK_FILE, LOCK_FILE, METRICS_LOCK_FILE, mountStateDirectory, volumeStateDirectory } from './paths.ts'
-import { readClaim } from './reservation-record.ts'
+import {
+  LOCK_FILE,
+  METRICS_LOCK_FILE,
+  mountStateDirectory,
+  RESERVATIONS_LOCK_FILE,
+  volumeStateDirectory,
+} from './paths.ts'
+import { readReservation } from './reservation-record.ts'
 
 /** One call at a time for a mount directory. */
 export function lockMount(host: Host, stateDir: string, path: string): Promise<Lock> {
@@ -14,9 +20,9 @@ export function lockVolume(host: Host, stateDir: string, volume: string): Promis
   return waitFor(() => tryLockPlace(host, volumeStateDirectory(stateDir, volume)))
 }
 
-/** One call at a time may claim a volume, on the whole node: taken last, and held for a look at the others only. */
-export function lockClaims(host: Host, stateDir: string): Promise<Lock> {
-  return waitFor(() => tryLock(host, `${stateDir}/${CLAIMS_LOCK_FILE}`))
+/** One call at a time may reserve a volume, on the whole node: taken last, and held for a look at the others only. */
+export function lockReservations(host: Host, stateDir: string): Promise<Lock> {
+  return waitFor(() => tryLock(host, `${stateDir}/${RESERVATIONS_LOCK_FILE}`))
 }
 
 /** One process at a time counts for the metrics. */
@@ -24,14 +30,14 @@ export function tryLockMetrics(host: Host, stateDir: string): Lock | undefined {
   return tryLock(host, `${stateDir}/${METRICS_LOCK_FILE}`)
 }
 
-/** Waits until a claim is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
-export async function untilUnclaimed(host: Host, stateDir: string, volume: string): Promise<void> {
-  await waitFor(() => (isClaimed(host, stateDir, volume) ? undefined : true))
+/** Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
+export async function untilReleased(host: Host, stateDir: string, volume: string): Promise<void> {
+  await waitFor(() => (isReserved(host, stateDir, volume) ? undefined : true))
 }
 
-/** Whether a call that claimed a volume is still at work: its death frees the lock. */
-export function isClaimed(host: Host, stateDir: string, volume: string): boolean {
-  return readClaim(host, stateDir, volume) !== undefined && isVolumeBusy(host, stateDir, volume)
+/** Whether a call that reserved a volume is still at work: its death frees the lock. */
+export function isReserved(host: Host, stateDir: string, volume: string): boolean {
+  return readReservation(host, stateDir, volume) !== undefined && isVolumeBusy(host, stateDir, volume)
 }
 
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */

@@ -38,19 +38,19 @@ export const JOURNAL_FILE = 'journal.db'
 /** With SQLite's own last: without the journal they say nothing. */
 export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
 export const PROGRESS_FILE = 'progress.json'
-export const CLAIM_FILE = 'claim.json'
+export const RESERVATION_FILE = 'reservation.json'
 /**
  * What a call makes for its own time and takes away itself; also the new file by way of which a record is replaced. Of a
  * place that has nothing else, nothing is remembered.
  */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
-  ...[CLAIM_FILE, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
+  ...[RESERVATION_FILE, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
   `${RECORD_FILE}.new`,
 ])
 /** Holds the id of the boot in which records were last swept. */
 export const BOOT_FILE = 'boot'
 export const SWEEP_LOCK_FILE = 'sweep.lock'
-export const CLAIMS_LOCK_FILE = 'claims.lock'
+export const RESERVATIONS_LOCK_FILE = 'reservations.lock'
 export const METRICS_FILE = 'metrics.json'
 export const METRICS_LOCK_FILE = 'metrics.lock'

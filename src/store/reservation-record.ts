@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import { readRecord, writeRecord } from './json-record.ts'
-import { CLAIM_FILE, volumeStateDirectory } from './paths.ts'
+import { RESERVATION_FILE, volumeStateDirectory } from './paths.ts'
 import { listVolumes } from './volume-record.ts'
 
 const schema = z.object({
@@ -17,29 +17,29 @@ const schema = z.object({
 })
 
 /** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
-export type Claim = z.infer<typeof schema>
+export type Reservation = z.infer<typeof schema>
 
 /** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */
-export function readClaim(host: Host, stateDir: string, volume: string): Claim | undefined {
-  const claim = readRecord(host, pathOf(stateDir, volume), schema)
-  return claim?.volume === volume ? claim : undefined
+export function readReservation(host: Host, stateDir: string, volume: string): Reservation | undefined {
+  const reservation = readRecord(host, pathOf(stateDir, volume), schema)
+  return reservation?.volume === volume ? reservation : undefined
 }
 
-/** Call it under the volume's lock, as for `removeClaim`. */
-export function writeClaim(host: Host, stateDir: string, claim: Claim): void {
-  host.files.makeDirectory(volumeStateDirectory(stateDir, claim.volume))
-  writeRecord(host, pathOf(stateDir, claim.volume), claim)
+/** Call it under the volume's lock, as for `removeReservation`. */
+export function writeReservation(host: Host, stateDir: string, reservation: Reservation): void {
+  host.files.makeDirectory(volumeStateDirectory(stateDir, reservation.volume))
+  writeRecord(host, pathOf(stateDir, reservation.volume), reservation)
 }
 
-export function removeClaim(host: Host, stateDir: string, volume: string): void {
+export function removeReservation(host: Host, stateDir: string, volume: string): void {
   host.files.remove(pathOf(stateDir, volume))
 }
 
 /** All that are written down, whether or not they still hold. */
-export function listClaims(host: Host, stateDir: string): Claim[] {
-  return listVolumes(host, stateDir).flatMap((volume) => readClaim(host, stateDir, volume) ?? [])
+export function listReservations(host: Host, stateDir: string): Reservation[] {
+  return listVolumes(host, stateDir).flatMap((volume) => readReservation(host, stateDir, volume) ?? [])
 }
 
 function pathOf(stateDir: string, volume: string): string {
-  return `${volumeStateDirectory(stateDir, volume)}/${CLAIM_FILE}`
+  return `${volumeStateDirectory(stateDir, volume)}/${RESERVATION_FILE}`
 }

@@ -22,9 +22,10 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
   const broken = (path: string) => refuse(path, 'EIO')
   const below = (name: string) => stage.host.files.list(`${stage.config.stateDir}/${name}`)
 
-  it('a mount that cannot claim its volume leaves neither its lock nor a record', async () => {
+  it('a mount that cannot reserve its volume leaves neither its lock nor a record', async () => {
     const { files } = stage.host
-    const replace = (path: string, text: string) => (/claim/.test(path) ? refuse(path) : files.replace(path, text))
+    const replace = (path: string, text: string) =>
+      /reservation/.test(path) ? refuse(path) : files.replace(path, text)
     stage.host.files = { ...files, replace }
     await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
     stage.host.files = files

@@ -3,7 +3,7 @@ import type { TracedCall } from '../helpers/strace-text.ts'
 import type { After } from './scenario.ts'
 
 const MAKES_DURABLE = /^(write|pwrite64|fsync|fdatasync|rename)$/
-const OF_RECORDS = /(record\.json|claim\.json|journal\.db(-wal)?)\b/
+const OF_RECORDS = /(record\.json|reservation\.json|journal\.db(-wal)?)\b/
 const CHANGES = /^(fchownat|setxattr|removexattr)$/
 
 /** Records come before what they speak of: after one could not be written, no inode of a volume is changed. */

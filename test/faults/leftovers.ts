@@ -3,7 +3,7 @@ import { loopsBelow } from '../helpers/disks.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 
 /** Kept for good, or made anew by the next call that needs it. */
-const LASTING = new Set(['boot', 'boot.new', 'claims.lock', 'loop.lock', 'mounts', 'ownership', 'sweep.lock'])
+const LASTING = new Set(['boot', 'boot.new', 'reservations.lock', 'loop.lock', 'mounts', 'ownership', 'sweep.lock'])
 const TOP = new Set(['config.json', 'image', 'log', 'pods', 'state', 'volumes'])
 
 /** Everything that calls could have left of the pods' volumes: processes, mounts, records, locks, directories, devices. */

@@ -215,18 +215,18 @@ describe.skipIf(!isRoot).each(['tmpfs', 'ext4'] as const)(`${title}, on %s`, (fs
   it('one of them killed in mid-walk: it holds nothing any more, and the original comes back', async () => {
     const on = arrange()
     const options = { source: on.data, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
-    let claimed = false
-    for (let tries = 0; !claimed && tries < 20; tries++) {
+    let reserved = false
+    for (let tries = 0; !reserved && tries < 20; tries++) {
       const { child, ended } = on.node.start(['mount', on.node.podDirectory('a'), JSON.stringify(options)])
-      while (!claimed && child.exitCode === null) {
+      while (!reserved && child.exitCode === null) {
         await new Promise((resolve) => setImmediate(resolve))
-        claimed = fs.globSync(`${on.node.state}/ownership/*/claim.json`).length > 0
+        reserved = fs.globSync(`${on.node.state}/ownership/*/reservation.json`).length > 0
       }
       child.kill('SIGKILL')
-      claimed &&= (await ended).code === null
-      if (!claimed) await on.unmount('a')
+      reserved &&= (await ended).code === null
+      if (!reserved) await on.unmount('a')
     }
-    expect(fs.globSync(`${on.node.state}/ownership/*/claim.json`)).toHaveLength(1)
+    expect(fs.globSync(`${on.node.state}/ownership/*/reservation.json`)).toHaveLength(1)
     expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
     await on.unmount('b')
     expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)

@@ -2,7 +2,12 @@ import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { listMountRecords, type MountRecord, readMountRecord, writeMountRecord } from '../../src/store/mount-record.ts'
 import { mountStateDirectory, volumeStateDirectory } from '../../src/store/paths.ts'
-import { type Claim, listClaims, readClaim, writeClaim } from '../../src/store/reservation-record.ts'
+import {
+  listReservations,
+  type Reservation,
+  readReservation,
+  writeReservation,
+} from '../../src/store/reservation-record.ts'
 import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -70,7 +75,7 @@ const volumeRecords: Arbitrary<VolumeRecord> = fc.record({
   restorePending: fc.boolean(),
 })
 const place = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
-const claims: Arbitrary<Claim> = fc.record(
+const reservations: Arbitrary<Reservation> = fc.record(
   { volume, source: text, place, group, pod: text, directory: text },
   { requiredKeys: ['volume', 'source'] },
 )
@@ -107,14 +112,14 @@ const KINDS = [
     path: (key) => `${volumeStateDirectory(STATE, key)}/record.json`,
   } satisfies Kind<VolumeRecord>,
   {
-    name: 'claim',
-    records: claims,
-    write: (host, record) => writeClaim(host, STATE, record),
-    read: (host, key) => readClaim(host, STATE, key),
-    list: (host) => listClaims(host, STATE),
+    name: 'reservation',
+    records: reservations,
+    write: (host, record) => writeReservation(host, STATE, record),
+    read: (host, key) => readReservation(host, STATE, key),
+    list: (host) => listReservations(host, STATE),
     key: (record) => record.volume,
-    path: (key) => `${volumeStateDirectory(STATE, key)}/claim.json`,
-  } satisfies Kind<Claim>,
+    path: (key) => `${volumeStateDirectory(STATE, key)}/reservation.json`,
+  } satisfies Kind<Reservation>,
 ] as unknown as Kind<{ directory: string }>[]
 
 function fresh() {
@@ -186,5 +191,5 @@ it('a foreign file among the records is passed over', () => {
   expect(listMountRecords(host, STATE)).toEqual([record])
   host.files.makeDirectory(`${STATE}/ownership`)
   host.files.replace(`${STATE}/ownership/foreign`, 'not of modekeep')
-  expect(listClaims(host, STATE)).toEqual([])
+  expect(listReservations(host, STATE)).toEqual([])
 })

@@ -4,7 +4,7 @@ import { Odd, same } from './odd.ts'
 import { descriptorsOf, type Watcher } from './watcher.ts'
 
 // Empty files that say when records were swept, and that calls take turns at.
-const STAYS = new Set(['boot', 'sweep.lock', 'claims.lock'])
+const STAYS = new Set(['boot', 'sweep.lock', 'reservations.lock'])
 // What a program has open for a moment: a directory it reads, the table of mounts.
 const MOMENTARY = 4
 

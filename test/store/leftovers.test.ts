@@ -60,7 +60,7 @@ describe.each([
     [[]],
     [['lock']],
     [['record.json.new']],
-    [['lock', 'claim.json', 'claim.json.new', 'progress.json', 'progress.json.new']],
+    [['lock', 'reservation.json', 'reservation.json.new', 'progress.json', 'progress.json.new']],
   ])('goes where it has %j and no more', (files) => {
     put(placeOf(), ...files)
     expect(leftoverFiles(stage.host, placeOf())).toHaveLength(files.length)
@@ -71,18 +71,18 @@ describe.each([
   it.each(['record.json', 'journal.db-wal', 'notes of a person'])(
     'stays, with all that is in it, beside %s',
     (name) => {
-      put(placeOf(), name, 'claim.json')
+      put(placeOf(), name, 'reservation.json')
       expect(leftoverFiles(stage.host, placeOf())).toBeUndefined()
       expect(removes()).toBe(false)
-      expect(names(placeOf())).toEqual(['claim.json', name, 'lock'].sort())
+      expect(names(placeOf())).toEqual(['reservation.json', name, 'lock'].sort())
     },
   )
 
   it('stays while a call holds its lock, whatever is in it', () => {
-    put(placeOf(), 'claim.json')
+    put(placeOf(), 'reservation.json')
     const lock = stage.host.tryLock(`${placeOf().path}/lock`)
     expect(removes()).toBe(false)
-    expect(names(placeOf())).toEqual(['claim.json', 'lock'])
+    expect(names(placeOf())).toEqual(['lock', 'reservation.json'])
     lock?.release()
     expect(removes()).toBe(true)
   })
@@ -92,7 +92,7 @@ describe.each([
   })
 
   it('keeps what is remembered when what an interrupted call left is removed', () => {
-    put(placeOf(), 'record.json', 'claim.json', 'progress.json.new', 'lock')
+    put(placeOf(), 'record.json', 'reservation.json', 'progress.json.new', 'lock')
     removeTransient(stage.session(), placeOf())
     expect(names(placeOf())).toEqual(['lock', 'record.json'])
   })
@@ -166,7 +166,7 @@ describe('what is remembered', () => {
 
   it('of a mount stays where its volume cannot be cleared, by which the next call finds that', async () => {
     await recordMount(DIRECTORY)
-    put(volumePlace(stateDir, VOLUME), 'lock', 'claim.json')
+    put(volumePlace(stateDir, VOLUME), 'lock', 'reservation.json')
     const { files } = stage.host
     const remove = () => {
       throw new Error('not today')

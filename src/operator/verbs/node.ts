@@ -74,7 +74,7 @@ export const NODE_VERBS = {
     summary: 'remove records that no mount, pod or restore needs',
     text: [
       'Removes what was left behind: records of mounts whose pod or boot is gone, journals that hold nothing any more, ' +
-        'those of directories that were deleted when a source flipped, claims and stages of calls that were killed. ' +
+        'those of directories that were deleted when a source flipped, reservations and stages of calls that were killed. ' +
         'A pod that went without an unmount has its restore paid first. What a restore is owed to is kept, and what ' +
         'restore could still put back; it says what was kept and why.',
     ],

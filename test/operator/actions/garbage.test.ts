@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument, RestoreDocument } from '../../../src/operator/actions/document.ts'
 import { run } from '../../../src/operator/actions/run.ts'
 import { status } from '../../../src/operator/actions/status.ts'
-import { writeClaim } from '../../../src/store/reservation-record.ts'
+import { writeReservation } from '../../../src/store/reservation-record.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { listVolumes } from '../../../src/store/volume-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
@@ -134,12 +134,12 @@ onEveryStage('gc', (open) => {
     expect(await restore(volume)).toMatchObject({ outcome: 'restored' })
   })
 
-  it('removes locks and claims that dead calls have left, and none of a call at work', async () => {
+  it('removes locks and reservations that dead calls have left, and none of a call at work', async () => {
     await stage().mount('a', walked())
     await stage().unmount('a')
     const volume = only()
     const place = `${stage().config.stateDir}/ownership/${volume}`
-    writeClaim(stage().host, stage().config.stateDir, { volume, source: source() })
+    writeReservation(stage().host, stage().config.stateDir, { volume, source: source() })
     stage().fs.mkdirSync(`${stage().config.stateDir}/mounts/%2Fgone`, { recursive: true })
     stage().fs.writeFileSync(`${stage().config.stateDir}/mounts/%2Fgone/lock`, '')
     const lock = stage().host.tryLock(`${place}/lock`)
@@ -149,14 +149,14 @@ onEveryStage('gc', (open) => {
     ])
     lock?.release()
     const before = state()
-    expect(await items({ isDry: true })).toContain('claim would remove: the call that made it was killed')
+    expect(await items({ isDry: true })).toContain('reservation would remove: the call that made it was killed')
     expect(state()).toEqual(before)
     expect(await items()).toEqual([
       'lock removed: it was left by a call that died',
-      'claim removed: the call that made it was killed',
+      'reservation removed: the call that made it was killed',
       expect.stringMatching(/^volume kept: /),
     ])
-    expect(stage().fs.existsSync(`${place}/claim.json`)).toBe(false)
+    expect(stage().fs.existsSync(`${place}/reservation.json`)).toBe(false)
     expect(stage().fs.existsSync(`${stage().config.stateDir}/mounts/%2Fgone`)).toBe(false)
   })
 

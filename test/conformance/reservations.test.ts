@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Lock } from '../../src/host/host.ts'
 import type { ApplyDocument } from '../../src/operator/actions/document.ts'
 import { run } from '../../src/operator/actions/run.ts'
-import { type Claim, writeClaim } from '../../src/store/reservation-record.ts'
+import { type Reservation, writeReservation } from '../../src/store/reservation-record.ts'
 import type { Session } from '../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -34,9 +34,9 @@ onEveryStage('a call at work on a volume', (open) => {
   const SUB = 'ab-5-6'
 
   /** As another process in mid-walk of `data/sub` looks. */
-  function workOnSub(more: Partial<Claim>): void {
-    const claim = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
-    writeClaim(stage.host, stage.config.stateDir, { ...claim, ...more })
+  function workOnSub(more: Partial<Reservation>): void {
+    const reservation = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
+    writeReservation(stage.host, stage.config.stateDir, { ...reservation, ...more })
     atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/${SUB}/lock`)
     expect(atWork).toBeDefined()
   }
@@ -70,7 +70,7 @@ onEveryStage('a call at work on a volume', (open) => {
     expect(stage.layers('b')).toHaveLength(1)
   })
 
-  it.each<[string, Partial<Claim>]>([
+  it.each<[string, Partial<Reservation>]>([
     ['a mount with the same group', { group: 2000 }],
     ['an apply by hand', { pod: undefined, directory: undefined }],
     ['a restore', { group: undefined, pod: undefined, directory: undefined }],
@@ -133,7 +133,7 @@ onEveryStage('a call at work on a volume', (open) => {
     expect(new Set(Object.values(groupsNow()))).toEqual(new Set([2000]))
   })
 
-  it('leaves no claim when it is done or refused', async () => {
+  it('leaves no reservation when it is done or refused', async () => {
     await stage.mount('a', asked('data', 2000))
     await expect(stage.mount('b', asked('data', 3000))).rejects.toThrow(/belongs to group 2000/)
     await stage.unmount('a')
@@ -144,7 +144,7 @@ onEveryStage('a call at work on a volume', (open) => {
     })) as ApplyDocument
     const place = `${stage.config.stateDir}/ownership/${volume}`
     expect(stage.fs.readdirSync(place)).toContain('journal.db')
-    expect(stage.fs.readdirSync(place)).not.toContain('claim.json')
+    expect(stage.fs.readdirSync(place)).not.toContain('reservation.json')
     await run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false })
     expect(stage.fs.existsSync(place)).toBe(false)
   })

@@ -1,21 +1,21 @@
 import type { Lock } from '../host/host.ts'
 import { releaseVolume } from '../store/leftovers.ts'
-import { lockClaims, lockVolume, untilUnclaimed } from '../store/locks.ts'
-import { type Claim, removeClaim, writeClaim } from '../store/reservation-record.ts'
+import { lockReservations, lockVolume, untilReleased } from '../store/locks.ts'
+import { type Reservation, removeReservation, writeReservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { type Others, othersWith } from './holders.ts'
 
 /** The place is looked up by the source where it is not given. */
-export type Wanted = Claim
+export type Wanted = Reservation
 
 /**
  * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what it
- * is a part of: one of two journals would take the other walk's results for the original. Whoever has a claim waits for
+ * is a part of: one of two journals would take the other walk's results for the original. Whoever has a reservation waits for
  * nobody, so no two calls wait for each other.
  * @param except the mount directory that is left out when others are looked for
  * @param refuse throws where somebody else has it; asked again after a wait
  */
-export async function claimVolume(
+export async function reserveVolume(
   session: Session,
   wanted: Wanted,
   except: string | undefined,
@@ -25,11 +25,11 @@ export async function claimVolume(
   const lock = await lockVolume(host, config.stateDir, wanted.volume)
   try {
     // Left by a process that died, it would pass for this one's while it waits.
-    removeClaim(host, config.stateDir, wanted.volume)
+    removeReservation(host, config.stateDir, wanted.volume)
     for (;;) {
-      const busy = await claimUnlessBusy(session, wanted, except, refuse)
+      const busy = await reserveUnlessBusy(session, wanted, except, refuse)
       if (busy === undefined) return { release: () => release(session, wanted.volume, lock) }
-      await untilUnclaimed(host, config.stateDir, busy.volume)
+      await untilReleased(host, config.stateDir, busy.volume)
     }
   } catch (error) {
     releaseVolume(session, wanted.volume, lock)
@@ -38,19 +38,19 @@ export async function claimVolume(
 }
 
 /** @returns whose work stands in the way, if any */
-async function claimUnlessBusy(
+async function reserveUnlessBusy(
   session: Session,
   wanted: Wanted,
   except: string | undefined,
   refuse: (others: Others) => void,
-): Promise<Claim | undefined> {
+): Promise<Reservation | undefined> {
   const { host, config } = session
-  const lock = await lockClaims(host, config.stateDir)
+  const lock = await lockReservations(host, config.stateDir)
   try {
     const others = othersWith(session, wanted, except)
     refuse(others)
-    const [busy] = others.claims
-    if (busy === undefined) writeClaim(host, config.stateDir, { ...wanted, place: others.place })
+    const [busy] = others.reservations
+    if (busy === undefined) writeReservation(host, config.stateDir, { ...wanted, place: others.place })
     return busy
   } finally {
     lock.release()
@@ -60,10 +60,10 @@ async function claimUnlessBusy(
 function release(session: Session, volume: string, lock: Lock): void {
   const { host, config, warn } = session
   try {
-    removeClaim(host, config.stateDir, volume)
+    removeReservation(host, config.stateDir, volume)
   } catch (error) {
     // Without the lock nobody believes it.
-    warn(`a claim was left behind: ${(error as Error).message}`)
+    warn(`a reservation was left behind: ${(error as Error).message}`)
   }
   releaseVolume(session, volume, lock)
 }

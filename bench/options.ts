@@ -37,8 +37,8 @@ Times modekeep against kubelet's own walk and others, on the same trees. Needs r
                         (with --full, at 1,000,000)
   --help                this text
 
-Kubelet's walk is built from Debian's source package "kubernetes" once (2 minutes, needs network, golang-go and
-dpkg-dev) and kept in ~/.cache/modekeep. What a machine cannot build or make is reported as absent, with the reason.
+Kubelet's walk is built from Debian's source package "kubernetes" once (2 minutes, needs network)
+and kept in ~/.cache/modekeep. What a machine cannot build or make is reported as absent, with the reason.
 `
 
 /**

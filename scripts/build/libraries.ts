@@ -31,8 +31,9 @@ export async function librariesFor(arch: Architecture, say: (text: string) => vo
   } catch (error) {
     if (!(error instanceof Unavailable) || arch !== process.arch) throw error
     const { libraries, paths, glibc } = await ownLibraries(arch)
-    say(`${error.message}. Without it the build uses this machine's libraries: ${paths.join(', ')}.`)
-    say(`The executable needs glibc ${glibc} or newer.`)
+    say(`The executable carries this machine's own libraries: ${paths.join(', ')}.`)
+    say(`Debian's are not available: ${error.message}.`)
+    say(`The executable therefore needs glibc ${glibc} or newer; with Debian's libraries it needs glibc 2.28.`)
     return libraries
   }
 }

@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
+import { CACHE } from '../../scripts/fetch/cache.ts'
+import { debianFile } from '../../scripts/fetch/debian.ts'
+import { GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
+import { orSkip } from '../helpers/unavailable.ts'
+
+/** A cache of this file's own, with the archive that the user's cache has already. */
+const users = vi.hoisted(() => {
+  const { HOME, XDG_CACHE_HOME = `${HOME}/.cache` } = process.env
+  process.env.XDG_CACHE_HOME = `${process.env.TMPDIR ?? '/tmp'}/modekeep-debian-${process.pid}`
+  return XDG_CACHE_HOME
+})
+beforeAll(() => {
+  const archive = basename(GCC_LICENCES.COPYRIGHT.archive.address)
+  const known = join(users, 'modekeep', archive)
+  fs.mkdirSync(CACHE, { recursive: true })
+  if (fs.existsSync(known)) fs.copyFileSync(known, join(CACHE, archive))
+})
+afterAll(() => fs.rmSync(dirname(CACHE), { recursive: true, force: true }))
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const file = orSkip(debianFile)
+const sum = (path: string) => createHash('sha256').update(fs.readFileSync(path)).digest('hex')
+
+it('a file of Debian is the pinned one, and is fetched again where its copy in the cache is another', () => {
+  const { COPYRIGHT } = GCC_LICENCES
+  const path = file(COPYRIGHT)
+  expect(sum(path)).toBe(COPYRIGHT.sum)
+  fs.writeFileSync(path, 'changed')
+  expect(file(COPYRIGHT)).toBe(path)
+  expect(sum(path)).toBe(COPYRIGHT.sum)
+})
+
+it('a table that has another sum for a file is refused, and the file is not left for others', () => {
+  const wrong = { ...GCC_LICENCES.COPYRIGHT, path: 'usr/share/doc/gcc-10-base/TODO.Debian' }
+  expect(() => file(wrong)).toThrow(`but scripts/fetch/pinned.ts has ${wrong.sum}`)
+  expect(fs.existsSync(join(CACHE, 'gcc-10-base_10.2.1-6_amd64/TODO.Debian'))).toBe(false)
+})
+
+it("a build without apt and without a cache carries the machine's own libraries, and says which glibc that needs", () => {
+  const work = fs.mkdtempSync(join(tmpdir(), 'modekeep-without-apt-'))
+  onTestFinished(() => fs.rmSync(work, { recursive: true, force: true }))
+  fs.writeFileSync(join(work, 'main.ts'), "console.log('it runs')\n")
+  const build = withoutApt(work, [
+    '--input-type=module-typescript',
+    '-e',
+    `import * as fs from 'node:fs'
+     import { buildProgram } from '${ROOT}/scripts/build/program.ts'
+     const bytes = await buildProgram(process.arch, '${work}/main.ts')
+     fs.writeFileSync('${work}/program', bytes, { mode: 0o755 })`,
+  ])
+  expect(build).toMatchObject({ status: 0, stderr: expect.stringContaining("this machine's own libraries: /") })
+  expect(build.stderr).toContain('apt-get is missing')
+  expect(build.stderr).toMatch(/needs glibc 2\.\d+ or newer/)
+  expect(spawnSync(join(work, 'program'), { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: 'it runs\n' })
+})
+
+it('a build for the other processor has no such way out, and says why', () => {
+  const work = fs.mkdtempSync(join(tmpdir(), 'modekeep-without-apt-'))
+  onTestFinished(() => fs.rmSync(work, { recursive: true, force: true }))
+  const other = process.arch === 'x64' ? 'arm64' : 'x64'
+  const args = ['--arch', other, join(ROOT, 'driver/main.ts'), join(work, 'program')]
+  const build = withoutApt(work, [join(ROOT, 'scripts/build.ts'), ...args])
+  expect(build).toMatchObject({ status: 1, stderr: 'build: apt-get is missing\n' })
+})
+
+/** Runs Node where there is no program and an empty cache. */
+function withoutApt(empty: string, args: readonly string[]) {
+  const env = { ...process.env, PATH: empty, XDG_CACHE_HOME: empty }
+  return spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], { env, encoding: 'utf8' })
+}

@@ -31,6 +31,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   grpc: ['@grpc/grpc-js', 'node:fs', 'node:net', 'node:stream'],
   heal: ['node:path'],
   host: [
+    // A type; execa starts children.
+    'node:child_process',
     'execa',
     'node:fs',
     'node:path',

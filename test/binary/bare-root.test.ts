@@ -5,6 +5,7 @@ import { getuid } from 'node:process'
 import { execa } from 'execa'
 import fs from 'fs-extra'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { compile } from '../race/compile.ts'
 
 const MODEKEEP = join(import.meta.dirname, '../../dist/modekeep')
 const INTERPRETER = process.arch === 'x64' ? '/lib64/ld-linux-x86-64.so.2' : '/lib/ld-linux-aarch64.so.1'
@@ -203,15 +204,7 @@ describe('a caller with odd habits', () => {
   })
 
   it('may give no arguments at all, not even a name', () => {
-    // F_SETFD 0: Node has marked its standard streams to be closed on exec.
-    const script = `const int = 'i32', pointer = 'pointer'
-      const { execve, fcntl } = require('node:ffi').dlopen(null, {
-        execve: { arguments: ['string', pointer, pointer], return: int },
-        fcntl: { arguments: [int, int, int], return: int },
-      }).functions
-      for (const fd of [0, 1, 2]) fcntl(fd, 2, 0)
-      execve(${JSON.stringify(MODEKEEP)}, Buffer.alloc(8), Buffer.alloc(8))`
-    const { status, output } = run(process.execPath, ['--disable-warning=ExperimentalWarning', '-e', script])
+    const { status, output } = run(compile('binary/no-arguments.c'), [MODEKEEP])
     expect(status).toBe(0)
     expect(JSON.parse(output).status).toMatch(/^(Failure|Not supported)$/)
   })

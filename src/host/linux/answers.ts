@@ -1,6 +1,6 @@
 import { execa } from 'execa'
 import type { Handle, Name } from '../host.ts'
-import { CHILD_OPTIONS } from './child-options.ts'
+import { CHILD_OPTIONS, endingOf, within } from './child.ts'
 import { findProgram, SYSTEM_PATH } from './helper-program.ts'
 
 /** Where the program finds the directory that it inherits. */
@@ -21,13 +21,9 @@ export async function answers(parent: Handle, name: Name, milliseconds: number):
     stdio: ['ignore', 'ignore', 'ignore', parent as number as 3],
   })
   if (child.pid === undefined) return true
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, milliseconds, false)
-  child.nodeChildProcess.once('exit', () => resolve(true))
   try {
-    return await promise
+    return (await within(milliseconds, endingOf(child.nodeChildProcess))) !== undefined
   } finally {
-    clearTimeout(timer)
     child.nodeChildProcess.kill('SIGKILL')
     child.nodeChildProcess.unref()
   }

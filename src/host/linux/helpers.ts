@@ -2,19 +2,13 @@ import { closeSync, existsSync } from 'node:fs'
 import { execa } from 'execa'
 import { scopedCommand } from '../daemon-command.ts'
 import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
-import { CHILD_OPTIONS } from './child-options.ts'
+import { CHILD_OPTIONS, type Ending, endingOf, within } from './child.ts'
 import { HelperOutput } from './helper-output.ts'
 import { endAll, signalGroup } from './helper-processes.ts'
 import { findProgram, SYSTEM_PATH } from './helper-program.ts'
 import { openMemoryFile } from './memory-file.ts'
 
 const UNTIL_KILLED_MS = 2000
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-
-interface Ending {
-  code: number | null
-  signal: NodeJS.Signals | null
-}
 
 let started = 0
 
@@ -132,9 +126,7 @@ async function start(
       ...(secretFile === undefined ? [] : [secretFile as 3]),
     ],
   } as const)
-  const exited = new Promise<Ending>((done) =>
-    child.nodeChildProcess.once('exit', (code, signal) => done({ code, signal })),
-  )
+  const exited = endingOf(child.nodeChildProcess)
   if (child.pid === undefined) {
     const { code } = await child
     throw new HelperError(
@@ -142,15 +134,4 @@ async function start(
     )
   }
   return { pid: child.pid, exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
-}
-
-/** Undefined when the time is over first. */
-function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  return new Promise((done) => {
-    const timer = setTimeout(() => done(undefined), Math.min(milliseconds, LONGEST_TIMER_MS))
-    void promise.then((value) => {
-      clearTimeout(timer)
-      done(value)
-    })
-  })
 }

@@ -5,12 +5,14 @@ import { DEFAULT_CONFIG, type NodeConfig } from '../src/request/defaults.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
 
-export function configFile(env: NodeJS.ProcessEnv): string {
+function configFile(env: NodeJS.ProcessEnv): string {
   return env.MODEKEEP_CONFIG || DEFAULT_FILE
 }
 
 /** The node's configuration. No file is no fault: the defaults deny every bind source but modekeep's own directory. */
-export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: NodeConfig; faults: string[] }> {
+export async function readConfig(
+  env: NodeJS.ProcessEnv,
+): Promise<{ file: string; config: NodeConfig; faults: string[] }> {
   const file = configFile(env)
   const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir) }
   let text: string
@@ -18,13 +20,13 @@ export async function readConfig(env: NodeJS.ProcessEnv): Promise<{ config: Node
     text = readText(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' && !env.MODEKEEP_CONFIG) return { config: defaults, faults: [] }
-    return { config: defaults, faults: [`node configuration ${file} cannot be read (${code})`] }
+    if (code === 'ENOENT' && !env.MODEKEEP_CONFIG) return { file, config: defaults, faults: [] }
+    return { file, config: defaults, faults: [`node configuration ${file} cannot be read (${code})`] }
   }
   const { parseConfig } = await import('../src/request/config.ts')
   const parsed = parseConfig(text, file)
   // Sources are compared with it, and theirs are real paths.
-  return { ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir) } }
+  return { file, ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir) } }
 }
 
 /** What is not there yet has no links. */

@@ -4,14 +4,13 @@ import { closeStderr, writeAll } from './streams.ts'
 
 /** Verbs of people: none of them is, or has ever been, one that kubelet calls. */
 const BY_HAND = new Set(
-  'plan apply restore status heal doctor logs gc completion help --help -h version --version'.split(' '),
+  'plan apply restore status heal doctor logs gc device-plugin completion help --help -h version --version'.split(' '),
 )
 
 /** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (BY_HAND.has(argv[0] ?? '') || isMistyped(argv)) return operateByHand(argv)
-  if (argv[0] === 'device-plugin') process.exit(await (await import('./device-plugin.ts')).devicePlugin(argv.slice(1)))
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
   try {
@@ -23,13 +22,13 @@ async function main(): Promise<void> {
 
 /** Kubelet reads answers from a pipe: at a terminal a word that nobody knows is a person's. */
 function isMistyped([verb = '']: readonly string[]): boolean {
-  const isKubelets = ['init', 'mount', 'unmount', 'device-plugin'].includes(verb)
+  const isKubelets = ['init', 'mount', 'unmount'].includes(verb)
   return !isKubelets && process.getBuiltinModule('node:tty').isatty(1)
 }
 
 /** Imported here alone: kubelet's calls do not pay for it. */
 async function operateByHand(argv: string[]): Promise<never> {
-  process.exit(await (await import('./operator.ts')).operate(argv, process.env))
+  process.exit(await (await import('./operator.ts')).operateHere(argv, process.env))
 }
 
 async function replyTo(argv: string[]): Promise<Reply> {

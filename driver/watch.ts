@@ -1,23 +1,17 @@
 import { once } from 'node:events'
-import { type Heal, watch } from '../src/heal/watch.ts'
+import { watch } from '../src/heal/watch.ts'
 import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
 import { makeStop } from '../src/host/linux/mount-watch.ts'
 import { ProcessWatch } from '../src/host/linux/process-watch.ts'
+import type { Watch } from '../src/operator/actions/keep-healing.ts'
+import { endSignal } from './signals.ts'
 import { startThread } from './thread.ts'
-
-/** What a person should know of a watch that goes on. */
-export interface Told {
-  warn(message: string): void
-  failed(error: unknown): void
-}
 
 const UNTIL_THEN = 'until then some changes are only found every five minutes'
 
 /** Heals after every change on this node until SIGTERM or SIGINT; a heal that is under way is finished. */
-export async function watchNode(heal: Heal, { warn, failed }: Told): Promise<void> {
-  const ending = new AbortController()
-  const end = () => ending.abort()
-  process.once('SIGTERM', end).once('SIGINT', end)
+export const watchNode: Watch = async (heal, { warn, failed }) => {
+  const signal = endSignal()
   let changed = () => {}
   const directories = new DirectoryWatches(
     () => changed(),
@@ -34,14 +28,13 @@ export async function watchNode(heal: Heal, { warn, failed }: Told): Promise<voi
     }
     await watch(heal, {
       changes: { listen, follow: (paths) => directories.follow(paths), attend: (pids) => daemons.follow(pids) },
-      signal: ending.signal,
+      signal,
       failed,
     })
   } finally {
     endThread()
     directories.close()
     daemons.close()
-    process.off('SIGTERM', end).off('SIGINT', end)
   }
 }
 

@@ -10,6 +10,9 @@ const OWN = /^modekeep-fuse-\d+-[0-9a-z]+\.sock$/
 /** Another plugin's socket is bound for a moment before it listens. */
 const YOUNG_MS = 60_000
 
+/** A name's bytes at most: its process id has 7 digits, its time 8 characters and its serial number 3. */
+export const LONGEST_NAME = 38
+
 let serial = 0
 
 /** A new name each time: kubelet may still hold a connection to an older socket of the same name. @param now ms */

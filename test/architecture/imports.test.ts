@@ -26,7 +26,7 @@ const ROOMS = [
 
 /** What a room imports besides rooms. A new package is a decision: it is made here and in docs/architecture.md. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path', 'node:util'],
+  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path'],
   // Types of node:sqlite; the host opens databases.
   grpc: ['@grpc/grpc-js', 'node:fs', 'node:net', 'node:stream'],
   heal: ['node:path'],

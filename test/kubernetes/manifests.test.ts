@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
-import { parseArguments } from '../../src/fuse-device/arguments.ts'
 import { parseCommand } from '../../src/operator/verbs/command.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -102,7 +101,7 @@ describe('the containers', () => {
     expect(parseCommand(heal, () => '/')).toMatchObject({ verb: 'heal', isWatching: true })
     const plugin = named(template, 'device-plugin')
     expect(plugin?.command).toEqual(['on-node', 'device-plugin'])
-    expect(parseArguments(plugin?.args)).toMatchObject({ count: 100 })
+    expect(parseCommand(['device-plugin', ...(plugin?.args ?? [])], () => '/')).toMatchObject({ devices: 100 })
   })
 
   it('have no more than they need', () => {

@@ -1,6 +1,6 @@
 import type { GcDocument } from '../actions/document.ts'
-import { aligned } from './aligned.ts'
 import type { Line } from './line.ts'
+import { aligned } from './line.ts'
 
 type Item = GcDocument['items'][number]
 

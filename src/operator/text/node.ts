@@ -1,6 +1,6 @@
 import type { HealDocument, MountStatus, StatusDocument, VolumeStatus, WalkStatus } from '../actions/document.ts'
-import { aligned } from './aligned.ts'
 import type { Line } from './line.ts'
+import { aligned } from './line.ts'
 
 /** `status` for people. */
 export function statusLines({ mounts, volumes }: StatusDocument, now: number): Line[] {

@@ -1,5 +1,44 @@
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 
+// Milliseconds.
+const FIRST_AFTER = 1000
+const EACH = 200
+
+/** One line of a terminal that is written over, from a second on. */
+export class ProgressLine {
+  readonly #verb: string
+  readonly #columns: () => number
+  readonly #write: (text: string) => void
+  #started = performance.now()
+  #last = 0
+  #total: number | undefined
+
+  constructor(verb: string, columns: () => number, write: (text: string) => void) {
+    this.#verb = verb
+    this.#columns = columns
+    this.#write = write
+  }
+
+  /** @param inodes how many there will be, about; counted before the walk begins */
+  expect(inodes: number): void {
+    this.#total = inodes
+    this.#started = performance.now()
+  }
+
+  update(counts: WalkCounts): void {
+    const now = performance.now()
+    if (now - this.#started < FIRST_AFTER || now - this.#last < EACH) return
+    this.#last = now
+    const facts = { ...counts, verb: this.#verb, total: this.#total, elapsed: now - this.#started }
+    this.#write(`\r${progressText(facts, this.#columns() - 1)}\x1b[K`)
+  }
+
+  clear(): void {
+    if (this.#last > 0) this.#write('\r\x1b[K')
+    this.#last = 0
+  }
+}
+
 export interface ProgressFacts extends WalkCounts {
   verb: string
   /** Inodes in all, about; undefined: not counted. */

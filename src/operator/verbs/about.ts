@@ -14,6 +14,7 @@ export const ABOUT_VERBS = {
       'kubelet-dir':
         'where kubelet keeps its files (default: /var/lib/kubelet); its device-plugins directory is there whatever ' +
         "kubelet's --root-dir says",
+      json: 'changes nothing: what it tells is JSON in any case',
       help: HELP_TEXT,
     },
     examples: ['modekeep device-plugin --devices 50'],

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import type { ByHandOrder } from '../../fs-group/by-hand.ts'
+import { LONGEST_NAME } from '../../fuse-device/sockets.ts'
+import { LONGEST_PATH } from '../../grpc/socket.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
 import { isVolumeIdentity } from '../../store/volume-record.ts'
 import { type Given, readArguments } from './arguments.ts'
@@ -41,7 +43,26 @@ export type About =
   | { verb: 'version' }
   | { verb: 'completion'; shell: 'bash' | 'zsh' }
 
-export type Command = About | LogsCommand | Work
+export interface PluginCommand {
+  verb: 'device-plugin'
+  /** How many containers may have the device at once. */
+  devices: number
+  /** Where kubelet.sock is. */
+  directory: string
+}
+
+export type Command = About | LogsCommand | PluginCommand | Work
+
+/** What a command is about, for the log. */
+export function subjectOf(command: Work): { directory?: string; volume?: string } {
+  if ('directory' in command) return { directory: command.directory }
+  return 'target' in command ? command.target : {}
+}
+
+/** Whether it may change something; others leave no line in the log. */
+export function isChanging(command: Work): boolean {
+  return !['plan', 'status', 'doctor'].includes(command.verb) && !('isDry' in command && command.isDry)
+}
 
 const OVERVIEW = { verb: 'help', topic: undefined, isManual: false } as const
 
@@ -90,9 +111,6 @@ function read(
       return { verb, topic: topicOf(words, given.has('man'), faults), isManual: given.has('man') }
     case 'completion':
       return { verb, shell: shellOf(words, faults) }
-    // Has a reader of its own (src/fuse-device).
-    case 'device-plugin':
-      return OVERVIEW
     default:
       refuseWords(verb, words, faults)
   }
@@ -103,6 +121,8 @@ function read(
       return { verb, isDry, isWatching: given.has('watch'), kubelet: kubeletOf(given, faults) }
     case 'gc':
       return { verb, isDry, forget: given.get('forget') }
+    case 'device-plugin':
+      return { verb, devices: Number(given.get('devices') ?? DEFAULT_DEVICES), directory: socketsOf(given, faults) }
     case 'logs':
       return { verb, isFollowing: given.has('follow'), last: lastOf(given), pod: given.get('pod') }
     default:
@@ -165,7 +185,24 @@ function kubeletOf(given: Given, faults: string[]): string | undefined {
     faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
   }
   if (given.has('watch') && given.has('dry-run')) faults.push('--watch mends and --dry-run does not: keep one')
-  return given.has('kubelet-subpaths') ? resolve(given.get('kubelet-dir') ?? KUBELET_DIRECTORY) : undefined
+  return given.has('kubelet-subpaths') ? kubeletDirectory(given) : undefined
+}
+
+function kubeletDirectory(given: Given): string {
+  return resolve(given.get('kubelet-dir') ?? KUBELET_DIRECTORY)
+}
+
+const DEFAULT_DEVICES = 100
+
+function socketsOf(given: Given, faults: string[]): string {
+  const directory = `${kubeletDirectory(given)}/device-plugins`
+  const longest = LONGEST_PATH - LONGEST_NAME - 1
+  if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
+    faults.push(
+      `--kubelet-dir ${show(given.get('kubelet-dir'))} is too long for a socket in it: use a path of less bytes`,
+    )
+  }
+  return directory
 }
 
 // As tail(1).

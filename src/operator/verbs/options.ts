@@ -21,6 +21,12 @@ const group = (value: string) =>
     ? undefined
     : 'a group is a decimal number from 0 to 4294967294, without sign or leading zeros'
 
+// Their list is one message of gRPC, of 4 MB at most; this is well below, and more containers than a node runs.
+const MOST_DEVICES = 10_000
+
+const devices = (value: string) =>
+  /^[1-9]\d{0,4}$/.test(value) && Number(value) <= MOST_DEVICES ? undefined : `write a number from 1 to ${MOST_DEVICES}`
+
 const absolute = (value: string) => (value.startsWith('/') ? undefined : 'write an absolute path')
 
 const count = (value: string) => (/^(0|[1-9]\d{0,8})$/.test(value) ? undefined : 'write how many, such as 20')
@@ -51,7 +57,7 @@ export const OPTIONS = {
   lines: { short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },
   pod: { value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },
   forget: { value: 'VOLUME', example: 'a volume as "modekeep status" names it', fault: volume },
-  devices: { value: 'N', example: 'a number, such as 50,' },
+  devices: { value: 'N', example: 'a number, such as 50,', fault: devices },
   prometheus: {},
   output: {
     value: 'FILE',

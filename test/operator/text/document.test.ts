@@ -3,8 +3,8 @@ import type { PlanDocument } from '../../../src/operator/actions/document.ts'
 import { modeString, typeOf } from '../../../src/operator/actions/mode-string.ts'
 import { linesOf } from '../../../src/operator/text/document.ts'
 import { helpText } from '../../../src/operator/text/help.ts'
+import { render } from '../../../src/operator/text/line.ts'
 import { jsonLine, printable } from '../../../src/operator/text/printable.ts'
-import { render } from '../../../src/operator/text/render.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.

@@ -1,38 +1,46 @@
-import * as fs from 'node:fs'
-import { sourceDirectories } from '../src/heal/heal.ts'
-import { subPathVolumes } from '../src/heal/sub-paths.ts'
-import { CallLog } from '../src/log/call-log.ts'
-import { appendLine } from '../src/log/log-file.ts'
-import type { HealDocument } from '../src/operator/actions/document.ts'
-import { heal } from '../src/operator/actions/heal.ts'
-import type { NodeCommand } from '../src/operator/verbs/command.ts'
-import type { NodeConfig } from '../src/request/defaults.ts'
-import type { Session } from '../src/store/session.ts'
-import { stagedProcesses } from '../src/volume/kind/staged.ts'
-import { watchNode } from './watch.ts'
+import type * as NodeFs from 'node:fs'
+import { sourceDirectories } from '../../heal/heal.ts'
+import { subPathVolumes } from '../../heal/sub-paths.ts'
+import type { Heal, WatchOptions } from '../../heal/watch.ts'
+import { CallLog } from '../../log/call-log.ts'
+import { appendLine } from '../../log/log-file.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
+import type { Session } from '../../store/session.ts'
+import { stagedProcesses } from '../../volume/kind/staged.ts'
+import type { NodeCommand } from '../verbs/command.ts'
+import type { HealDocument } from './document.ts'
+import { heal } from './heal.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until the last of its threads has gone its mount looks well. */
 const SETTLING = 3000
 
 type Order = Extract<NodeCommand, { verb: 'heal' }>
 
-/**
- * `heal --watch`: heals after every change until it is told to end. What stays as it was at the last heal is not told again.
- * @param configNow the node's configuration as it is at each heal; throws while it is faulty
- * @param tell prints what a heal found
- */
+/** Calls a heal after every change on the node until it is told to end; a heal that is under way is finished. */
+export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
+
+interface Surroundings {
+  /** For the log. */
+  fs: typeof NodeFs
+  watch: Watch
+  /** The node's configuration as it is at each heal; throws while it is faulty. */
+  configNow(): Promise<NodeConfig>
+  /** Prints what a heal found. */
+  tell(found: HealDocument): void
+}
+
+/** `heal --watch`: heals after every change until it is told to end. What stays as it was at the last heal is not told again. */
 export async function keepHealing(
   session: Session,
   order: Order,
-  configNow: () => Promise<NodeConfig>,
-  tell: (found: HealDocument) => void,
+  { fs, watch, configNow, tell }: Surroundings,
 ): Promise<void> {
   let { config } = session
   const newLog = () => new CallLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
   let lastTold = ''
   let lastFailure = ''
   let lastDone = Number.NEGATIVE_INFINITY
-  await watchNode(
+  await watch(
     async () => {
       config = await configNow()
       const log = newLog()

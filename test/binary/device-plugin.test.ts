@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { MODEKEEP } from '../binary/modekeep.ts'
-import { Stage, until } from './stage.ts'
+import { Stage, until } from '../fuse-device/stage.ts'
+import { MODEKEEP } from './modekeep.ts'
 
 const isBuilt = fs.existsSync(MODEKEEP)
 const built = (name: string) => (isBuilt ? name : `${name} (needs dist/modekeep: npm run build)`)
@@ -137,17 +137,18 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
   })
 
   it.each([
-    [['--devices', '0'], '--devices "0": give a number from 1 to 10000'],
-    [['--devices', 'many'], '--devices "many": give a number from 1 to 10000'],
-    [['--kubelet-dir', 'var'], '--kubelet-dir "var": give an absolute path'],
+    [['--devices', '0'], '--devices is "0": write a number from 1 to 10000'],
+    [['--devices', '10001'], '--devices is "10001": write a number from 1 to 10000'],
+    [['--devices', 'many'], '--devices is "many": write a number from 1 to 10000'],
+    [['--kubelet-dir', 'var'], '--kubelet-dir is "var": write an absolute path'],
     [['--kubelet-dir', `/${'x'.repeat(100)}`], 'too long for a socket'],
-    [['--bogus'], "Unknown option '--bogus'"],
-    [['extra'], "Unexpected argument 'extra'"],
+    [['--bogus'], 'device-plugin has no option "--bogus"'],
+    [['extra'], 'device-plugin is about the whole node, got "extra"'],
   ])('refuses %j with 2 and a sentence on stderr', async (args, message) => {
     using plugin = new Binary(args)
     const { code, stdout, stderr } = await plugin.end()
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^modekeep: device-plugin: /)
+    expect(stderr).toMatch(/^modekeep: /)
     expect(stderr).toContain(message)
   })
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { FAMILIES } from '../../src/metrics/families.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
-import { parseExposition, type Sample } from './exposition.ts'
+import { parseExposition, type Sample } from '../metrics/exposition.ts'
 
 const title = `status --prometheus${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 

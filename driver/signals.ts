@@ -1,0 +1,24 @@
+const ENDING = ['SIGINT', 'SIGTERM'] as const
+
+/** Aborted by SIGINT or SIGTERM, for what ends by itself then. */
+export function endSignal(): AbortSignal {
+  const ending = new AbortController()
+  for (const signal of ENDING) process.on(signal, () => ending.abort())
+  return ending.signal
+}
+
+/** Lets something be said before a signal ends the process, at once, as ever. @returns ends the waiting */
+export function onInterrupt(say: () => void): () => void {
+  const listeners = ENDING.map((signal) => {
+    const listener = () => {
+      say()
+      process.off(signal, listener)
+      process.kill(process.pid, signal)
+    }
+    process.on(signal, listener)
+    return [signal, listener] as const
+  })
+  return () => {
+    for (const [signal, listener] of listeners) process.off(signal, listener)
+  }
+}

@@ -1,0 +1,25 @@
+import type { About } from '../verbs/command.ts'
+import { completionScript } from './completion.ts'
+import { helpText } from './help.ts'
+import { manualPage } from './manual.ts'
+import { jsonLine } from './printable.ts'
+
+export interface Versions {
+  version: string
+  node: string
+  arch: string
+}
+
+/** What modekeep says of itself, the same on every node. */
+export function aboutText(command: About, isJson: boolean, versions: Versions): string {
+  switch (command.verb) {
+    case 'help': {
+      const text = command.isManual ? manualPage(versions.version) : helpText(command.topic)
+      return isJson ? jsonLine({ verb: 'help', topic: command.topic ?? null, text }) : text
+    }
+    case 'version':
+      return isJson ? jsonLine({ verb: 'version', ...versions }) : `modekeep ${versions.version}\n`
+    case 'completion':
+      return completionScript(command.shell)
+  }
+}

@@ -1,0 +1,124 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { operate, type World } from '../../src/operator/operate.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
+
+let stage: Stage
+let directory: string
+let streams: Record<1 | 2, string>
+let interrupt: () => void
+beforeEach(() => {
+  stage = memoryStage()
+  stage.config = { ...stage.config, logFile: `${stage.top}/log` }
+  directory = `${stage.top}/volumes/data`
+  makeTree(stage.fs, directory, SIX_FILES)
+  streams = { 1: '', 2: '' }
+  interrupt = () => {}
+})
+
+const world = (argv: string[], more: Partial<World> = {}): World => ({
+  argv,
+  env: {},
+  versions: { version: '1.2.3', node: '26.0.0', arch: 'x64' },
+  host: stage.host,
+  fs: stage.fs,
+  diagnosis: {} as World['diagnosis'],
+  executable: undefined,
+  workerPool: () => undefined,
+  isRoot: true,
+  write: (text, to) => {
+    streams[to] += text
+    return true
+  },
+  isTerminal: () => false,
+  columns: () => 80,
+  workingDirectory: () => stage.top,
+  readConfig: async () => ({ file: '/etc/config.json', config: stage.config, faults: [] }),
+  onInterrupt: (say) => {
+    interrupt = say
+    return () => {}
+  },
+  watch: async () => {},
+  exposeMetrics: async () => {},
+  runPlugin: async () => 7,
+  ...more,
+})
+const call = (argv: string[], more?: Partial<World>) => operate(world(argv, more))
+
+describe('a verb given by hand', () => {
+  it('has its results on stdout, a line in the log, and status 0', async () => {
+    expect(await call(['apply', 'volumes/data', '--fsgroup', '2000'])).toBe(0)
+    expect(streams[2]).toBe('')
+    expect(streams[1]).toContain(`${directory}: group 2000`)
+    expect(new Set(Object.values(groups(listTree(stage.fs, directory))))).toEqual(new Set([2000]))
+    const [line = ''] = stage.fs.readFileSync(stage.config.logFile, 'utf8').split('\n')
+    expect(JSON.parse(line)).toMatchObject({ verb: 'apply', directory, outcome: 'Success' })
+  })
+
+  it.each([['plan', '--fsgroup', '2000'], ['restore', '--dry-run'], ['status'], ['gc', '--dry-run']])(
+    'that only looks leaves no line in the log: %j',
+    async (verb = '', ...options) => {
+      expect(await call([verb, ...(verb === 'plan' || verb === 'restore' ? [directory] : []), ...options])).toBe(0)
+      expect(stage.fs.existsSync(stage.config.logFile)).toBe(false)
+    },
+  )
+
+  it('that is wrong has a sentence on stderr and status 2; one that fails, status 1', async () => {
+    expect(await call(['applly'])).toBe(2)
+    expect(streams).toEqual({
+      1: '',
+      2: 'modekeep: there is no verb "applly": did you mean apply? see "modekeep help"\n',
+    })
+    expect(await call(['restore', '/none'])).toBe(1)
+    expect(streams[2]).toMatch(/\nmodekeep: directory "\/none" does not exist.*\n$/)
+    const [line = ''] = stage.fs.readFileSync(stage.config.logFile, 'utf8').split('\n')
+    expect(JSON.parse(line)).toMatchObject({ verb: 'restore', outcome: 'Failure', isRefused: true })
+  })
+
+  it('has one JSON document on stdout with --json, also for a failure', async () => {
+    expect(await call(['version', '--json'])).toBe(0)
+    expect(JSON.parse(streams[1])).toEqual({ verb: 'version', version: '1.2.3', node: '26.0.0', arch: 'x64' })
+    streams[1] = ''
+    expect(await call(['applly', '--json'])).toBe(2)
+    expect(Object.keys(JSON.parse(streams[1]))).toEqual(['error'])
+    expect(streams[2]).toBe('')
+  })
+
+  it('needs root, but for what it says of itself and the device plugin', async () => {
+    for (const verb of ['status', 'logs', 'doctor']) expect(await call([verb], { isRoot: false })).toBe(1)
+    expect(streams[2]).toContain('modekeep: status needs root: run it with sudo\n')
+    for (const verb of ['help', 'version']) expect(await call([verb], { isRoot: false })).toBe(0)
+    expect(await call(['device-plugin'], { isRoot: false })).toBe(7)
+  })
+
+  it('is refused with an invalid configuration, every fault named', async () => {
+    const readConfig = async () => ({ file: '/f', config: stage.config, faults: ['one is wrong', 'two is wrong'] })
+    expect(await call(['status'], { readConfig })).toBe(1)
+    expect(streams[2]).toBe('modekeep: one is wrong; two is wrong\n')
+  })
+
+  it('says what stands when it is interrupted, and nothing where nothing is begun', async () => {
+    await call(['apply', directory, '--fsgroup', '2000'])
+    interrupt()
+    expect(streams[2]).toContain(`"modekeep restore ${directory}" puts it back`)
+    streams[2] = ''
+    await call(['status'])
+    interrupt()
+    expect(streams[2]).toBe('')
+  })
+
+  it('has colour on a terminal, unless that is not wanted', async () => {
+    const isTerminal = (stream: 1 | 2) => stream === 1
+    const colour = async (env: World['env']) => {
+      streams[1] = ''
+      await call(['restore', directory, '--dry-run'], { env, isTerminal })
+      await call(['gc', '--dry-run'], { env, isTerminal })
+      return streams[1].includes('\x1b[')
+    }
+    expect([await colour({}), await colour({ NO_COLOR: '1' }), await colour({ TERM: 'dumb' })]).toEqual([
+      true,
+      false,
+      false,
+    ])
+  })
+})

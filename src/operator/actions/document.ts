@@ -107,6 +107,8 @@ export interface VolumeStatus {
   restoreOwed: boolean
   /** Recorded mounts of it. */
   mounts: number
+  /** Why its journal cannot be used, null where it can. */
+  fault: string | null
   walk: WalkStatus | null
 }
 

@@ -6,6 +6,7 @@ import { listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
 import { readWalkProgress } from '../../store/walk-progress.ts'
 import { daemonOf, isStopped } from '../../volume/daemon.ts'
 import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
+import { journalFault } from './journal.ts'
 
 /** What modekeep has mounted on this node, and which volumes it remembers. Changes nothing. */
 export async function status(session: Session): Promise<StatusDocument> {
@@ -25,6 +26,7 @@ export async function status(session: Session): Promise<StatusDocument> {
 
 function aboutVolume(session: Session, volume: string, records: readonly MountRecord[]): VolumeStatus {
   const record = readVolumeRecord(session.host, session.config.stateDir, volume)
+  const walk = walkUnderWay(session, volume)
   return {
     volume,
     source: record?.source ?? '',
@@ -33,7 +35,9 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     complete: record?.complete ?? false,
     restoreOwed: record?.restorePending ?? false,
     mounts: records.filter((mount) => mount.volume === volume).length,
-    walk: walkUnderWay(session, volume),
+    // Whoever is at work on it finds out himself.
+    fault: walk === null ? journalFault(session, volume) : null,
+    walk,
   }
 }
 

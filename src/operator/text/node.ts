@@ -38,7 +38,11 @@ function volumeLines(volumes: readonly VolumeStatus[]): Line[] {
   return [
     { text: '' },
     { text: head, style: 'strong' },
-    ...volumes.flatMap(({ walk }, index) => [{ text: rows[index] ?? '' }, ...walkLines(walk)]),
+    ...volumes.flatMap(({ walk, fault }, index) => [
+      { text: rows[index] ?? '' },
+      ...walkLines(walk),
+      ...(fault === null ? [] : [{ text: `  ${fault}`, style: 'notice' } as const]),
+    ]),
   ]
 }
 

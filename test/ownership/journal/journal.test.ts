@@ -343,7 +343,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().find(1n, 7n)).toEqual(record(1n))
   })
 
-  it.each([[0], [3], [-1]])('of format %i is refused, whosever volume it says', (format) => {
+  it.each([[0], [1], [3], [-1]])('of format %i is refused, whosever volume it says', (format) => {
     dying([record(1n)])
     next()
     const database = place.host.openDatabase(place.path)
@@ -351,7 +351,10 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     database.close()
     for (const volume of ['fs-2-3', 'fs-2-4']) {
       expect(refusalOf(() => next(volume)).message).toMatch(
-        new RegExp(`^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 2\\)`),
+        new RegExp(
+          `^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 2\\), so nothing more ` +
+            'is changed: install the version of modekeep that made it, or give up what could be restored by moving',
+        ),
       )
     }
   })
@@ -397,6 +400,15 @@ describe('a file that is no journal', () => {
     database.exec("CREATE TABLE journal (entry TEXT); INSERT INTO journal VALUES ('dear diary')")
     database.close()
     expect(refused().message).toMatch(/its format is undefined, this version reads 2/)
+  })
+
+  it("is refused, and not written to, when it is a database of somebody else's", () => {
+    const database = new DatabaseSync(path)
+    database.exec('CREATE TABLE log (entry TEXT)')
+    database.close()
+    const before = fs.readFileSync(path)
+    expect(refused().message).toMatch(/it is a database of something else/)
+    expect(fs.readFileSync(path).equals(before)).toBe(true)
   })
 
   it('is not written to when it is of a format this version does not know', () => {

@@ -1,0 +1,85 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { GcDocument, StatusDocument } from '../../src/operator/actions/document.ts'
+import { run } from '../../src/operator/actions/run.ts'
+import { volumeFindings } from '../../src/operator/doctor/volumes.ts'
+import { statusLines } from '../../src/operator/text/node.ts'
+import { listVolumes } from '../../src/store/volume-record.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
+
+onEveryStage('a journal of a format that this version does not know', (open) => {
+  let stage: Stage
+  let source: string
+  let path: string
+  beforeEach(async () => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, SIX_FILES)
+    await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
+    const [volume = ''] = listVolumes(stage.host, stage.config.stateDir)
+    path = `${stage.config.stateDir}/ownership/${volume}/journal.db`
+    database((journal) => journal.exec('UPDATE journal SET format = 3'))
+  })
+  afterEach(() => stage.close())
+
+  function database<T>(use: (journal: DatabaseSync) => T): T {
+    const journal = stage.host.openDatabase(path)
+    try {
+      return use(journal)
+    } finally {
+      journal.close()
+    }
+  }
+  const held = () =>
+    database((journal) =>
+      ['journal', 'log', 'inodes', 'unsettled'].map((table) => journal.prepare(`SELECT * FROM ${table}`).all()),
+    )
+
+  const asked = () => ({ source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+  const sentence = () =>
+    `the ownership journal ${path} cannot be used (its format is 3, this version reads 2), so nothing more is changed: ` +
+    'install the version of modekeep that made it, or give up what could be restored by moving its directory away'
+  const now = () => listTree(stage.fs, source)
+
+  it('lets the pod go with a warning; the restore stays pending, the journal stays as it is', async () => {
+    const [before, tree] = [held(), now()]
+    await stage.unmount('a')
+    expect(stage.warnings.join('\n')).toContain(sentence())
+    expect(stage.layers('a')).toEqual([])
+    expect(held()).toEqual(before)
+    expect(now()).toEqual(tree)
+    const { volumes } = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
+    expect(volumes).toMatchObject([{ restoreOwed: true }])
+  })
+
+  it('fails every call that needs it, and nothing of the volume is changed', async () => {
+    await stage.unmount('a')
+    const [before, tree] = [held(), now()]
+    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+    const failing = [
+      () => stage.mount('a', { ...asked(), fsGroupChangePolicy: 'Always' }),
+      () => run(stage.session(), { verb: 'plan', directory: source, order }),
+      () => run(stage.session(), { verb: 'apply', directory: source, order }),
+      () => run(stage.session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: true }),
+      () => run(stage.session(), { verb: 'restore', target: { directory: source }, isDry: true, isForced: false }),
+    ]
+    for (const call of failing) await expect(call()).rejects.toThrow(sentence())
+    expect(held()).toEqual(before)
+    expect(now()).toEqual(tree)
+  })
+
+  it('is named by status and doctor, and gc keeps it', async () => {
+    await stage.unmount('a')
+    const before = held()
+    const document = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
+    expect(document.volumes).toMatchObject([{ fault: sentence() }])
+    expect(statusLines(document, 0).map(({ text }) => text)).toContain(`  ${sentence()}`)
+    expect(await volumeFindings(stage.session())).toContainEqual(
+      expect.objectContaining({ level: 'fault', text: sentence() }),
+    )
+    const { items } = (await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
+    expect(items).toMatchObject([{ kind: 'volume', action: 'kept' }])
+    expect(held()).toEqual(before)
+  })
+})

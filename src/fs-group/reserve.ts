@@ -24,7 +24,7 @@ export async function reserveVolume(
   const { host, config } = session
   const lock = await lockVolume(host, config.stateDir, wanted.volume)
   try {
-    // Left by a process that died, it would pass for this one's while it waits.
+    // Left by a process that crashed, it would pass for this one's while it waits.
     removeReservation(host, config.stateDir, wanted.volume)
     for (;;) {
       const busy = await reserveUnlessBusy(session, wanted, except, refuse)

@@ -26,8 +26,8 @@ export function isRestorePending({ host, config }: Session, volume: string): boo
 }
 
 /**
- * Puts back what walks have changed of a volume, if that is owed and no mount of it is left. What cannot be done now
- * stays owed, and is done at the next unmount of the volume.
+ * Puts back what walks have changed of a volume, if a restore is pending and no mount of it is left. What cannot be
+ * done now stays pending, and is done at the next unmount of the volume.
  * @param except the mount directory that is being unmounted
  * @throws {Refusal} when the source is not there or is another volume now
  */
@@ -77,9 +77,9 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
   throw new Refusal(`source ${show(asked.source)} is another disk than the one that was mounted: put that one back`)
 }
 
-class Held extends Error {}
+class StillHeld extends Error {}
 
-/** Undefined: another mount of the volume is there or being made, and its unmount pays. */
+/** Undefined: another mount of the volume is there or being made, and its unmount runs the restore. */
 async function reserveUnheld(
   session: Session,
   at: Pick<Reservation, 'volume' | 'source' | 'place'>,
@@ -88,10 +88,11 @@ async function reserveUnheld(
   try {
     return await reserveVolume(session, at, except, (others) => {
       const [holder] = holders(others)
-      if (holder) throw new Held(`owed until ${holder.directory} is unmounted and the volume is unmounted again`)
+      if (holder)
+        throw new StillHeld(`pending until ${holder.directory} is unmounted and the volume is unmounted again`)
     })
   } catch (error) {
-    if (!(error instanceof Held)) throw error
+    if (!(error instanceof StillHeld)) throw error
     session.note({ restore: error.message })
     return undefined
   }

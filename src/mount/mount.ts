@@ -87,7 +87,7 @@ function tidyFormer(session: Session, volume: string): void {
   }
 }
 
-// What an atomic writer flips was found, and is deleted, in the moment before it is attached.
+// What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
 const MOST_ATTEMPTS = 10
 
 function isDeletedSource(error: unknown): boolean {
@@ -114,7 +114,7 @@ async function mountOnce(
     if (isDry) return { plan, given: before }
     const given = await runPlan(session, point, new DetachedTree(session, kind, request, source), plan.steps)
     if (plan.decision === 'ready') return { plan, given: before }
-    // What a call that died had begun with another volume.
+    // What an interrupted call had begun with another volume.
     const former = view.record?.volume
     if (former !== undefined && former !== view.source?.volume) tidyFormer(session, former)
     if (given.why !== undefined) session.note({ given: given.by, why: given.why })

@@ -20,13 +20,13 @@ export async function observe(
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
   const stat = await askServed(session, point, record)
-  // With a record: a call that died between removing kubelet's directory and making a file in its place left neither.
+  // With a record: a call that crashed between removing kubelet's directory and making a file in its place left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
   const { mounted, target } = lookAt(host, point, stat)
-  const isServed = kind.hasDaemon && mounted !== undefined && mounted !== 'broken'
+  const isServed = kind.hasDaemon === true && mounted !== undefined && mounted !== 'broken'
   return {
     mounted,
-    isGuarded: !isServed || hasGuard(host, point.path),
+    needsGuard: isServed && !hasGuard(host, point.path),
     target,
     record,
     walked: record && walkedVolume(session, record),

@@ -64,15 +64,15 @@ function refuse(reason: string): MountPlan {
   return { decision: 'refuse', reason, steps: [] }
 }
 
-/** What a call that died once the mount was there has left to do. */
-function finish({ replacedDaemons }: MountRecord, { isGuarded }: View): Step[] {
+/** What a call that crashed once the mount was there has left to do. */
+function finish({ replacedDaemons }: MountRecord, { needsGuard }: View): Step[] {
   return [
-    ...(isGuarded ? [] : [{ do: 'guard' } as const]),
+    ...(needsGuard ? [{ do: 'guard' } as const] : []),
     ...(replacedDaemons.length === 0 ? [] : [{ do: 'end-daemons' } as const]),
   ]
 }
 
-/** A call died before the new mount was in its place. */
+/** A call crashed before the new mount was in its place. */
 function isBeingReplaced(record: MountRecord | undefined, { mounted, boot }: View): boolean {
   if (record === undefined || mounted === undefined || mounted === 'broken') return false
   return record.boot === boot && record.replaces?.mountId === String(mounted.mountId)
@@ -115,7 +115,7 @@ function act(
   const { mounted } = view
   const replacedDaemons = daemonsOf(view)
   const record = { ...newMountRecord(request, view.boot, view.source), replaces: replacedBy(view), replacedDaemons }
-  // Without a mount a record is what a dead call left.
+  // Without a mount a record is what an interrupted call left.
   const undo = { restore: mounted === undefined && !isKept ? undefined : view.record }
   const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
   const steps: Step[] = [
@@ -124,7 +124,7 @@ function act(
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },
-    ...show(view, kind.hasDaemon ?? false),
+    ...attachSteps(view, kind.hasDaemon ?? false),
     ...(replacedDaemons.length === 0 ? [] : [{ do: 'end-daemons' } as const]),
   ]
   return { decision, reason, steps }
@@ -144,14 +144,14 @@ function daemonsOf({ record, boot }: View): string[] {
 }
 
 /** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */
-function show({ mounted, target, source }: View, isGuarded: boolean): Step[] {
+function attachSteps({ mounted, target, source }: View, hasDaemon: boolean): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
   if (mounted !== undefined && there === type)
-    return [...(isGuarded ? [{ do: 'guard' } as const] : []), { do: 'replace' }]
+    return [...(hasDaemon ? [{ do: 'guard' } as const] : []), { do: 'replace' }]
   const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all', undo: 'old-mount' }]
   const place: Step[] = there === type ? [] : [{ do: 'set-target', type, undo: 'directory-target' }]
   // After the mount: kubelet would take a guard alone for the volume.
-  const guard: Step[] = isGuarded ? [{ do: 'guard' }] : []
+  const guard: Step[] = hasDaemon ? [{ do: 'guard' }] : []
   return [...clear, ...place, { do: 'attach', undo: 'detach' }, ...guard]
 }

@@ -126,7 +126,7 @@ class Run {
     }
   }
 
-  /** Should this call die from now on, the next one must find what it may have done to the volume. */
+  /** Should this call crash from now on, the next one must find what it may have done to the volume. */
   #recordVolume(): void {
     const { volume } = this.#tree
     if (!this.#preparing || this.#preparing.volume === volume) return

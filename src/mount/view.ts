@@ -9,8 +9,8 @@ export interface View {
   /** Where nothing is mounted; below a mount it is of the mounted root's type. */
   target: Target
   record: MountRecord | undefined
-  /** Beneath a daemon's mount lies what keeps pods from writing to the node's disk; true where none is needed. */
-  isGuarded: boolean
+  /** A daemon serves what is mounted, and nothing beneath keeps pods from writing to the node's disk. */
+  needsGuard: boolean
   /** Undefined for kinds that have none. */
   source: SourceView | undefined
   boot: string

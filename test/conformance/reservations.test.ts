@@ -105,7 +105,7 @@ onEveryStage('a call at work on a volume', (open) => {
     workOnSub({ group: 2000 })
     await stage.unmount('a')
     expect(stage.layers('a')).toEqual([])
-    expect(stage.noted.restore).toBe('owed until /pods/web/v is unmounted and the volume is unmounted again')
+    expect(stage.noted.restore).toBe('pending until /pods/web/v is unmounted and the volume is unmounted again')
     expect(groupsNow()).toEqual(walked)
     die()
     await stage.mount('a', asked('data', 2000))

@@ -16,7 +16,7 @@ const view = (over: Partial<View> = {}): View => ({
   mounted: undefined,
   target: 'directory',
   record: undefined,
-  isGuarded: true,
+  needsGuard: false,
   source: DIRECTORY,
   boot: 'b',
   walked: undefined,

@@ -30,7 +30,7 @@ function view(over: Partial<View> = {}): View {
     mounted: undefined,
     target: 'directory',
     record: undefined,
-    isGuarded: true,
+    needsGuard: false,
     source: SOURCE,
     boot: BOOT,
     walked: undefined,
@@ -377,7 +377,7 @@ describe('a mount that a daemon serves', () => {
 
   it('is ready, and gets what a call that died has left to do', () => {
     expect(planMount(bind, view({ ...at, record: served }), kindOf).steps).toEqual([])
-    const bare = planMount(bind, view({ ...at, record: served, isGuarded: false }), kindOf)
+    const bare = planMount(bind, view({ ...at, record: served, needsGuard: true }), kindOf)
     expect([bare.decision, stepsOf(bare)]).toEqual(['ready', ['guard']])
     const late = planMount(bind, view({ ...at, record: { ...served, replacedDaemons: ['8-b'] } }), kindOf)
     expect([late.decision, stepsOf(late)]).toEqual(['ready', ['end-daemons']])

@@ -35,6 +35,8 @@ checkout=$root/modekeep
 mkdir -p "$checkout"
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -C "$checkout" -xf -
 
+# A mount point, so that the tests can make mount namespaces in it.
+mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"

@@ -1,13 +1,11 @@
 import * as fs from 'node:fs'
 import { basename } from 'node:path'
-import { provideRuntime } from '../../scripts/fetch/packages.ts'
 import { runConfined } from '../helpers/own-namespaces.ts'
-import { provideKubectl } from '../kubernetes/render.ts'
 import { obstacles } from './confine/able.ts'
 import { careFor } from './confine/caretaker.ts'
 import { hierarchies, makeGroups } from './confine/cgroups.ts'
 import { readOptions, USAGE } from './options.ts'
-import { provideKubelet } from './provide/kubelet.ts'
+import { provide } from './provide.ts'
 import { Clock } from './report/clock.ts'
 
 // In the groups of the run first, then in namespaces of which they are the root, then in leaves: see cgroups.ts.
@@ -34,10 +32,7 @@ async function main(): Promise<number> {
   if (why.length > 0) throw new Error(`no kubelet can be run here: ${why.join('; ')}`)
   const say = (text: string) => console.log(text)
   const clock = new Clock(say)
-  const runtime = clock.measure('containerd and runc', provideRuntime)
-  // Inside there is no network to fetch it.
-  clock.measure('kubectl', provideKubectl)
-  const kubelet = clock.measure('kubelet', () => provideKubelet(say))
+  const { kubelet, runtime } = provide(clock, say)
 
   const clean = await careFor({ name: basename(PLACE), cgroups, directory: PLACE })
   fs.mkdirSync(PLACE)

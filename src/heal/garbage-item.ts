@@ -1,9 +1,12 @@
+import { messageOf } from './state.ts'
+
 /** Something in the state directory, and what becomes of it. */
 export interface GarbageItem {
   kind: 'mount record' | 'lock' | 'volume' | 'reservation' | 'stage'
   /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage. */
   name: string
-  action: 'removed' | 'would remove' | 'kept' | 'failed'
+  /** In a dry run: what would be done. */
+  action: 'removed' | 'kept' | 'failed'
   reason: string
 }
 
@@ -13,6 +16,12 @@ export interface GarbageOrder {
   forget: string | undefined
 }
 
+/** What becomes of an item. */
+export type Fate = Pick<GarbageItem, 'action' | 'reason'>
+
+export const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
+export const INTERRUPTED: Fate = { action: 'removed', reason: 'an interrupted call left it' }
+
 export function failed(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
-  return { kind, name, action: 'failed', reason: error instanceof Error ? error.message : String(error) }
+  return { kind, name, action: 'failed', reason: messageOf(error) }
 }

@@ -1,5 +1,3 @@
-import { forgetLocked } from '../mount/unmount.ts'
-import { openMountPoint } from '../mount-table/mount-point.ts'
 import { removeLeftover } from '../store/leftovers.ts'
 import { isMountBusy, isPlaceBusy } from '../store/locks.ts'
 import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
@@ -7,9 +5,8 @@ import { leftoverFiles, listMountPlaces, type MountPlace } from '../store/places
 import type { Session } from '../store/session.ts'
 import { listVolumes } from '../store/volume-record.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
-import type { GarbageItem, GarbageOrder } from './garbage-item.ts'
-import { failed } from './garbage-item.ts'
-import { planOf, underItsLock } from './heal.ts'
+import { BUSY, type Fate, failed, type GarbageItem, type GarbageOrder, INTERRUPTED } from './garbage-item.ts'
+import { forget, judge, judgeLocked } from './judge.ts'
 import type { HealPlan } from './plan.ts'
 import { collectVolume } from './volume-garbage.ts'
 
@@ -33,13 +30,10 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
   if (!isDry) sweepStages(session)
   const left = new Set(isDry ? [] : staleStages(host, config.stateDir))
   for (const name of stages) {
-    const action = isDry ? 'would remove' : left.has(name) ? 'failed' : 'removed'
-    items.push({ kind: 'stage', name, action, reason: 'the call that it was for is over' })
+    items.push({ kind: 'stage', name, ...INTERRUPTED, ...(left.has(name) && { action: 'failed' }) })
   }
   return items
 }
-
-type Fate = Pick<GarbageItem, 'action' | 'reason'>
 
 async function trying(
   kind: GarbageItem['kind'],
@@ -53,39 +47,27 @@ async function trying(
   }
 }
 
-const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
-
-/** As heal does, and only where the record is over: a pod that went without an unmount has its restore paid. */
+/** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
 async function collectRecord(session: Session, record: MountRecord, isDry: boolean): Promise<Fate> {
-  if (isDry) return lookOnly(session, record)
-  const fate = await underItsLock(session, record.directory, async (now, point) => {
-    const plan = planOf(session, now, point)
-    if (plan.action === 'forget') await forgetLocked(session, point, now, plan.pays ?? false)
-    return fateOf(plan, 'removed')
-  })
-  if (fate === undefined) return { action: 'removed', reason: 'another call has removed it meanwhile' }
-  return 'action' in fate ? fate : BUSY
-}
-
-function lookOnly(session: Session, record: MountRecord): Fate {
-  const { host, config } = session
-  if (isMountBusy(host, config.stateDir, record.directory)) return BUSY
-  const point = openMountPoint(host, record.directory)
-  try {
-    return fateOf(planOf(session, record, point), 'would remove')
-  } finally {
-    if (point) host.inodes.close(point.parent)
+  if (isDry) {
+    if (isMountBusy(session.host, session.config.stateDir, record.directory)) return BUSY
+    return judge(session, record, ({ plan }) => fateOf(plan))
   }
+  const fate = await judgeLocked(session, record.directory, async (judged) => {
+    if (judged.plan.action === 'forget') await forget(session, judged)
+    return fateOf(judged.plan)
+  })
+  if (fate === 'gone') return { action: 'removed', reason: 'another call has removed it meanwhile' }
+  return fate === 'busy' ? BUSY : fate
 }
 
-function fateOf({ action, reason }: HealPlan, gone: 'removed' | 'would remove'): Fate {
-  if (action === 'forget') return { action: gone, reason }
+function fateOf({ action, reason }: HealPlan): Fate {
+  if (action === 'forget') return { action: 'removed', reason }
   if (action === 'leave') return { action: 'kept', reason }
   return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal mends it` }
 }
 
 function collectLock(session: Session, place: MountPlace, isDry: boolean): Fate {
-  const reason = 'it was left by a call that died'
-  if (isDry) return isPlaceBusy(session.host, place.path) ? BUSY : { action: 'would remove', reason }
-  return removeLeftover(session, place) ? { action: 'removed', reason } : BUSY
+  const isOver = isDry ? !isPlaceBusy(session.host, place.path) : removeLeftover(session, place)
+  return isOver ? INTERRUPTED : BUSY
 }

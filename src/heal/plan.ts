@@ -1,6 +1,7 @@
 import type { MountedView, Target } from '../mount-table/mount-point.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import { isOurs } from '../store/mount-record.ts'
+import type { MountState } from './state.ts'
 
 /** What is there of a mount that a record speaks of. */
 export interface HealView {
@@ -13,13 +14,13 @@ export interface HealView {
 }
 
 export interface HealPlan {
+  /** As far as the mount table tells: whether the source is still the one that is mounted takes a look at that. */
+  state: MountState
   /**
    * `mount`: as kubelet's call would, which finds it ready or makes it so. `forget`: what is recorded is over. `leave`:
    * not for modekeep to decide.
    */
   action: 'mount' | 'forget' | 'leave'
-  /** With `forget`: the pod is gone, so that its volume is put back if that is owed; after a reboot it comes again. */
-  pays?: boolean
   reason: string
 }
 
@@ -27,28 +28,28 @@ export interface HealPlan {
 export function planHeal(view: HealView): HealPlan {
   const { record, boot, mounted, target } = view
   const { replaces } = record
-  if (mounted === undefined && target === 'missing') return forget('its directory is gone', true)
-  if (record.boot !== boot) return mounted === undefined ? forget('a reboot has ended it', false) : leave()
+  const isMissing = mounted === undefined
+  if (isMissing && target === 'missing') return { state: 'orphaned', action: 'forget', reason: 'its directory is gone' }
+  if (record.boot !== boot) {
+    return isMissing ? { state: 'missing', action: 'forget', reason: 'a reboot has ended it' } : FOREIGN
+  }
   if (record.mounted === undefined) {
-    return mounted === undefined ? { action: 'mount', reason: 'the call that made it was interrupted' } : leave()
+    return isMissing ? mount('interrupted', 'the call that mounted it was interrupted') : FOREIGN
   }
-  if (mounted === undefined) return { action: 'mount', reason: 'it is not mounted' }
-  if (mounted === 'broken') return { action: 'mount', reason: 'it does not answer' }
-  if (isOurs(record, view)) return { action: 'mount', reason: '' }
-  if (replaces?.mountId === String(mounted.mountId)) {
-    return { action: 'mount', reason: 'its replacement was interrupted' }
-  }
-  return view.showsSource ? { action: 'mount', reason: 'its source is mounted over it once more' } : leave()
+  if (isMissing) return mount('missing', 'it is not mounted')
+  if (mounted === 'broken') return mount('stale', 'it does not respond')
+  if (isOurs(record, view)) return mount('healthy', '')
+  if (replaces?.mountId === String(mounted.mountId)) return mount('interrupted', 'its replacement was interrupted')
+  return view.showsSource ? mount('stale', 'its source is mounted over it once more') : FOREIGN
 }
 
-function forget(reason: string, pays: boolean): HealPlan {
-  return { action: 'forget', reason, pays }
+function mount(state: MountState, reason: string): HealPlan {
+  return { state, action: 'mount', reason }
 }
 
 /** Whoever mounted that may need it. */
-function leave(): HealPlan {
-  return {
-    action: 'leave',
-    reason: 'something that modekeep does not know is mounted there: unmount it, or delete the pod',
-  }
+const FOREIGN: HealPlan = {
+  state: 'unknown',
+  action: 'leave',
+  reason: 'something that modekeep does not know is mounted there: unmount it, or delete the pod',
 }

@@ -6,13 +6,15 @@ import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { openInside } from '../path/inside.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
+import { messageOf } from './state.ts'
 
-/** What became of one of kubelet's sub path binds whose source a flip had deleted. */
+/** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */
 export interface SubPathFinding {
   mountPoint: string
   /** The path of what is to be there, as the volume's user sees it. */
   source: string
-  action: 'healed' | 'would heal' | 'left'
+  /** In a dry run: what would be done. */
+  action: 'replaced' | 'none'
   reason: string
 }
 
@@ -75,7 +77,7 @@ type Outcome = Pick<SubPathFinding, 'action' | 'reason'>
 
 const CHANGED = 'it has changed meanwhile'
 
-const left = (reason: string): Outcome => ({ action: 'left', reason })
+const left = (reason: string): Outcome => ({ action: 'none', reason })
 
 function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outcome {
   if (subPath.doubt !== undefined) return left(subPath.doubt)
@@ -94,11 +96,11 @@ function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outco
     const old = hold(inodes.openEntry(point.parent, point.name))
     const objection = compare(session, subPath, { volume, current, old })
     if (objection !== undefined) return left(objection)
-    if (dryRun) return { action: 'would heal', reason: STALE }
-    return replace(session, subPath, { point, old, current }) ? { action: 'healed', reason: STALE } : left(CHANGED)
+    const isReplaced = dryRun || replace(session, subPath, { point, old, current })
+    return isReplaced ? { action: 'replaced', reason: STALE } : left(CHANGED)
   } catch (error) {
     if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
-    return left(error instanceof Error ? error.message : String(error))
+    return left(messageOf(error))
   } finally {
     for (const handle of handles) inodes.close(handle)
   }

@@ -12,55 +12,45 @@ import { readReservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
 import { isVolumeRecordDamaged, readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
-import type { GarbageItem, GarbageOrder } from './garbage-item.ts'
+import { BUSY, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './garbage-item.ts'
 
-interface Verdict {
-  isOver: boolean
-  reason: string
-}
-
-/** Removes what is remembered of a volume if nobody needs it; what a call that died has left is removed in any case. */
+/** Removes what is remembered of a volume if nobody needs it; what an interrupted call has left is removed in any case. */
 export async function collectVolume(session: Session, volume: string, order: GarbageOrder): Promise<GarbageItem[]> {
   const { host, config } = session
-  const about = { kind: 'volume', name: volume } as const
-  const busy: GarbageItem = { ...about, action: 'kept', reason: 'a call is at work on it' }
+  const busy: GarbageItem = { kind: 'volume', name: volume, ...BUSY }
   if (order.isDry) {
     if (isVolumeBusy(host, config.stateDir, volume)) return [busy]
-    return itemsOf(session, volume, judge(session, volume, order), true)
+    return itemsOf(session, volume, judge(session, volume, order))
   }
   const place = volumePlace(config.stateDir, volume)
   const lock = tryLockPlace(host, place.path)
   if (lock === undefined) return [busy]
   try {
     // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
-    const verdict = judge(session, volume, order)
-    const items = itemsOf(session, volume, verdict, false)
+    const fate = judge(session, volume, order)
+    const items = itemsOf(session, volume, fate)
     removeTransient(session, place)
-    if (verdict.isOver) forgetVolume(session, volume)
+    if (fate.action === 'removed') forgetVolume(session, volume)
     return items
   } finally {
     releasePlace(session, place, lock)
   }
 }
 
-function itemsOf(session: Session, volume: string, { isOver, reason }: Verdict, isDry: boolean): GarbageItem[] {
-  const gone = isDry ? 'would remove' : 'removed'
-  const reservation = readReservation(session.host, session.config.stateDir, volume)
-  const stale: GarbageItem[] =
-    reservation === undefined || isOver
-      ? []
-      : [{ kind: 'reservation', name: volume, action: gone, reason: 'the call that made it was killed' }]
-  return [...stale, { kind: 'volume', name: volume, action: isOver ? gone : 'kept', reason }]
+function itemsOf({ host, config }: Session, volume: string, fate: Fate): GarbageItem[] {
+  const item: GarbageItem = { kind: 'volume', name: volume, ...fate }
+  if (fate.action === 'removed' || !readReservation(host, config.stateDir, volume)) return [item]
+  return [{ kind: 'reservation', name: volume, ...INTERRUPTED }, item]
 }
 
 /** What people have put beside them is theirs. */
 const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
-function judge(session: Session, volume: string, { forget }: GarbageOrder): Verdict {
+function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate {
   const { host, config } = session
   const user = listMountRecords(host, config.stateDir).find((mount) => mount.volume === volume)
   if (user) return keep(`${user.directory} shows it`)
-  if (volume === forget) return { isOver: true, reason: 'it is given up, as asked' }
+  if (volume === forget) return { action: 'removed', reason: 'it is given up, as asked' }
   const record = readVolumeRecord(host, config.stateDir, volume)
   const way = `"modekeep restore ${volume}"`
   if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
@@ -79,19 +69,22 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Verd
     return foreign === undefined ? OVER : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
   }
   const { source, group, restorePending } = record
-  const isGone = isFlippedAway(session, record)
-  if (isGone && !restorePending) return { isOver: true, reason: `${source} was deleted when its source flipped` }
-  if (isGone)
-    return keep(`a restore is owed to it, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
+  const isGone = isSwappedAway(session, record)
+  if (isGone && !restorePending) {
+    return { action: 'removed', reason: `${source} was deleted when the symlink that led to it was swapped` }
+  }
+  if (isGone) {
+    return keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
+  }
   return keep(
     restorePending
-      ? `a restore is owed to ${source}: ${way}`
+      ? `the restore of ${source} is pending: ${way}`
       : `${source} was walked for group ${group}: ${way} puts it back`,
   )
 }
 
-const keep = (reason: string): Verdict => ({ isOver: false, reason })
-const OVER: Verdict = { isOver: true, reason: 'nothing is recorded of it any more' }
+const keep = (reason: string): Fate => ({ action: 'kept', reason })
+const OVER: Fate = { action: 'removed', reason: 'nothing is recorded of it any more' }
 
 /** Whether a journal has anything to put back; why not, where it cannot be read. */
 function journalHolds(session: Session, volume: string): boolean | string {
@@ -113,7 +106,7 @@ function journalHolds(session: Session, volume: string): boolean | string {
  * that still is: an atomic writer or git-sync has deleted it. What was reached without a link may have been moved, and
  * come back; so may what has both in it.
  */
-function isFlippedAway(session: Session, { asked, source, volume }: VolumeRecord): boolean {
+function isSwappedAway(session: Session, { asked, source, volume }: VolumeRecord): boolean {
   if (asked === undefined || normalize(asked) === source || placeOfVolume(session, volume) !== undefined) return false
   const { host } = session
   const fork = commonDirectory(normalize(asked), source)

@@ -1,3 +1,4 @@
+import { HEAL_ACTIONS, MOUNT_STATES } from '../heal/state.ts'
 import { LEFT_REASONS } from '../ownership/walk/report.ts'
 
 /** One metric: what a scraper is told of it, and the values its labels take where these are known beforehand. */
@@ -16,8 +17,8 @@ export const FAMILIES = {
   modekeep_info: { type: 'gauge', help: 'Always 1: the version of modekeep.', labels: { version: undefined } },
   modekeep_mounts: {
     type: 'gauge',
-    help: 'Volumes on record as mounted, by kind, how their group is given, and what heal would find.',
-    labels: { type: undefined, ownership: undefined, health: undefined },
+    help: 'Volumes on record as mounted, by kind, how their group is given, and their state.',
+    labels: { type: undefined, ownership: undefined, state: undefined },
   },
   modekeep_daemons: {
     type: 'gauge',
@@ -29,7 +30,7 @@ export const FAMILIES = {
     help: 'Walks, restores and mappings of volumes that are under way.',
     labels: {},
   },
-  modekeep_restores_owed: {
+  modekeep_restores_pending: {
     type: 'gauge',
     help: 'Volumes with changes that an unmount is to put back: still mounted, or overdue.',
     labels: { state: ['mounted', 'overdue'] },
@@ -62,13 +63,13 @@ export const FAMILIES = {
   },
   modekeep_heals_total: {
     type: 'counter',
-    help: 'What heal did about mounts that were not well.',
-    labels: { outcome: ['mounted again', 'replaced', 'forgotten', 'left', 'failed'] },
+    help: 'Mounts that heal found not healthy, by their state and by what it did.',
+    labels: { state: MOUNT_STATES.filter((state) => state !== 'healthy' && state !== 'busy'), action: HEAL_ACTIONS },
   },
   modekeep_sub_path_heals_total: {
     type: 'counter',
     help: 'What heal did about subPath mounts of kubelet whose source was deleted.',
-    labels: { action: ['healed', 'left'] },
+    labels: { action: ['replaced', 'none'] },
   },
   modekeep_warnings_total: { type: 'counter', help: 'Warnings in the log.', labels: { verb: CALLS } },
   modekeep_log_gaps_total: {

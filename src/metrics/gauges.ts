@@ -9,8 +9,8 @@ import { add, type Samples } from './samples.ts'
 /** What is so at this moment. */
 export function addGauges(samples: Samples, session: Session, { mounts }: StatusDocument, version: string): void {
   add(samples, 'modekeep_info', { version })
-  for (const { fsType, ownership, health, daemon } of mounts) {
-    add(samples, 'modekeep_mounts', { type: fsType, ownership, health })
+  for (const { fsType, ownership, state, daemon } of mounts) {
+    add(samples, 'modekeep_mounts', { type: fsType, ownership, state })
     if (daemon) add(samples, 'modekeep_daemons', { state: daemon.state })
   }
   const { host, config } = session
@@ -18,12 +18,12 @@ export function addGauges(samples: Samples, session: Session, { mounts }: Status
     isReserved(host, config.stateDir, volume),
   )
   add(samples, 'modekeep_walks_running', {}, atWork.length)
-  for (const state of owed(session)) add(samples, 'modekeep_restores_owed', { state })
+  for (const state of pendingRestores(session)) add(samples, 'modekeep_restores_pending', { state })
   add(samples, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(config.logLevel) ? 1 : 0)
 }
 
 /** One for each volume that is to be put back; what an unmount is just putting back is not overdue. */
-function owed({ host, config }: Session): ('mounted' | 'overdue')[] {
+function pendingRestores({ host, config }: Session): ('mounted' | 'overdue')[] {
   const { stateDir } = config
   const mounted = new Set(listMountRecords(host, stateDir).map(({ volume }) => volume))
   return listVolumes(host, stateDir).flatMap((volume) => {

@@ -3,6 +3,8 @@ import { FAMILIES } from './families.ts'
 import { add, observe, type Samples } from './samples.ts'
 
 const { verb: VERBS } = FAMILIES.modekeep_calls_total.labels
+const FOUND = FAMILIES.modekeep_heals_total.labels
+const SUB_PATHS = FAMILIES.modekeep_sub_path_heals_total.labels
 
 /** Adds what one line of the log tells to the counters. A line of another kind, or of another version, adds nothing. */
 export function tally(samples: Samples, line: string): void {
@@ -32,8 +34,18 @@ function tallyWalk(samples: Samples, verb: string, { visited, changed, left }: L
 }
 
 function tallyHeals(samples: Samples, { found, subPaths }: LogEntry): void {
-  for (const one of listOf(found)) add(samples, 'modekeep_heals_total', { outcome: String(one.outcome) })
-  for (const one of listOf(subPaths)) add(samples, 'modekeep_sub_path_heals_total', { action: String(one.action) })
+  for (const { state, action } of listOf(found)) {
+    if (isOneOf(FOUND.state, state) && isOneOf(FOUND.action, action))
+      add(samples, 'modekeep_heals_total', { state, action })
+  }
+  for (const { action } of listOf(subPaths)) {
+    if (isOneOf(SUB_PATHS.action, action)) add(samples, 'modekeep_sub_path_heals_total', { action })
+  }
+}
+
+/** Another version may have written another. */
+function isOneOf(values: readonly string[], value: unknown): value is string {
+  return (values as readonly unknown[]).includes(value)
 }
 
 function listOf(value: unknown): LogEntry[] {

@@ -41,6 +41,14 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
   }
 }
 
+/** What a call planned and did. */
+export interface Mounted {
+  plan: MountPlan
+  given: Given
+  /** Why the health of what is mounted is unknown. */
+  doubt: string | undefined
+}
+
 /** A record may speak of a kind that this version does not have: nothing is known of its data. */
 function factsOf(fsType: string): KindFacts {
   const kind = kindOf(fsType)
@@ -63,7 +71,7 @@ export async function mountLocked(
   request: MountRequest,
   point: MountPoint,
   { isDry = false, isKept = false } = {},
-): Promise<{ plan: MountPlan; given: Given }> {
+): Promise<Mounted> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await mountOnce(session, request, point, isDry, isKept)
@@ -100,7 +108,7 @@ async function mountOnce(
   point: MountPoint,
   isDry: boolean,
   isKept: boolean,
-): Promise<{ plan: MountPlan; given: Given }> {
+): Promise<Mounted> {
   const { host } = session
   const kind = kindOf(request.fsType)
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
@@ -111,14 +119,15 @@ async function mountOnce(
     session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
     if (plan.decision === 'refuse') throw new Refusal(plan.reason)
     const before: Given = view.record?.given ?? { by: 'none' }
-    if (isDry) return { plan, given: before }
+    const { doubt } = view
+    if (isDry) return { plan, given: before, doubt }
     const given = await runPlan(session, point, new DetachedTree(session, kind, request, source), plan.steps)
-    if (plan.decision === 'ready') return { plan, given: before }
+    if (plan.decision === 'ready') return { plan, given: before, doubt }
     // What an interrupted call had begun with another volume.
     const former = view.record?.volume
     if (former !== undefined && former !== view.source?.volume) tidyFormer(session, former)
     if (given.why !== undefined) session.note({ given: given.by, why: given.why })
-    return { plan, given }
+    return { plan, given, doubt: undefined }
   } finally {
     if (source) host.inodes.close(source.handle)
   }

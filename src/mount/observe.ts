@@ -19,7 +19,8 @@ export async function observe(
 ): Promise<View> {
   const { host, config } = session
   const record = readMountRecord(host, config.stateDir, point.path)
-  const stat = await askServed(session, point, record)
+  const { stat, doubt } = await askServed(session, point, record)
+  if (doubt !== undefined) session.warn(doubt)
   // With a record: a call that crashed between removing kubelet's directory and making a file in its place left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
   const { mounted, target } = lookAt(host, point, stat)
@@ -32,6 +33,7 @@ export async function observe(
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot: host.bootId(),
+    doubt,
   }
 }
 

@@ -49,7 +49,7 @@ export function planMount(
         `a mount without a record is there, and if it is this ${request.fsType}, replacing it would lose its files: delete the pod to mount a new one`,
       )
     }
-    const reason = mounted === 'broken' ? 'what is mounted does not answer' : 'something else is mounted'
+    const reason = mounted === 'broken' ? 'what is mounted does not respond' : 'something else is mounted'
     return act('replace', reason, request, view, kindOf(request.fsType), isKept)
   }
   if (view.target === 'file' && record === undefined && !isKubeletVolume(request.directory)) {

@@ -14,6 +14,8 @@ export interface View {
   /** Undefined for kinds that have none. */
   source: SourceView | undefined
   boot: string
+  /** Why the health of what is mounted is unknown. */
+  doubt?: string | undefined
   /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known of. */
   walked: { group: number; complete: boolean } | undefined
 }

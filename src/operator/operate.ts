@@ -14,7 +14,7 @@ import { aboutText, type Versions } from './text/about.ts'
 import { linesOf } from './text/document.ts'
 import { render } from './text/line.ts'
 import { logLine } from './text/log.ts'
-import { jsonLine, jsonText, printable } from './text/printable.ts'
+import { jsonDocument, jsonText, printable } from './text/printable.ts'
 import { ProgressLine } from './text/progress.ts'
 import { interruptedText, troubleIn } from './text/trouble.ts'
 import {
@@ -65,7 +65,7 @@ export interface World extends Omit<Patient, 'configuration'> {
 export async function operate(world: World): Promise<number> {
   const isJson = world.argv.includes('--json')
   const fail = (message: string, status: number) => {
-    if (isJson) world.write(jsonLine({ error: message }), STDOUT)
+    if (isJson) world.write(jsonDocument({ verb: 'error', error: message }), STDOUT)
     else world.write(`modekeep: ${printable(message)}\n`, STDERR)
     return status
   }
@@ -115,7 +115,7 @@ async function work(world: World, command: Work, isJson: boolean): Promise<numbe
   // Another stateDir than the node's would be another memory.
   if (faults.length > 0 && command.verb !== 'doctor') throw new Refusal(faults)
   const tell = (document: Document) =>
-    world.write(isJson ? jsonLine(document) : render(linesOf(document), hasColour(world)), STDOUT)
+    world.write(isJson ? jsonDocument(document) : render(linesOf(document), hasColour(world)), STDOUT)
   const log = new CallLog({ verb: command.verb, ...subjectOf(command) }, config.logLevel, (line) => {
     if (isChanging(command)) appendLine(world.fs, config.logFile, line)
   })

@@ -27,22 +27,22 @@ export function isStopped(daemon: Daemon | undefined): boolean {
 
 /**
  * What is mounted there, 'broken' where its daemon has died or its server has lost it. A daemon that lives is asked
- * nothing, as it may hang; a server that does not answer may come back.
+ * nothing, as it may hang; a server that does not respond may come back.
+ * @returns with `doubt`, why its health is unknown
  */
 export async function askServed(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
-): Promise<Stat | 'broken' | undefined> {
+): Promise<{ stat: Stat | 'broken' | undefined; doubt?: string }> {
   const { host } = session
   const there = statPoint(host, point)
-  if (!record || there === undefined || there === 'broken') return askPoint(host, point)
+  if (!record || there === undefined || there === 'broken') return { stat: askPoint(host, point) }
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
   const staging = there.mountRoot ? stagingOf(record, there.mountId) : undefined
-  if (staging !== undefined && find(session, staging)) return there
-  if (!there.mountRoot || !(await isSilent(session, point, record))) return askPoint(host, point)
-  session.warn('its server does not answer, so that nobody can tell whether it is well')
-  return there
+  if (staging !== undefined && find(session, staging)) return { stat: there }
+  if (!there.mountRoot || !(await isSilent(session, point, record))) return { stat: askPoint(host, point) }
+  return { stat: there, doubt: 'health unknown: the server does not respond' }
 }
 
 /** Of file systems that a server or a daemon tells of. */
@@ -83,7 +83,7 @@ async function isSilent({ host }: Session, { parent, name }: MountPoint, { reque
 /**
  * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for one
  * that hangs. One that is at work is waited for.
- * @returns the staging directory of the daemon that serves the mount, where it does not answer
+ * @returns the staging directory of the daemon that serves the mount, where it does not respond
  */
 export async function hangingDaemon(
   session: Session,
@@ -96,7 +96,7 @@ export async function hangingDaemon(
   const staging = stagingOf(record, there.mountId)
   if (staging === undefined) {
     if (await isSilent(session, point, record)) {
-      session.warn('its server does not answer: the kernel may wait for it, with what it has not written yet')
+      session.warn('its server does not respond: the kernel may wait for it, with what it has not written yet')
     }
     return undefined
   }
@@ -106,7 +106,7 @@ export async function hangingDaemon(
   session.warn(
     stopped
       ? 'its daemon is stopped: it is ended, with what it has not written yet'
-      : `its daemon has not answered for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
+      : `its daemon has not responded for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
   )
   return staging
 }

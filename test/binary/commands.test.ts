@@ -83,9 +83,11 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
       const { stdout } = call(node, [...args, '--json'])
       const document = JSON.parse(stdout)
       expect(stdout).toBe(`${stdout.trim()}\n`)
-      const keys = found.get(document.verb) ?? new Set()
+      const verb = document.kind.toLowerCase()
+      const keys = found.get(verb) ?? new Set()
       for (const key of keysOf(document)) keys.add(key)
-      found.set(document.verb, keys)
+      found.set(verb, keys)
+      expect(document.apiVersion).toBe('modekeep/v1')
       return document
     }
     json('apply', source, '--fsgroup', '3000')
@@ -198,7 +200,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     )
   })
 
-  it('sees records without mounts, mounts without records, and what dead calls left', async () => {
+  it('sees records without mounts, mounts without records, and what interrupted calls left', async () => {
     const { node, source } = arranged()
     const [one, other] = [node.podDirectory('a'), node.podDirectory('b')]
     for (const directory of [one, other]) {
@@ -208,7 +210,11 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     fs.rmSync(`${node.state}/mounts/${encodeURIComponent(other)}/record.json`)
     const found = bad(node)
     expect(found).toContainEqual(
-      expect.objectContaining({ area: 'mounts', text: `${one}: it is not mounted`, remedy: 'modekeep heal' }),
+      expect.objectContaining({
+        area: 'mounts',
+        text: `${one} is missing: it is not mounted`,
+        remedy: 'modekeep heal',
+      }),
     )
     expect(found).toContainEqual(
       expect.objectContaining({ area: 'mounts', text: `${other} is mounted and not on record` }),

@@ -24,17 +24,24 @@ describe.skipIf(!isRoot)(title, () => {
     return JSON.parse((await node.start([...args, '--json']).ended).text)
   }
 
-  it('tells of a flipped source, mends it, and tells that it is well', async () => {
+  it('tells of a source that was updated, mends it, and tells that it is well', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
-    expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, pod: 'shop/web', health: 'healthy' }] })
+    expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, pod: 'shop/web', state: 'healthy' }] })
     write(source, { name: 'two' })
-    expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, health: 'replaced' }] })
-    expect(await json(node, 'heal', '--dry-run')).toMatchObject({ isDry: true, mounts: [{ outcome: 'replaced' }] })
+    expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, state: 'stale' }] })
+    expect(await json(node, 'heal', '--dry-run')).toMatchObject({
+      isDry: true,
+      mounts: [{ state: 'stale', action: 'replaced' }],
+    })
     expect(fs.readFileSync(directory, 'utf8')).toBe('one')
-    expect(await json(node, 'heal')).toMatchObject({ isDry: false, mounts: [{ outcome: 'replaced' }], subPaths: [] })
+    expect(await json(node, 'heal')).toMatchObject({
+      isDry: false,
+      mounts: [{ state: 'stale', action: 'replaced' }],
+      subPaths: [],
+    })
     expect(fs.readFileSync(directory, 'utf8')).toBe('two')
-    expect(await json(node, 'heal')).toMatchObject({ mounts: [{ outcome: 'healthy' }] })
+    expect(await json(node, 'heal')).toMatchObject({ mounts: [{ state: 'healthy', action: 'none' }] })
     expect((await node.start(['status']).ended).text).toContain('shop/web')
     expect(node.layers('a')).toHaveLength(1)
   })
@@ -59,11 +66,19 @@ describe.skipIf(!isRoot)(title, () => {
     write(volume, { name: 'two' })
     const args = ['heal', '--kubelet-subpaths', '--kubelet-dir', pod.kubeletDir]
     const about = { mountPoint: bound, source: `${volume}/name` }
-    expect(await json(node, ...args, '--dry-run')).toMatchObject({ subPaths: [{ ...about, action: 'would heal' }] })
+    expect(await json(node, ...args, '--dry-run')).toMatchObject({ subPaths: [{ ...about, action: 'replaced' }] })
     expect(fs.readFileSync(bound, 'utf8')).toBe('one')
-    expect((await node.start(args).ended).text).toMatch(/^0 of 0 mounts healthy\nhealed +\/.*\/volume-subpaths\//)
+    expect((await node.start(args).ended).text).toMatch(
+      /^0 of 0 mounts healthy\nstale {2}replaced +\/.*\/volume-subpaths\//,
+    )
     expect(fs.readFileSync(bound, 'utf8')).toBe('two')
-    expect(await json(node, ...args)).toEqual({ verb: 'heal', isDry: false, mounts: [], subPaths: [] })
+    expect(await json(node, ...args)).toEqual({
+      apiVersion: 'modekeep/v1',
+      kind: 'Heal',
+      isDry: false,
+      mounts: [],
+      subPaths: [],
+    })
     const missing = await node.start(['heal', '--kubelet-subpaths', '--kubelet-dir', `${node.top}/none`]).ended
     expect(missing).toMatchObject({ code: 1, text: expect.stringContaining('/none" does not exist: name it with') })
   })

@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(title, () => {
       [execFileSync(BINARY, ['version'], { encoding: 'utf8' }).split(' ')[1]?.trim() ?? '']: 1,
     })
     expect(values(mounted, 'modekeep_mounts')).toEqual({ 'bind walk healthy': 1, 'tmpfs none healthy': 1 })
-    expect(values(mounted, 'modekeep_restores_owed')).toEqual({ mounted: 1 })
+    expect(values(mounted, 'modekeep_restores_pending')).toEqual({ mounted: 1 })
     expect(values(mounted, 'modekeep_calls_total')).toEqual({ 'mount success': 4, 'mount refused': 1 })
     expect(values(mounted, 'modekeep_call_duration_seconds_count')).toEqual({ mount: 5 })
     expect(values(mounted, 'modekeep_walks_total')).toEqual({ mount: 1 })
@@ -58,15 +58,15 @@ describe.skipIf(!isRoot)(title, () => {
     // The source is exchanged: heal mounts the new one, which pays nothing for the old.
     fs.renameSync(source, `${source}-old`)
     volume(node, 'data')
-    expect(values(await metrics(node), 'modekeep_mounts')).toMatchObject({ 'bind walk replaced': 1 })
+    expect(values(await metrics(node), 'modekeep_mounts')).toMatchObject({ 'bind walk stale': 1 })
     expect((await node.start(['heal']).ended).code).toBe(0)
     const healed = await metrics(node)
-    expect(values(healed, 'modekeep_heals_total')).toEqual({ replaced: 1 })
-    expect(values(healed, 'modekeep_restores_owed')).toEqual({ mounted: 1, overdue: 1 })
+    expect(values(healed, 'modekeep_heals_total')).toEqual({ 'stale replaced': 1 })
+    expect(values(healed, 'modekeep_restores_pending')).toEqual({ mounted: 1, overdue: 1 })
 
     await node.call('unmount', node.podDirectory('a'))
     const after = await metrics(node)
-    expect(values(after, 'modekeep_restores_owed')).toEqual({ overdue: 1 })
+    expect(values(after, 'modekeep_restores_pending')).toEqual({ overdue: 1 })
     expect(values(after, 'modekeep_inodes_changed_total')).toMatchObject({ unmount: 3 })
     const counters = (samples: readonly Sample[]) => samples.filter(({ name }) => name.endsWith('_total'))
     expect(counters(await metrics(node))).toEqual(counters(after))

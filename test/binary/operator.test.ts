@@ -63,7 +63,11 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
   it('that are wrong get it as JSON on stdout with --json', () => {
     const said = run(['plan', '--json'])
     expect(said).toMatchObject({ stderr: '', status: 2 })
-    expect(JSON.parse(said.stdout)).toEqual({ error: expect.stringContaining('--fsgroup is missing') })
+    expect(JSON.parse(said.stdout)).toEqual({
+      apiVersion: 'modekeep/v1',
+      kind: 'Error',
+      error: expect.stringContaining('--fsgroup is missing'),
+    })
   })
 
   it('without root get a plain sentence', () => {
@@ -205,7 +209,8 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       const report = { visited: 11, changed: 10, alreadyRight: 0, left }
       const planned = json('plan', directory, '--fsgroup', '2000')
       expect(planned).toEqual({
-        verb: 'plan',
+        apiVersion: 'modekeep/v1',
+        kind: 'Plan',
         ...asked,
         walks: true,
         refusal: null,
@@ -227,14 +232,16 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       })
       const { volume } = planned
       expect(json('apply', directory, '--fsgroup', '2000')).toEqual({
-        verb: 'apply',
+        apiVersion: 'modekeep/v1',
+        kind: 'Apply',
         ...asked,
         volume,
         walked: true,
         report,
       })
       const restored = {
-        verb: 'restore',
+        apiVersion: 'modekeep/v1',
+        kind: 'Restore',
         directory,
         volume,
         isDry: false,
@@ -247,7 +254,11 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(json('restore', directory)).toEqual(restored)
       const said = call('restore', '/nowhere', '--json')
       expect(said).toMatchObject({ stderr: '', status: 1 })
-      expect(JSON.parse(said.stdout)).toEqual({ error: expect.stringContaining('directory "/nowhere" does not exist') })
+      expect(JSON.parse(said.stdout)).toEqual({
+        apiVersion: 'modekeep/v1',
+        kind: 'Error',
+        error: expect.stringContaining('directory "/nowhere" does not exist'),
+      })
     })
 
     it('takes its arguments in any order and a directory from where it is called', () => {

@@ -111,7 +111,7 @@ describe.skipIf(reason)(
       const { status, output } = node.run(['status', '--json'])
       expect({ status, document: JSON.parse(output) }).toMatchObject({
         status: 0,
-        document: { verb: 'status', mounts: [] },
+        document: { apiVersion: 'modekeep/v1', kind: 'Status', mounts: [] },
       })
     })
 

@@ -133,9 +133,9 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     await stage.mount('a', ask())
     execFileSync('umount', [stage.podDirectory('a')])
     expect(loopsBelow(stage.top)).toEqual([])
-    expect(await stage.heal()).toMatchObject([{ outcome: 'mounted again' }])
+    expect(await stage.heal()).toMatchObject([{ state: 'missing', action: 'mounted' }])
     expect(read('a')).toBe('content\n')
-    expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+    expect(await stage.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
   })
 
   it('and a copy of it, with the same UUID: both are shown, or the refusal says what is in the way', async () => {

@@ -85,9 +85,9 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
     const { files } = stage.host
     stage.host.files = { ...files, remove: (path) => refuse(path) }
-    expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: expect.stringContaining('ENOSPC') }])
+    expect(await stage.heal()).toMatchObject([{ action: 'failed', reason: expect.stringContaining('ENOSPC') }])
     stage.host.files = files
-    expect(await stage.heal()).toMatchObject([{ outcome: 'forgotten' }])
+    expect(await stage.heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(below('mounts')).toEqual([])
   })
 
@@ -101,7 +101,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
       if (/mounts/.test(path)) stage.host.files = { ...files, read: broken, list: broken }
       return tryLock(path)
     }
-    expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: expect.stringContaining('EIO') }])
+    expect(await stage.heal()).toMatchObject([{ action: 'failed', reason: expect.stringContaining('EIO') }])
     Object.assign(stage.host, { files, tryLock })
     expect(stage.warnings.join()).toMatch(/the lock of .* was left behind: cannot use .*EIO/)
     await stage.mount('a', asked)
@@ -118,7 +118,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
       stage.fs.writeFileSync(`${stage.config.stateDir}/mounts/${name}`, '')
     }
     const lock = stage.host.tryLock(`${stage.config.stateDir}/mounts/%2Fbusy/lock`)
-    expect(await stage.heal()).toMatchObject([{ outcome: 'healthy' }])
+    expect(await stage.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
     expect(below('mounts').sort()).toEqual([...before, '%2Fbusy'].sort())
     lock?.release()
     await stage.heal()

@@ -19,7 +19,7 @@ onEveryStage('heal', (open) => {
 
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
   const records = () => listMountRecords(stage.host, stage.config.stateDir)
-  const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ outcome }) => outcome)
+  const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => `${state}, ${action}`)
 
   /** As heal sees it before, with what it then does, which is done once. */
   async function heals(outcome: string): Promise<void> {
@@ -32,7 +32,7 @@ onEveryStage('heal', (open) => {
   it('finds a mount well, and changes nothing', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const [layer] = stage.layers('a')
-    await heals('healthy')
+    await heals('healthy, none')
     expect(stage.layers('a')).toEqual([layer])
   })
 
@@ -40,46 +40,46 @@ onEveryStage('heal', (open) => {
     await stage.mount('a', { source: `${volumes}/one` })
     unmountByHand('a')
     stage.config.allowedSources = ['/elsewhere']
-    await heals('failed')
+    await heals('missing, failed')
     expect(stage.layers('a')).toEqual([])
   })
 
   it('mounts again what somebody unmounted', async () => {
     await stage.mount('a', { source: `${volumes}/one`, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
     unmountByHand('a')
-    await heals('mounted again')
+    await heals('missing, mounted')
     expect(groups(stage.shown('a'))).toEqual({ '.': 2000, first: 2000 })
-    await heals('healthy')
+    await heals('healthy, none')
   })
 
   it('takes a source that was mounted over once more for one layer', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     mountOver('a', 'one')
     mountOver('a', 'one')
-    await heals('replaced')
+    await heals('stale, replaced')
     expect(stage.layers('a')).toHaveLength(1)
-    await heals('healthy')
+    await heals('healthy, none')
   })
 
   it('leaves what it does not know', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     mountOver('a', 'two')
-    await heals('left')
+    await heals('unknown, none')
     expect(names('a')).toEqual(['.', 'second'])
     expect(stage.layers('a')).toHaveLength(2)
   })
 
-  it('ends a call that died before it mounted anything', async () => {
+  it('ends a call that was interrupted before it mounted anything', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const [record] = records()
     unmountByHand('a')
     if (record) writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted: undefined })
-    await heals('mounted again')
+    await heals('interrupted, mounted')
     expect(names('a')).toEqual(['.', 'first'])
-    await heals('healthy')
+    await heals('healthy, none')
   })
 
-  it.each([1, 2])('ends a replacement that died with %i mounts there', async (layers) => {
+  it.each([1, 2])('ends a replacement that was interrupted with %i mounts there', async (layers) => {
     await stage.mount('a', { source: `${volumes}/one` })
     await stage.mount('a', { source: `${volumes}/two` })
     const [record] = records()
@@ -89,20 +89,20 @@ onEveryStage('heal', (open) => {
     const replaces = topMountId('a')
     const mounted = { ...record.mounted, mountId: 'of the new one' }
     writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted, replaces: { mountId: replaces } })
-    await heals('replaced')
+    await heals('interrupted, replaced')
     expect(names('a')).toEqual(['.', 'second'])
     expect(stage.layers('a')).toHaveLength(1)
-    await heals('healthy')
+    await heals('healthy, none')
   })
 
-  it('forgets a pod that is gone without an unmount, and pays what its volume is owed', async () => {
+  it('forgets a pod that is gone without an unmount, and runs the pending restore of its volume', async () => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     unmountByHand('a')
     stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
-    expect(await outcomes(true)).toEqual(['forgotten'])
+    expect(await outcomes(true)).toEqual(['orphaned, forgotten'])
     expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 2000, first: 2000 })
-    expect(await outcomes()).toEqual(['forgotten'])
+    expect(await outcomes()).toEqual(['orphaned, forgotten'])
     expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 0, first: 0 })
     expect(records()).toEqual([])
   })
@@ -110,7 +110,7 @@ onEveryStage('heal', (open) => {
   it('forgets the mounts of an earlier boot', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.reboot()
-    await heals('forgotten')
+    await heals('missing, forgotten')
     expect(records()).toEqual([])
   })
 
@@ -124,10 +124,10 @@ onEveryStage('heal', (open) => {
         throw new Error('not today')
       },
     }
-    expect(await stage.heal()).toMatchObject([{ outcome: 'failed', reason: 'not today' }])
+    expect(await stage.heal()).toMatchObject([{ state: 'missing', action: 'failed', reason: 'not today' }])
     stage.host.mounts = mounts
     expect(records()).toMatchObject([{ mounted: {} }])
-    await heals('mounted again')
+    await heals('missing, mounted')
   })
 
   it('gives its lock back whatever it meets', async () => {
@@ -143,7 +143,7 @@ onEveryStage('heal', (open) => {
         return inodes.openTrusted(path)
       },
     }
-    expect(await outcomes()).toEqual(['failed'])
+    expect(await outcomes()).toEqual(['missing, failed'])
     stage.host.inodes = inodes
     await stage.mount('a', { source: `${volumes}/one` })
     expect(names('a')).toEqual(['.', 'first'])
@@ -152,7 +152,7 @@ onEveryStage('heal', (open) => {
   it('does not wait for a lock where all is well', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const lock = await lockMount(stage.host, stage.config.stateDir, stage.podDirectory('a'))
-    expect(await outcomes()).toEqual(['healthy'])
+    expect(await outcomes()).toEqual(['healthy, none'])
     lock.release()
   })
 
@@ -167,7 +167,7 @@ onEveryStage('heal', (open) => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     stage.reboot()
-    await heals('forgotten')
+    await heals('missing, forgotten')
     expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 2000, first: 2000 })
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     await stage.unmount('a')
@@ -178,9 +178,9 @@ onEveryStage('heal', (open) => {
     await stage.mount('a', { source: `${volumes}/one` })
     const lock = await lockMount(stage.host, stage.config.stateDir, stage.podDirectory('a'))
     unmountByHand('a')
-    await heals('busy')
+    await heals('busy, none')
     lock.release()
-    await heals('mounted again')
+    await heals('missing, mounted')
   })
 
   function topMountId(pod: string): string {
@@ -220,25 +220,25 @@ onKernelStages('heal, of sources that went away', (open) => {
   afterEach(() => stage.close())
 
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ outcome }) => outcome)
+  const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => `${state}, ${action}`)
 
   it('brings a source that was deleted and made anew', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
     makeTree(stage.fs, `${volumes}/one`, ['file anew 0644'])
-    expect(await outcomes(true)).toEqual(['replaced'])
+    expect(await outcomes(true)).toEqual(['stale, replaced'])
     expect(names('a')).toEqual(['.', 'first'])
-    expect(await outcomes()).toEqual(['replaced'])
+    expect(await outcomes()).toEqual(['stale, replaced'])
     expect(names('a')).toEqual(['.', 'anew'])
     expect(stage.layers('a')).toHaveLength(1)
-    expect(await outcomes()).toEqual(['healthy'])
+    expect(await outcomes()).toEqual(['healthy, none'])
   })
 
   it('says what is missing where it cannot mend, and leaves the mount to its users', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
     const [found] = await stage.heal()
-    expect(found?.outcome).toBe('failed')
+    expect(found).toMatchObject({ state: 'stale', action: 'failed' })
     expect(found?.reason).toMatch(/does not exist on this node/)
     expect(names('a')).toEqual(['.', 'first'])
     expect(listMountRecords(stage.host, stage.config.stateDir)).toHaveLength(1)

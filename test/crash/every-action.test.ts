@@ -64,7 +64,7 @@ async function mountedWhole(stage: Stage, source: string, asked: Record<string, 
 }
 
 async function expectWell(stage: Stage): Promise<void> {
-  expect((await stage.heal()).filter(({ outcome }) => outcome !== 'healthy')).toEqual([])
+  expect((await stage.heal()).filter(({ state }) => state !== 'healthy')).toEqual([])
 }
 
 async function restored(stage: Stage, source: string): Promise<void> {

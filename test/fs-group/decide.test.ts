@@ -128,7 +128,7 @@ describe('what a volume lies on', () => {
     ['what the file before lay on', { mounted: onFile, source: FILE }, ['replace']],
     ['a file after a directory', { mounted: onDirectory, source: FILE }, ['detach-all', 'set-target file', 'attach']],
     ['a directory after a file', { mounted: onFile }, ['detach-all', 'set-target directory', 'attach']],
-    ['a directory, where what is mounted does not answer', { mounted: 'broken' }, ['replace']],
+    ['a directory, where what is mounted does not respond', { mounted: 'broken' }, ['replace']],
   ])('is %s', (_what, over, expected) => {
     expect(steps(over)).toEqual(expected)
   })

@@ -41,7 +41,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `
       left.add(kinds().join())
       for (const step of when % 2 === 0 ? ['heal', 'mount'] : ['mount', 'heal']) {
         if (step === 'mount') expect(await node.mount('one', options)).toEqual(success)
-        else if (kinds().length > 0) expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])
+        else if (kinds().length > 0) expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
         if (kinds().length > 0) expectWhole()
       }
       expect(await node.unmount('one')).toEqual(success)
@@ -57,7 +57,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `
       expect(await isKilledAt('move_mount', when, options)).toBe(true)
     }
     const daemon = node.daemon('one')
-    expect(node.heal()).toMatchObject([{ outcome: 'healthy', reason: '' }])
+    expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none', reason: '' }])
     expectWhole()
     expect(node.daemon('one')).toBe(daemon)
   })
@@ -71,7 +71,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `
       // The last such call takes the old mount away; before that nothing has been replaced.
       for (let when = 1; kinds().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
       process.kill(old ?? 0, 'SIGSTOP')
-      if (next === 'heal') expect(node.heal()).toMatchObject([{ outcome: 'replaced' }])
+      if (next === 'heal') expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
       else expect(await node.mount('one', asked)).toEqual(success)
       await until(() => !node.processes().includes(old ?? 0))
       // What the dead call has put beneath stays hidden there.

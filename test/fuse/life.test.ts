@@ -54,7 +54,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     await node.mount('one', { ...options, 'kubernetes.io/fsGroup': '4242', ownership: 'auto' })
     expect(fs.statSync(`${directory}/a`)).toMatchObject({ gid: 4242, mode: 0o100640 })
     expect(fs.statSync(`${source}/a`)).toMatchObject({ gid: 0, mode: 0o100640 })
-    expect(node.status('one')).toMatchObject({ ownership: 'option', health: 'healthy', fsType: 'fuse.bindfs' })
+    expect(node.status('one')).toMatchObject({ ownership: 'option', state: 'healthy', fsType: 'fuse.bindfs' })
   })
 
   it('does not walk, and says why', async () => {
@@ -115,9 +115,11 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     await node.mount('one', options)
     await killDaemon(node, 'one')
     expect(node.status('one')).toMatchObject({ daemon: { pid: null, state: 'dead' } })
-    expect(node.heal()).toMatchObject([{ outcome: 'replaced', reason: 'what is mounted does not answer' }])
+    expect(node.heal()).toMatchObject([
+      { state: 'stale', action: 'replaced', reason: 'what is mounted does not respond' },
+    ])
     expect(shown()).toBe('hello')
-    expect(node.status('one')).toMatchObject({ health: 'healthy', daemon: { state: 'alive' } })
+    expect(node.status('one')).toMatchObject({ state: 'healthy', daemon: { state: 'alive' } })
     expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
   })
 
@@ -159,7 +161,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     const daemon = node.daemon('one')
     process.kill(daemon, 'SIGSTOP')
     expect(node.status('one')).toMatchObject({ daemon: { pid: daemon, state: 'stopped' } })
-    expect(node.heal().map(({ outcome }) => outcome)).toEqual(['healthy', 'healthy'])
+    expect(node.heal().map(({ state }) => state)).toEqual(['healthy', 'healthy'])
     expect(await node.mount('one', options)).toEqual(success)
     expect(await node.unmount('two')).toEqual(success)
     expect(await node.mount('three', options)).toEqual(success)
@@ -189,7 +191,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     fs.mkdirSync(`${node.top}/container`)
     execFileSync('mount', ['--bind', directory, `${node.top}/container`])
     expect(() => fs.writeFileSync(`${node.top}/container/lost`, 'data')).toThrow('EROFS')
-    expect(node.heal()).toMatchObject([{ outcome: 'mounted again' }])
+    expect(node.heal()).toMatchObject([{ state: 'missing', action: 'mounted' }])
     expect(shown()).toBe('hello')
     expect(await node.unmount('one')).toEqual(success)
     expect(fs.readdirSync(directory)).toEqual([])
@@ -201,7 +203,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => 
     expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
     expect(await node.mount('one', { source })).toEqual(success)
     expect(shown()).toBe('hello')
-    expect(node.status('one')).toMatchObject({ health: 'healthy', daemon: null })
+    expect(node.status('one')).toMatchObject({ state: 'healthy', daemon: null })
     expect(await node.unmount('one')).toEqual(success)
     expect(node.layers('one')).toEqual([])
     await until(() => node.processes().length === 0)

@@ -22,14 +22,14 @@ it.skipIf(cannot !== '')(
     await node.mount('c', { source: `${node.volumes}/local` })
     process.kill(server, 'SIGSTOP')
 
-    const reason = 'its source does not answer, so that nobody can tell whether it is well'
-    const silent = { health: 'left', reason }
+    const reason = 'health unknown: the server of its source does not respond'
+    const silent = { state: 'unknown', reason }
     const { mounts } = node.byHand<StatusDocument>('status')
-    expect(mounts).toMatchObject([silent, silent, { health: 'healthy', reason: '' }])
-    const outcomes = () => node.byHand<HealDocument>('heal').mounts.map(({ outcome }) => outcome)
+    expect(mounts).toMatchObject([silent, silent, { state: 'healthy', reason: '' }])
+    const outcomes = () => node.byHand<HealDocument>('heal').mounts.map(({ state }) => state)
     // The others are mended all the same.
     execFileSync('umount', [node.podDirectory('c')])
-    expect(outcomes()).toEqual(['left', 'left', 'mounted again'])
+    expect(outcomes()).toEqual(['unknown', 'unknown', 'missing'])
     const { findings } = node.byHand<DoctorDocument>('doctor')
     expect(findings.filter(({ text }) => text.endsWith(reason)).map(({ level }) => level)).toEqual([
       'warning',

@@ -156,7 +156,7 @@ describe.skipIf(cannot !== '')(`fuse.sshfs with a real sshd${cannot && `: ${cann
     fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 3 }))
     await node.mount('one', withKey())
     server.freeze()
-    expect(node.heal()).toMatchObject([{ outcome: 'healthy' }])
+    expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
     expect(await node.unmount('one')).toEqual(success)
     expect(node.layers('one')).toEqual([])
     await until(() => node.processes().length === 0)
@@ -165,7 +165,7 @@ describe.skipIf(cannot !== '')(`fuse.sshfs with a real sshd${cannot && `: ${cann
   it('is not mounted by heal, which has no secrets, and by the next call, which has', async () => {
     await node.mount('one', withKey())
     await killDaemon(node, 'one')
-    expect(node.heal()).toMatchObject([{ outcome: 'failed', reason: expect.stringMatching(/secrets.*delete the pod/) }])
+    expect(node.heal()).toMatchObject([{ action: 'failed', reason: expect.stringMatching(/secrets.*delete the pod/) }])
     expect(await node.mount('one', withKey())).toEqual(success)
     expect(shown()).toBe('hello')
     expect(await node.unmount('one')).toEqual(success)

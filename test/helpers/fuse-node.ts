@@ -74,8 +74,9 @@ export class FuseNode extends BinaryNode {
     return pid
   }
 
-  heal(): { directory: string; outcome: string; reason: string }[] {
-    return this.byHand<{ mounts: { directory: string; outcome: string; reason: string }[] }>('heal').mounts
+  heal(): { directory: string; state: string; action: string; reason: string }[] {
+    return this.byHand<{ mounts: { directory: string; state: string; action: string; reason: string }[] }>('heal')
+      .mounts
   }
 
   /** All processes that were started with a path of this node. */

@@ -59,7 +59,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
       ].map(([mountPoint, subPath]) => ({
         mountPoint,
         source: `${volume}/${subPath}`,
-        action: 'healed',
+        action: 'replaced',
         reason: 'its source was deleted when the volume changed',
       })),
     )
@@ -79,10 +79,10 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
   it('are healed after every flip, and name the volumes whose next change matters', () => {
     const { volume, bind } = flipped('configmap', 'disk', ['config'])
     for (const content of ['three', 'four', 'five']) {
-      expect(heal()).toMatchObject([{ action: 'healed' }])
+      expect(heal()).toMatchObject([{ action: 'replaced' }])
       write(volume, { config: content })
     }
-    expect(heal()).toMatchObject([{ action: 'healed' }])
+    expect(heal()).toMatchObject([{ action: 'replaced' }])
     expect(read(bind)).toBe('five')
     const session = { host: linuxHost, config: stage.config, note: () => {}, warn: () => {} }
     expect(subPathVolumes(session, pod.kubeletDir)).toEqual([volume])
@@ -93,14 +93,14 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     const { bind } = flipped('configmap', 'disk', ['config'], options)
     const before = layers(bind)[0]?.options
     expect(before).toEqual(expect.arrayContaining(options.split(',')))
-    expect(heal()).toMatchObject([{ action: 'healed' }])
+    expect(heal()).toMatchObject([{ action: 'replaced' }])
     expect(layers(bind)[0]?.options.toSorted()).toEqual(before?.toSorted())
   })
 
   it('are left as they are by a dry run', () => {
     const { bind } = flipped('secret', 'tmpfs', ['config'])
     const before = linuxHost.mounts.table()
-    expect(heal({ dryRun: true })).toMatchObject([{ mountPoint: bind, action: 'would heal' }])
+    expect(heal({ dryRun: true })).toMatchObject([{ mountPoint: bind, action: 'replaced' }])
     expect(linuxHost.mounts.table()).toBe(before)
     expect(fs.existsSync(stage.config.stateDir)).toBe(false)
   })
@@ -109,7 +109,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     const { bind } = flipped('configmap', 'disk', ['config'])
     const held = fs.openSync(bind, 'r')
     onTestFinished(() => fs.closeSync(held))
-    expect(heal()).toMatchObject([{ action: 'healed' }])
+    expect(heal()).toMatchObject([{ action: 'replaced' }])
     expect([fs.readFileSync(held, 'utf8'), read(bind)]).toEqual(['one', 'two'])
   })
 
@@ -123,7 +123,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     fs.unlinkSync(`${volume}/${subPath}`)
     if (link) fs.symlinkSync(link, `${volume}/${subPath}`)
     const before = linuxHost.mounts.table()
-    expect(heal()).toMatchObject([{ mountPoint: bind, action: 'left', reason: expect.any(String) }])
+    expect(heal()).toMatchObject([{ mountPoint: bind, action: 'none', reason: expect.any(String) }])
     expect(linuxHost.mounts.table()).toBe(before)
   })
 
@@ -131,7 +131,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     const { volume, binds } = flipped('configmap', 'disk', ['config', 'dir'])
     write(volume, { 'config/inner': 'three', dir: 'three' })
     const before = linuxHost.mounts.table()
-    expect(heal()).toMatchObject(binds.map((mountPoint) => ({ mountPoint, action: 'left' })))
+    expect(heal()).toMatchObject(binds.map((mountPoint) => ({ mountPoint, action: 'none' })))
     expect(linuxHost.mounts.table()).toBe(before)
   })
 
@@ -166,8 +166,8 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
         return linuxHost.mounts.cloneTree(source)
       },
     }
-    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([{ action: 'healed' }])
-    expect(inner).toMatchObject([{ mountPoint: bind, action: 'left', reason: 'another heal is at work' }])
+    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([{ action: 'replaced' }])
+    expect(inner).toMatchObject([{ mountPoint: bind, action: 'none', reason: 'another heal is at work' }])
     expect([read(bind), layers(bind).length]).toEqual(['two', 1])
   })
 
@@ -185,7 +185,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
         return result
       }
       expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([
-        { action: 'left', reason: 'it has changed meanwhile' },
+        { action: 'none', reason: 'it has changed meanwhile' },
       ])
       expect(layers(bind)).toEqual([])
     },
@@ -194,7 +194,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
   it('are healed on a kernel that cannot mount beneath', () => {
     const { bind } = flipped('configmap', 'disk', ['config'])
     const mounts = { ...linuxHost.mounts, attachBeneath: () => false }
-    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([{ action: 'healed' }])
+    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([{ action: 'replaced' }])
     expect([read(bind), layers(bind).length]).toEqual(['two', 1])
   })
 
@@ -205,7 +205,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     await reader.more()
     for (const content of contents.slice(1)) {
       write(volume, { config: content })
-      expect(heal()).toMatchObject([{ action: 'healed' }])
+      expect(heal()).toMatchObject([{ action: 'replaced' }])
       await reader.more()
     }
     expect((await reader.end()).sort()).toEqual(contents.sort())
@@ -223,7 +223,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
         return done
       },
     }
-    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([{ action: 'healed' }])
+    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([{ action: 'replaced' }])
     expect([read(bind), layers(bind).length, beneath]).toEqual(['two', 1, [true]])
   })
 
@@ -233,7 +233,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     const session = { host: linuxHost, config: stage.config, note: () => {}, warn: () => {} }
     expect(healSubPaths(session, `${stage.top}/nowhere`, { dryRun: false })).toEqual([])
     expect(healSubPaths(session, `${stage.top}/link`, { dryRun: false })).toMatchObject([
-      { mountPoint: bind, action: 'healed' },
+      { mountPoint: bind, action: 'replaced' },
     ])
   })
 })

@@ -60,7 +60,7 @@ describe('the text', () => {
   it('gives back what was put in, whatever a label has in it', () => {
     const samples: Samples = new Map()
     const hostile = 'a"b\\c\nd} 1\n# TYPE x counter'
-    add(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', health: 'healthy' })
+    add(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', state: 'healthy' })
     const read = parseExposition(textOf(samples)).samples
     expect(read.map(({ labels, value }) => [labels.type, value])).toEqual([[`fuse.${hostile}`, 1]])
   })

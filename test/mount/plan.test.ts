@@ -114,7 +114,7 @@ describe('a mount call', () => {
       bind,
       { mounted: 'broken', record: ready(bind) },
       'replace',
-      'what is mounted does not answer',
+      'what is mounted does not respond',
       REPLACE,
     ],
     [
@@ -122,7 +122,7 @@ describe('a mount call', () => {
       bind,
       { mounted: 'broken' },
       'replace',
-      'what is mounted does not answer',
+      'what is mounted does not respond',
       REPLACE,
     ],
   ]
@@ -255,7 +255,7 @@ describe('a mount call for a tmpfs', () => {
     ['its record', { record: ready(tmpfs) }],
   ])('replaces a mount that does not answer, with %s, as nothing of it can be read', (_what, over) => {
     const plan = planMount(tmpfs, view({ mounted: 'broken', source: undefined, ...over }), kindOf)
-    expect(plan).toMatchObject({ decision: 'replace', reason: 'what is mounted does not answer' })
+    expect(plan).toMatchObject({ decision: 'replace', reason: 'what is mounted does not respond' })
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
 

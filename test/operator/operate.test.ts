@@ -77,10 +77,18 @@ describe('a verb given by hand', () => {
 
   it('has one JSON document on stdout with --json, also for a failure', async () => {
     expect(await call(['version', '--json'])).toBe(0)
-    expect(JSON.parse(streams[1])).toEqual({ verb: 'version', version: '1.2.3', node: '26.0.0', arch: 'x64' })
+    expect(JSON.parse(streams[1])).toEqual({
+      apiVersion: 'modekeep/v1',
+      kind: 'Version',
+      version: '1.2.3',
+      node: '26.0.0',
+      arch: 'x64',
+    })
     streams[1] = ''
     expect(await call(['applly', '--json'])).toBe(2)
-    expect(Object.keys(JSON.parse(streams[1]))).toEqual(['error'])
+    const { error, ...about } = JSON.parse(streams[1])
+    expect(about).toEqual({ apiVersion: 'modekeep/v1', kind: 'Error' })
+    expect(error).toContain('applly')
     expect(streams[2]).toBe('')
   })
 

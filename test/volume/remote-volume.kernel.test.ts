@@ -94,14 +94,14 @@ describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst
       const { config } = stage
       await mount(stage.session(), readRequest(stage.podDirectory('a'), JSON.stringify(NFS), config, kinds))
       expect(stage.noted).toMatchObject({ decision: 'ready' })
-      const reason = expect.stringContaining('its server does not answer, so that nobody can tell')
-      expect(await stage.heal()).toMatchObject([{ outcome: 'healthy', reason }])
+      const reason = expect.stringContaining('health unknown: the server does not respond')
+      expect(await stage.heal()).toMatchObject([{ state: 'unknown', action: 'none', reason }])
       await stage.unmount('a')
       expect(stage.layers('a')).toEqual([])
       expect(stage.warnings).toEqual([
-        expect.stringContaining('its server does not answer, so that nobody can tell'),
-        expect.stringContaining('its server does not answer, so that nobody can tell'),
-        expect.stringContaining('its server does not answer: the kernel may wait'),
+        expect.stringContaining('health unknown: the server does not respond'),
+        expect.stringContaining('health unknown: the server does not respond'),
+        expect.stringContaining('its server does not respond: the kernel may wait'),
       ])
     },
   )

@@ -1,11 +1,11 @@
 import type { GarbageItem } from '../../heal/garbage-item.ts'
-import type { Finding } from '../../heal/heal.ts'
+import type { Finding } from '../../heal/state.ts'
 import type { SubPathFinding } from '../../heal/sub-paths.ts'
 import type { Ownership } from '../../ownership/inode/policy.ts'
 import type { WalkReport } from '../../ownership/walk/report.ts'
 import type { InodeType } from './mode-string.ts'
 
-/** What an operator's verb found or did, as `--json` prints it. Modes are decimal numbers of permission bits. */
+/** What an operator's verb found or did. `--json` prints it with an apiVersion and a kind for its verb. Modes are decimal numbers of permission bits. */
 export type Document =
   | PlanDocument
   | ApplyDocument
@@ -14,6 +14,9 @@ export type Document =
   | HealDocument
   | DoctorDocument
   | GcDocument
+
+/** Of every shape that docs/commands.md has. It changes where a program that reads one has to change. */
+export const API_VERSION = 'modekeep/v1'
 
 interface About {
   directory: string
@@ -38,7 +41,7 @@ export interface PlanDocument extends Asked {
   /** How far that is, when it takes more than a second. */
   underWay: { visited: number; changed: number } | null
   /** What is on record of the last walk. */
-  recorded: { group: number; groupAccess: 'keep' | 'grant'; complete: boolean; restoreOwed: boolean } | null
+  recorded: { group: number; groupAccess: 'keep' | 'grant'; complete: boolean; restorePending: boolean } | null
   /** `changed` counts what `apply` would change. */
   report: WalkReport
   /** Inodes that would gain permission bits. */
@@ -104,7 +107,7 @@ export interface VolumeStatus {
   /** False: a walk or a restore of it was not finished. */
   complete: boolean
   /** Its last unmount, or `restore`, is to put it back. */
-  restoreOwed: boolean
+  restorePending: boolean
   /** Recorded mounts of it. */
   mounts: number
   /** Why its journal cannot be used, null where it can. */
@@ -138,7 +141,7 @@ export interface MountStatus {
   /** ISO 8601. */
   since: string | null
   /** What `heal` would find, and why. */
-  health: Finding['outcome']
+  state: Finding['state']
   reason: string
   /** A walk or a restore of its volume that is under way. */
   walk: WalkStatus | null

@@ -29,6 +29,6 @@ export async function heal(
   }
   const mounts = await healMounts(session, isDry)
   const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
-  session.note({ found: mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy'), subPaths })
+  session.note({ found: mounts.filter(({ state }) => state !== 'healthy' && state !== 'busy'), subPaths })
   return { verb: 'heal', isDry, mounts, subPaths }
 }

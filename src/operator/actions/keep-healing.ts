@@ -1,5 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { sourceDirectories } from '../../heal/heal.ts'
+import type { HealAction } from '../../heal/state.ts'
 import { subPathVolumes } from '../../heal/sub-paths.ts'
 import type { Heal, WatchOptions } from '../../heal/watch.ts'
 import { CallLog } from '../../log/call-log.ts'
@@ -48,7 +49,7 @@ export async function keepHealing(
       // One that ends while the others are looked at counts too.
       const before = stagedProcesses(session.host, config.stateDir)
       const document = await heal(hearing, order)
-      const found = document.mounts.filter(({ outcome }) => outcome !== 'healthy' && outcome !== 'busy')
+      const found = document.mounts.filter(({ state }) => state !== 'healthy' && state !== 'busy')
       const news = toCompare([found, document.subPaths])
       lastFailure = ''
       if (hasDone(document)) lastDone = performance.now()
@@ -82,11 +83,11 @@ function toCompare(told: unknown): string {
 
 /** The same may have to be mended again and again: then it is told each time. */
 function hasDone({ mounts, subPaths }: HealDocument): boolean {
-  const nothing = ['healthy', 'busy', 'left', 'failed']
-  return mounts.some(({ outcome }) => !nothing.includes(outcome)) || subPaths.some(({ action }) => action === 'healed')
+  const isDone = ({ action }: { action: HealAction }) => action !== 'none' && action !== 'failed'
+  return mounts.some(isDone) || subPaths.some(isDone)
 }
 
 /** A call that was at work may have seen what was before; what failed may work the next time. */
 function isUndone({ mounts }: HealDocument): boolean {
-  return mounts.some(({ outcome }) => outcome === 'busy' || outcome === 'failed')
+  return mounts.some(({ state, action }) => state === 'busy' || action === 'failed')
 }

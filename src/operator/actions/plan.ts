@@ -46,7 +46,7 @@ export async function plan(session: Session, directory: string, order: ByHandOrd
             group: record.group,
             groupAccess: record.groupAccess,
             complete: record.complete,
-            restoreOwed: record.restorePending,
+            restorePending: record.restorePending,
           }
         : null,
       report: walks ? seen.report : newReport(),

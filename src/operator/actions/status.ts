@@ -15,7 +15,7 @@ export async function status(session: Session): Promise<StatusDocument> {
   const records = listMountRecords(host, config.stateDir)
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
-    return found === undefined ? [] : [{ ...aboutMount(session, record), health: found.outcome, reason: found.reason }]
+    return found === undefined ? [] : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
   })
   return {
     verb: 'status',
@@ -33,7 +33,7 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     group: record?.group ?? null,
     groupAccess: record?.groupAccess ?? null,
     complete: record?.complete ?? false,
-    restoreOwed: record?.restorePending ?? false,
+    restorePending: record?.restorePending ?? false,
     mounts: records.filter((mount) => mount.volume === volume).length,
     // Whoever is at work on it finds out himself.
     fault: walk === null ? journalFault(session, volume) : null,
@@ -41,7 +41,7 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
   }
 }
 
-function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'health' | 'reason'> {
+function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'state' | 'reason'> {
   const { directory, volume = '', pod = '', source, given, mounted, request } = record
   return {
     directory,

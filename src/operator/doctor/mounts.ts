@@ -1,5 +1,6 @@
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import type { Finding } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { refusalOf } from '../../refusal/refusal-of.ts'
 import { listMountRecords, readMountRecord } from '../../store/mount-record.ts'
@@ -21,7 +22,7 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   const records = listMountRecords(host, config.stateDir)
   const recorded = new Set(records.map(({ directory }) => directory))
   const found = await healMounts(session, true)
-  const healthy = found.filter(({ outcome }) => outcome === 'healthy').length
+  const healthy = found.filter(({ state }) => state === 'healthy').length
   const unread = listMountPlaces(host, config.stateDir).filter(
     ({ hasRecord, directory }) =>
       hasRecord && directory !== '' && readMountRecord(host, config.stateDir, directory) === undefined,
@@ -30,7 +31,7 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   const unknown = [...mounted].filter((path) => OURS.test(path) && !recorded.has(path))
   return [
     ok(`${healthy} of ${records.length} recorded mounts are healthy`),
-    ...found.filter(({ outcome, reason }) => reason !== '' && outcome !== 'busy').map(unwell),
+    ...found.filter(({ state, reason }) => reason !== '' && state !== 'busy').map(unwell),
     ...unread.map(({ directory }) =>
       fault(`the record of ${directory} cannot be read`, 'delete its pod: its unmount works without a record'),
     ),
@@ -43,9 +44,9 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   ]
 }
 
-function unwell({ directory, outcome, reason }: Awaited<ReturnType<typeof healMounts>>[number]): CheckFinding {
-  const text = `${directory}: ${reason}`
-  if (outcome === 'failed') return fault(text, 'mend that, then modekeep heal')
-  if (outcome === 'left' || outcome === 'healthy') return warning(text, 'what the reason says')
-  return warning(text, outcome === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
+function unwell({ directory, state, action, reason }: Finding): CheckFinding {
+  const text = `${directory} is ${state}: ${reason}`
+  if (action === 'failed') return fault(text, 'mend that, then modekeep heal')
+  if (action === 'none') return warning(text, 'what the reason says')
+  return warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
 }

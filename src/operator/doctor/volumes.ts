@@ -14,7 +14,7 @@ export async function volumeFindings(session: Session): Promise<CheckFinding[]> 
   const { host, config } = session
   const volumes = listVolumes(host, config.stateDir)
   const garbage = (await collectGarbage(session, { isDry: true, forget: undefined })).filter(
-    ({ action }) => action === 'would remove',
+    ({ action }) => action === 'removed',
   )
   const found = volumes.flatMap((volume) => aboutVolume(session, volume))
   return [

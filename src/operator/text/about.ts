@@ -2,7 +2,7 @@ import type { About } from '../verbs/command.ts'
 import { completionScript } from './completion.ts'
 import { helpText } from './help.ts'
 import { manualPage } from './manual.ts'
-import { jsonLine } from './printable.ts'
+import { jsonDocument } from './printable.ts'
 
 export interface Versions {
   version: string
@@ -15,10 +15,10 @@ export function aboutText(command: About, isJson: boolean, versions: Versions): 
   switch (command.verb) {
     case 'help': {
       const text = command.isManual ? manualPage(versions.version) : helpText(command.topic)
-      return isJson ? jsonLine({ verb: 'help', topic: command.topic ?? null, text }) : text
+      return isJson ? jsonDocument({ verb: 'help', topic: command.topic ?? null, text }) : text
     }
     case 'version':
-      return isJson ? jsonLine({ verb: 'version', ...versions }) : `modekeep ${versions.version}\n`
+      return isJson ? jsonDocument({ verb: 'version', ...versions }) : `modekeep ${versions.version}\n`
     case 'completion':
       return completionScript(command.shell)
   }

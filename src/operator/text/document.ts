@@ -61,10 +61,10 @@ function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDoc
   if (!kubelet.walks)
     lines.push({ text: 'kubelet would not walk: the root has the group and its permission bits already' })
   if (recorded) {
-    const { group, groupAccess, complete, restoreOwed } = recorded
-    const owed = restoreOwed ? ', and its last unmount puts it back' : ''
+    const { group, groupAccess, complete, restorePending } = recorded
+    const pending = restorePending ? ', and its last unmount puts it back' : ''
     const state = complete ? 'a finished walk' : 'a walk or restore that was not finished'
-    lines.push({ text: `on record: ${state} for group ${group}, groupAccess ${groupAccess}${owed}` })
+    lines.push({ text: `on record: ${state} for group ${group}, groupAccess ${groupAccess}${pending}` })
   }
   return lines
 }

@@ -11,12 +11,13 @@ export function gcLines({ isDry, items }: GcDocument): Line[] {
   const kept = items.filter(({ action }) => action === 'kept')
   const others = items.filter(({ action }) => action !== 'kept')
   const gone = others.filter(({ action }) => action !== 'failed').length
+  const done = (action: Item['action']) => (isDry && action === 'removed' ? 'would be removed' : action)
   const title = isDry
     ? `${gone} would be removed, ${kept.length} kept. Nothing was changed.`
     : `${gone} removed, ${kept.length} kept`
   return [
     { text: title, style: 'strong' },
-    ...styled(aligned(others.map(({ action, kind, name, reason }) => [action, kind, name, reason])), others),
+    ...styled(aligned(others.map(({ action, kind, name, reason }) => [done(action), kind, name, reason])), others),
     ...byReason(kept).flatMap(keptLines),
   ]
 }

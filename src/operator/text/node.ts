@@ -1,3 +1,4 @@
+import type { HealAction } from '../../heal/state.ts'
 import type { HealDocument, MountStatus, StatusDocument, VolumeStatus, WalkStatus } from '../actions/document.ts'
 import type { Line } from './line.ts'
 import { aligned } from './line.ts'
@@ -5,14 +6,14 @@ import { aligned } from './line.ts'
 /** `status` for people. */
 export function statusLines({ mounts, volumes }: StatusDocument, now: number): Line[] {
   const [first = '', ...rows] = aligned([
-    ['pod', 'source', 'group', 'ownership', 'age', 'health'],
+    ['pod', 'source', 'group', 'ownership', 'age', 'state'],
     ...mounts.map((mount) => [
       mount.pod || '-',
       mount.source || mount.fsType,
       mount.group === null ? '-' : String(mount.group),
       mount.ownership,
       mount.since === null ? '-' : age(now - Date.parse(mount.since)),
-      mount.health,
+      mount.state,
     ]),
   ])
   const listed: Line[] = [
@@ -46,11 +47,11 @@ function volumeLines(volumes: readonly VolumeStatus[]): Line[] {
   ]
 }
 
-function stateOf({ group, complete, restoreOwed, mounts, walk }: VolumeStatus): string {
+function stateOf({ group, complete, restorePending, mounts, walk }: VolumeStatus): string {
   if (walk) return 'at work'
   if (group === null) return 'recorded'
   if (!complete) return 'half way'
-  return restoreOwed && mounts === 0 ? 'restore owed' : 'walked'
+  return restorePending && mounts === 0 ? 'restore pending' : 'walked'
 }
 
 function walkLines(walk: WalkStatus | null): Line[] {
@@ -89,18 +90,15 @@ function age(milliseconds: number): string {
 
 /** `heal` for people: what was not well, and the count of what was. */
 export function healLines({ isDry, mounts, subPaths }: HealDocument): Line[] {
-  const would = isDry ? 'would be ' : ''
+  const done = (action: HealAction) =>
+    isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
   const rows = mounts
-    .filter(({ outcome }) => outcome !== 'healthy')
-    .map(({ outcome, directory, reason }) => [worded(outcome, would), directory, reason])
-  const others = subPaths.map(({ action, mountPoint, reason }) => [action, mountPoint, reason])
+    .filter(({ state }) => state !== 'healthy')
+    .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
+  const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
   const healthy = mounts.length - rows.length
   return [
     { text: `${healthy} of ${mounts.length} mounts healthy${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
     ...aligned([...rows, ...others]).map((text) => ({ text })),
   ]
-}
-
-function worded(outcome: string, would: string): string {
-  return ['left', 'failed', 'busy'].includes(outcome) ? outcome : `${would}${outcome}`
 }

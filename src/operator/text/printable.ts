@@ -1,3 +1,5 @@
+import { API_VERSION } from '../actions/document.ts'
+
 // Control, format (bidirectional overrides among them), unassigned, and what ends a line without being a newline.
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu
 
@@ -6,9 +8,10 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
-/** One JSON document and a newline, safe to look at too. */
-export function jsonLine(value: unknown): string {
-  return `${jsonText(JSON.stringify(value))}\n`
+/** What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. */
+export function jsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
+  const kind = verb.charAt(0).toUpperCase() + verb.slice(1)
+  return `${jsonText(JSON.stringify({ apiVersion: API_VERSION, kind, ...facts }))}\n`
 }
 
 /** JSON on one line that cannot drive a terminal; it still means the same to a parser. */

@@ -10,7 +10,7 @@ export function troubleIn(document: Document): string | undefined {
         ? 'not all could be put back; it stays recorded: mend the cause and restore again'
         : undefined
     case 'heal':
-      return document.mounts.some(({ outcome }) => outcome === 'failed')
+      return document.mounts.some(({ action }) => action === 'failed')
         ? 'not every mount could be mended: the reasons are above'
         : undefined
     case 'gc':

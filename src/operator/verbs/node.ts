@@ -6,9 +6,9 @@ export const NODE_VERBS = {
     summary: 'what is mounted, how groups were given, what is not well',
     text: [
       'Lists what modekeep has mounted on this node: the pod, the source, the group and how it was given (walk: inodes ' +
-        'were changed; idmap: the mount shows another group; option: by mount options; none), since when, and whether ' +
-        'heal would find something to mend. Below, the volumes that walks have changed, with what is owed to them, and ' +
-        'how far a running walk or restore is. Changes nothing.',
+        'were changed; idmap: the mount shows another group; option: by mount options; none), since when, and its ' +
+        'state (healthy, missing, stale, orphaned, interrupted, unknown, busy: docs/commands.md). Below, the volumes that ' +
+        'walks have changed, with pending restores, and how far a running walk or restore is. Changes nothing.',
     ],
     options: {
       prometheus:
@@ -21,11 +21,11 @@ export const NODE_VERBS = {
   },
   heal: {
     operands: '',
-    summary: 'mend mounts whose source, daemon or layers went wrong',
+    summary: 'repair mounts whose source, daemon or layers changed',
     text: [
-      "Mends modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
-        'that does not answer or is gone, layers mounted over it, calls that died half way, records of pods that are ' +
-        'gone. A mount in use is replaced without a gap. What modekeep does not know is left as it is.',
+      "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
+        'that does not respond or is gone, layers mounted over it, interrupted calls, records of deleted pods. A mount in ' +
+        'use is replaced without a gap. What modekeep does not know is left as it is.',
     ],
     options: {
       'dry-run': 'say what would be done, and do nothing',
@@ -47,7 +47,7 @@ export const NODE_VERBS = {
       'Checks all that modekeep needs on this node and says of each finding what to do: what the kernel can (each ' +
         'system call is really tried, on nothing of the node), the system-call layer against Node, helper programs, ' +
         "kubelet's plugin directory and the driver in it, the configuration, owners and permissions, free space, " +
-        'records without mounts, mounts without records, what dead calls left. Changes nothing.',
+        'records without mounts, mounts without records, what interrupted calls left. Changes nothing.',
     ],
     options: { json: JSON_TEXT, help: HELP_TEXT },
     examples: ['modekeep doctor || echo "this node needs a look"'],
@@ -74,14 +74,14 @@ export const NODE_VERBS = {
     summary: 'remove records that no mount, pod or restore needs',
     text: [
       'Removes what was left behind: records of mounts whose pod or boot is gone, journals that hold nothing any more, ' +
-        'those of directories that were deleted when a source flipped, reservations and stages of calls that were killed. ' +
-        'A pod that went without an unmount has its restore paid first. What a restore is owed to is kept, and what ' +
-        'restore could still put back; it says what was kept and why.',
+        'those of directories that were deleted when a symlink was swapped, reservations and stages of interrupted calls. ' +
+        'The pending restore of a pod that was deleted without an unmount is run first. A volume with a pending restore is ' +
+        'kept, and one that restore could still put back; it says what was kept and why.',
     ],
     options: {
       'dry-run': 'say what would be removed, and remove nothing',
       forget:
-        'also give up what is recorded of this volume, owed or not: nothing of it can be put back then. Refused while ' +
+        'also give up what is recorded of this volume, restore pending or not: nothing of it can be put back then. Refused while ' +
         'its directory is to be found, or a pod uses it',
       json: JSON_TEXT,
       help: HELP_TEXT,

@@ -104,7 +104,7 @@ onEveryStage('by hand', (open) => {
     await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     const again = await plan({ group: 3000 })
-    expect(again.recorded).toEqual({ group: 2000, groupAccess: 'keep', complete: true, restoreOwed: false })
+    expect(again.recorded).toEqual({ group: 2000, groupAccess: 'keep', complete: true, restorePending: false })
     expect(again.report.left['changed since by its user']).toEqual({ count: 1, examples: ['test1'] })
     expect((await apply({ group: 3000 })).report).toEqual(again.report)
   })
@@ -246,7 +246,7 @@ onEveryStage('by hand', (open) => {
   it('what is on record stays owed as pods have asked', async () => {
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
     await apply({ policy: 'Always' })
-    expect((await plan()).recorded).toMatchObject({ restoreOwed: true })
+    expect((await plan()).recorded).toMatchObject({ restorePending: true })
     await stage.unmount('a')
     expect(groups(now()).test1).toBe(0)
   })

@@ -97,7 +97,7 @@ onEveryStage('gc', (open) => {
     await restore(volume)
     expect(volumes()).toEqual([])
     stage().fs.mkdirSync(`${stage().config.stateDir}/ownership/${volume}`, { recursive: true })
-    expect(await items({ isDry: true })).toEqual(['volume would remove: nothing is recorded of it any more'])
+    expect(await items({ isDry: true })).toEqual(['volume removed: nothing is recorded of it any more'])
     expect(volumes()).toEqual([volume])
     expect(await items()).toEqual(['volume removed: nothing is recorded of it any more'])
     expect(volumes()).toEqual([])
@@ -109,7 +109,7 @@ onEveryStage('gc', (open) => {
     expect(groups(listTree(stage().fs, `${source()}/..one/part`))).not.toEqual(before)
     stage().reboot()
     stage().fs.rmSync(`${stage().top}/pods/a`, { recursive: true })
-    expect(await items({ isDry: true })).toContain('mount record would remove: its directory is gone')
+    expect(await items({ isDry: true })).toContain('mount record removed: its directory is gone')
     expect(await items()).toEqual(['mount record removed: its directory is gone'])
     expect(volumes()).toEqual([])
     expect(groups(listTree(stage().fs, `${source()}/..one/part`))).toEqual(before)
@@ -144,16 +144,16 @@ onEveryStage('gc', (open) => {
     stage().fs.writeFileSync(`${stage().config.stateDir}/mounts/%2Fgone/lock`, '')
     const lock = stage().host.tryLock(`${place}/lock`)
     expect(await items({ isDry: true })).toEqual([
-      'lock would remove: it was left by a call that died',
+      'lock removed: an interrupted call left it',
       'volume kept: a call is at work on it',
     ])
     lock?.release()
     const before = state()
-    expect(await items({ isDry: true })).toContain('reservation would remove: the call that made it was killed')
+    expect(await items({ isDry: true })).toContain('reservation removed: an interrupted call left it')
     expect(state()).toEqual(before)
     expect(await items()).toEqual([
-      'lock removed: it was left by a call that died',
-      'reservation removed: the call that made it was killed',
+      'lock removed: an interrupted call left it',
+      'reservation removed: an interrupted call left it',
       expect.stringMatching(/^volume kept: /),
     ])
     expect(stage().fs.existsSync(`${place}/reservation.json`)).toBe(false)
@@ -165,7 +165,7 @@ onEveryStage('gc', (open) => {
     const about = { source: `${source()}/..one/part`, group: 2000, groupAccess: 'keep', complete: true, walk: null }
     expect(await status(session())).toMatchObject({
       mounts: [{ volume: only() }],
-      volumes: [{ volume: only(), ...about, restoreOwed: true, mounts: 1 }],
+      volumes: [{ volume: only(), ...about, restorePending: true, mounts: 1 }],
     })
   })
 })
@@ -182,8 +182,12 @@ onKernelStages('gc', (open) => {
     expect(volumes()).toHaveLength(2)
     await stage().unmount('a')
     expect(await items()).toEqual([
-      expect.stringMatching(/^volume (removed: .* was deleted when its source flipped|kept: .*..two\/part was walked)/),
-      expect.stringMatching(/^volume (removed: .* was deleted when its source flipped|kept: .*..two\/part was walked)/),
+      expect.stringMatching(
+        /^volume (removed: .* was deleted when the symlink that led to it was swapped|kept: .*..two\/part was walked)/,
+      ),
+      expect.stringMatching(
+        /^volume (removed: .* was deleted when the symlink that led to it was swapped|kept: .*..two\/part was walked)/,
+      ),
     ])
     expect(volumes()).not.toContain(volume)
     expect(only()).not.toBe(volume)
@@ -199,7 +203,7 @@ onKernelStages('gc', (open) => {
     expect(await items()).toContainEqual(expect.stringContaining(kept))
     expect(volumes()).toContain(volume)
     await expect(restore(volume)).rejects.toThrow(/was .*\/\.\.one\/part, which is not there or is another one now/)
-    expect(await items({ forget: volume, isDry: true })).toContain('volume would remove: it is given up, as asked')
+    expect(await items({ forget: volume, isDry: true })).toContain('volume removed: it is given up, as asked')
     expect(await items({ forget: volume })).toContain('volume removed: it is given up, as asked')
     expect(volumes()).not.toContain(volume)
   })

@@ -1,0 +1,38 @@
+/** What can be said of a recorded mount: one vocabulary for status, heal, doctor, metrics and documents. */
+export const MOUNT_STATES = [
+  'healthy',
+  /** Nothing is mounted there. */
+  'missing',
+  /** Its source changed, its daemon is dead, or something of the same source is mounted over it. */
+  'stale',
+  /** Its pod is gone without an unmount. */
+  'orphaned',
+  /** The call that mounted or replaced it crashed. */
+  'interrupted',
+  /** Its server does not respond, or something that modekeep does not know is mounted there. */
+  'unknown',
+  /** A call is at work on it. */
+  'busy',
+] as const
+
+export type MountState = (typeof MOUNT_STATES)[number]
+
+/** What heal does about it. */
+export const HEAL_ACTIONS = ['none', 'mounted', 'replaced', 'forgotten', 'failed'] as const
+
+export type HealAction = (typeof HEAL_ACTIONS)[number]
+
+/** What heal found of a recorded mount, and did. */
+export interface Finding {
+  directory: string
+  pod: string
+  state: MountState
+  /** In a dry run: what would be done. */
+  action: HealAction
+  /** In words; '' where all is well, as far as can be told. */
+  reason: string
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -4,7 +4,7 @@ import { execa } from 'execa'
 import fs from 'fs-extra'
 import { buildProgram, ENTRY } from './build/program.ts'
 import { ARCHITECTURES, type Architecture, nodePackage } from './build/runtime.ts'
-import { Unavailable } from './fetch/mirrors.ts'
+import { endFor } from './fetch/unavailable.ts'
 
 const USAGE = `Usage: npm run build -- [--arch ${ARCHITECTURES.join('|')}] [ENTRY [OUTPUT]]
 
@@ -12,7 +12,7 @@ Builds dist/modekeep for this machine's processor, or dist/modekeep-ARCH for the
 
 const { arch, entry, output } = order()
 const isOwn = arch === process.arch
-const program = await buildProgram(arch, entry).catch(endWithout)
+const program = await buildProgram(arch, entry).catch(endFor('build'))
 const unfinished = `${output}.${process.pid}.new`
 await fs.outputFile(unfinished, program)
 await fs.chmod(unfinished, 0o755)
@@ -33,13 +33,6 @@ function order() {
     string,
     string
   >
-}
-
-/** What cannot be fetched here is no fault of the build's. */
-function endWithout(error: unknown): never {
-  if (!(error instanceof Unavailable)) throw error
-  console.error(`build: ${error.message}`)
-  process.exit(1)
 }
 
 function parsed() {

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import fs from 'fs-extra'
 import { ARCHITECTURES, type Architecture } from './build/runtime.ts'
+import { endFor } from './fetch/unavailable.ts'
 import { archiveFor, type ReleaseFile } from './release/archive.ts'
 import { sumsOf } from './release/contents.ts'
 import { sourceDate } from './release/source-date.ts'
@@ -16,7 +17,7 @@ const { architectures, output } = order()
 const { version } = await fs.readJson(join(ROOT, 'package.json'))
 const time = await sourceDate(ROOT, process.env.SOURCE_DATE_EPOCH)
 const files: ReleaseFile[] = []
-for (const arch of architectures) files.push(...(await archiveFor(arch, version, time)))
+for (const arch of architectures) files.push(...(await archiveFor(arch, version, time).catch(endFor('release'))))
 for (const file of [...files, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(files)) }]) {
   await fs.outputFile(join(output, `${file.path}.new`), file.bytes)
   await fs.rename(join(output, `${file.path}.new`), join(output, file.path))

@@ -1,8 +1,6 @@
 import * as fs from 'node:fs'
 import { run } from './command.ts'
-
-/** What is published elsewhere cannot be had here: no apt, no mirror of Debian among its sources, no network. */
-export class Unavailable extends Error {}
+import { Unavailable } from './unavailable.ts'
 
 // Sandboxed, apt could not write into the cache of a user.
 export const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::http::Timeout=15'].flatMap(

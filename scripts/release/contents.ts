@@ -19,6 +19,7 @@ const FILES = [
   'driver/observability',
   'driver/apparmor',
   'driver/config.example.json',
+  'driver/kernel/README.md',
   'driver/loader/README.md',
 ]
 

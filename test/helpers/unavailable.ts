@@ -1,5 +1,5 @@
 import { TestRunner } from 'vitest'
-import { Unavailable } from '../../scripts/fetch/mirrors.ts'
+import { Unavailable } from '../../scripts/fetch/unavailable.ts'
 
 const WAY_OUT = 'run the test with network on a machine whose apt has Debian among its sources'
 

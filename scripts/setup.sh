@@ -10,8 +10,8 @@ node_is_there() {
 
 if ! [ node_modules/.package-lock.json -nt package-lock.json ] || ! [ -x node_modules/.bin/node ]; then
   echo 'Installing packages …' >&2
-  # No script of a package: esbuild and protobufjs need none here, and they would run on the packaged Node, which may not start yet.
-  npm ci --ignore-scripts --no-fund --no-audit --loglevel=error >&2
+  # No package's script: none is needed, and it would run on the packaged Node, which may not start yet.
+  NODE_OPTIONS='--require=./scripts/for-packaged-node.cjs' npm ci --ignore-scripts --no-fund --no-audit --loglevel=error >&2
   # npm 9 removes it along with the package for the other processor.
   for node in node_modules/node-linux-*/bin/node; do
     [ -e node_modules/.bin/node ] || ln -sf "../${node#node_modules/}" node_modules/.bin/node

@@ -33,6 +33,7 @@ cp "${NODE_EXTRA_CA_CERTS:-/etc/ssl/certs/ca-certificates.crt}" "$root/etc/machi
 registry=$(npm config get registry)
 checkout=$root/modekeep
 mkdir -p "$checkout"
+find "$checkout" -mindepth 1 -maxdepth 1 ! -name node_modules ! -name dist -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -C "$checkout" -xf -
 
 # A mount point, so that the tests can make mount namespaces in it.

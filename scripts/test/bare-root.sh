@@ -17,7 +17,7 @@ fi
 
 root=$MODEKEEP_BARE_PLACE
 if ! [ -e "$root/made" ]; then
-  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" http://deb.debian.org/debian >&2
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" >&2
   # The machine's way to Debian's archive.
   apt-config dump | grep -iE '^Acquire::(http|https)::' >"$root/etc/apt/apt.conf.d/machine" || true
   if [ -f /etc/apt/sources.list.d/debian.sources ]; then

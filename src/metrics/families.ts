@@ -32,7 +32,7 @@ export const FAMILIES = {
   },
   modekeep_restores_pending: {
     type: 'gauge',
-    help: 'Volumes with changes that an unmount is to put back: still mounted, or overdue.',
+    help: 'Volumes with a pending restore: still mounted, or overdue.',
     labels: { state: ['mounted', 'overdue'] },
   },
   modekeep_calls_total: {

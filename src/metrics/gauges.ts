@@ -22,7 +22,7 @@ export function addGauges(samples: Samples, session: Session, { mounts }: Status
   add(samples, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(config.logLevel) ? 1 : 0)
 }
 
-/** One for each volume that is to be put back; what an unmount is just putting back is not overdue. */
+/** One for each volume with a pending restore; a restore that is running is not overdue. */
 function pendingRestores({ host, config }: Session): ('mounted' | 'overdue')[] {
   const { stateDir } = config
   const mounted = new Set(listMountRecords(host, stateDir).map(({ volume }) => volume))

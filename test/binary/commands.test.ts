@@ -217,7 +217,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
       }),
     )
     expect(found).toContainEqual(
-      expect.objectContaining({ area: 'mounts', text: `${other} is mounted and not on record` }),
+      expect.objectContaining({ area: 'mounts', text: `${other} is mounted without a record` }),
     )
     expect(found).toContainEqual(
       expect.objectContaining({ area: 'volumes', remedy: 'modekeep gc (--dry-run names them)' }),

@@ -53,7 +53,7 @@ describe.skipIf(!isRoot)(title, () => {
     const { text, code } = await node.start(['heal']).ended
     expect(code).toBe(1)
     expect(text).toContain('does not exist on this node')
-    expect(text).toContain('modekeep: not every mount could be mended')
+    expect(text).toContain('modekeep: not every mount could be repaired')
     expect(fs.readFileSync(directory, 'utf8')).toBe('one')
   })
 

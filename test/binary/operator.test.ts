@@ -145,7 +145,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
           return { path, atimeNs, ctimeNs, mtimeNs }
         })
       const before = times()
-      const said = call('plan', directory, '--fsgroup', '2000', '--policy', 'Always')
+      const said = call('plan', directory, '--fsgroup', '2000', '--fs-group-change-policy', 'Always')
       expect(said).toMatchObject({ stderr: '', status: 0 })
       expect(times()).toEqual(before)
       expect(fs.readdirSync(stage.top).sort()).toEqual(
@@ -163,7 +163,9 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         const done = json('apply', directory, '--fsgroup', '2000')
         expect(done.report).toEqual(planned.report)
         const before = listTree(fs, directory)
-        expect(json('apply', directory, '--fsgroup=2000', '--policy=Always').report).toMatchObject({ changed: 0 })
+        expect(json('apply', directory, '--fsgroup=2000', '--fs-group-change-policy=Always').report).toMatchObject({
+          changed: 0,
+        })
         expect(listTree(fs, directory)).toEqual(before)
       } finally {
         execFileSync('chattr', ['-i', '-a', `${directory}/test4`, `${directory}/test5`])
@@ -263,7 +265,10 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
 
     it('takes its arguments in any order and a directory from where it is called', () => {
       const cwd = `${stage.top}/elsewhere`
-      const said = run(['plan', '--fsgroup', '2000', '--policy', 'Always', '--json', 'data'], { config, cwd })
+      const said = run(['plan', '--fsgroup', '2000', '--fs-group-change-policy', 'Always', '--json', 'data'], {
+        config,
+        cwd,
+      })
       expect(JSON.parse(said.stdout)).toMatchObject({ directory, group: 2000, policy: 'Always' })
     })
 

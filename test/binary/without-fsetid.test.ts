@@ -47,7 +47,7 @@ describe.skipIf(missing)(title, () => {
   it('also where set-gid is all that is missing', () => {
     for (const path of ['', '/sub', '/sub/tool']) fs.chownSync(`${directory}${path}`, 0, 4242)
     fs.chmodSync(directory, 0o2755)
-    const said = without('apply', directory, '--fsgroup', '4242', '--policy', 'Always')
+    const said = without('apply', directory, '--fsgroup', '4242', '--fs-group-change-policy', 'Always')
     expect(said.stdout + said.stderr).toMatch(/left set-gid out.*CAP_FSETID/)
     expect(said.status).toBe(1)
   })

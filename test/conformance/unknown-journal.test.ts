@@ -50,7 +50,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     expect(held()).toEqual(before)
     expect(now()).toEqual(tree)
     const { volumes } = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
-    expect(volumes).toMatchObject([{ restoreOwed: true }])
+    expect(volumes).toMatchObject([{ restorePending: true }])
   })
 
   it('fails every call that needs it, and nothing of the volume is changed', async () => {

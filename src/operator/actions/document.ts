@@ -96,7 +96,7 @@ export interface StatusDocument {
   volumes: VolumeStatus[]
 }
 
-/** A volume of which something is remembered. */
+/** A volume that modekeep keeps records of. */
 export interface VolumeStatus {
   volume: string
   /** Where it was when it was walked; '' where its record cannot be read. */

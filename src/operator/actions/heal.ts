@@ -17,7 +17,7 @@ function isDirectory({ host }: Session, path: string): boolean {
   }
 }
 
-/** Mends what went wrong with mounts on this node, or says what it would mend. */
+/** Repairs the mounts on this node, or says what it would do. */
 export async function heal(
   session: Session,
   { isDry, isWatching, kubelet }: Extract<NodeCommand, { verb: 'heal' }>,

@@ -12,7 +12,7 @@ import type { NodeCommand } from '../verbs/command.ts'
 import type { HealDocument } from './document.ts'
 import { heal } from './heal.ts'
 
-/** Milliseconds. A daemon may have died before it was known: until the last of its threads has gone its mount looks well. */
+/** Milliseconds. A daemon may have died before it was known: until the last of its threads has ended its mount looks healthy. */
 const SETTLING = 3000
 
 type Order = Extract<NodeCommand, { verb: 'heal' }>
@@ -81,7 +81,7 @@ function toCompare(told: unknown): string {
   return JSON.stringify(told).replaceAll(/\d+/g, '0')
 }
 
-/** The same may have to be mended again and again: then it is told each time. */
+/** The same may have to be repaired again and again: then it is told each time. */
 function hasDone({ mounts, subPaths }: HealDocument): boolean {
   const isDone = ({ action }: { action: HealAction }) => action !== 'none' && action !== 'failed'
   return mounts.some(isDone) || subPaths.some(isDone)

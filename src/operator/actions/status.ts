@@ -8,7 +8,7 @@ import { daemonOf, isStopped } from '../../volume/daemon.ts'
 import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
 import { journalFault } from './journal.ts'
 
-/** What modekeep has mounted on this node, and which volumes it remembers. Changes nothing. */
+/** What modekeep has mounted on this node, and which volumes it has records of. Changes nothing. */
 export async function status(session: Session): Promise<StatusDocument> {
   const { host, config } = session
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))

@@ -14,7 +14,7 @@ export interface Configuration {
 export function configurationFindings(host: Host, config: NodeConfig, { file, faults }: Configuration): CheckFinding[] {
   const remedy = `correct ${file}: until then mounts are refused`
   const isThere = lookAtPath(host, file) !== undefined
-  const valid = isThere ? ok(`${file} is valid`) : ok(`${file} does not exist: the defaults hold`)
+  const valid = isThere ? ok(`${file} is valid`) : ok(`${file} does not exist: the defaults apply`)
   return [
     ...(faults.length === 0 ? [valid] : faults.map((text) => fault(text, remedy))),
     ...config.allowedSources.flatMap((source) => sourceFindings(host, source, file)),
@@ -46,7 +46,7 @@ function mappingOf({ inodes, mounts }: Host, source: string): CheckFinding {
     }
   } catch (error) {
     if (errorCode(error) === undefined) throw error
-    return ok(`${source} is there; its file system maps no groups (ownership idmap is refused, auto walks)`)
+    return ok(`${source} exists; its file system cannot map groups (ownership idmap is refused, auto walks)`)
   } finally {
     inodes.close(directory)
   }

@@ -47,6 +47,6 @@ async function orFault(area: Area, check: () => CheckFinding[] | Promise<CheckFi
     return await check()
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    return [findingsOf(area).fault(`this could not be checked: ${text}`, 'mend that, and call it again')]
+    return [findingsOf(area).fault(`this could not be checked: ${text}`, 'remove the cause and run doctor again')]
   }
 }

@@ -12,7 +12,7 @@ const DRIVER = 'modekeep~fs/fs'
 export function kubeletFindings(host: Host, diagnosis: Diagnosis, executable: string | undefined): CheckFinding[] {
   const found = kubelets(host)
   if (found.length === 0) {
-    return [warning('no kubelet runs here', 'start kubelet, or call this where its processes can be seen')]
+    return [warning('no kubelet runs here', 'start kubelet, or run doctor where its processes are visible')]
   }
   return found.flatMap(({ pid, kind, directory, why }) => {
     const who = `${kind} (process ${pid})`
@@ -37,7 +37,7 @@ function driverFindings(
   const others = writers(host, driver)
   if (others.length > 0) {
     return others.map((path) =>
-      fault(`others than root can exchange the driver by ${path}`, `chown root ${path}; chmod go-w ${path}`),
+      fault(`users other than root can replace the driver through ${path}`, `chown root ${path}; chmod go-w ${path}`),
     )
   }
   if (executable === undefined) return [ok(`${driver} is there`)]

@@ -37,7 +37,7 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
     ),
     ...unknown.map((path) =>
       warning(
-        `${path} is mounted and not on record`,
+        `${path} is mounted without a record`,
         "nothing, if its pod is to stay: its unmount works; kubelet's next mount call replaces it",
       ),
     ),
@@ -46,7 +46,7 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
 
 function unwell({ directory, state, action, reason }: Finding): CheckFinding {
   const text = `${directory} is ${state}: ${reason}`
-  if (action === 'failed') return fault(text, 'mend that, then modekeep heal')
+  if (action === 'failed') return fault(text, 'remove the cause, then run modekeep heal')
   if (action === 'none') return warning(text, 'what the reason says')
   return warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
 }

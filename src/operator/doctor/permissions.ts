@@ -67,13 +67,17 @@ export function permissionFindings(host: Host, config: NodeConfig, configFile: s
   const findings = places.flatMap(([what, path]) => {
     if (lookAtPath(host, path) === undefined) return []
     const others = writers(host, path)
-    if (others.length === 0) return [ok(`${what} ${path} can be written by root alone`)]
+    if (others.length === 0) return [ok(`${what} ${path} is writable by root only`)]
     return others.map((other) =>
-      fault(`others than root can exchange ${what} by ${other}`, `chown root ${other}; chmod go-w ${other}`),
+      fault(`users other than root can replace ${what} through ${other}`, `chown root ${other}; chmod go-w ${other}`),
     )
   })
   const state = lookAtPath(host, stateDir)
-  if (state === undefined) return [...findings, ok(`the state directory ${stateDir} is made by the first mount`)]
+  if (state === undefined)
+    return [...findings, ok(`the state directory ${stateDir} will be created by the first mount`)]
   if ((state.mode & ANY_OTHERS) === 0) return findings
-  return [...findings, warning(`others can look into the state directory ${stateDir}`, `chmod 700 ${stateDir}`)]
+  return [
+    ...findings,
+    warning(`users other than root can read the state directory ${stateDir}`, `chmod 700 ${stateDir}`),
+  ]
 }

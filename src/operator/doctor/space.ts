@@ -13,7 +13,7 @@ const LEAST_BYTES = 4 * 2 ** 20
 const ENOUGH_INODES = 1000
 const LEAST_INODES = 10
 
-/** Where the disk of the state directory is full, walks stop before they change anything, and restores stay owed. */
+/** Where the disk of the state directory is full, walks stop before they change anything, and restores stay pending. */
 export function spaceFindings(host: Host, { space }: Diagnosis, stateDir: string): CheckFinding[] {
   let place = stateDir
   while (place !== '/' && lookAtPath(host, place) === undefined) place = dirname(place)

@@ -9,25 +9,18 @@ import { findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('volumes')
 
-/** What is remembered of volumes, and what nobody needs any more. */
+/** Records of volumes, and what nothing needs any more. */
 export async function volumeFindings(session: Session): Promise<CheckFinding[]> {
   const { host, config } = session
   const volumes = listVolumes(host, config.stateDir)
-  const garbage = (await collectGarbage(session, { isDry: true, forget: undefined })).filter(
-    ({ action }) => action === 'removed',
-  )
-  const found = volumes.flatMap((volume) => aboutVolume(session, volume))
+  const found = await collectGarbage(session, { isDry: true, forget: undefined })
+  const leftovers = found.filter(({ action }) => action === 'removed').length
   return [
-    ok(`volumes that are remembered: ${volumes.length}`),
-    ...found,
-    ...(garbage.length === 0
-      ? []
-      : [
-          warning(
-            `${garbage.length} things in ${config.stateDir} are not needed any more`,
-            'modekeep gc (--dry-run names them)',
-          ),
-        ]),
+    ok(`volumes on record: ${volumes.length}`),
+    ...volumes.flatMap((volume) => aboutVolume(session, volume)),
+    ...(leftovers > 0
+      ? [warning(`leftovers in ${config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')]
+      : []),
   ]
 }
 
@@ -36,7 +29,7 @@ function aboutVolume(session: Session, volume: string): CheckFinding[] {
   if (isVolumeBusy(host, config.stateDir, volume)) return []
   const damage = journalFault(session, volume)
   if (damage !== null)
-    return [fault(damage, `what it says; "modekeep gc --forget ${volume}" gives up a volume that is gone`)]
+    return [fault(damage, `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`)]
   const record = readVolumeRecord(host, config.stateDir, volume)
   if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
     const way = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
@@ -45,7 +38,9 @@ function aboutVolume(session: Session, volume: string): CheckFinding[] {
   if (record === undefined) return []
   const isUsed = listMountRecords(host, config.stateDir).some((mount) => mount.volume === volume)
   if (record.restorePending && !isUsed) {
-    return [warning(`a restore is owed to ${record.source}`, `modekeep restore ${volume}, or mount it in a pod again`)]
+    return [
+      warning(`the restore of ${record.source} is pending`, `modekeep restore ${volume}, or mount it in a pod again`),
+    ]
   }
   if (record.complete || isUsed) return []
   return [

@@ -11,7 +11,7 @@ function bash(): string {
 _modekeep() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]} verb=\${COMP_WORDS[1]}
   COMPREPLY=()
-  # "=" is a word of its own to bash: --policy=Al is three.
+  # "=" is a word of its own to bash: --group-access=gr is three.
   if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=\${COMP_WORDS[COMP_CWORD - 2]}; fi
   if ((COMP_CWORD == 1)); then
     _modekeep_words "${VERB_NAMES.join(' ')} --help --version"

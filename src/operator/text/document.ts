@@ -57,12 +57,12 @@ function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDoc
     lines.push({ text: `a walk or restore is under way there${far}, so these counts are of a moment`, style: 'notice' })
   }
   if (!walks)
-    lines.push({ text: 'apply would not walk: the root has the group already (--policy Always looks at all)' })
+    lines.push({ text: 'apply would not walk: the root has the group already (--fs-group-change-policy Always walks)' })
   if (!kubelet.walks)
     lines.push({ text: 'kubelet would not walk: the root has the group and its permission bits already' })
   if (recorded) {
     const { group, groupAccess, complete, restorePending } = recorded
-    const pending = restorePending ? ', and its last unmount puts it back' : ''
+    const pending = restorePending ? ', restored by its last unmount' : ''
     const state = complete ? 'a finished walk' : 'a walk or restore that was not finished'
     lines.push({ text: `on record: ${state} for group ${group}, groupAccess ${groupAccess}${pending}` })
   }
@@ -73,7 +73,7 @@ function applyLines({ directory, group, groupAccess, walked, report }: ApplyDocu
   if (!walked) {
     return [
       {
-        text: `${directory}: the root has group ${group} already, so nothing was walked (--policy Always looks at all)`,
+        text: `${directory}: the root has group ${group} already, so nothing was walked (--fs-group-change-policy Always walks)`,
       },
     ]
   }

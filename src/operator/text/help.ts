@@ -12,7 +12,7 @@ export const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ['130', 'interrupted (Ctrl-C)'],
 ]
 
-const WIDTH = 110
+const WIDTH = 80
 const OPTION_COLUMN = 25
 
 /** @param topic undefined: the overview */
@@ -40,14 +40,14 @@ function overview(): string {
     return [[verb, operands, needs].filter((part) => part !== '').join(' '), summary] as const
   })
   return `${[
-    `modekeep ${PURPOSE}.`,
+    ...wrapped(`modekeep ${PURPOSE}.`, WIDTH),
     '',
     'By hand, as root:',
     ...rows.flatMap(([term, text]) => entry(`modekeep ${term}`, text, 36)),
     '',
     `For kubelet: ${KUBELETS_VERBS.join(', ')}.`,
     '',
-    `Exit status: ${EXIT_STATUSES.map(([status, meaning]) => `${status} ${meaning}`).join(', ')}.`,
+    ...wrapped(`Exit status: ${EXIT_STATUSES.map(([status, meaning]) => `${status} ${meaning}`).join(', ')}.`, WIDTH),
     '"modekeep VERB --help" has the rest.',
     '',
     'Example:',

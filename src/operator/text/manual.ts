@@ -20,11 +20,11 @@ export function manualPage(version: string): string {
     '.fi',
     '.SH DESCRIPTION',
     escaped(
-      'A Kubernetes FlexVolume driver, and the commands for those who run it. The commands need root and are told about ' +
-        `here; kubelet calls ${KUBELETS_VERBS.join(', ')}, and reads one JSON document for an answer.`,
+      'A Kubernetes FlexVolume driver, and commands for the administrators of its nodes. This page describes the commands; ' +
+        `most need root. kubelet calls ${KUBELETS_VERBS.join(', ')} and reads one JSON document as the reply.`,
     ),
     paragraph(
-      'Results are on standard output, what went wrong on standard error. Colour and progress are shown on a terminal ' +
+      'Results are on standard output, errors on standard error. Colour and progress are shown on a terminal ' +
         'only, and no colour with NO_COLOR set. With --json a failure is {"error": "..."} on standard output.',
     ),
     '.SH COMMANDS',
@@ -36,8 +36,8 @@ export function manualPage(version: string): string {
     ...entry('NO_COLOR', 'no colour, if set to anything'),
     '.SH FILES',
     ...entry('/etc/modekeep/config.json', "the node's configuration"),
-    ...entry('/var/lib/modekeep', 'what is mounted, and what every changed file was before'),
-    ...entry('/var/log/modekeep/modekeep.log', 'the log that modekeep logs shows'),
+    ...entry('/var/lib/modekeep', 'records of mounts, and of every changed file as it was before'),
+    ...entry('/var/log/modekeep/modekeep.log', 'the log, shown by modekeep logs'),
   ].join('\n')}\n`
 }
 

@@ -7,11 +7,11 @@ export function troubleIn(document: Document): string | undefined {
   switch (document.verb) {
     case 'restore':
       return document.outcome === 'unfinished'
-        ? 'not all could be put back; it stays recorded: mend the cause and restore again'
+        ? 'not everything could be put back, and what was not stays recorded: remove the cause and run restore again'
         : undefined
     case 'heal':
       return document.mounts.some(({ action }) => action === 'failed')
-        ? 'not every mount could be mended: the reasons are above'
+        ? 'not every mount could be repaired: the reasons are above'
         : undefined
     case 'gc':
       return document.items.some(({ action }) => action === 'failed')
@@ -29,12 +29,12 @@ export function interruptedText(command: Work): string | undefined {
   if (command.verb === 'apply') {
     const place = quoted(command.directory)
     return (
-      'interrupted. What was changed is recorded: the same command goes on, ' +
+      'interrupted. What was changed is recorded: the same command continues, ' +
       `"modekeep restore ${place}" puts it back`
     )
   }
   if (command.verb !== 'restore' || command.isDry) return undefined
-  return `interrupted. What is not put back yet is still recorded: "modekeep restore ${named(command.target)}" goes on`
+  return `interrupted. What is not put back yet is still recorded: "modekeep restore ${named(command.target)}" continues`
 }
 
 function named(target: Target): string {

@@ -21,7 +21,7 @@ export type NodeCommand =
   /** @property metrics they are wanted instead: on stdout, or in this file */
   | { verb: 'status'; metrics: { output: string | undefined } | undefined }
   | { verb: 'doctor' }
-  /** @property kubelet where kubelet keeps its pods, if its own subPaths are to be mended too */
+  /** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
   | { verb: 'heal'; isDry: boolean; isWatching: boolean; kubelet: string | undefined }
   /** @property forget a volume to be given up */
   | { verb: 'gc'; isDry: boolean; forget: string | undefined }
@@ -134,7 +134,7 @@ function orderOf(given: Given): ByHandOrder {
   return {
     group: Number(given.get('fsgroup')),
     access: given.get('group-access') === 'grant' ? 'grant' : 'keep',
-    policy: given.get('policy') === 'Always' ? 'Always' : 'OnRootMismatch',
+    policy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
   }
 }
 
@@ -184,7 +184,7 @@ function kubeletOf(given: Given, faults: string[]): string | undefined {
   if (given.has('kubelet-dir') && !given.has('kubelet-subpaths')) {
     faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
   }
-  if (given.has('watch') && given.has('dry-run')) faults.push('--watch mends and --dry-run does not: keep one')
+  if (given.has('watch') && given.has('dry-run')) faults.push('--watch repairs and --dry-run does not: keep one')
   return given.has('kubelet-subpaths') ? kubeletDirectory(given) : undefined
 }
 

@@ -42,7 +42,7 @@ const volume = (value: string) => (isVolumeIdentity(value) ? undefined : 'write 
 export const OPTIONS = {
   fsgroup: { value: 'G', example: 'a group, such as 2000,', fault: group },
   'group-access': { value: 'A', choices: ['keep', 'grant'] },
-  policy: { value: 'P', choices: ['OnRootMismatch', 'Always'] },
+  'fs-group-change-policy': { value: 'P', choices: ['OnRootMismatch', 'Always'] },
   'dry-run': {},
   force: {},
   watch: {},

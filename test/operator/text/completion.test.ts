@@ -34,10 +34,10 @@ function run(program: string, args: readonly string[]): string {
 const CASES: readonly (readonly [readonly string[], readonly string[]])[] = [
   [['st'], ['status']],
   [['re'], ['restore']],
-  [['plan', '--fs'], ['--fsgroup']],
+  [['plan', '--fsg'], ['--fsgroup']],
   [['restore', '--f'], ['--force']],
   [
-    ['plan', '--policy', ''],
+    ['plan', '--fs-group-change-policy', ''],
     ['Always', 'OnRootMismatch'],
   ],
   [['plan', '--group-access', 'g'], ['grant']],
@@ -77,8 +77,8 @@ describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
   })
 
   it('knows a value after "=", which bash makes a word of its own', () => {
-    expect(complete(['plan', '--policy', '=', 'Al'])).toEqual(['Always'])
-    expect(complete(['plan', '--policy', '='])).toEqual(['Always', 'OnRootMismatch'])
+    expect(complete(['plan', '--fs-group-change-policy', '=', 'Al'])).toEqual(['Always'])
+    expect(complete(['plan', '--fs-group-change-policy', '='])).toEqual(['Always', 'OnRootMismatch'])
   })
 
   it('offers nothing where nothing is known', () => {
@@ -110,7 +110,7 @@ describe.skipIf(!has('zsh'))(withProgram('zsh', 'zsh'), () => {
   it.each([
     [['st'], 'status'],
     [['plan', '--fs'], '--fsgroup'],
-    [['plan', '--policy', 'Al'], 'Always'],
+    [['plan', '--fs-group-change-policy', 'Al'], 'Always'],
     [['completion', 'z'], 'zsh'],
     [['help', 'doc'], 'doctor'],
     [['restore', 'data-t'], 'data-two'],

@@ -20,7 +20,7 @@ describe('an operator’s arguments', () => {
   })
 
   it('may come in any order, with = or without', () => {
-    const argv = ['--policy=Always', '--json', '--group-access', 'grant', '/srv/data', '--fsgroup=0']
+    const argv = ['--fs-group-change-policy=Always', '--json', '--group-access', 'grant', '/srv/data', '--fsgroup=0']
     expect(parse('apply', ...argv)).toEqual({
       verb: 'apply',
       directory: '/srv/data',
@@ -115,7 +115,10 @@ describe('an operator’s arguments', () => {
     [['plan', '/a', '--fsgroup', '4294967295'], '--fsgroup is "4294967295"'],
     [['plan', '/a', '--fsgroup', 'users'], '--fsgroup is "users"'],
     [['plan', '/a', '--fsgroup', '1', '--fsgroup', '2'], '--fsgroup is given twice: keep one'],
-    [['plan', '/a', '--fsgroup', '1', '--policy', 'always'], '--policy is "always": use OnRootMismatch or Always'],
+    [
+      ['plan', '/a', '--fsgroup', '1', '--fs-group-change-policy', 'always'],
+      '--fs-group-change-policy is "always": use OnRootMismatch or Always',
+    ],
     [['plan', '/a', '--fsgroup', '1', '--group-access'], '--group-access has no value: write keep or grant'],
     [['plan', '/a', '--fsgroup', '1', '--json=yes'], '--json takes no value'],
     [['plan', '/a', '--fsgroup', '1', '--no-json'], 'plan has no option "--no-json": it takes --fsgroup,'],
@@ -141,13 +144,13 @@ describe('an operator’s arguments', () => {
     [['completion', 'fish'], 'completion takes the name of a shell, got "fish": write bash or zsh'],
     [['help', 'plan', '--man'], '--man is a page about all verbs, got "plan": leave one out'],
     [['help', 'plan', 'apply'], 'help is about one verb, got also "apply": leave it out'],
-    [['heal', '--watch', '--dry-run'], '--watch mends and --dry-run does not: keep one'],
+    [['heal', '--watch', '--dry-run'], '--watch repairs and --dry-run does not: keep one'],
   ])('%j are refused with the way out', (argv, sentence) => {
     expect(() => parse(...argv)).toThrow(sentence)
   })
 
   it('are refused with all their faults at once', () => {
-    const all = /--fsgroup is "x".*--policy is "y".*has no option "--z".*takes one directory/
-    expect(() => parse('apply', '--fsgroup', 'x', '--policy', 'y', '--z')).toThrow(all)
+    const all = /--fsgroup is "x".*--fs-group-change-policy is "y".*has no option "--z".*takes one directory/
+    expect(() => parse('apply', '--fsgroup', 'x', '--fs-group-change-policy', 'y', '--z')).toThrow(all)
   })
 })

@@ -1,11 +1,13 @@
+import type { SpawnSyncOptions } from 'node:child_process'
 import * as fs from 'node:fs'
 import { run } from './command.ts'
 import { Unavailable } from './unavailable.ts'
 
 // Sandboxed, apt could not write into the cache of a user.
-export const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::http::Timeout=15'].flatMap(
-  (option) => ['-o', option],
-)
+const APT_OPTIONS = ['APT::Sandbox::User=root', 'Acquire::Retries=1', 'Acquire::http::Timeout=15'].flatMap((option) => [
+  '-o',
+  option,
+])
 
 /** Part of every apt, for no other use than to fetch one file by address and sum. */
 const APT_HELPER = '/usr/lib/apt/apt-helper'
@@ -19,7 +21,8 @@ const APT_HELPER = '/usr/lib/apt/apt-helper'
  */
 export function download(address: string, sum: string, path: string): void {
   const reasons: string[] = []
-  for (const mirror of machineMirrors()) {
+  // Without any list it prints what it would ask for, and asks for nothing.
+  for (const mirror of debianMirrors(aptGet(address, ['update', '--print-uris']))) {
     try {
       run(APT_HELPER, [...APT_OPTIONS, '-q', 'download-file', `${mirror}/${address}`, path, `SHA256:${sum}`])
       return
@@ -31,12 +34,12 @@ export function download(address: string, sum: string, path: string): void {
   throw new Unavailable(`${address} cannot be fetched: ${reason}`)
 }
 
-function machineMirrors(): string[] {
+/** The machine's apt-get, for `what`. @throws {Unavailable} with its last words, or where there is none */
+export function aptGet(what: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
   try {
-    // Without any list it prints what it would ask for, and asks for nothing.
-    return debianMirrors(run('apt-get', [...APT_OPTIONS, 'update', '--print-uris']))
+    return run('apt-get', [...APT_OPTIONS, '-q', ...args], options)
   } catch (error) {
-    throw new Unavailable((error as Error).message)
+    throw new Unavailable(`${what} cannot be fetched: ${(error as Error).message}`)
   }
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { cached } from './cache.ts'
 import { run } from './command.ts'
-import { APT_OPTIONS } from './mirrors.ts'
+import { aptGet } from './mirrors.ts'
 
 // Of the machine's own release: they run with its libraries.
 const RUNTIME = ['containerd', 'runc', 'busybox-static']
@@ -42,9 +42,10 @@ export function unpackCompiler(directory: string): void {
 function unpack(packages: readonly string[], directory: string): void {
   const apt = `${directory}.apt`
   for (const part of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(`${apt}/${part}`, { recursive: true })
-  const options = [...APT_OPTIONS, '-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`]
-  run('apt-get', [...options, '-q', 'update'])
-  run('apt-get', [...options, '-q', 'download', ...packages], { cwd: apt })
+  const options = ['-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`]
+  const what = `Debian's ${packages.join(', ')}`
+  aptGet(what, [...options, 'update'])
+  aptGet(what, [...options, 'download', ...packages], { cwd: apt })
   for (const name of fs.readdirSync(apt).filter((file) => file.endsWith('.deb'))) {
     run('dpkg-deb', ['-x', `${apt}/${name}`, directory])
   }

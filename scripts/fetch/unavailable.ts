@@ -1,4 +1,4 @@
-/** What is published elsewhere cannot be had here: no apt, no mirror of Debian among its sources, no network. */
+/** What is needed from elsewhere cannot be had here: no apt, no mirror of Debian among its sources, no network. */
 export class Unavailable extends Error {}
 
 /** Ends a program with the reason, as it is no fault of the program's. @throws whatever else it is given */

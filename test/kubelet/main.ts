@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
 import { basename } from 'node:path'
+import { Unavailable } from '../../scripts/fetch/unavailable.ts'
 import { runConfined } from '../helpers/own-namespaces.ts'
+import { closeWith, TALLY_FILE } from '../helpers/tally.ts'
 import { obstacles } from './confine/able.ts'
 import { careFor } from './confine/caretaker.ts'
 import { hierarchies, makeGroups } from './confine/cgroups.ts'
@@ -29,7 +31,7 @@ async function main(): Promise<number> {
   }
   const cgroups = hierarchies()
   const why = obstacles(cgroups)
-  if (why.length > 0) throw new Error(`no kubelet can be run here: ${why.join('; ')}`)
+  if (why.length > 0) throw new Unavailable(`no kubelet can be run here: ${why.join('; ')}`)
   const say = (text: string) => console.log(text)
   const clock = new Clock(say)
   const { kubelet, runtime } = provide(clock, say)
@@ -52,7 +54,14 @@ async function main(): Promise<number> {
 main().then(
   (code) => process.exit(code),
   (error) => {
-    console.error(`test:kubelet: ${error instanceof Error ? error.message : error}`)
+    const reason = error instanceof Error ? error.message : String(error)
+    // What the machine lacks is no failure of a greater run, which counts it as skipped.
+    if (error instanceof Unavailable && process.env[TALLY_FILE]) {
+      console.log(`\nskipped 1: pods of a real kubelet (skipped: ${reason})`)
+      closeWith({ passed: 0, failed: 0, skipped: 1 })
+      process.exit(0)
+    }
+    console.error(`test:kubelet: ${reason}`)
     process.exit(2)
   },
 )

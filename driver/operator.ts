@@ -34,6 +34,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     onInterrupt,
     watch: watchNode,
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
+    runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
     runPlugin: async (command) => (await import('./device-plugin.ts')).devicePlugin(command),
   })
 }

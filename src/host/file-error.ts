@@ -35,3 +35,13 @@ export function withPath<T>(doing: string, path: string, work: () => T): T {
 export function isDiskError(error: unknown): boolean {
   return error instanceof FileError
 }
+
+/** What was looked at; undefined where the system refuses, for whatever reason. */
+export function unlessRefused<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return undefined
+  }
+}

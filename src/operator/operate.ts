@@ -26,6 +26,7 @@ import {
   subjectOf,
   type Work,
 } from './verbs/command.ts'
+import type { InstallCommand, UninstallCommand } from './verbs/installer.ts'
 
 export const OK = 0
 export const FAILED = 1
@@ -58,6 +59,7 @@ export interface World extends Omit<Patient, 'configuration'> {
   watch: Watch
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
+  runInstaller(command: InstallCommand | UninstallCommand, isJson: boolean): Promise<number>
   runPlugin(command: PluginCommand): Promise<number>
 }
 
@@ -94,6 +96,9 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
     case 'completion':
       world.write(aboutText(command, isJson, world.versions), STDOUT)
       return OK
+    case 'install':
+    case 'uninstall':
+      return world.runInstaller(command, isJson)
     case 'device-plugin':
       return world.runPlugin(command)
   }

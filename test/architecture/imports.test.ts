@@ -34,7 +34,9 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     // A type; execa starts children.
     'node:child_process',
     'execa',
+    'node:crypto',
     'node:fs',
+    'node:os',
     'node:path',
     'node:sqlite',
     'node:stream',

@@ -98,10 +98,12 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     json('restore', source)
     expect(await node.call('mount', node.podDirectory('a'), mountOptions(source))).toEqual({ status: 'Success' })
     for (const verb of ['status', 'heal', 'doctor', 'gc', 'version', 'help']) json(verb)
+    for (const verb of ['install', 'uninstall'])
+      json(verb, '--dry-run', '--root', node.volumes, '--plugin-dir', '/plugins')
     for (const [verb, keys] of found) {
       const documented = documentedKeys(verb)
       // Null where there is nothing, and lists that are empty here.
-      const isAbsent = (key: string) => ['underWay', 'recorded', 'subPaths[]', 'walk'].includes(key)
+      const isAbsent = (key: string) => ['underWay', 'recorded', 'subPaths[]', 'walk', 'warnings[]'].includes(key)
       expect(
         [...keys].filter((key) => !documented.includes(key)),
         verb,
@@ -112,7 +114,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
       ).toEqual([])
     }
     expect([...found.keys()].sort()).toEqual(VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort())
-    expect(found.size).toBe(9)
+    expect(found.size).toBe(11)
   })
 
   it('have no escape sequence in a pipe, colour on a terminal, and none there with NO_COLOR', () => {

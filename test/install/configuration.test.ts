@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
-  checkout,
+  BINARY,
   dotFiles,
   install,
   listing,
@@ -10,14 +10,12 @@ import {
   missing,
   permissions,
   run,
-  shells,
   skipFor,
   standIn,
   uninstall,
   type World,
 } from './world.ts'
 
-const BINARY = join(checkout, 'dist/modekeep')
 const GOOD = '{ "allowedSources": ["/srv/volumes"] }\n'
 
 function wish(world: World, text: string): string {
@@ -28,67 +26,64 @@ function wish(world: World, text: string): string {
 
 const installed = (world: World) => join(world.root, 'etc/modekeep/config.json')
 
-describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
-  'a configuration given to install.sh under $name',
-  ({ shell }) => {
-    it('is installed with the driver, and again is left as it is', async () => {
-      const world = makeWorld()
-      const args = ['--config', wish(world, GOOD)]
-      const first = await install(world, BINARY, { shell }, ...args)
-      expect(first).toMatchObject({ exitCode: 0, stderr: '' })
-      expect(first.stdout).toContain(`configured  ${installed(world)}`)
-      expect(readFileSync(installed(world), 'utf8')).toBe(GOOD)
-      expect(permissions(installed(world))).toBe(0o644)
-      const before = listing(world.root)
-      const second = await install(world, BINARY, { shell }, ...args)
-      expect(second.stdout).toContain(`unchanged   ${installed(world)}`)
-      expect(dotFiles(world)).toEqual([])
-      const files = (all: ReturnType<typeof listing>) => all.map(({ name, ino, size }) => [name, ino, size])
-      expect(files(listing(world.root))).toEqual(files(before))
-    })
+describe.skipIf(skipFor(missing.root, missing.dist))('a configuration that is given', () => {
+  it('is installed with the driver, and again is left as it is', async () => {
+    const world = makeWorld()
+    const args = ['--config', wish(world, GOOD)]
+    const first = await install(world, BINARY, {}, ...args)
+    expect(first).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(first.stdout).toContain(`configured  ${installed(world)}`)
+    expect(readFileSync(installed(world), 'utf8')).toBe(GOOD)
+    expect(permissions(installed(world))).toBe(0o644)
+    const before = listing(world.root)
+    const second = await install(world, BINARY, {}, ...args)
+    expect(second.stdout).toContain(`unchanged   ${installed(world)}`)
+    expect(dotFiles(world)).toEqual([])
+    const files = (all: ReturnType<typeof listing>) => all.map(({ name, ino, size }) => [name, ino, size])
+    expect(files(listing(world.root))).toEqual(files(before))
+  })
 
-    it('is refused for its faults, and the one before stays in force', async () => {
-      const world = makeWorld()
-      await install(world, BINARY, { shell }, '--config', wish(world, GOOD))
-      const bad = wish(world, '{ "allowedSource": ["/srv"], "logLevel": "loud" }')
-      const { exitCode, stderr } = await install(world, BINARY, { shell }, '--config', bad)
-      expect(exitCode).toBe(1)
-      expect(stderr).toContain(`${bad} is refused`)
-      for (const named of ['"allowedSource"', '"logLevel" is "loud"']) expect(stderr).toContain(named)
-      expect(readFileSync(installed(world), 'utf8')).toBe(GOOD)
-      expect(dotFiles(world)).toEqual([])
-    })
+  it('is refused for its faults, and the one before stays in force', async () => {
+    const world = makeWorld()
+    await install(world, BINARY, {}, '--config', wish(world, GOOD))
+    const bad = wish(world, '{ "allowedSource": ["/srv"], "logLevel": "loud" }')
+    const { exitCode, stderr } = await install(world, BINARY, {}, '--config', bad)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`${bad} is refused`)
+    for (const named of ['"allowedSource"', '"logLevel" is "loud"']) expect(stderr).toContain(named)
+    expect(readFileSync(installed(world), 'utf8')).toBe(GOOD)
+    expect(dotFiles(world)).toEqual([])
+  })
 
-    it('that is no JSON is refused on a new node too, which has the driver then and no configuration', async () => {
-      const world = makeWorld()
-      const result = await install(world, BINARY, { shell }, '--config', wish(world, 'allowedSources: [/srv]'))
-      expect(result.exitCode).toBe(1)
-      expect(result.stderr).toContain('is not JSON')
-      expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
-    })
+  it('that is no JSON is refused on a new node too, which has the driver then and no configuration', async () => {
+    const world = makeWorld()
+    const result = await install(world, BINARY, {}, '--config', wish(world, 'allowedSources: [/srv]'))
+    expect(result.exitCode).toBe(1)
+    expect(result.stderr).toContain('is not JSON')
+    expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
+  })
 
-    it('is not taken where the driver dies instead of reading it', async () => {
-      const world = makeWorld()
-      const driver = join(world.base, 'dies')
-      const answer = `case $MODEKEEP_CONFIG in *.config.json.new) kill -KILL $$ ;; esac; echo '{"status":"Success"}'`
-      writeFileSync(driver, `#!/bin/sh\n${answer}\n`)
-      const { exitCode, stderr } = await install(world, driver, { shell }, '--config', wish(world, GOOD))
-      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('was not tried')])
-      expect(stderr).toContain('init gave exit status')
-      expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
-      expect(dotFiles(world)).toEqual([])
-    })
+  it('is not taken where the driver dies instead of reading it', async () => {
+    const world = makeWorld()
+    const driver = join(world.base, 'dies')
+    const answer = `case $MODEKEEP_CONFIG in *.config.json.new) kill -KILL $$ ;; esac; echo '{"status":"Success"}'`
+    writeFileSync(driver, `#!/bin/sh\n${answer}\n`)
+    const { exitCode, stderr } = await install(world, driver, {}, '--config', wish(world, GOOD))
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('was not tried')])
+    expect(stderr).toContain('init gave exit status')
+    expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
+    expect(dotFiles(world)).toEqual([])
+  })
 
-    it('that cannot be read changes nothing', async () => {
-      const world = makeWorld()
-      const { exitCode, stderr } = await install(world, BINARY, { shell }, '--config', join(world.base, 'none'))
-      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('none is not a readable file')])
-      expect(listing(world.root)).toHaveLength(1)
-    })
-  },
-)
+  it('that cannot be read changes nothing', async () => {
+    const world = makeWorld()
+    const { exitCode, stderr } = await install(world, BINARY, {}, '--config', join(world.base, 'none'))
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('none is not a readable file')])
+    expect(listing(world.root)).toHaveLength(1)
+  })
+})
 
-describe.skipIf(skipFor(missing.root))('install.sh --try-in', () => {
+describe.skipIf(skipFor(missing.root))('--try-in', () => {
   it('tries the driver in that root directory', async () => {
     const world = makeWorld()
     expect(await install(world, standIn(world, 'a'), {}, '--try-in', '/')).toMatchObject({ exitCode: 0, stderr: '' })
@@ -100,7 +95,7 @@ describe.skipIf(skipFor(missing.root))('install.sh --try-in', () => {
   })
 })
 
-describe('install.sh --config', () => {
+describe('--config', () => {
   it('does not go with --uninstall', async () => {
     expect(await run(['--uninstall', '--config', '/x'])).toMatchObject({ exitCode: 2 })
   })

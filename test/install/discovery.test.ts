@@ -2,7 +2,9 @@ import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { fakeProc, makeWorld, missing, pluginDir, put, run, shells, skipFor, standIn, type World } from './world.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { kubelets } from '../../src/operator/kubelet/discovery.ts'
+import { fakeProc, makeWorld, missing, pluginDir, put, runHere, skipFor, standIn, type World } from './world.ts'
 
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 const config = '/var/lib/kubelet/config.yaml'
@@ -82,6 +84,31 @@ const cases: Record<string, Case> = {
     },
     found: '/srv/x',
   },
+  'k3s by the last of its configuration': {
+    argv: [['/usr/local/bin/k3s server']],
+    files: {
+      [k3s]: 'kubelet-arg:\n  - "volume-plugin-dir=/no"\n',
+      '/etc/rancher/k3s/config.yaml.d/10.yaml': 'kubelet-arg:\n  - "volume-plugin-dir=/no"\n',
+      '/etc/rancher/k3s/config.yaml.d/20.yaml': 'kubelet-arg:\n  - "volume-plugin-dir=/srv/x"\n',
+    },
+    found: '/srv/x',
+  },
+  'k3s by its unit before its configuration, as k3s itself': {
+    argv: [['/usr/local/bin/k3s server']],
+    files: {
+      [k3s]: 'kubelet-arg: ["volume-plugin-dir=/no"]\n',
+      '/etc/systemd/system/k3s.service': 'ExecStart=k3s server --kubelet-arg=volume-plugin-dir=/srv/x\n',
+    },
+    found: '/srv/x',
+  },
+  'k3s by a drop-in of its kubelet, after all that is an argument': {
+    argv: [['/usr/local/bin/k3s server']],
+    files: {
+      '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00.conf': 'volumePluginDir: /no\n',
+      '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/10.conf': 'volumePluginDir: /srv/x\n',
+    },
+    found: '/srv/x',
+  },
   'k3s that says nothing': { argv: [['/usr/local/bin/k3s server']], found: byDefault },
   'rke2 and the kubelet it started': {
     argv: [
@@ -109,22 +136,22 @@ const cases: Record<string, Case> = {
   },
 }
 
-const look = (world: World, shell: string[] = ['sh']) =>
-  run(['--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run'], { shell })
+const look = (world: World) =>
+  runHere(['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run'])
 
-describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
-  'the plugin directory under $name',
-  ({ shell }) => {
-    it.each(Object.entries(cases))('is found from %s', async (_, { argv, files = {}, found }) => {
-      const world = makeWorld()
-      fakeProc(world, ...argv)
-      for (const [path, text] of Object.entries({ [config]: '', ...files })) put(world, path, text)
-      const { exitCode, stdout, stderr } = await look(world, shell)
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-      expect(stdout).toContain(`plugin dir  ${world.root}${found} (`)
-    })
-  },
-)
+describe('the plugin directory', () => {
+  it.each(Object.entries(cases))('is found from %s', async (_, { argv, files = {}, found }) => {
+    const world = makeWorld()
+    fakeProc(world, ...argv)
+    for (const [path, text] of Object.entries({ [config]: '', ...files })) put(world, path, text)
+    const { exitCode, stdout, stderr } = await look(world)
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toContain(`plugin dir  ${world.root}${found} (`)
+    // What doctor says is the same.
+    const theirs = kubelets(linuxHost.files, world.proc, world.root).map(({ directory }) => directory)
+    expect([...new Set(theirs)]).toEqual([found])
+  })
+})
 
 describe('the plugin directory', () => {
   it('is never guessed between kubelets that differ: they are listed', async () => {
@@ -214,11 +241,11 @@ describe('the plugin directory', () => {
     onTestFinished(async () => {
       await execa('umount', [usr])
     })
-    const args = ['--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a')]
-    const { exitCode, stderr } = await run(args)
+    const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a')]
+    const { exitCode, stderr } = await runHere(args)
     expect(exitCode).toBe(1)
     expect(stderr).toContain('--volume-plugin-dir=/var/lib/kubelet/volumeplugins')
-    const elsewhere = await run([...args, '--plugin-dir', pluginDir])
+    const elsewhere = await runHere([...args, '--plugin-dir', pluginDir])
     expect(elsewhere.exitCode).toBe(0)
     expect(elsewhere.stderr).toMatch(/^warning: cannot write .*usr\/local\/sbin: no link there/)
   })

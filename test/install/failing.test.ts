@@ -1,9 +1,12 @@
 // What test/faults found, by name.
-import { copyFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
+import { SystemError } from '../../src/host/host.ts'
+import { linuxAdministration } from '../../src/host/linux/administration.ts'
 import {
+  BINARY,
   commandThat,
   dotFiles,
   install,
@@ -11,41 +14,60 @@ import {
   missing,
   pluginDir,
   put,
-  script,
+  runHere,
   skipFor,
   standIn,
+  unpacked,
 } from './world.ts'
 
-describe.skipIf(skipFor(missing.root))('an install in which something fails', () => {
+const sumOf = async (file: string) => (await execa('sha256sum', [file])).stdout.slice(0, 64)
+
+describe.skipIf(skipFor(missing.root, missing.dist))('an install in which something fails', () => {
   it.each([
-    ['find', 1],
-    ['find', 126],
-    ['dirname', 3],
+    ['od', 1],
+    ['tr', 126],
+    ['cut', 2],
+    ['sha256sum', 1],
+    ['awk', 127],
     ['uname', 2],
   ])('ends with an error and status 1 where %s ends with %i, or goes on without it', async (name, status) => {
     const world = makeWorld()
+    const directory = unpacked(world)
+    writeFileSync(join(directory, 'SHA256SUMS'), `${await sumOf(BINARY)}  modekeep\n`)
     const env = commandThat(world, name, `exit ${status}`)
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'), { env })
+    const args = [join(directory, 'install.sh'), '--root', world.root, '--plugin-dir', pluginDir]
+    const { exitCode, stderr } = await execa('sh', [...args, '--binary', standIn(world, 'a')], { env, reject: false })
     expect([0, 1]).toContain(exitCode)
     if (exitCode === 1) expect(stderr).toMatch(/^error: ./m)
-    if (name === 'find') expect(exitCode).toBe(1)
+    expect(exitCode === 0).toBe(existsSync(world.driver))
+    if (!['cut', 'uname'].includes(name)) expect(exitCode).toBe(1)
   })
 
   it('does not take a lock that cannot be asked for for that of another install', async () => {
     const world = makeWorld()
-    const env = commandThat(world, 'flock', 'exit 71')
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'), { env })
+    const admin = {
+      ...linuxAdministration,
+      tryLockDirectory() {
+        throw new SystemError('flock', 'ENOLCK', 'a lock')
+      },
+    }
+    const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', standIn(world, 'a')]
+    const { exitCode, stderr } = await runHere(['install', ...args], admin)
     expect(exitCode).toBe(1)
     expect(stderr).toContain(`error: cannot lock ${world.plugins}`)
   })
 
   it('reads nothing more of a script that is replaced while it runs', async () => {
     const world = makeWorld()
-    const copy = join(world.base, 'install.sh')
-    copyFileSync(script, copy)
-    const env = commandThat(world, 'ln', `printf 'echo read >&2\\n%.0s' $(seq 5000) >'${copy}'\nexec /bin/ln "$@"`)
+    const copy = join(unpacked(world), 'install.sh')
+    const env = commandThat(
+      world,
+      'od',
+      `printf 'echo read >&2\\n%.0s' $(seq 5000) >'${copy}'\nPATH=\${PATH#*:} exec od "$@"`,
+    )
     const args = [copy, '--root', world.root, '--plugin-dir', pluginDir, '--binary', standIn(world, 'a')]
     expect(await execa('sh', args, { env, reject: false })).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(readFileSync(copy, 'utf8')).toContain('echo read')
   })
 
   it('says it once where the script itself has said what is wrong', async () => {

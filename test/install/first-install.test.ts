@@ -1,14 +1,5 @@
 import { createHash } from 'node:crypto'
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  symlinkSync,
-  watch,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -25,80 +16,75 @@ import {
   put,
   run,
   sameBytes,
-  script,
-  shells,
   skipFor,
   standIn,
 } from './world.ts'
 
-describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
-  'a first install under $name',
-  ({ shell }) => {
-    it('puts the driver, its link, its directories and the example where they belong', async () => {
-      const world = makeWorld()
-      const binary = standIn(world, 'a')
-      const { exitCode, stdout, stderr } = await install(world, binary, { shell })
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-      expect(stdout).toMatch(/^installed {3}.*modekeep~fs\/fs$/m)
-      expect(sameBytes(world.driver, binary)).toBe(true)
-      expect(readlinkSync(world.link)).toBe(`${pluginDir}/modekeep~fs/fs`)
-      const modes = {
-        [world.driver]: 0o755,
-        [world.driverDir]: 0o755,
-        [join(world.root, 'var/lib/modekeep')]: 0o700,
-        [join(world.root, 'var/lib/modekeep/volumes')]: 0o755,
-        [join(world.root, 'var/log/modekeep')]: 0o750,
-        [join(world.root, 'etc/modekeep')]: 0o755,
-        [join(world.root, 'etc/modekeep/config.example.json')]: 0o644,
-      }
-      for (const [path, mode] of Object.entries(modes)) expect([path, permissions(path)]).toEqual([path, mode])
-      expect(lstatSync(world.driver)).toMatchObject({ uid: 0, gid: 0 })
-      expect(dotFiles(world)).toEqual([])
-    })
+describe.skipIf(skipFor(missing.root))('a first install, as kubelet sees it,', () => {
+  it('puts the driver, its link, its directories and the example where they belong', async () => {
+    const world = makeWorld()
+    const binary = standIn(world, 'a')
+    const { exitCode, stdout, stderr } = await install(world, binary)
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^installed {3}.*modekeep~fs\/fs$/m)
+    expect(sameBytes(world.driver, binary)).toBe(true)
+    expect(readlinkSync(world.link)).toBe(`${pluginDir}/modekeep~fs/fs`)
+    const modes = {
+      [world.driver]: 0o755,
+      [world.driverDir]: 0o755,
+      [join(world.root, 'var/lib/modekeep')]: 0o700,
+      [join(world.root, 'var/lib/modekeep/volumes')]: 0o755,
+      [join(world.root, 'var/log/modekeep')]: 0o750,
+      [join(world.root, 'etc/modekeep')]: 0o755,
+      [join(world.root, 'etc/modekeep/config.example.json')]: 0o644,
+    }
+    for (const [path, mode] of Object.entries(modes)) expect([path, permissions(path)]).toEqual([path, mode])
+    expect(lstatSync(world.driver)).toMatchObject({ uid: 0, gid: 0 })
+    expect(dotFiles(world)).toEqual([])
+  })
 
-    it('shows the kubelet one new name, once, and never a driver that is not complete', async () => {
-      const world = makeWorld()
-      const binary = standIn(world, 'a')
-      mkdirSync(world.plugins, { recursive: true })
-      const events: string[] = []
-      const watcher = watch(world.plugins, (event, name) => {
-        if (!name?.startsWith('.')) events.push(`${event} ${name}`)
-      })
-      let looks = 0
-      const installing = install(world, binary, { shell }).then((result) => ({ done: true, result }))
-      for (let done = false; !done; looks += 1) {
-        if (existsSync(world.driverDir)) expect(sameBytes(world.driver, binary)).toBe(true)
-        done = await Promise.race([installing.then(() => true), sleep(1, false)])
-      }
-      expect((await installing).result.exitCode).toBe(0)
-      await sleep(50)
-      watcher.close()
-      expect(looks).toBeGreaterThan(3)
-      expect(events).toEqual(['rename modekeep~fs'])
+  it('shows the kubelet one new name, once, and never a driver that is not complete', async () => {
+    const world = makeWorld()
+    const binary = standIn(world, 'a')
+    mkdirSync(world.plugins, { recursive: true })
+    const events: string[] = []
+    const watcher = watch(world.plugins, (event, name) => {
+      if (!name?.startsWith('.')) events.push(`${event} ${name}`)
     })
+    let looks = 0
+    const installing = install(world, binary).then((result) => ({ done: true, result }))
+    for (let done = false; !done; looks += 1) {
+      if (existsSync(world.driverDir)) expect(sameBytes(world.driver, binary)).toBe(true)
+      done = await Promise.race([installing.then(() => true), sleep(1, false)])
+    }
+    expect((await installing).result.exitCode).toBe(0)
+    await sleep(50)
+    watcher.close()
+    expect(looks).toBeGreaterThan(3)
+    expect(events).toEqual(['rename modekeep~fs'])
+  })
 
-    it('a second run touches nothing, no time stamp and no inode', async () => {
-      const world = makeWorld()
-      const binary = standIn(world, 'a')
-      await install(world, binary, { shell })
-      const before = listing(world.root)
-      const again = await install(world, binary, { shell })
-      expect(again.exitCode).toBe(0)
-      expect(again.stdout).toMatch(/^unchanged .*has these bytes already$/m)
-      expect(listing(world.root)).toEqual(before)
-    })
+  it('a second run touches nothing, no time stamp and no inode', async () => {
+    const world = makeWorld()
+    const binary = standIn(world, 'a')
+    await install(world, binary)
+    const before = listing(world.root)
+    const again = await install(world, binary)
+    expect(again.exitCode).toBe(0)
+    expect(again.stdout).toMatch(/^unchanged .*has these bytes already$/m)
+    expect(listing(world.root)).toEqual(before)
+  })
 
-    it('a dry run prints its steps and changes nothing', async () => {
-      const world = makeWorld()
-      const before = listing(world.root)
-      const { exitCode, stdout, stderr } = await install(world, standIn(world, 'a'), { shell }, '--dry-run')
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-      expect(stdout).toMatch(/^would {7}rename .*\.modekeep~fs\.XXXXXX to .*\/modekeep~fs$/m)
-      expect(stdout).toMatch(/^would {7}link /m)
-      expect(listing(world.root)).toEqual(before)
-    })
-  },
-)
+  it('a dry run prints its steps and changes nothing', async () => {
+    const world = makeWorld()
+    const before = listing(world.root)
+    const { exitCode, stdout, stderr } = await install(world, standIn(world, 'a'), {}, '--dry-run')
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^would {7}rename .*\.modekeep~fs\.XXXXXX to .*\/modekeep~fs$/m)
+    expect(stdout).toMatch(/^would {7}link /m)
+    expect(listing(world.root)).toEqual(before)
+  })
+})
 
 describe.skipIf(skipFor(missing.root))('a first install', () => {
   it.skipIf(skipFor(missing.strace))('is one rename of a complete and synced directory', async () => {
@@ -114,22 +100,6 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
     const syncs = (part: string[]) => part.filter((line) => /fsync\(\d+\) += 0/.test(line)).length
     const at = lines.indexOf(naming[0] ?? '')
     expect([syncs(lines.slice(0, at)), syncs(lines.slice(at))]).toEqual([2, 1])
-  })
-
-  it.skipIf(skipFor(missing.busybox))('works with nothing but the tools of busybox', async () => {
-    const world = makeWorld()
-    const tools = join(world.base, 'tools')
-    await execa('busybox', ['--install', '-s', tools], { reject: false })
-    mkdirSync(tools, { recursive: true })
-    const { stdout } = await execa('busybox', ['--list'])
-    const busybox = (await execa('sh', ['-c', 'command -v busybox'])).stdout
-    for (const applet of stdout.split('\n')) symlinkSync(busybox, join(tools, applet))
-    const env = { PATH: tools }
-    const shell = [join(tools, 'sh')]
-    expect(await install(world, standIn(world, 'a'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(await install(world, standIn(world, 'b'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(sameBytes(world.driver, standIn(world, 'b'))).toBe(true)
-    expect(dotFiles(world)).toEqual([])
   })
 
   it('heals an empty driver directory, which makes the kubelet skip other drivers', async () => {
@@ -168,9 +138,11 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
     expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
   })
 
-  it('writes the example that lies in driver/: to change it, copy it between the EXAMPLE lines of install.sh', () => {
-    const embedded = /<<'EXAMPLE'\n([\s\S]*?\n)EXAMPLE\n/.exec(readFileSync(script, 'utf8'))?.[1]
-    expect(embedded).toBe(readFileSync(join(checkout, 'driver/config.example.json'), 'utf8'))
+  it('writes the example that lies in driver/', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const example = join(world.root, 'etc/modekeep/config.example.json')
+    expect(readFileSync(example, 'utf8')).toBe(readFileSync(join(checkout, 'driver/config.example.json'), 'utf8'))
   })
 
   it('warns when others than root can write to where the configuration lies', async () => {
@@ -212,16 +184,6 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
     })
     expect(existsSync(world.driver)).toBe(false)
     expect((await install(world, binary, {}, `--sha256=${sum.toUpperCase()}`)).exitCode).toBe(0)
-  })
-
-  it('works alone in a release archive, with the executable beside it', async () => {
-    const world = makeWorld()
-    writeFileSync(join(world.base, 'install.sh'), readFileSync(script))
-    const args = [join(world.base, 'install.sh'), '--root', world.root, '--plugin-dir', pluginDir]
-    const without = await execa('sh', args, { reject: false })
-    expect(without).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--binary FILE') })
-    writeFileSync(join(world.base, 'modekeep'), readFileSync(standIn(world, 'a')))
-    expect((await execa('sh', args)).stdout).toMatch(/^installed/m)
   })
 
   it.skipIf(skipFor(missing.dist))(

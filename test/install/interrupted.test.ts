@@ -1,4 +1,4 @@
-// kill -9 at every command that changes something, and at many moments between.
+// SIGKILL in place of every system call that changes something, and at many moments between.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -7,45 +7,48 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
 import {
+  BINARY,
   dotFiles,
   install,
   makeWorld,
   missing,
   pluginDir,
   sameBytes,
-  script,
   skipFor,
   standIn,
   type World,
 } from './world.ts'
 
-const commands = ['mkdir', 'mktemp', 'cp', 'chown', 'chmod', 'sync', 'env', 'mv', 'rm', 'rmdir', 'ln', 'flock', 'cat']
+const CHANGES =
+  'mkdir,rename,copy_file_range,sendfile,write,ftruncate,fsync,flock,chmod,chown,fchmod,fchown,unlink,rmdir,symlink,openat'
 
-/** How the killer strikes: the whole process group before or after the command, or the script alone, its child living on. */
-const manners = {
-  'all at once, before a command': 'kill -9 0',
-  'all at once, after a command': '"$real" "$@"; kill -9 0',
-  'the script alone': 'kill -9 "$(cut -d" " -f5 /proc/self/stat)"; sleep 0.02; exec "$real" "$@"',
+/** The calls of one run that change something of the world: each with its number among those of its name. */
+async function changesOf(world: World, argv: string[]): Promise<{ name: string; when: number }[]> {
+  const file = join(world.base, 'trace')
+  await execa('strace', ['-qq', '-y', '-e', 'signal=none', '-e', `trace=${CHANGES}`, '-o', file, ...argv])
+  const counts = new Map<string, number>()
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      const name = /^(\w+)\(/.exec(line)?.[1]
+      if (name === undefined) return []
+      const when = (counts.get(name) ?? 0) + 1
+      counts.set(name, when)
+      const isChange = line.includes(world.root) && (name !== 'openat' || line.includes('O_CREAT'))
+      return isChange ? [{ name, when }] : []
+    })
 }
 
-/** Commands that count themselves and strike when the count is reached. */
-async function ambush(world: World, strike: string, at: number) {
-  const directory = join(world.base, `ambush-${at}`)
-  const count = join(directory, 'count')
-  mkdirSync(directory)
-  writeFileSync(count, '')
-  for (const name of commands) {
-    const real = (await execa('sh', ['-c', `command -v ${name}`])).stdout
-    const text = `#!/bin/sh\nreal=${real}\nprintf x >>${count}\n[ "$(wc -c <${count})" != ${at} ] || { ${strike}; exit; }\nexec "$real" "$@"\n`
-    writeFileSync(join(directory, name), text, { mode: 0o755 })
-  }
-  return directory
-}
+const argvOf = (world: World, [verb = '', ...args]: string[]) => [
+  BINARY,
+  verb,
+  ...['--root', world.root, '--plugin-dir', pluginDir],
+  ...args,
+]
 
-function start(world: World, args: string[], tools = '') {
-  const env = { ...process.env, PATH: `${tools}:${process.env.PATH}` }
-  const all = [script, '--root', world.root, '--plugin-dir', pluginDir, ...args]
-  return spawn('sh', all, { env, stdio: 'ignore', detached: true })
+function start(world: World, args: string[]) {
+  const [file = '', ...rest] = argvOf(world, args)
+  return spawn(file, rest, { stdio: 'ignore', detached: true })
 }
 
 /** What the kubelet would find: nothing, or one of the complete drivers. Anything else fails the test. */
@@ -56,18 +59,17 @@ function found(world: World, binaries: string[]) {
   return `driver ${at}`
 }
 
-async function killedAtEveryStep(
-  strike: string,
-  prepare: (world: World) => Promise<unknown>,
-  args: (world: World) => string[],
-) {
+async function killedAtEveryStep(prepare: (world: World) => Promise<unknown>, args: (world: World) => string[]) {
+  const traced = makeWorld()
+  await prepare(traced)
   const outcomes: string[] = []
-  for (let at = 1, killed = true; killed; at += 1) {
+  for (const { name, when } of await changesOf(traced, argvOf(traced, args(traced)))) {
     const world = makeWorld()
     const binaries = [standIn(world, 'a'), standIn(world, 'b')]
     await prepare(world)
-    const [, signal] = await once(start(world, args(world), await ambush(world, strike, at)), 'exit')
-    killed = signal === 'SIGKILL'
+    const strike = ['-qq', '-o', '/dev/null', '-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
+    const { signal } = await execa('strace', [...strike, ...argvOf(world, args(world))], { reject: false })
+    expect([name, when, signal]).toEqual([name, when, 'SIGKILL'])
     outcomes.push(found(world, binaries))
     expect(await install(world, binaries[1] ?? '')).toMatchObject({ exitCode: 0, stderr: '' })
     expect(found(world, binaries)).toBe('driver 1')
@@ -77,38 +79,56 @@ async function killedAtEveryStep(
   return outcomes
 }
 
-const withB = (world: World) => ['--binary', standIn(world, 'b')]
+const withB = (world: World) => ['install', '--binary', standIn(world, 'b')]
 
-describe.skipIf(skipFor(missing.root)).each(Object.entries(manners))('killed -9, %s', (_, strike) => {
-  const timeout = 240_000
+describe.skipIf(skipFor(missing.root, missing.strace, missing.dist))('killed in place of any system call', () => {
+  const timeout = 600_000
 
   it('a first install leaves nothing or all of the driver, and the next run mends', { timeout }, async () => {
-    const outcomes = await killedAtEveryStep(strike, async () => {}, withB)
+    const outcomes = await killedAtEveryStep(async () => {}, withB)
     expect(outcomes.length).toBeGreaterThan(15)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 1', 'nothing'])
   })
 
   it('an upgrade leaves the old or the new driver, and the next run mends', { timeout }, async () => {
-    const outcomes = await killedAtEveryStep(strike, (world) => install(world, standIn(world, 'a')), withB)
+    const outcomes = await killedAtEveryStep((world) => install(world, standIn(world, 'a')), withB)
     expect(outcomes.length).toBeGreaterThan(8)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 0', 'driver 1'])
   })
 
   it('an uninstall leaves all or nothing of the driver, and the next run mends', { timeout }, async () => {
     const outcomes = await killedAtEveryStep(
-      strike,
       (world) => install(world, standIn(world, 'a')),
-      () => ['--uninstall'],
+      () => ['uninstall'],
     )
     expect(outcomes.length).toBeGreaterThan(5)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 0', 'nothing'])
   })
 })
 
-describe.skipIf(skipFor(missing.root))('interrupted at any moment', () => {
+describe.skipIf(skipFor(missing.root, missing.dist))('killed alone, while the driver it tries lives on', () => {
+  it('leaves nothing of the driver, and the next run mends', { timeout: 120_000 }, async () => {
+    const world = makeWorld()
+    const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
+    writeFileSync(slow, `#!/bin/sh\n>${seen}\nsleep 1\necho '{"status":"Success"}'\n`, { mode: 0o755 })
+    const child = start(world, ['install', '--binary', slow])
+    const exit = once(child, 'exit')
+    await expect.poll(() => existsSync(seen), { timeout: 60_000 }).toBe(true)
+    child.kill('SIGKILL')
+    await exit
+    expect(found(world, [slow])).toBe('nothing')
+    const binary = standIn(world, 'b')
+    expect(await install(world, binary)).toMatchObject({ exitCode: 0, stderr: '' })
+    await sleep(1200)
+    expect(found(world, [binary])).toBe('driver 0')
+    expect(dotFiles(world)).toEqual([])
+  })
+})
+
+describe.skipIf(skipFor(missing.root, missing.dist))('interrupted at any moment', () => {
   it.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
     'by %s, an upgrade leaves the old or the new driver, and the next run mends',
-    { timeout: 120_000 },
+    { timeout: 600_000 },
     async (signal) => {
       const world = makeWorld()
       const binaries = [standIn(world, 'a'), standIn(world, 'b')]
@@ -116,9 +136,9 @@ describe.skipIf(skipFor(missing.root))('interrupted at any moment', () => {
       let interrupted = 0
       for (let moment = 0; moment < 40; moment += 1) {
         const next = binaries[(moment + 1) % 2] ?? ''
-        const child = start(world, ['--binary', next])
+        const child = start(world, ['install', '--binary', next])
         const exit = once(child, 'exit')
-        await sleep(moment * 3)
+        await sleep(moment * 6)
         if (child.exitCode === null && child.pid) process.kill(-child.pid, signal)
         const [code] = await exit
         if (code !== 0) interrupted += 1

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { commandThat, install, makeWorld, missing, shells, skipFor, standIn, type World } from './world.ts'
+import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { install, makeWorld, missing, otherwise, pluginDir, runHere, skipFor, standIn, type World } from './world.ts'
 
 const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
@@ -13,56 +14,51 @@ function sums(world: World, text: string): void {
 
 const OTHER = `${'0'.repeat(64)}  install.sh\n`
 
-describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => [shell.join(' '), shell] as const))(
-  'SHA256SUMS beside the executable, with %s',
-  (_name, shell) => {
-    it.each([
-      ['as sha256sum writes it', (sum: string) => `${OTHER}${sum}  driver-1\n`],
-      ['of a binary file', (sum: string) => `${sum} *driver-1\n${OTHER}`],
-      ['in capitals', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
-    ])('is checked: %s', async (_form, text) => {
-      const world = makeWorld()
-      const binary = standIn(world, '1')
-      sums(world, text(sumOf(binary)))
-      expect(await install(world, binary, { shell })).toMatchObject({ exitCode: 0, stderr: '' })
-      writeFileSync(binary, `${readFileSync(binary, 'utf8')}\n`)
-      const refused = await install(world, binary, { shell })
-      expect(refused).toMatchObject({ exitCode: 1 })
-      expect(refused.stderr).toContain(
-        `${binary} is not the file that ${world.base}/SHA256SUMS asks for: fetch it again`,
-      )
-      expect(refused.stderr).toContain(`found    ${sumOf(binary)}`)
-      // The driver that was there still is.
-      expect(sumOf(world.driver)).not.toBe(sumOf(binary))
-    })
+describe.skipIf(skipFor(missing.root))('SHA256SUMS beside the executable', () => {
+  it.each([
+    ['as sha256sum writes it', (sum: string) => `${OTHER}${sum}  driver-1\n`],
+    ['of a binary file', (sum: string) => `${sum} *driver-1\n${OTHER}`],
+    ['in capitals', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
+  ])('is checked: %s', async (_form, text) => {
+    const world = makeWorld()
+    const binary = standIn(world, '1')
+    sums(world, text(sumOf(binary)))
+    expect(await install(world, binary)).toMatchObject({ exitCode: 0, stderr: '' })
+    writeFileSync(binary, `${readFileSync(binary, 'utf8')}\n`)
+    const refused = await install(world, binary)
+    expect(refused).toMatchObject({ exitCode: 1 })
+    expect(refused.stderr).toContain(`${binary} is not the file that ${world.base}/SHA256SUMS asks for: fetch it again`)
+    expect(refused.stderr).toContain(`found    ${sumOf(binary)}`)
+    // The driver that was there still is.
+    expect(sumOf(world.driver)).not.toBe(sumOf(binary))
+  })
 
-    it.each([
-      ['tells of other files only', OTHER],
-      ['tells of a longer name only', `${'1'.repeat(64)}  old/driver-1\n`],
-      ['has no sum in its line', `${'x'.repeat(64)}  driver-1\n`],
-      ['is empty', ''],
-    ])('is no leave where it %s', async (_what, text) => {
-      const world = makeWorld()
-      const binary = standIn(world, '1')
-      sums(world, text)
-      const refused = await install(world, binary, { shell })
-      expect(refused).toMatchObject({
-        exitCode: 1,
-        stderr: expect.stringContaining('SHA256SUMS has no sum of driver-1'),
-      })
-      expect(refused.stderr).toContain('--sha256 SUM')
-      expect(existsSync(world.driverDir)).toBe(false)
+  it.each([
+    ['tells of other files only', OTHER],
+    ['tells of a longer name only', `${'1'.repeat(64)}  old/driver-1\n`],
+    ['has no sum in its line', `${'x'.repeat(64)}  driver-1\n`],
+    ['is empty', ''],
+  ])('is no leave where it %s', async (_what, text) => {
+    const world = makeWorld()
+    const binary = standIn(world, '1')
+    sums(world, text)
+    const refused = await install(world, binary)
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('SHA256SUMS has no sum of driver-1'),
     })
+    expect(refused.stderr).toContain('--sha256 SUM')
+    expect(existsSync(world.driverDir)).toBe(false)
+  })
 
-    it('gives way to --sha256', async () => {
-      const world = makeWorld()
-      const binary = standIn(world, '1')
-      sums(world, `${'0'.repeat(64)}  driver-1\n`)
-      expect((await install(world, binary, { shell }, '--dry-run')).exitCode).toBe(1)
-      expect((await install(world, binary, { shell }, '--sha256', sumOf(binary))).exitCode).toBe(0)
-    })
-  },
-)
+  it('gives way to --sha256', async () => {
+    const world = makeWorld()
+    const binary = standIn(world, '1')
+    sums(world, `${'0'.repeat(64)}  driver-1\n`)
+    expect((await install(world, binary, {}, '--dry-run')).exitCode).toBe(1)
+    expect((await install(world, binary, {}, '--sha256', sumOf(binary))).exitCode).toBe(0)
+  })
+})
 
 describe.skipIf(skipFor(missing.root))('an executable that is exchanged after its sum was compared', () => {
   it('does not pass for the one that is installed already', async () => {
@@ -71,14 +67,16 @@ describe.skipIf(skipFor(missing.root))('an executable that is exchanged after it
     await install(world, old)
     const file = join(world.base, 'driver')
     copyFileSync(wanted, file)
-    const script = `PATH=\${PATH#*:}\nsha256sum "$@"\nstatus=$?\ncp '${old}' '${file}'\nexit $status`
-    const refused = await install(
-      world,
-      file,
-      { env: commandThat(world, 'sha256sum', script) },
-      '--sha256',
-      sumOf(wanted),
-    )
+    const { sum } = linuxAdministration.files
+    const admin = otherwise({
+      sum(path) {
+        const found = sum(path)
+        copyFileSync(old, file)
+        return found
+      },
+    })
+    const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', file, '--sha256', sumOf(wanted)]
+    const refused = await runHere(['install', ...args], admin)
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('asks for: fetch it again') })
     expect(sumOf(world.driver)).toBe(sumOf(old))
   })

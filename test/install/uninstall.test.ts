@@ -1,87 +1,90 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { linuxAdministration } from '../../src/host/linux/administration.ts'
 import {
   bindMount,
-  commandThat,
   dotFiles,
   install,
   listing,
   makeWorld,
   missing,
+  otherwise,
+  pluginDir,
   podVolume,
   put,
-  shells,
+  runHere,
   skipFor,
   standIn,
   uninstall,
   type World,
 } from './world.ts'
 
-describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
-  'an uninstall under $name',
-  ({ shell }) => {
-    it('removes the driver and the link, and keeps state, logs and configuration', async () => {
-      const world = makeWorld()
-      await install(world, standIn(world, 'a'), { shell })
-      put(world, 'var/lib/modekeep/journal', 'x')
-      const { exitCode, stdout, stderr } = await uninstall(world, { shell })
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-      expect(listing(world.plugins).map(({ name }) => name)).toEqual([''])
-      expect(existsSync(world.link)).toBe(false)
-      expect(readFileSync(join(world.root, 'var/lib/modekeep/journal'), 'utf8')).toBe('x')
-      expect(stdout.match(/^kept /gm)).toHaveLength(3)
-      expect(stdout).toContain('--uninstall --purge')
-      expect((await uninstall(world, { shell })).stdout).toMatch(/^unchanged .*no driver in/m)
-    })
+describe.skipIf(skipFor(missing.root))('an uninstall of a driver', () => {
+  it('removes the driver and the link, and keeps state, logs and configuration', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    put(world, 'var/lib/modekeep/journal', 'x')
+    const { exitCode, stdout, stderr } = await uninstall(world)
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(listing(world.plugins).map(({ name }) => name)).toEqual([''])
+    expect(existsSync(world.link)).toBe(false)
+    expect(readFileSync(join(world.root, 'var/lib/modekeep/journal'), 'utf8')).toBe('x')
+    expect(stdout.match(/^kept /gm)).toHaveLength(3)
+    expect(stdout).toContain('--uninstall --purge')
+    expect((await uninstall(world)).stdout).toMatch(/^unchanged .*no driver in/m)
+  })
 
-    it('a dry run of it changes nothing', async () => {
-      const world = makeWorld()
-      await install(world, standIn(world, 'a'), { shell })
-      const before = listing(world.root)
-      expect((await uninstall(world, { shell }, '--purge', '--dry-run')).exitCode).toBe(0)
-      expect(listing(world.root)).toEqual(before)
-    })
+  it('a dry run of it changes nothing', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const before = listing(world.root)
+    expect((await uninstall(world, {}, '--purge', '--dry-run')).exitCode).toBe(0)
+    expect(listing(world.root)).toEqual(before)
+  })
 
-    it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, unless it is forced', async () => {
-      const world = makeWorld()
-      await install(world, standIn(world, 'a'), { shell })
-      await bindMount(podVolume(world))
-      const refused = await uninstall(world, { shell })
-      expect(refused.exitCode).toBe(1)
-      expect(refused.stderr).toContain(podVolume(world))
-      expect(refused.stderr).toContain('the kubelet cannot unmount them')
-      expect(existsSync(world.driver)).toBe(true)
-      expect((await uninstall(world, { shell }, '--force')).exitCode).toBe(0)
-      expect(existsSync(world.driver)).toBe(false)
-    })
-  },
-)
+  it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, unless it is forced', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    await bindMount(podVolume(world))
+    const refused = await uninstall(world)
+    expect(refused.exitCode).toBe(1)
+    expect(refused.stderr).toContain(podVolume(world))
+    expect(refused.stderr).toContain('the kubelet cannot unmount them')
+    expect(existsSync(world.driver)).toBe(true)
+    expect((await uninstall(world, {}, '--force')).exitCode).toBe(0)
+    expect(existsSync(world.driver)).toBe(false)
+  })
+})
 
 describe.skipIf(skipFor(missing.root))('an uninstall', () => {
-  /** An mv that is followed by a mount when it has set the driver aside, and then does as it is told. */
-  function mountsMeanwhile(world: World, backwards: string) {
+  /** A mount comes when the driver has been set aside; the way back is as it is told. */
+  function mountedMeanwhile(world: World, back: (from: string, to: string) => void) {
     const volume = podVolume(world)
     mkdirSync(volume, { recursive: true })
     onTestFinished(async () => {
       await execa('umount', [volume])
     })
-    const script = `PATH=\${PATH#*:}
-case $* in
-  *'/gone') mv "$@" && mount --bind '${volume}' '${volume}' ;;
-  *'/gone '*) ${backwards} ;;
-  *) mv "$@" ;;
-esac`
-    return { volume, env: commandThat(world, 'mv', script) }
+    const { rename } = linuxAdministration.files
+    const admin = otherwise({
+      rename(from, to) {
+        if (from.endsWith('/gone')) return back(from, to)
+        rename(from, to)
+        if (to.endsWith('/gone')) execFileSync('mount', ['--bind', volume, volume])
+      },
+    })
+    const run = () => runHere(['uninstall', '--root', world.root, '--plugin-dir', pluginDir], admin)
+    return { volume, run }
   }
 
   it.skipIf(skipFor(missing.mounts))('puts the driver back where a volume was mounted meanwhile', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
-    const { volume, env } = mountsMeanwhile(world, 'mv "$@"')
-    const { exitCode, stderr } = await uninstall(world, { env })
+    const { volume, run } = mountedMeanwhile(world, linuxAdministration.files.rename)
+    const { exitCode, stderr } = await run()
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(volume)])
     expect(listing(world.driverDir).map(({ name, ino }) => [name, ino])).toEqual(before)
     expect(dotFiles(world)).toEqual([])
@@ -90,11 +93,14 @@ esac`
   it.skipIf(skipFor(missing.mounts))('keeps a driver that it cannot put back, and says where', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
-    const { env } = mountsMeanwhile(world, 'exit 1')
-    const { exitCode, stderr } = await uninstall(world, { env })
+    const { run } = mountedMeanwhile(world, () => {
+      throw Object.assign(new Error('EIO'), { code: 'EIO' })
+    })
+    const { exitCode, stderr } = await run()
     const [stage = ''] = dotFiles(world)
     const aside = join(world.plugins, stage, 'gone')
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`rename ${aside} to ${world.driverDir}`)])
+    expect(stderr).toContain('volumes of modekeep/fs are mounted')
     expect(existsSync(join(aside, 'fs'))).toBe(true)
   })
 

@@ -3,59 +3,56 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
-import { dotFiles, install, listing, makeWorld, missing, sameBytes, shells, skipFor, standIn } from './world.ts'
+import { dotFiles, install, listing, makeWorld, missing, sameBytes, skipFor, standIn } from './world.ts'
 
-describe.skipIf(skipFor(missing.root)).each(shells.map((shell) => ({ name: shell.join(' '), shell })))(
-  'an upgrade under $name',
-  ({ shell }) => {
-    it('never leaves the kubelet without a complete driver', { timeout: 120_000 }, async () => {
-      const world = makeWorld()
-      const binaries = [standIn(world, 'a'), standIn(world, 'b')]
-      const whole = binaries.map((file) => readFileSync(file, 'utf8'))
-      await install(world, binaries[0] ?? '', { shell })
-      let upgrading = true
-      const seen = { answers: new Set<string>(), calls: 0, reads: 0 }
-      const callers = [1, 2].map(async () => {
-        while (upgrading) {
-          seen.answers.add((await execa(world.driver, ['init'], { all: true })).all)
-          seen.calls += 1
-        }
-      })
-      const reader = (async () => {
-        while (upgrading) {
-          expect(whole).toContain(readFileSync(world.driver, 'utf8'))
-          seen.reads += 1
-          await sleep(0)
-        }
-      })()
-      for (let round = 1; round <= 20; round += 1) {
-        const result = await install(world, binaries[round % 2] ?? '', { shell })
-        expect(result).toMatchObject({ exitCode: 0, stderr: '' })
-        expect(result.stdout).toMatch(/^upgraded /m)
+describe.skipIf(skipFor(missing.root))('an upgrade, as kubelet sees it,', () => {
+  it('never leaves the kubelet without a complete driver', { timeout: 120_000 }, async () => {
+    const world = makeWorld()
+    const binaries = [standIn(world, 'a'), standIn(world, 'b')]
+    const whole = binaries.map((file) => readFileSync(file, 'utf8'))
+    await install(world, binaries[0] ?? '')
+    let upgrading = true
+    const seen = { answers: new Set<string>(), calls: 0, reads: 0 }
+    const callers = [1, 2].map(async () => {
+      while (upgrading) {
+        seen.answers.add((await execa(world.driver, ['init'], { all: true })).all)
+        seen.calls += 1
       }
-      upgrading = false
-      await Promise.all([...callers, reader])
-      expect([...seen.answers].sort()).toEqual(['a', 'b'].map((v) => `{"status":"Success","version":"${v}"}`))
-      expect(seen.calls).toBeGreaterThan(20)
-      expect(seen.reads).toBeGreaterThan(20)
     })
+    const reader = (async () => {
+      while (upgrading) {
+        expect(whole).toContain(readFileSync(world.driver, 'utf8'))
+        seen.reads += 1
+        await sleep(0)
+      }
+    })()
+    for (let round = 1; round <= 20; round += 1) {
+      const result = await install(world, binaries[round % 2] ?? '')
+      expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(result.stdout).toMatch(/^upgraded /m)
+    }
+    upgrading = false
+    await Promise.all([...callers, reader])
+    expect([...seen.answers].sort()).toEqual(['a', 'b'].map((v) => `{"status":"Success","version":"${v}"}`))
+    expect(seen.calls).toBeGreaterThan(20)
+    expect(seen.reads).toBeGreaterThan(20)
+  })
 
-    it('is one event on one name for the kubelet', async () => {
-      const world = makeWorld()
-      await install(world, standIn(world, 'a'), { shell })
-      const events: string[] = []
-      const watchers = [world.plugins, world.driverDir].map((directory) =>
-        watch(directory, (event, name) => {
-          if (!name?.startsWith('.')) events.push(`${event} ${name}`)
-        }),
-      )
-      await install(world, standIn(world, 'b'), { shell })
-      await sleep(50)
-      for (const watcher of watchers) watcher.close()
-      expect(events).toEqual(['rename fs'])
-    })
-  },
-)
+  it('is one event on one name for the kubelet', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const events: string[] = []
+    const watchers = [world.plugins, world.driverDir].map((directory) =>
+      watch(directory, (event, name) => {
+        if (!name?.startsWith('.')) events.push(`${event} ${name}`)
+      }),
+    )
+    await install(world, standIn(world, 'b'))
+    await sleep(50)
+    for (const watcher of watchers) watcher.close()
+    expect(events).toEqual(['rename fs'])
+  })
+})
 
 const broken = {
   'that fails': '#!/bin/sh\necho \'{"status":"Success"}\'\nexit 3\n',

@@ -1,4 +1,4 @@
-// A system below a directory, a stand-in driver and a stand-in /proc: what install.sh is run against.
+// A system below a directory, a stand-in driver and a stand-in /proc: what the installer is run against.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -10,15 +10,21 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
+import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { install as installOn, uninstall as uninstallFrom } from '../../src/operator/install/index.ts'
+import { parseCommand } from '../../src/operator/verbs/command.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
 
 export const checkout = join(import.meta.dirname, '../..')
 export const script = join(checkout, 'install.sh')
+export const BINARY = join(checkout, 'dist/modekeep')
 export const pluginDir = '/var/lib/kubelet/volumeplugins'
 
 export const has = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0
@@ -50,7 +56,7 @@ export const missing = {
   strace: has('strace') ? '' : 'needs strace: apt-get install strace',
   shellcheck: has('shellcheck') ? '' : 'needs shellcheck: apt-get install shellcheck',
   setpriv: has('setpriv') && isRoot ? '' : 'needs root and setpriv (package util-linux)',
-  dist: existsSync(join(checkout, 'dist/modekeep')) ? '' : 'needs dist/modekeep: npm run build',
+  dist: existsSync(BINARY) ? '' : 'needs dist/modekeep: npm run build',
   busybox: has('busybox') && isRoot ? '' : 'needs root and busybox: apt-get install busybox',
 }
 
@@ -101,14 +107,17 @@ export function commandThat(world: World, name: string, script: string): Record<
 }
 
 export interface Run {
+  /** Runs install.sh; without, the verb itself. */
   shell?: string[]
   env?: Record<string, string>
   prefix?: string[]
 }
 
-/** Runs install.sh as it is, and returns its exit code and both outputs. */
-export async function run(args: string[], { shell = ['sh'], env = {}, prefix = [] }: Run = {}) {
-  const [file = '', ...rest] = [...prefix, ...shell, script, ...args]
+/** Runs install.sh as it is, or what it hands over to, and returns its exit code and both outputs. */
+export async function run(args: string[], { shell, env = {}, prefix = [] }: Run = {}) {
+  const verb = args.includes('--uninstall') ? 'uninstall' : 'install'
+  const program = shell ? [...shell, script, ...args] : [BINARY, verb, ...args.filter((word) => word !== '--uninstall')]
+  const [file = '', ...rest] = [...prefix, ...program]
   const { exitCode, stdout, stderr } = await execa(file, rest, { reject: false, env })
   return { exitCode, stdout, stderr }
 }
@@ -118,6 +127,47 @@ export const install = (world: World, binary: string, options: Run = {}, ...more
 
 export const uninstall = (world: World, options: Run = {}, ...more: string[]) =>
   run(['--root', world.root, '--plugin-dir', pluginDir, '--uninstall', ...more], options)
+
+/** Runs the installer in this process, on another Administration if need be; its output as the executable would have it. */
+export async function runHere(argv: string[], admin = linuxAdministration) {
+  const command = parseCommand(argv, () => '/')
+  if (command.verb !== 'install' && command.verb !== 'uninstall') throw new Error(`${command.verb} installs nothing`)
+  const said = { stdout: '', stderr: '' }
+  const job = {
+    admin,
+    executable: undefined,
+    tell(step: string, text: string) {
+      said.stdout += `${step.padEnd(11)} ${text}\n`
+    },
+    warn(text: string) {
+      said.stderr += `warning: ${text}\n`
+    },
+    stop: new AbortController().signal,
+  }
+  try {
+    if (command.verb === 'install') await installOn({ ...job, command })
+    else await uninstallFrom({ ...job, command })
+    return { exitCode: 0, ...said }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    said.stderr += `error: ${error.faults.join('\n       ')}\n`
+    return { exitCode: 1, ...said }
+  }
+}
+
+/** The node's own, with some of what is done to its files done otherwise. */
+export function otherwise(files: Partial<typeof linuxAdministration.files>): typeof linuxAdministration {
+  return { ...linuxAdministration, files: { ...linuxAdministration.files, ...files } }
+}
+
+/** A directory as a release has it: install.sh, and the executable beside it. */
+export function unpacked(world: World): string {
+  const directory = join(world.base, 'release')
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'install.sh'), readFileSync(script), { mode: 0o755 })
+  symlinkSync(BINARY, join(directory, 'modekeep'))
+  return directory
+}
 
 /** A proc directory with one process for each list of arguments, the first as process 101. */
 export function fakeProc(world: World, ...processes: string[][]) {

@@ -40,6 +40,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   },
   watch: async () => {},
   exposeMetrics: async () => {},
+  runInstaller: async () => 7,
   runPlugin: async () => 7,
   ...more,
 })

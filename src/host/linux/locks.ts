@@ -11,7 +11,15 @@ const flock = systemCall('flock')
  * longer at its path means nothing and is not given.
  */
 export function tryLockFile(path: string): Lock | undefined {
-  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
+  return tryLockAt(path, openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600))
+}
+
+/** flock(2) on a directory: no file comes or goes with it. */
+export function tryLockDirectory(path: string): Lock | undefined {
+  return tryLockAt(path, openSync(path, constants.O_RDONLY | constants.O_DIRECTORY))
+}
+
+function tryLockAt(path: string, fd: number): Lock | undefined {
   let held = false
   try {
     held = tryLock(fd) && isStillAt(path, fd)

@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path'
-import { errorCode, FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
+import { unlessRefused } from '../../host/file-error.ts'
+import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { CheckFinding } from '../actions/document.ts'
 import { findingsOf } from './findings.ts'
@@ -11,33 +12,31 @@ const STICKY = 0o1000
 const ANY_OTHERS = 0o077
 
 /** Undefined where nothing is there. Links are followed. */
-export function lookAtPath({ inodes }: Host, path: string): Stat | undefined {
-  try {
+export function lookAtPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
+  return unlessRefused(() => {
     const parent = inodes.openTrusted(dirname(path))
     try {
       return inodes.statMountPoint(parent, Buffer.from(basename(path) || '.'))
     } finally {
       inodes.close(parent)
     }
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return undefined
-  }
+  })
 }
 
-/** Of a path and all above it, what others than root can write, and so exchange what is in it. */
-export function writers(host: Host, path: string): string[] {
+/** Of a path and all above it, but not from `top` on, what others than root can write, and so exchange what is in it. */
+export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): string[] {
   const found: string[] = []
   const last = realPath(host, path)
-  for (let at = last; ; at = dirname(at)) {
+  for (let at = last; at !== top; at = dirname(at)) {
     const stat = lookAtPath(host, at)
     if (stat && isOthers(stat, at === last)) found.push(at)
-    if (at === '/') return found
+    if (at === '/') break
   }
+  return found
 }
 
 /** With the links above it resolved. */
-function realPath({ inodes }: Host, path: string): string {
+function realPath({ inodes }: Pick<Host, 'inodes'>, path: string): string {
   const parent = inodes.openTrusted(dirname(path))
   try {
     const above = inodes.pathOf(parent)

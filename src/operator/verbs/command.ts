@@ -7,6 +7,7 @@ import { isVolumeIdentity } from '../../store/volume-record.ts'
 import { type Given, readArguments } from './arguments.ts'
 import { directoryOf } from './directory-argument.ts'
 import { isVerb, VERB_NAMES, type Verb } from './index.ts'
+import { type InstallCommand, installerCommand, type UninstallCommand } from './installer.ts'
 import { nearest } from './suggest.ts'
 
 /** A directory, or a volume by the name that it has in the records. */
@@ -51,7 +52,7 @@ export interface PluginCommand {
   directory: string
 }
 
-export type Command = About | LogsCommand | PluginCommand | Work
+export type Command = About | LogsCommand | PluginCommand | InstallCommand | UninstallCommand | Work
 
 /** What a command is about, for the log. */
 export function subjectOf(command: Work): { directory?: string; volume?: string } {
@@ -123,6 +124,9 @@ function read(
       return { verb, isDry, forget: given.get('forget') }
     case 'device-plugin':
       return { verb, devices: Number(given.get('devices') ?? DEFAULT_DEVICES), directory: socketsOf(given, faults) }
+    case 'install':
+    case 'uninstall':
+      return installerCommand(verb, given, workingDirectory)
     case 'logs':
       return { verb, isFollowing: given.has('follow'), last: lastOf(given), pod: given.get('pod') }
     default:

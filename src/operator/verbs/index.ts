@@ -1,9 +1,10 @@
 import { ABOUT_VERBS } from './about.ts'
 import type { VerbForm } from './form.ts'
+import { INSTALL_VERBS } from './install.ts'
 import { NODE_VERBS } from './node.ts'
 import { VOLUME_VERBS } from './volume.ts'
 
-export const VERBS = { ...VOLUME_VERBS, ...NODE_VERBS, ...ABOUT_VERBS } as const
+export const VERBS = { ...VOLUME_VERBS, ...NODE_VERBS, ...INSTALL_VERBS, ...ABOUT_VERBS } as const
 
 export type Verb = keyof typeof VERBS
 

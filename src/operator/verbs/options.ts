@@ -29,6 +29,8 @@ const devices = (value: string) =>
 
 const absolute = (value: string) => (value.startsWith('/') ? undefined : 'write an absolute path')
 
+const filled = (value: string) => (value === '' ? 'write a path' : undefined)
+
 const count = (value: string) => (/^(0|[1-9]\d{0,8})$/.test(value) ? undefined : 'write how many, such as 20')
 
 // kubelet's own are UUIDs, but those of static pods' files are hashes.
@@ -38,6 +40,13 @@ const pod = (value: string) =>
     : "write the pod's UID, or NAMESPACE/NAME"
 
 const volume = (value: string) => (isVolumeIdentity(value) ? undefined : 'write a volume as "modekeep status" names it')
+
+const pluginDirectory = (value: string) => (value === '/' ? 'write a directory below it' : absolute(value))
+
+const sum = (value: string) => (/^[0-9a-f]{64}$/i.test(value) ? undefined : 'write 64 hexadecimal digits')
+
+const path = { value: 'FILE', example: 'a path', fault: filled } as const
+const directory = { value: 'DIR', example: 'a directory', completes: 'directories', fault: filled } as const
 
 export const OPTIONS = {
   fsgroup: { value: 'G', example: 'a group, such as 2000,', fault: group },
@@ -64,6 +73,19 @@ export const OPTIONS = {
     example: 'a path, such as /var/lib/node_exporter/modekeep.prom,',
     fault: absolute,
   },
+  binary: path,
+  sha256: { value: 'SUM', example: '64 hexadecimal digits', fault: sum },
+  'plugin-dir': {
+    value: 'DIR',
+    example: 'a path, such as /var/lib/kubelet/volumeplugins,',
+    completes: 'directories',
+    fault: pluginDirectory,
+  },
+  config: path,
+  purge: {},
+  root: directory,
+  'try-in': directory,
+  proc: directory,
   man: {},
   json: {},
   help: { short: 'h' },

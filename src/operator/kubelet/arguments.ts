@@ -11,10 +11,7 @@ export const DEFAULT_PLUGIN_DIR = '/usr/libexec/kubernetes/kubelet-plugins/volum
 
 const KEYS = ['volume-plugin-dir', 'config', 'config-dir'] as const
 
-/**
- * Reads the arguments of one process; install.sh does the same with awk.
- * @returns undefined where it is no kubelet
- */
+/** @returns what the arguments of one process say, undefined where it is no kubelet */
 export function kubeletArguments(argv: readonly string[]): KubeletArguments | undefined {
   const kind = kindOf(argv)
   if (kind === undefined) return undefined
@@ -64,4 +61,9 @@ export function pluginDirIn(configuration: string): string | undefined {
     if (match && /(^|[{, \t])$/.test(match[1] ?? '')) found = (match[2] ?? match[3] ?? match[4]) || found
   }
   return found
+}
+
+/** What k3s and rke2 hand on as --kubelet-arg: in a unit file, or in a configuration of theirs. The last one is in force. */
+export function forwardedPluginDirIn(text: string): string | undefined {
+  return [...text.matchAll(/^[^#\n]*volume-plugin-dir=([^"',\s]+)/gm)].at(-1)?.[1]
 }

@@ -1,0 +1,68 @@
+import { constants } from 'node:os'
+import { isatty } from 'node:tty'
+import { linuxAdministration } from '../src/host/linux/administration.ts'
+import { install, uninstall } from '../src/operator/install/index.ts'
+import type { Job } from '../src/operator/install/job.ts'
+import { jsonDocument, printable } from '../src/operator/text/printable.ts'
+import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/installer.ts'
+import { Refusal } from '../src/refusal/refusal.ts'
+import { writeAll } from './streams.ts'
+
+const OK = 0
+const FAILED = 1
+const STDOUT = 1
+const STDERR = 2
+
+/** Installs or uninstalls; steps on stdout as they are taken. @returns the exit status, 128 and its number for a signal */
+export async function runInstaller(
+  command: InstallCommand | UninstallCommand,
+  json: boolean,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  // Others than root read what is made here, and nobody but root writes it.
+  process.umask(0o022)
+  const stopping = new AbortController()
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))
+  const steps: { step: string; text: string }[] = []
+  const warnings: string[] = []
+  const job = {
+    admin: linuxAdministration,
+    executable: process.getBuiltinModule('node:sea').isSea() ? process.execPath : undefined,
+    tell(step: string, text: string) {
+      steps.push({ step, text })
+      if (!json) writeAll(`${printable(`${step.padEnd(11)} ${text}`)}\n`, STDOUT)
+    },
+    warn(text: string) {
+      warnings.push(text)
+      if (!json) writeAll(`${coloured('warning:', '33', env)} ${printable(text)}\n`, STDERR)
+    },
+    stop: stopping.signal,
+  } satisfies Omit<Job, 'command'>
+  try {
+    if (!command.isDry && process.geteuid?.() !== 0) {
+      throw new Refusal(['this needs root', 'run it with sudo, or look first with --dry-run'])
+    }
+    if (command.verb === 'install') await install({ ...job, command })
+    else await uninstall({ ...job, command })
+    if (json) writeAll(jsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }), STDOUT)
+    return OK
+  } catch (error) {
+    if (stopping.signal.aborted) return 128 + constants.signals[stopping.signal.reason as NodeJS.Signals]
+    tellFault(error instanceof Refusal ? error.faults : [systems(error)], json, env)
+    return FAILED
+  }
+}
+
+/** The fault, and below it what to do. */
+function tellFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
+  if (json) writeAll(jsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
+  else writeAll(`${coloured('error:', '31', env)} ${sentences.map(printable).join('\n       ')}\n`, STDERR)
+}
+
+function systems(error: unknown): string {
+  return `stopped, as something failed: ${error instanceof Error ? error.message : String(error)}`
+}
+
+function coloured(word: string, style: string, { NO_COLOR, TERM = 'dumb' }: NodeJS.ProcessEnv): string {
+  return isatty(STDERR) && !NO_COLOR && TERM !== 'dumb' ? `\x1b[${style}m${word}\x1b[0m` : word
+}

@@ -1,0 +1,48 @@
+import * as fs from 'node:fs'
+import { constants } from 'node:os'
+import { execa } from 'execa'
+import type { Administration, Answer, Trial } from '../administration.ts'
+import { nodeFiles } from '../node-files.ts'
+import { CHILD_OPTIONS } from './child.ts'
+import { signalGroup } from './helper-processes.ts'
+import { linuxInodes } from './inodes.ts'
+import { tryLockDirectory } from './locks.ts'
+
+export const linuxAdministration: Administration = {
+  files: nodeFiles(fs),
+  inodes: linuxInodes,
+  tryLockDirectory,
+  tryDriver,
+}
+
+// An answer is one line; of what a program says instead its beginning is enough.
+const LONGEST_ANSWER = 1 << 20
+
+async function tryDriver({ command: [program, ...args], environment, seconds, stop }: Trial): Promise<Answer> {
+  const child = execa(program, args, {
+    ...CHILD_OPTIONS,
+    env: environment,
+    stdin: 'ignore',
+    all: true,
+    buffer: true,
+    maxBuffer: LONGEST_ANSWER,
+  })
+  // What it has started goes with it: its session is its own.
+  const end = () => child.pid !== undefined && signalGroup(child.pid, 'SIGKILL')
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    end()
+  }, seconds * 1000)
+  stop.addEventListener('abort', end)
+  try {
+    const { all = '', exitCode, signal, code, originalMessage } = await child
+    if (code !== undefined && exitCode === undefined && signal === undefined) {
+      return { text: originalMessage ?? '', status: code === 'ENOENT' ? 127 : 126, isLate }
+    }
+    return { text: all, status: exitCode ?? 128 + (signal ? constants.signals[signal as NodeJS.Signals] : 0), isLate }
+  } finally {
+    clearTimeout(timer)
+    stop.removeEventListener('abort', end)
+  }
+}

@@ -1,0 +1,108 @@
+import type { NodeFiles } from '../../host/node-files.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import { DEFAULT_PLUGIN_DIR } from '../kubelet/arguments.ts'
+import { type Kubelet, kubelets } from '../kubelet/discovery.ts'
+import type { Job } from './job.ts'
+
+/** Where kubelet can be told to look on a node whose /usr is read-only. */
+export const WRITABLE_DIR = '/var/lib/kubelet/volumeplugins'
+
+const KNOWN = [
+  WRITABLE_DIR,
+  '/etc/kubernetes/kubelet-plugins/volume/exec',
+  '/etc/kubernetes/volumeplugins',
+  '/home/kubernetes/flexvolume',
+  '/var/lib/kubelet/volume-plugins',
+  '/opt/rke/var/lib/kubelet/volumeplugins',
+  DEFAULT_PLUGIN_DIR,
+]
+const BY_NAME = '--plugin-dir DIR'
+
+export interface Chosen {
+  directory: string
+  reason: string
+}
+
+/**
+ * Kubelet's volume plugin directory, as the node sees it: named, the running kubelet's, or the only one there is. Nothing is
+ * guessed.
+ * @param root '' for the system that runs
+ * @throws {Refusal} with what to name
+ */
+export function choosePluginDirectory(job: Job, root: string): Chosen {
+  const { admin, command } = job
+  if (command.pluginDir !== undefined) {
+    return { directory: command.pluginDir.replace(/\/$/, ''), reason: 'named by --plugin-dir' }
+  }
+  // No process of this system is about the one below --root.
+  const proc = command.proc ?? (root === '' ? '/proc' : undefined)
+  const found = proc === undefined ? [] : kubelets(admin.files, proc, root)
+  if (proc === undefined || found.length === 0) return knownOne(admin.files, root)
+  const chosen = theirs(found)
+  warnAboutContainers(job, found, `${proc}`, root)
+  return chosen
+}
+
+const inWords = ({ kind, pid, why }: Kubelet) => `${kind}, pid ${pid}, ${why}`
+
+function theirs(found: readonly Kubelet[]): Chosen {
+  const untold = found.filter(({ directory }) => directory === undefined)
+  if (untold.length > 0) {
+    throw new Refusal([
+      'a running kubelet cannot be asked for its volume plugin directory',
+      ...untold.map(({ kind, pid, why }) => `${kind}, pid ${pid}: ${why}`),
+      `run this as root, or name the directory with ${BY_NAME}`,
+    ])
+  }
+  const [first, ...others] = new Set(found.map(({ directory }) => directory))
+  const list = found.map((kubelet) => `${kubelet.directory}  (${inWords(kubelet)})`)
+  if (others.length > 0) {
+    const fault = 'the kubelets here use different volume plugin directories:'
+    throw new Refusal([fault, ...list, `run this once for each, with ${BY_NAME}`])
+  }
+  if (!first?.startsWith('/')) {
+    const fault = `the kubelet's volume plugin directory is not an absolute path: ${list[0]}`
+    throw new Refusal([fault, `name it with ${BY_NAME}`])
+  }
+  return { directory: first, reason: inWords(found[0] as Kubelet) }
+}
+
+function knownOne(files: NodeFiles, root: string): Chosen {
+  const there = KNOWN.filter((directory) => files.stat(root + directory))
+  // A directory that has the driver already is no guess.
+  const used = there.filter((directory) => files.stat(`${root}${directory}/modekeep~fs/fs`))
+  const [directory, ...others] = used.length > 0 ? used : there
+  if (directory === undefined) {
+    throw new Refusal([
+      'no kubelet was found, and none of the known volume plugin directories exists',
+      `name the directory with ${BY_NAME} (the kubelet's default is ${DEFAULT_PLUGIN_DIR})`,
+    ])
+  }
+  if (others.length > 0) {
+    const fault = 'no kubelet was found, and several volume plugin directories exist:'
+    throw new Refusal([fault, directory, ...others, `name the right one with ${BY_NAME}`])
+  }
+  const why = used.length > 0 ? 'the driver is there already' : 'the only known directory that exists'
+  return { directory, reason: `no kubelet was found; ${why}` }
+}
+
+/** A kubelet in a container looks for the driver in there. */
+function warnAboutContainers({ admin: { files }, warn }: Job, found: readonly Kubelet[], proc: string, root: string) {
+  const isSame = (one: string, other: string) => {
+    const [a, b] = [files.stat(one), files.stat(other)]
+    return a !== undefined && a.dev === b?.dev && a.ino === b.ino
+  }
+  for (const { pid, directory } of found) {
+    const its = `${proc}/${pid}/root`
+    if (!files.stat(`${its}/`) || isSame(`${its}/`, `${root}/`) || isSame(its + directory, root + directory)) continue
+    warn(`the kubelet (pid ${pid}) runs in a container that does not show this host's ${directory}: mount it there`)
+  }
+}
+
+export function cannotWrite(directory: string, why: string): Refusal {
+  return new Refusal([
+    `cannot write to ${directory}: ${why}`,
+    `where /usr is read-only, set the kubelet's flag --volume-plugin-dir=${WRITABLE_DIR}`,
+    `(or volumePluginDir: ${WRITABLE_DIR} in its configuration), restart it, and run this again`,
+  ])
+}

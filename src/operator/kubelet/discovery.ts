@@ -1,0 +1,91 @@
+import { unlessRefused } from '../../host/file-error.ts'
+import type { TrustedFiles } from '../../host/host.ts'
+import {
+  DEFAULT_PLUGIN_DIR,
+  forwardedPluginDirIn,
+  type KubeletArguments,
+  kubeletArguments,
+  pluginDirIn,
+} from './arguments.ts'
+
+/** A kubelet that runs, and where it looks for volume plugins. */
+export interface Kubelet {
+  pid: string
+  kind: KubeletArguments['kind']
+  /** Without a slash at its end; undefined where it cannot be told. */
+  directory: string | undefined
+  /** What says so, or why nothing does. */
+  why: string
+}
+
+type Files = Pick<TrustedFiles, 'list' | 'read'>
+
+/**
+ * Finds the kubelets among the processes of `proc`, in the order of their ids.
+ * @param root before the path of every file that a process names, unless that process sees the file in a root of its own
+ */
+export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
+  return (unlessRefused(() => files.list(proc)) ?? [])
+    .filter((name) => /^\d+$/.test(name))
+    .sort((one, other) => Number(one) - Number(other))
+    .flatMap((pid) => {
+      const text = unlessRefused(() => files.read(`${proc}/${pid}/cmdline`))
+      const found = text && kubeletArguments(text.replace(/\0$/, '').split('\0'))
+      return found ? directoryOf(viewOf(files, [`${proc}/${pid}/root`, root]), pid, found) : []
+    })
+}
+
+/** Kubelet gives a flag precedence over its files, and a later file over an earlier one. */
+function directoryOf(view: Files, pid: string, { kind, pluginDir, config, configDir }: KubeletArguments): Kubelet[] {
+  const told = (why: string, directory?: string) => [{ pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why }]
+  if (pluginDir) return told('volume-plugin-dir in its arguments', pluginDir)
+  if (config && view.read(config) === undefined) return told(`cannot read its configuration ${config}`)
+  const configurations = [...(config ? [config] : []), ...(configDir ? named(view, configDir, /\.conf$/) : [])]
+  const found = last(view, configurations, pluginDirIn) ?? (kind === 'kubelet' ? undefined : ofDistribution(view, kind))
+  if (found) return told(...found)
+  // rke2 starts a kubelet process of its own, which is the one to ask.
+  return kind === 'rke2' ? [] : told("says nothing: the kubelet's default", DEFAULT_PLUGIN_DIR)
+}
+
+/** k3s and rke2 hide their arguments: those of their unit precede those of their configuration. */
+function ofDistribution(view: Files, kind: 'k3s' | 'rke2') {
+  const own = `/etc/rancher/${kind}/config.yaml`
+  const units = named(view, '/etc/systemd/system', new RegExp(`^${kind}.*\\.service$`))
+  const dropIns = named(view, `/var/lib/rancher/${kind}/agent/etc/kubelet.conf.d`, /\.conf$/)
+  const handedOn = last(view, [own, ...named(view, `${own}.d`, /\.yaml$/), ...units], forwardedPluginDirIn)
+  return handedOn ?? last(view, dropIns, pluginDirIn)
+}
+
+function last(
+  view: Files,
+  paths: readonly string[],
+  directoryIn: (text: string) => string | undefined,
+): [file: string, directory: string] | undefined {
+  for (const file of paths.toReversed()) {
+    const directory = directoryIn(view.read(file) ?? '')
+    if (directory) return [file, directory]
+  }
+  return undefined
+}
+
+function named(view: Files, directory: string, form: RegExp): string[] {
+  return view
+    .list(directory)
+    .filter((name) => form.test(name))
+    .sort()
+    .map((name) => `${directory}/${name}`)
+}
+
+/** Files as the first of several roots shows them. What cannot be read is not there: a process may end meanwhile. */
+function viewOf(files: Files, roots: readonly string[]): Files {
+  const first = <T>(path: string, look: (path: string) => T | undefined) =>
+    roots.map((root) => unlessRefused(() => look(root + path))).find((found) => found !== undefined)
+  return {
+    read: (path) => first(path, files.read),
+    list: (path) =>
+      first(path, (place) => {
+        const names = files.list(place)
+        return names.length > 0 ? names : undefined
+      }) ?? [],
+  }
+}

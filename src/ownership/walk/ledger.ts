@@ -26,12 +26,13 @@ export interface Ledger {
   forget(records: readonly InodeRecord[]): void
 }
 
-/** In the thread that has the journal. */
-export class JournalLedger implements Ledger {
-  readonly #journal: Journal
+/** Records nothing: a walk with it is a survey. */
+export class SurveyLedger implements Ledger {
+  readonly #journal: Journal | undefined
   readonly #names: LinkNames
 
-  constructor(journal: Journal, names: LinkNames) {
+  /** @param journal what earlier walks have recorded; undefined: nothing */
+  constructor(journal: Journal | undefined, names: LinkNames) {
     this.#journal = journal
     this.#names = names
   }
@@ -46,41 +47,34 @@ export class JournalLedger implements Ledger {
   /** The same of one inode, for another thread. */
   askEncoded(sighting: Sighting): EncodedAnswer {
     if (sighting.links > 1 && !this.#names.addName(sighting)) return 'wait'
-    const found = this.#journal.findEncoded(sighting.inode, sighting.born)
+    const found = this.#journal?.findEncoded(sighting.inode, sighting.born)
     // Met a second time while it is being changed.
     return found?.underWay ? 'wait' : found
   }
 
-  record(records: readonly InodeRecord[]): Batch {
+  record(_records: readonly InodeRecord[]): Batch | undefined {
+    return undefined
+  }
+
+  forget(_records: readonly InodeRecord[]): void {}
+}
+
+/** In the thread that has the journal. */
+export class JournalLedger extends SurveyLedger {
+  readonly #journal: Journal
+
+  constructor(journal: Journal, names: LinkNames) {
+    super(journal, names)
+    this.#journal = journal
+  }
+
+  override record(records: readonly InodeRecord[]): Batch {
     const batch = this.#journal.append(records)
     // It is on disk when append returns.
     return { awaitDurable() {}, settle: () => this.#journal.settle(batch) }
   }
 
-  forget(records: readonly InodeRecord[]): void {
+  override forget(records: readonly InodeRecord[]): void {
     this.#journal.forget(records)
   }
-}
-
-/** Records nothing: a walk with it is a survey. */
-export class SurveyLedger implements Ledger {
-  readonly #journal: Journal | undefined
-  readonly #names: LinkNames
-
-  /** @param journal what earlier walks have recorded; undefined: nothing */
-  constructor(journal: Journal | undefined, names: LinkNames) {
-    this.#journal = journal
-    this.#names = names
-  }
-
-  ask(sightings: readonly Sighting[]): Answer[] {
-    return sightings.map((sighting) => {
-      if (sighting.links > 1 && !this.#names.addName(sighting)) return 'wait'
-      return this.#journal?.find(sighting.inode, sighting.born)
-    })
-  }
-
-  record(): undefined {}
-
-  forget(): void {}
 }

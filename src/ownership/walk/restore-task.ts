@@ -9,35 +9,24 @@ import {
   nextRecord,
   sameBytes,
 } from '../inode/record.ts'
-import type { Decision, Task } from './task.ts'
+import { leaveToUser, type Task } from './task.ts'
 
-/** Puts recorded inodes back to what they were. */
-export class RestoreTask implements Task {
-  readonly forgets = true
-  readonly #isForced: boolean
+/** Puts recorded inodes back to what they were. @param isForced also puts back what its users changed since */
+export function restoreTask(isForced: boolean): Task {
+  return {
+    forgets: true,
+    glance: (stat) => (whyUntouchable(stat) ? 'passed' : 'look'),
+    asksFor: () => true,
 
-  /** @param isForced also puts back what its users changed since */
-  constructor(isForced: boolean) {
-    this.#isForced = isForced
-  }
-
-  glance(stat: Stat): ReturnType<Task['glance']> {
-    return whyUntouchable(stat) ? 'passed' : 'look'
-  }
-
-  asksFor(): boolean {
-    return true
-  }
-
-  decide(found: Found, _path: Uint8Array, record: InodeRecord | undefined): Decision {
-    if (record === undefined) return {}
-    const meant = meantState(record, found) ?? (this.#isForced ? overridden(record, found) : undefined)
-    if (meant === undefined)
-      return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
-    const { gid, mode } = record.before
-    const forfeit = meant.forfeit === true || givesForeignSetGid(record, found.stat)
-    const after = record.forfeited || forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
-    return { change: nextRecord(record, found, { ...meant, forfeit }, after, record.acl.before), forfeits: forfeit }
+    decide(found, _path, record) {
+      if (record === undefined) return {}
+      const meant = meantState(record, found) ?? (isForced ? overridden(record, found) : undefined)
+      if (meant === undefined) return leaveToUser(record)
+      const { gid, mode } = record.before
+      const forfeit = meant.forfeit === true || givesForeignSetGid(record, found.stat)
+      const after = record.forfeited || forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
+      return { change: nextRecord(record, found, { ...meant, forfeit }, after, record.acl.before), forfeits: forfeit }
+    },
   }
 }
 

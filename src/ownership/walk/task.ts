@@ -23,3 +23,8 @@ export interface Task {
   /** What was made as recorded need not be remembered. */
   readonly forgets: boolean
 }
+
+/** What an interrupted call had in mind for the inode is not made any more. */
+export function leaveToUser(record: InodeRecord): Decision {
+  return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
+}

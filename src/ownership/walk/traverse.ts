@@ -17,6 +17,13 @@ export interface OpenDirectory extends Pick<Stat, 'inode' | 'born'> {
   readonly path: Uint8Array
 }
 
+/** Other threads that may be in want of work. */
+export interface OtherWorkers {
+  /** Called for every entry. @returns whether they want work. @throws where one of them has failed */
+  poll(): boolean
+  give(part: PackedFrames): void
+}
+
 /** Called for every inode below the place where a walk began. */
 export interface Visitor {
   /**
@@ -31,9 +38,7 @@ export interface Visitor {
   makeRoom?(): boolean
   /** Asked between entries: the rest of the walk is to be handed on. */
   stops?(): boolean
-  /** Asked between entries: whether another thread is in want of work. @throws where another thread has failed */
-  pollOthers?(): boolean
-  share?(part: PackedFrames): void
+  readonly others?: OtherWorkers | undefined
 }
 
 /**
@@ -52,9 +57,9 @@ export function traverse(
   try {
     for (let frame = frames.top(); frame; frame = frames.top()) {
       if (visitor.stops?.()) return frames.pack()
-      if (visitor.pollOthers?.()) {
+      if (visitor.others?.poll()) {
         const part = frames.split()
-        if (part) visitor.share?.(part)
+        if (part) visitor.others.give(part)
       }
       const entry = frame.next()
       if (entry === undefined) {

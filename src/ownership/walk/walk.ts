@@ -1,15 +1,21 @@
 import { type Handle, type Inodes, isDirectory, type Name, type Stat } from '../../host/host.ts'
 import { look } from '../inode/open-inode.ts'
 import { ignoreVanished, pathBelow, SELF } from './entry.ts'
-import type { PackedFrames } from './frames.ts'
 import { linkName } from './hard-links.ts'
 import type { Ledger } from './ledger.ts'
-import { type OwnSpec, OwnTask } from './own-task.ts'
+import { type OwnSpec, ownTask } from './own-task.ts'
 import { type BatchSettings, Pipeline } from './pipeline.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
-import { RestoreTask } from './restore-task.ts'
+import { restoreTask } from './restore-task.ts'
 import type { Task } from './task.ts'
-import { type Boundary, isElsewhere, type OpenDirectory, openWithRoom, type Visitor } from './traverse.ts'
+import {
+  type Boundary,
+  isElsewhere,
+  type OpenDirectory,
+  type OtherWorkers,
+  openWithRoom,
+  type Visitor,
+} from './traverse.ts'
 
 const NONE = new Uint8Array()
 
@@ -20,19 +26,13 @@ export interface WalkSettings extends BatchSettings {
   inside: Boundary
   /** Stops after so many inodes: the rest is to be handed on. */
   stopAfter?: number
-  others?: OtherWorkers
-}
-
-/** Other threads that may be in want of work. */
-export interface OtherWorkers {
-  /** Called for every entry. @returns whether they want work. @throws where one of them has failed */
-  poll(): boolean
-  give(part: PackedFrames): void
+  others?: OtherWorkers | undefined
 }
 
 /** One thread's walk: looks at inodes, and opens those that need more than a look. */
 export class Walk implements Visitor {
   readonly report: WalkReport = newReport()
+  readonly others: OtherWorkers | undefined
   readonly #inodes: Inodes
   readonly #task: Task
   readonly #pipeline: Pipeline
@@ -42,9 +42,10 @@ export class Walk implements Visitor {
 
   constructor(inodes: Inodes, spec: TaskSpec, ledger: Ledger, settings: WalkSettings) {
     this.#inodes = inodes
-    this.#task = spec.do === 'own' ? new OwnTask(spec) : new RestoreTask(spec.isForced)
+    this.#task = spec.do === 'own' ? ownTask(spec) : restoreTask(spec.isForced)
     this.#pipeline = new Pipeline(inodes, this.#task, ledger, this.report, settings)
     this.#settings = settings
+    this.others = settings.others
   }
 
   entry(parent: OpenDirectory, name: Name): boolean {
@@ -97,14 +98,6 @@ export class Walk implements Visitor {
 
   stops(): boolean {
     return this.report.visited >= (this.#settings.stopAfter ?? Number.POSITIVE_INFINITY)
-  }
-
-  pollOthers(): boolean {
-    return this.#settings.others?.poll() ?? false
-  }
-
-  share(part: PackedFrames): void {
-    this.#settings.others?.give(part)
   }
 
   makeRoom(): boolean {

@@ -16,8 +16,7 @@ import {
   type ToWorker,
   type WorkerData,
 } from './messages.ts'
-import { answerEach } from './packing.ts'
-import { PoolJournal } from './pool-journal.ts'
+import { answerEach, unpackKeys } from './packing.ts'
 
 export interface PoolOrder {
   /** Starts a thread that runs `runWorker` with what it is given. */
@@ -39,6 +38,8 @@ interface PooledWorker {
   parts: number
   isIdle: boolean
   hasEnded: boolean
+  /** The journal's numbers of its batches that are not settled. */
+  batches: Map<number, bigint>
 }
 
 /** Has several threads walk a tree; keeps the journal for them and hands out the parts. */
@@ -47,7 +48,8 @@ export class WorkerPool {
   readonly #shared: Int32Array
   readonly #workers: PooledWorker[] = []
   readonly #queue: PackedFrames[] = []
-  readonly #journal: PoolJournal
+  /** To be recorded with the next commit. */
+  #pending: { index: number; batch: number; records: Uint8Array<ArrayBuffer> }[] = []
   readonly #reports: WalkReport[] = []
   #running = 0
   #failure: { error: unknown } | undefined
@@ -56,11 +58,6 @@ export class WorkerPool {
   constructor(order: PoolOrder) {
     this.#order = order
     this.#shared = new Int32Array(new SharedArrayBuffer(sharedSize(order.size) * 4))
-    this.#journal = new PoolJournal(
-      order.journal,
-      (index, batch, memory) => this.#tell(index, { say: 'durable', batch, memory }, [memory]),
-      (error) => this.#fail(error),
-    )
   }
 
   /**
@@ -97,7 +94,7 @@ export class WorkerPool {
   }
 
   #add(index: number, worker: Worker): void {
-    const pooled: PooledWorker = { worker, parts: 0, isIdle: false, hasEnded: false }
+    const pooled: PooledWorker = { worker, parts: 0, isIdle: false, hasEnded: false, batches: new Map() }
     this.#workers.push(pooled)
     this.#running++
     worker.on('message', (message: ToPool) => this.#guard(() => this.#hear(index, message)))
@@ -108,6 +105,7 @@ export class WorkerPool {
   #hear(index: number, message: ToPool): void {
     const pooled = this.#workers[index]
     if (pooled === undefined) return
+    const { journal, ledger } = this.#order
     switch (message.say) {
       case 'idle':
         pooled.isIdle = true
@@ -122,16 +120,17 @@ export class WorkerPool {
         this.#dispatch()
         break
       case 'record':
-        this.#journal.record(index, message)
+        this.#pending.push({ index, ...message })
+        if (this.#pending.length === 1) setImmediate(() => this.#guard(() => this.#commit()))
         break
       case 'settle':
-        this.#journal.settle(index, message.batch)
+        journal.settle(pooled.batches.get(message.batch) ?? 0n)
+        pooled.batches.delete(message.batch)
         break
       case 'forget':
-        this.#journal.forget(message.keys)
+        journal.forget(unpackKeys(message.keys))
         break
       case 'ask': {
-        const { ledger } = this.#order
         const answers = answerEach(message.sightings, (sighting) => ledger.askEncoded(sighting), message.memory)
         this.#tell(index, { say: 'answers', answers }, [answers.records.buffer])
         break
@@ -143,6 +142,18 @@ export class WorkerPool {
       case 'failed':
         this.#end(pooled, message.error)
         break
+    }
+  }
+
+  /** What the workers record at about the same time becomes durable with one commit; each gets its memory back. */
+  #commit(): void {
+    const pending = this.#pending
+    this.#pending = []
+    const numbers = this.#order.journal.appendAll(pending.map(({ records }) => records))
+    for (const [at, { index, batch, records }] of pending.entries()) {
+      this.#workers[index]?.batches.set(batch, numbers[at] ?? 0n)
+      const memory = records.buffer
+      this.#tell(index, { say: 'durable', batch, memory }, [memory])
     }
   }
 

@@ -1,9 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Inodes } from '../../host/host.ts'
-import type { PackedFrames } from '../walk/frames.ts'
 import { batchSize } from '../walk/pipeline.ts'
-import { traverse } from '../walk/traverse.ts'
-import { type OtherWorkers, Walk } from '../walk/walk.ts'
+import { type OtherWorkers, traverse } from '../walk/traverse.ts'
+import { Walk } from '../walk/walk.ts'
 import { changedOf, QUEUED, STOP, type ToPool, visitedOf, type WorkerData } from './messages.ts'
 import { RemoteLedger } from './remote-ledger.ts'
 import { type Receive, WorkerPort } from './worker-port.ts'
@@ -13,10 +12,9 @@ export function runWorker(inodes: Inodes, port: MessagePort, receive: Receive, d
   const pool = new WorkerPort(port, receive, data)
   const say = (message: ToPool) => pool.say(message)
   const { shared, index, inside, size, spec } = data
-  const others = new PooledWorkers(shared, size, say)
   const walk: Walk = new Walk(inodes, spec, new RemoteLedger(pool), {
     inside,
-    others,
+    others: otherWorkers(data, say),
     batchSize: batchSize(inodes.handleLimit(), size),
     onBatch() {
       shared[visitedOf(index)] = walk.report.visited
@@ -42,26 +40,17 @@ export function runWorker(inodes: Inodes, port: MessagePort, receive: Receive, d
 // To look at shared memory is cheap, to look for something to give is not.
 const LOOK_EVERY = 64
 
-class PooledWorkers implements OtherWorkers {
-  readonly #shared: Int32Array
-  readonly #workers: number
-  readonly #say: (message: ToPool) => void
-  #entries = 0
-
-  constructor(shared: Int32Array, size: number, say: (message: ToPool) => void) {
-    this.#shared = shared
-    this.#workers = size
-    this.#say = say
-  }
-
-  poll(): boolean {
-    if (++this.#entries % LOOK_EVERY !== 0) return false
-    if (Atomics.load(this.#shared, STOP) === 1) throw new Error('another thread of the walk has failed')
-    return Atomics.load(this.#shared, QUEUED) < this.#workers
-  }
-
-  give(part: PackedFrames): void {
-    Atomics.add(this.#shared, QUEUED, 1)
-    this.#say({ say: 'share', part })
+function otherWorkers({ shared, size }: WorkerData, say: (message: ToPool) => void): OtherWorkers {
+  let entries = 0
+  return {
+    poll() {
+      if (++entries % LOOK_EVERY !== 0) return false
+      if (Atomics.load(shared, STOP) === 1) throw new Error('another thread of the walk has failed')
+      return Atomics.load(shared, QUEUED) < size
+    },
+    give(part) {
+      Atomics.add(shared, QUEUED, 1)
+      say({ say: 'share', part })
+    },
   }
 }

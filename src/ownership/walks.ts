@@ -5,11 +5,10 @@ import { keyOf } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
 import { FirstNames, HardLinks, type LinkNames } from './walk/hard-links.ts'
 import { JournalLedger, SurveyLedger } from './walk/ledger.ts'
-import type { Observer } from './walk/pipeline.ts'
 import type { ProgressListener } from './walk/progress.ts'
-import { leave, type WalkReport } from './walk/report.ts'
+import type { WalkReport } from './walk/report.ts'
 import type { TaskSpec } from './walk/walk.ts'
-import { type Others, walkTree } from './walk/walk-tree.ts'
+import { type Others, type TreeOptions, walkTree } from './walk/walk-tree.ts'
 import type { WorkerData } from './workers/messages.ts'
 
 /** What a walk may use beside the thread it is called in. */
@@ -38,9 +37,7 @@ export async function own(
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
-  const links = new HardLinks()
-  const report = await walkAndChange(inodes, root, ownSpec(order, journal), journal, links, options)
-  return withOutside(report, links)
+  return walkAndChange(inodes, root, ownSpec(order, journal), journal, options)
 }
 
 /**
@@ -58,8 +55,7 @@ export async function restore(
   options: WalkOptions = {},
   isForced = false,
 ): Promise<WalkReport> {
-  const spec: TaskSpec = { do: 'restore', isForced }
-  const report = await walkAndChange(inodes, root, spec, journal, new FirstNames(), options)
+  const report = await walkAndChange(inodes, root, { do: 'restore', isForced }, journal, options)
   journal.checkRest()
   return report
 }
@@ -76,16 +72,10 @@ export async function survey(
   root: Handle,
   intent: Intent,
   journal: Journal | undefined,
-  observer: Observer,
-  progress?: ProgressListener,
+  options: Pick<TreeOptions, 'observer' | 'progress'>,
 ): Promise<WalkReport> {
-  const options = { progress, observer }
-  if (intent.do === 'restore') {
-    return walkTree(inodes, root, intent, new SurveyLedger(journal, new FirstNames()), options)
-  }
-  const links = new HardLinks()
-  const spec = ownSpec(intent.order, journal)
-  return withOutside(await walkTree(inodes, root, spec, new SurveyLedger(journal, links), options), links)
+  const spec = intent.do === 'own' ? ownSpec(intent.order, journal) : intent
+  return walkTree(inodes, root, spec, new SurveyLedger(journal, namesFor(spec)), options)
 }
 
 async function walkAndChange(
@@ -93,10 +83,9 @@ async function walkAndChange(
   root: Handle,
   spec: TaskSpec,
   journal: Journal,
-  names: LinkNames,
   { workerPool, progress }: WalkOptions,
 ): Promise<WalkReport> {
-  const ledger = new JournalLedger(journal, names)
+  const ledger = new JournalLedger(journal, namesFor(spec))
   const others: Others | undefined = workerPool && {
     from: workerPool.from ?? WORKERS_FROM,
     async walk(part, inside, watch) {
@@ -120,7 +109,7 @@ function ownSpec(order: OwnOrder, journal: Journal | undefined): TaskSpec {
   }
 }
 
-function withOutside(report: WalkReport, links: HardLinks): WalkReport {
-  for (const path of links.outside()) leave(report, 'linked outside the volume', path)
-  return report
+/** A group is given under the last name, when all have been seen inside; a record is put back under the first. */
+function namesFor(spec: TaskSpec): LinkNames {
+  return spec.do === 'own' ? new HardLinks() : new FirstNames()
 }

@@ -32,7 +32,7 @@ export async function survey(
   progress?: ProgressListener,
 ): Promise<Survey> {
   const counting = new Counting(intent.do === 'own' ? intent.order.group : undefined)
-  const report = await surveyTree(inodes, root, intent, journal, counting, progress)
+  const report = await surveyTree(inodes, root, intent, journal, { observer: counting, progress })
   const { widened, kubelet, differences } = counting
   return { report, widened, kubelet, differences }
 }

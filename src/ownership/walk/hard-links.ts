@@ -17,6 +17,8 @@ export interface Sighting {
 export interface LinkNames {
   /** Counts a name that was met. @returns whether the inode is to be dealt with under it */
   addName(sighting: Sighting): boolean
+  /** One path for each inode that has links outside what was walked. */
+  outside(): Uint8Array[]
 }
 
 /** Under the first: what was recorded is put back, and a second name says nothing new. */
@@ -25,6 +27,10 @@ export class FirstNames implements LinkNames {
 
   addName(sighting: Sighting): boolean {
     return this.#met.size < this.#met.add(keyOf(sighting)).size
+  }
+
+  outside(): [] {
+    return []
   }
 }
 
@@ -65,7 +71,6 @@ export class HardLinks implements LinkNames {
     return true
   }
 
-  /** One path for each inode that has links outside what was walked. */
   outside(): Uint8Array[] {
     return [...this.#seen.values()].map(({ path }) => path)
   }

@@ -28,13 +28,13 @@ export interface Ledger {
 
 /** Records nothing: a walk with it is a survey. */
 export class SurveyLedger implements Ledger {
+  readonly names: LinkNames
   readonly #journal: Journal | undefined
-  readonly #names: LinkNames
 
   /** @param journal what earlier walks have recorded; undefined: nothing */
   constructor(journal: Journal | undefined, names: LinkNames) {
     this.#journal = journal
-    this.#names = names
+    this.names = names
   }
 
   ask(sightings: readonly Sighting[]): Answer[] {
@@ -46,7 +46,7 @@ export class SurveyLedger implements Ledger {
 
   /** The same of one inode, for another thread. */
   askEncoded(sighting: Sighting): EncodedAnswer {
-    if (sighting.links > 1 && !this.#names.addName(sighting)) return 'wait'
+    if (sighting.links > 1 && !this.names.addName(sighting)) return 'wait'
     const found = this.#journal?.findEncoded(sighting.inode, sighting.born)
     // Met a second time while it is being changed.
     return found?.underWay ? 'wait' : found

@@ -1,7 +1,7 @@
 import type { Handle, Inodes } from '../../host/host.ts'
 import { SELF } from './entry.ts'
 import { type PackedFrames, wholeTree } from './frames.ts'
-import type { Ledger } from './ledger.ts'
+import type { SurveyLedger } from './ledger.ts'
 import { batchSize, type Observer } from './pipeline.ts'
 import { Progress, type ProgressListener } from './progress.ts'
 import { mergeReports, type WalkCounts, type WalkReport } from './report.ts'
@@ -34,7 +34,7 @@ export async function walkTree(
   inodes: Inodes,
   root: Handle,
   spec: TaskSpec,
-  ledger: Ledger,
+  ledger: SurveyLedger,
   { progress, observer, others }: TreeOptions,
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF)
@@ -73,6 +73,7 @@ export async function walkTree(
     }
     walk.directory(top, new Uint8Array())
     walk.flush()
+    for (const path of ledger.names.outside()) walk.left('linked outside the volume', path)
   } finally {
     shown.end()
     walk.close()

@@ -7,6 +7,7 @@ import { mergeReports, type WalkCounts, type WalkReport } from '../walk/report.t
 import type { Boundary } from '../walk/traverse.ts'
 import type { TaskSpec } from '../walk/walk.ts'
 import {
+  answerEach,
   countsIn,
   QUEUED,
   STOP,
@@ -14,9 +15,9 @@ import {
   signalOf,
   type ToPool,
   type ToWorker,
+  unpackKeys,
   type WorkerData,
 } from './messages.ts'
-import { answerEach, unpackKeys } from './packing.ts'
 
 export interface PoolOrder {
   /** Starts a thread that runs `runWorker` with what it is given. */

@@ -2,7 +2,7 @@ import type { InodeRecord } from '../inode/record.ts'
 import { encode } from '../journal/codec.ts'
 import type { Sighting } from '../walk/hard-links.ts'
 import type { Answer, Batch, Ledger } from '../walk/ledger.ts'
-import { packKeys, packSightings, unpackAnswers } from './packing.ts'
+import { packKeys, packSightings, unpackAnswers } from './messages.ts'
 import type { WorkerPort } from './worker-port.ts'
 
 /** The ledger of a thread that has no journal: the pool has it. */

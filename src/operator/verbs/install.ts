@@ -40,7 +40,7 @@ export const INSTALL_VERBS = {
       'modekeep install --binary ./modekeep-new --sha256 "$(cut -d\' \' -f1 modekeep-new.sha256)"',
       './install.sh --dry-run',
       './install.sh --plugin-dir /var/lib/kubelet/volumeplugins',
-      './install.sh --root /mnt/image --plugin-dir /etc/kubernetes/kubelet-plugins/volume/exec',
+      './install.sh --root /mnt/image --plugin-dir /etc/kubernetes/volumeplugins',
     ],
   },
   uninstall: {

@@ -1,4 +1,4 @@
-import { errorCode, type Handle, type Host, type MountFlags } from '../host/host.ts'
+import { closing, errorCode, type Handle, type Host, type MountFlags } from '../host/host.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
@@ -35,16 +35,13 @@ export function openByHand(
     )
   }
   const { handle, stat } = openNodeDirectory(host, directory, 'directory')
-  try {
-    // A server's root does not tell.
-    const volume = known?.startsWith('text-') ? known : volumeIdentity(host, handle, stat)
-    if (known !== undefined && volume !== known) {
-      throw new Refusal(`directory ${show(directory)} was exchanged while it was opened: call this again`)
-    }
-    return { directory, volume, tree: detachedMount(host, handle, flags) }
-  } finally {
-    host.inodes.close(handle)
+  using _ = closing(host.inodes, handle)
+  // A server's root does not tell.
+  const volume = known?.startsWith('text-') ? known : volumeIdentity(host, handle, stat)
+  if (known !== undefined && volume !== known) {
+    throw new Refusal(`directory ${show(directory)} was exchanged while it was opened: call this again`)
   }
+  return { directory, volume, tree: detachedMount(host, handle, flags) }
 }
 
 function detachedMount(host: Host, directory: Handle, flags: MountFlags): Handle {

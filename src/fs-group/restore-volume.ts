@@ -1,4 +1,4 @@
-import type { Handle, Lock } from '../host/host.ts'
+import { closing, type Handle, type Lock } from '../host/host.ts'
 import { placeOfTree } from '../mount-table/place.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { restore } from '../ownership/walks.ts'
@@ -62,17 +62,14 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
   const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
   const request = { ...asked, mountOptions, readOnly: false }
   const source = kind.openSource(host, request)
+  using _ = closing(host.inodes, source?.handle)
+  const tree = await kind.openTree(makingOf(session, request, source, undefined))
+  let found: string | undefined
   try {
-    const tree = await kind.openTree(makingOf(session, request, source, undefined))
-    let found: string | undefined
-    try {
-      found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
-      if (found === volume) return tree
-    } finally {
-      if (found !== volume) host.inodes.close(tree)
-    }
+    found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
+    if (found === volume) return tree
   } finally {
-    if (source) host.inodes.close(source.handle)
+    if (found !== volume) host.inodes.close(tree)
   }
   throw new Refusal(`source ${show(asked.source)} is another disk than the one that was mounted: put that one back`)
 }
@@ -101,11 +98,8 @@ async function reserveUnheld(
 /** A disk that is not mounted yet, or a directory moved away, leaves another one under the source's name. */
 function openTree({ host }: Session, volume: string, source: string): Handle {
   const { handle, stat } = openNodeDirectory(host, source)
-  try {
-    if (volumeIdentity(host, handle, stat) === volume) return host.mounts.cloneTree(handle)
-  } finally {
-    host.inodes.close(handle)
-  }
+  using _ = closing(host.inodes, handle)
+  if (volumeIdentity(host, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw new Refusal(`source ${show(source)} is another directory than the one that was mounted: put that one back`)
 }
 

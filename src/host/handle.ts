@@ -5,3 +5,12 @@ export type Handle = number & { readonly [brand]: 'handle' }
 
 /** One path component as the bytes the kernel keeps: no slash, no NUL, any encoding. */
 export type Name = Uint8Array
+
+/** Closes a handle at the end of the block, whatever happens: `using _ = closing(inodes, handle)`. */
+export function closing(inodes: { close(handle: Handle): void }, handle: Handle | undefined): Disposable {
+  return {
+    [Symbol.dispose]() {
+      if (handle !== undefined) inodes.close(handle)
+    },
+  }
+}

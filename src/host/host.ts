@@ -4,7 +4,7 @@ import type { Daemons } from './daemons.ts'
 import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
 
-export type { Handle, Name } from './handle.ts'
+export { closing, type Handle, type Name } from './handle.ts'
 export { errorCode, SystemError } from './system-error.ts'
 
 export const FILE_TYPE = 0o170000

@@ -1,4 +1,4 @@
-import { errorCode, type Handle, type Host } from '../host/host.ts'
+import { closing, errorCode, type Handle, type Host } from '../host/host.ts'
 import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 
 /** Removes every mount at the point. What still uses one keeps its view of it. */
@@ -16,9 +16,6 @@ export function detachAll(host: Host, point: MountPoint): void {
 
 export function attachAt(host: Host, point: MountPoint, tree: Handle): void {
   const target = host.inodes.openEntry(point.parent, point.name)
-  try {
-    host.mounts.attach(tree, target)
-  } finally {
-    host.inodes.close(target)
-  }
+  using _ = closing(host.inodes, target)
+  host.mounts.attach(tree, target)
 }

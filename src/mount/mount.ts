@@ -1,5 +1,5 @@
 import type { KindFacts } from '../fs-group/decide.ts'
-import { SystemError } from '../host/host.ts'
+import { closing, SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -25,19 +25,16 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
   const { host, config } = session
   const point = openMountPoint(host, request.directory)
   if (point === undefined) throw missingMountPoint(request.directory)
+  using _ = closing(host.inodes, point.parent)
+  forgetAfterBoot(session)
+  sweepStages(session)
+  const lock = await lockMount(host, config.stateDir, point.path)
   try {
-    forgetAfterBoot(session)
-    sweepStages(session)
-    const lock = await lockMount(host, config.stateDir, point.path)
-    try {
-      const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
-      return given
-    } finally {
-      // A mount that failed is never unmounted: nothing may be left of it.
-      releaseMount(session, point.path, lock)
-    }
+    const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
+    return given
   } finally {
-    host.inodes.close(point.parent)
+    // A mount that failed is never unmounted: nothing may be left of it.
+    releaseMount(session, point.path, lock)
   }
 }
 
@@ -113,22 +110,19 @@ async function mountOnce(
   const kind = kindOf(request.fsType)
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
   const source = kind.openSource(host, request)
-  try {
-    const view = await observe(session, request, kind, point, source)
-    const plan = planMount(request, view, factsOf, isKept)
-    session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
-    if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-    const before: Given = view.record?.given ?? { by: 'none' }
-    const { doubt } = view
-    if (isDry) return { plan, given: before, doubt }
-    const given = await runPlan(session, point, new DetachedTree(session, kind, request, source), plan.steps)
-    if (plan.decision === 'ready') return { plan, given: before, doubt }
-    // What an interrupted call had begun with another volume.
-    const former = view.record?.volume
-    if (former !== undefined && former !== view.source?.volume) tidyFormer(session, former)
-    if (given.why !== undefined) session.note({ given: given.by, why: given.why })
-    return { plan, given, doubt: undefined }
-  } finally {
-    if (source) host.inodes.close(source.handle)
-  }
+  using _ = closing(host.inodes, source?.handle)
+  const view = await observe(session, request, kind, point, source)
+  const plan = planMount(request, view, factsOf, isKept)
+  session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
+  if (plan.decision === 'refuse') throw new Refusal(plan.reason)
+  const before: Given = view.record?.given ?? { by: 'none' }
+  const { doubt } = view
+  if (isDry) return { plan, given: before, doubt }
+  const given = await runPlan(session, point, new DetachedTree(session, kind, request, source), plan.steps)
+  if (plan.decision === 'ready') return { plan, given: before, doubt }
+  // What an interrupted call had begun with another volume.
+  const former = view.record?.volume
+  if (former !== undefined && former !== view.source?.volume) tidyFormer(session, former)
+  if (given.why !== undefined) session.note({ given: given.by, why: given.why })
+  return { plan, given, doubt: undefined }
 }

@@ -1,4 +1,4 @@
-import { type Handle, type Host, isDirectory } from '../host/host.ts'
+import { closing, type Handle, type Host, isDirectory } from '../host/host.ts'
 import { layersAtPath } from '../mount-table/layers.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
@@ -24,11 +24,8 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
 
 function attachBeneath(host: Host, point: MountPoint, tree: Handle): boolean {
   const old = host.inodes.openEntry(point.parent, point.name)
-  try {
-    return host.mounts.attachBeneath(tree, old)
-  } finally {
-    host.inodes.close(old)
-  }
+  using _ = closing(host.inodes, old)
+  return host.mounts.attachBeneath(tree, old)
 }
 
 /** The kernel says the same whether it has no MOVE_MOUNT_BENEATH or the two roots are not of one type. */

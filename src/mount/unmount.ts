@@ -1,6 +1,6 @@
 import { isRestorePending, restoreVolume } from '../fs-group/restore-volume.ts'
 import { isDiskError } from '../host/file-error.ts'
-import type { Host } from '../host/host.ts'
+import { closing, type Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
@@ -23,16 +23,13 @@ export async function unmount(session: Session, directory: string): Promise<void
   const { host, config } = session
   const point = openMountPoint(host, directory)
   const path = point?.path ?? directory
+  using _ = closing(host.inodes, point?.parent)
+  const lock = await asFarAsTheDiskGoes(session, () => lockMount(host, config.stateDir, path))
   try {
-    const lock = await asFarAsTheDiskGoes(session, () => lockMount(host, config.stateDir, path))
-    try {
-      await detachAndForget(session, point, path, lock !== undefined)
-      if (lock) sweepStages(session)
-    } finally {
-      if (lock) releaseMount(session, path, lock)
-    }
+    await detachAndForget(session, point, path, lock !== undefined)
+    if (lock) sweepStages(session)
   } finally {
-    if (point) host.inodes.close(point.parent)
+    if (lock) releaseMount(session, path, lock)
   }
 }
 

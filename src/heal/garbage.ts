@@ -64,7 +64,7 @@ async function collectRecord(session: Session, record: MountRecord, isDry: boole
 function fateOf({ action, reason }: HealPlan): Fate {
   if (action === 'forget') return { action: 'removed', reason }
   if (action === 'leave') return { action: 'kept', reason }
-  return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal mends it` }
+  return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal repairs it` }
 }
 
 function collectLock(session: Session, place: MountPlace, isDry: boolean): Fate {

@@ -10,7 +10,7 @@ import { failed, type Outcome, remount } from './remount.ts'
 import type { Finding } from './state.ts'
 
 /**
- * Mends the mounts that are recorded: what kubelet's next call would mend, without waiting for it. Mounts that a call is
+ * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call is
  * at work on are passed over.
  * @param isDry says what would be done, and does nothing
  */
@@ -54,17 +54,17 @@ async function healOne(
   const { host, config } = session
   let seen: Outcome | undefined
   try {
-    seen = await judge(session, record, (judged) => mend(session, judged, isSilent, true))
+    seen = await judge(session, record, (judged) => repair(session, judged, isSilent, true))
     if (seen.action === 'none' && !seen.isUnfinished) return seen
     if (isDry) return isMountBusy(host, config.stateDir, record.directory) ? BUSY : seen
-    const done = await judgeLocked(session, record.directory, (judged) => mend(session, judged, isSilent, false))
+    const done = await judgeLocked(session, record.directory, (judged) => repair(session, judged, isSilent, false))
     return done === 'busy' ? BUSY : done
   } catch (error) {
     return failed(seen?.state ?? 'unknown', error)
   }
 }
 
-async function mend(session: Session, judged: Judged, isSilent: IsSilent, isDry: boolean): Promise<Outcome> {
+async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDry: boolean): Promise<Outcome> {
   const { state, action, reason } = judged.plan
   try {
     switch (action) {

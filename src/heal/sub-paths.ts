@@ -127,7 +127,7 @@ function isStale(inodes: Inodes, mounted: Handle, mountPoint: string): boolean {
   return inodes.pathOf(mounted) === `${mountPoint} (deleted)`
 }
 
-/** False where the place is not as it was: kubelet mends its binds too, when it starts a container. */
+/** False where the place is not as it was: kubelet repairs its binds too, when it starts a container. */
 function replace(
   { host }: Session,
   { row }: KubeletSubPath,

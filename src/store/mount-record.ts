@@ -31,7 +31,7 @@ const schema = z.object({
   /** The volume's identity; undefined where the volume goes with its mount. */
   volume: z.optional(z.string()),
   given,
-  /** The mount, once it is finished; undefined: a call is, or was when it died, making it. */
+  /** The mount, once it is finished; undefined: a call is making it, or was interrupted. */
   mounted: z.optional(
     z.object({
       /** Decimal, as it has 64 bits. */
@@ -100,7 +100,7 @@ export function readMountRecord(host: Host, stateDir: string, directory: string)
  */
 export function stagingOf({ mounted, staging, replaces }: MountRecord, there: bigint | number): string | undefined {
   if (String(there) === mounted?.mountId) return staging
-  // A call has died, or is about to replace it.
+  // A call was interrupted, or is about to replace it.
   return String(there) === replaces?.mountId ? replaces.staging : undefined
 }
 

@@ -95,7 +95,7 @@ describe.skipIf(cannot !== '')(`a FUSE daemon${cannot && `: ${cannot}`}`, () => 
     slow.kill('SIGSTOP')
     expect(await node.mount('one', { source })).toEqual(success)
     expect(node.logLines().filter(({ level }) => level === 'warn')).toMatchObject([
-      { message: expect.stringContaining('has not answered for 3 s') },
+      { message: expect.stringContaining('has not responded for 3 s') },
     ])
     await until(() => node.processes().length === 1)
     expect(node.processes()).toEqual([first])

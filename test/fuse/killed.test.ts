@@ -71,7 +71,7 @@ describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `
       // The last such call takes the old mount away; before that nothing has been replaced.
       for (let when = 1; kinds().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
       process.kill(old ?? 0, 'SIGSTOP')
-      if (next === 'heal') expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
+      if (next === 'heal') expect(node.heal()).toMatchObject([{ state: 'interrupted', action: 'replaced' }])
       else expect(await node.mount('one', asked)).toEqual(success)
       await until(() => !node.processes().includes(old ?? 0))
       // What the dead call has put beneath stays hidden there.

@@ -31,7 +31,9 @@ onKernelStages('a source that flips', (open) => {
     [
       'heal',
       async () => {
-        expect(await stage.heal()).toMatchObject([{ outcome: 'replaced', reason: expect.stringContaining('now') }])
+        expect(await stage.heal()).toMatchObject([
+          { state: 'stale', action: 'replaced', reason: expect.stringContaining('now') },
+        ])
       },
     ],
   ]

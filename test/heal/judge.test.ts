@@ -1,0 +1,77 @@
+import { beforeEach, expect, it } from 'vitest'
+import { forget, judge, judgeLocked } from '../../src/heal/judge.ts'
+import { lockMount } from '../../src/store/locks.ts'
+import { listMountRecords, type MountRecord, removeMountRecord } from '../../src/store/mount-record.ts'
+import { mountPlace } from '../../src/store/places.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+let stage: Stage
+let record: MountRecord
+beforeEach(async () => {
+  stage = memoryStage()
+  makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
+  const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+  await stage.mount('a', { source: `${stage.top}/volumes/one`, ...asked })
+  const [only] = listMountRecords(stage.host, stage.config.stateDir)
+  if (!only) throw new Error('no record')
+  record = only
+})
+
+const lockPath = () => `${mountPlace(stage.config.stateDir, record.directory).path}/lock`
+const judged = () => judgeLocked(stage.session(), record.directory, ({ plan }) => plan.state)
+
+it('is done without the lock by who only looks, and under it by who acts', async () => {
+  await judge(stage.session(), record, ({ plan, point }) => {
+    expect(plan).toEqual({ state: 'healthy', action: 'mount', reason: '' })
+    expect(point?.path).toBe(stage.podDirectory('a'))
+    expect(stage.host.isLocked(lockPath())).toBe(false)
+  })
+  await judgeLocked(stage.session(), record.directory, () => expect(stage.host.isLocked(lockPath())).toBe(true))
+  expect(stage.host.isLocked(lockPath())).toBe(false)
+})
+
+it('does not wait for a call at work, and sees that the record is gone', async () => {
+  const lock = await lockMount(stage.host, stage.config.stateDir, record.directory)
+  expect(await judged()).toBe('busy')
+  lock.release()
+  expect(await judged()).toBe('healthy')
+  removeMountRecord(stage.host, stage.config.stateDir, record.directory)
+  expect(await judged()).toBe('gone')
+  expect(stage.fs.existsSync(lockPath())).toBe(false)
+})
+
+it('gives the lock and every handle back where the work fails', async () => {
+  const open = new Set<unknown>()
+  const { inodes } = stage.host
+  stage.host.inodes = {
+    ...inodes,
+    openTrusted(path) {
+      const handle = inodes.openTrusted(path)
+      open.add(handle)
+      return handle
+    },
+    close(handle) {
+      open.delete(handle)
+      inodes.close(handle)
+    },
+  }
+  const failing = judgeLocked(stage.session(), record.directory, () => Promise.reject(new Error('not today')))
+  await expect(failing).rejects.toThrow('not today')
+  expect([...open]).toEqual([])
+  expect(stage.host.isLocked(lockPath())).toBe(false)
+})
+
+it.each([
+  ['a deleted pod', true, 0],
+  ['a pod that a reboot has ended, and that comes again', false, 2000],
+])('what is forgotten of %s', async (_what, isDeleted, group) => {
+  stage.reboot()
+  if (isDeleted) stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
+  await judgeLocked(stage.session(), record.directory, async (seen) => {
+    expect(seen.plan).toMatchObject({ state: isDeleted ? 'orphaned' : 'missing', action: 'forget' })
+    await forget(stage.session(), seen)
+  })
+  expect(listMountRecords(stage.host, stage.config.stateDir)).toEqual([])
+  expect(groups(listTree(stage.fs, `${stage.top}/volumes/one`))).toEqual({ '.': group, first: group })
+})

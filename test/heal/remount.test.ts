@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest'
+import { judge } from '../../src/heal/judge.ts'
+import { failed, remount } from '../../src/heal/remount.ts'
+import { HEAL_ACTIONS, MOUNT_STATES } from '../../src/heal/state.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { listMountRecords } from '../../src/store/mount-record.ts'
+import { memoryStage } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
+
+it.each([
+  ['healthy', new Refusal('its source is gone'), 'stale'],
+  ['healthy', new Error('EIO'), 'unknown'],
+  ['missing', new Refusal('its source is gone'), 'missing'],
+  ['interrupted', 'a text', 'interrupted'],
+] as const)('of a mount that is %s a failure (%s) says that it is %s', (state, error, told) => {
+  const reason = error instanceof Error ? error.message : error
+  expect(failed(state, error)).toEqual({ state: told, action: 'failed', reason })
+})
+
+it('does not mount again what was mounted with a secret, and says so', async () => {
+  const stage = memoryStage()
+  makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
+  await stage.mount('a', { source: `${stage.top}/volumes/one` })
+  const [record] = listMountRecords(stage.host, stage.config.stateDir)
+  if (!record) throw new Error('no record')
+  const secretive = { ...record, hadSecrets: true }
+  const outcome = () => judge(stage.session(), secretive, (judged) => remount(stage.session(), judged, false))
+  expect(await outcome()).toMatchObject({ state: 'healthy', action: 'none', reason: '' })
+  const parent = stage.host.inodes.openTrusted(stage.podDirectory('a').replace(/\/v$/, ''))
+  stage.host.mounts.detach(parent, Buffer.from('v'))
+  expect(await outcome()).toMatchObject({
+    state: 'missing',
+    action: 'failed',
+    reason: expect.stringMatching(/^it is not mounted, and its secrets .*delete the pod/),
+  })
+  expect(stage.layers('a')).toEqual([])
+})
+
+it('knows these states and actions, and no two words for one', () => {
+  expect(MOUNT_STATES).toEqual(['healthy', 'missing', 'stale', 'orphaned', 'interrupted', 'unknown', 'busy'])
+  expect(HEAL_ACTIONS).toEqual(['none', 'mounted', 'replaced', 'forgotten', 'failed'])
+})

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Progress } from '../../src/ownership/walk/progress.ts'
-import type { WalkCounts } from '../../src/ownership/walk/report.ts'
-import { changedOf, countsIn, sharedSize, visitedOf } from '../../src/ownership/workers/messages.ts'
+import { Progress } from '../../../src/ownership/walk/progress.ts'
+import type { WalkCounts } from '../../../src/ownership/walk/report.ts'
+import { changedOf, countsIn, sharedSize, visitedOf } from '../../../src/ownership/workers/messages.ts'
 
 let told: WalkCounts[]
 let progress: Progress

@@ -1,0 +1,149 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Stat } from '../../src/host/host.ts'
+import { type Intent, own, restore, survey } from '../../src/ownership/walks.ts'
+import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
+import { MemoryVolume } from './volume.ts'
+
+const keep = { group: 2000, access: 'keep' } as const
+const grant = { group: 2000, access: 'grant' } as const
+
+let volume: MemoryVolume
+beforeEach(async () => {
+  volume = new MemoryVolume()
+  makeTree(volume.fs, volume.directory, [
+    'file plain 0640 5',
+    'file right 0640 2000',
+    'file suid 4755',
+    'dir deep 0755',
+    'dir deep/down 0755',
+    'file deep/down/sgid 2755 7',
+    'dir closed 0700',
+    'link out ../elsewhere',
+    'file twice 0600',
+    'hard deep/again twice',
+    'file /../outside 0600',
+    'hard inside ../outside',
+  ])
+  await letTicksPass()
+})
+
+const here = () => ({ groups: groups(now()), modes: modes(now()) })
+const now = () => listTree(volume.fs, volume.directory)
+const walk = (order: typeof keep | typeof grant = keep) =>
+  volume.call((root, journal) => own(volume.host.inodes, root, order, journal))
+const putBack = (isForced = false) =>
+  volume.call((root, journal) => restore(volume.host.inodes, root, journal, {}, isForced))
+
+describe('a walk', () => {
+  it('that keeps gives the group, and set-gid to directories, and no other bit', async () => {
+    const before = here()
+    const report = await walk()
+    expect(report).toMatchObject({ visited: 12, changed: 8, alreadyRight: 1 })
+    const after = here()
+    expect(after.groups).toMatchObject({ plain: 2000, suid: 2000, closed: 2000, 'deep/down/sgid': 2000, twice: 2000 })
+    expect(after.groups).toMatchObject({ out: before.groups.out, inside: before.groups.inside })
+    expect(after.modes).toEqual({ ...before.modes, '.': '2755', closed: '2700', deep: '2755', 'deep/down': '2755' })
+    expect(report.left).toEqual({
+      symlink: { count: 1, examples: ['out'] },
+      'linked outside the volume': { count: 1, examples: ['inside'] },
+    })
+  })
+
+  it("that grants gives kubelet's bits", async () => {
+    const before = here()
+    await walk(grant)
+    expect(here().modes).toMatchObject({ '.': '2775', closed: '2770', plain: '0660', suid: '4775', twice: '0660' })
+    expect(here().modes.inside).toBe(before.modes.inside)
+  })
+
+  it('leaves what its users changed since the last one, and a restore leaves it too', async () => {
+    await walk(grant)
+    volume.fs.chmodSync(`${volume.directory}/plain`, 0o600)
+    const again = await walk(grant)
+    expect(again).toMatchObject({ changed: 0, left: { 'changed since by its user': { examples: ['plain'] } } })
+    const { left } = await putBack()
+    expect(left).toMatchObject({ 'changed since by its user': { count: 1, examples: ['plain'] } })
+    expect(here()).toMatchObject({ modes: { plain: '0600' }, groups: { plain: 2000 } })
+    await putBack(true)
+    expect(here()).toMatchObject({ modes: { plain: '0640' }, groups: { plain: 5 } })
+  })
+
+  it('is put back, whatever number of groups came after the first', async () => {
+    const before = here()
+    await walk()
+    await volume.call((root, journal) => own(volume.host.inodes, root, { group: 3000, access: 'grant' }, journal))
+    await putBack()
+    expect(here()).toEqual(before)
+    await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
+  })
+
+  it('that was cut off at any action is finished by the next, and put back to what was there before the first', async () => {
+    // Names of hard links do not count for a while after their inode was changed.
+    volume.fs.unlinkSync(`${volume.directory}/deep/again`)
+    const before = here()
+    await walk(grant)
+    const whole = here()
+    const actions = volume.world.actions.length
+    await putBack()
+    for (let killAt = 0; ; killAt++) {
+      volume.world.killAt = killAt
+      const killed = await walk(grant).then(
+        () => false,
+        (error) => error instanceof Killed,
+      )
+      volume.world.revive()
+      if (!killed) break
+      expect(killAt).toBeLessThan(actions)
+      await walk(grant)
+      expect(here()).toEqual(whole)
+      await putBack()
+      expect(here()).toEqual(before)
+    }
+  })
+})
+
+describe('a survey', () => {
+  const look = async (intent: Intent) => {
+    const visited: Stat[] = []
+    const changes: string[] = []
+    const observer = {
+      visited: (stat: Stat) => visited.push(stat),
+      wouldChange: (_stat: Stat, { path }: { path: Uint8Array }) => changes.push(Buffer.from(path).toString() || '.'),
+    }
+    const actions = volume.world.actions.length
+    const isReading = true
+    const report = await volume.call(
+      (root, journal) => survey(volume.host.inodes, root, intent, journal, { observer }),
+      isReading,
+    )
+    expect(volume.world.actions.slice(actions)).toEqual([])
+    return { report, visited, changes }
+  }
+
+  it.each([keep, grant])('counts what a walk then does, and changes and records nothing: %o', async (order) => {
+    const before = here()
+    const { report, visited, changes } = await look({ do: 'own', order })
+    expect(here()).toEqual(before)
+    expect(visited).toHaveLength(report.visited)
+    expect(changes).toHaveLength(report.changed)
+    expect(await walk(order)).toEqual(report)
+    expect(await look({ do: 'own', order })).toMatchObject({ changes: [], report: { changed: 0 } })
+  })
+
+  it('counts what a restore then does, forced or not', async () => {
+    await walk(grant)
+    volume.fs.chmodSync(`${volume.directory}/plain`, 0o600)
+    const forced = await look({ do: 'restore', isForced: true })
+    const { report } = await look({ do: 'restore', isForced: false })
+    expect(forced.report.changed).toBe(report.changed + 1)
+    expect(await putBack()).toEqual(report)
+  })
+
+  it('of a volume without a journal sees every inode as new', async () => {
+    const root = volume.host.inodes.openLinkFree(volume.directory)
+    const observer = { visited() {}, wouldChange() {} }
+    const seen = await survey(volume.host.inodes, root, { do: 'own', order: keep }, undefined, { observer })
+    expect(await walk()).toEqual(seen)
+  })
+})

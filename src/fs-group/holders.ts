@@ -1,8 +1,7 @@
-import { lookAt, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { areNested, isNested, type Place, placesFrom } from '../mount-table/place.ts'
-import { Refusal } from '../refusal/refusal.ts'
-import { isReserved } from '../store/locks.ts'
-import { isOurs, listMountRecords, type MountRecord } from '../store/mount-record.ts'
+import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import { isOurs, listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
 import { listReservations, type Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 
@@ -24,15 +23,18 @@ export interface Others {
 /**
  * Looks for the mounts that are there and the calls at work.
  * @param except the mount directory that is left out
+ * @throws {UnknownFormat} where another version made a mount there, so that nobody can tell which group it relies on
  */
 export function othersWith(session: Session, { volume, source, place }: Volume, except: string | undefined): Others {
   const { host, config } = session
   // In this order: a call gives its reservation up once its mount can be seen.
-  const reservations = listReservations(host, config.stateDir)
-    .filter((reservation) => reservation.volume !== volume)
-    .filter((reservation) => isReserved(host, config.stateDir, reservation.volume))
+  const reservations = listReservations(host, config.stateDir).filter((reservation) => reservation.volume !== volume)
   const placeOf = placesFrom(host.mounts.table())
   const asked = { volume, source, place: place ?? placeOf(source) }
+  for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
+    if (directory === except || !(problem instanceof UnknownFormat)) continue
+    if (mayOverlap(placeOf(directory), asked.place) && hasMount(session, directory)) throw problem
+  }
   return {
     place: asked.place,
     mounts: listMountRecords(host, config.stateDir)
@@ -59,19 +61,33 @@ function overlap(one: Volume, other: Volume): boolean {
   return one.source !== '' && other.source !== '' && areNested(one.source, other.source)
 }
 
+/** Whether a mount of which only its place is known may show the volume, a part of it, or what it is a part of. */
+function mayOverlap(one: Place | undefined, other: Place | undefined): boolean {
+  if (one === undefined || other === undefined || isUnlisted(one) || isUnlisted(other)) return true
+  return isNested(one, other)
+}
+
 /** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
 const isUnlisted = (place: Place | undefined) => place?.device === ''
 const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
 
+function isLive(session: Session, record: MountRecord): boolean {
+  const boot = session.host.bootId()
+  return isSeen(session, record.directory, (mounted) =>
+    mounted === 'broken' ? record.mounted !== undefined && record.boot === boot : isOurs(record, { mounted, boot }),
+  )
+}
+
+function hasMount(session: Session, directory: string): boolean {
+  return isSeen(session, directory, (mounted) => mounted !== undefined)
+}
+
 /** What cannot be looked at counts as there. */
-function isLive({ host }: Session, record: MountRecord): boolean {
-  const boot = host.bootId()
-  const point = openMountPoint(host, record.directory)
+function isSeen({ host }: Session, directory: string, isIt: (mounted: Seen['mounted']) => boolean): boolean {
+  const point = openMountPoint(host, directory)
   if (point === undefined) return false
   try {
-    const { mounted } = lookAt(host, point, statPoint(host, point))
-    if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot
-    return isOurs(record, { mounted, boot })
+    return isIt(lookAt(host, point, statPoint(host, point)).mounted)
   } catch (error) {
     // There is what nobody could mount on.
     return !(error instanceof Refusal)

@@ -1,6 +1,7 @@
 import type { Handle, Lock } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { unlessDamaged } from '../store/json-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { readVolumeRecord } from '../store/volume-record.ts'
@@ -35,7 +36,8 @@ export async function mapVolume(
     const group = from ?? inodes.stat(tree).gid
     const lock = volume === undefined ? undefined : await reserve(session, request, { volume, place }, group)
     try {
-      const walked = volume === undefined ? undefined : readVolumeRecord(host, config.stateDir, volume)
+      const walked =
+        volume === undefined ? undefined : unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
       if (walked && !walked.complete) {
         throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
       }

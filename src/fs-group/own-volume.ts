@@ -5,6 +5,7 @@ import type { WalkReport } from '../ownership/walk/report.ts'
 import type { WalkOptions } from '../ownership/walks.ts'
 import { own } from '../ownership/walks.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { unlessDamaged } from '../store/json-record.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import { volumeStateDirectory } from '../store/paths.ts'
 import type { Reservation } from '../store/reservation-record.ts'
@@ -46,7 +47,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const wanted = { volume, source, place, group, pod, directory }
   const lock = await reserveVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   try {
-    const record = readVolumeRecord(host, config.stateDir, order.volume)
+    const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, order.volume))
     const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
     if (!needsWalk(session, tree, order)) {
       session.note({ ownership: 'the root has the group already: not walked' })
@@ -68,7 +69,7 @@ type Asked = Omit<VolumeOrder, 'restoreOnUnmount'>
 /** False where the policy lets the root speak for the tree: it shows what a walk leaves, and no walk was left half way. */
 export function needsWalk(session: Session, tree: Handle, order: Asked): boolean {
   if (order.policy === 'Always') return true
-  const record = readVolumeRecord(session.host, session.config.stateDir, order.volume)
+  const record = unlessDamaged(() => readVolumeRecord(session.host, session.config.stateDir, order.volume))
   const finished = record ? isFinished(record, order) : !hasJournal(session, order.volume)
   return !finished || !rootMatches(session.host.inodes.stat(tree), order)
 }
@@ -78,7 +79,7 @@ function isFinished({ complete, group, groupAccess }: VolumeRecord, order: OwnOr
   return complete && group === order.group && (groupAccess === order.access || groupAccess === 'grant')
 }
 
-type Unfinished = Omit<VolumeRecord, 'format' | 'complete'>
+type Unfinished = Omit<VolumeRecord, 'complete'>
 
 async function walk(session: Session, tree: Handle, record: Unfinished, known: boolean): Promise<WalkReport> {
   const { host, config } = session

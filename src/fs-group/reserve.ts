@@ -1,7 +1,7 @@
 import type { Lock } from '../host/host.ts'
 import { releaseVolume } from '../store/leftovers.ts'
-import { lockReservations, lockVolume, untilReleased } from '../store/locks.ts'
-import { type Reservation, removeReservation, writeReservation } from '../store/reservation-record.ts'
+import { lockReservations, lockVolume } from '../store/locks.ts'
+import { type Reservation, removeReservation, untilReleased, writeReservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { type Others, othersWith } from './holders.ts'
 

@@ -1,5 +1,6 @@
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { unlessDamaged } from '../store/json-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { readVolumeRecord } from '../store/volume-record.ts'
@@ -27,13 +28,13 @@ export async function restoreByHand(
   isForced = false,
 ): Promise<RestoredByHand> {
   const { host, config } = session
-  const isRecorded = () => readVolumeRecord(host, config.stateDir, volume) !== undefined || hasJournal(session, volume)
+  const recorded = () => unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
   // Before the lock, which would make the volume known.
-  if (!isRecorded()) return NOTHING_RECORDED
+  if (recorded() === undefined && !hasJournal(session, volume)) return NOTHING_RECORDED
   const wanted = { volume, source: directory }
   const lock = await reserveVolume(session, wanted, undefined, refuseHolders)
   try {
-    const record = readVolumeRecord(host, config.stateDir, volume)
+    const record = recorded()
     // All was put back before.
     if (!record && isJournalEmpty(session, volume)) return NOTHING_RECORDED
     const { isDone, report } = await restoreTree(session, tree, volume, record, isForced)

@@ -1,6 +1,6 @@
 import { removeLeftover } from '../store/leftovers.ts'
 import { isMountBusy, isPlaceBusy } from '../store/locks.ts'
-import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
+import { listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
 import { leftoverFiles, listMountPlaces, type MountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { listVolumes } from '../store/volume-record.ts'
@@ -17,6 +17,9 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
   const { isDry } = order
   for (const record of listMountRecords(host, config.stateDir)) {
     items.push(await trying('mount record', record.directory, () => collectRecord(session, record, isDry)))
+  }
+  for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
+    items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
   }
   for (const place of listMountPlaces(host, config.stateDir)) {
     if (!leftoverFiles(host, place)) continue

@@ -1,8 +1,9 @@
 import { dirname, normalize } from 'node:path'
 import { errorCode } from '../host/host.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
+import { unlessUnreadable } from '../store/json-record.ts'
 import { releasePlace, removeTransient } from '../store/leftovers.ts'
 import { isVolumeBusy, tryLockPlace } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
@@ -11,7 +12,8 @@ import { volumePlace } from '../store/places.ts'
 import { readReservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
-import { isVolumeRecordDamaged, readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
+
+import { readVolumeRecord, type VolumeRecord, volumeRecordProblem } from '../store/volume-record.ts'
 import { BUSY, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './garbage-item.ts'
 
 /** Removes what is remembered of a volume if nobody needs it; what an interrupted call has left is removed in any case. */
@@ -39,7 +41,8 @@ export async function collectVolume(session: Session, volume: string, order: Gar
 
 function itemsOf({ host, config }: Session, volume: string, fate: Fate): GarbageItem[] {
   const item: GarbageItem = { kind: 'volume', name: volume, ...fate }
-  if (fate.action === 'removed' || !readReservation(host, config.stateDir, volume)) return [item]
+  const reservation = unlessUnreadable(() => readReservation(host, config.stateDir, volume))
+  if (fate.action === 'removed' || !reservation) return [item]
   return [{ kind: 'reservation', name: volume, ...INTERRUPTED }, item]
 }
 
@@ -50,15 +53,18 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate
   const { host, config } = session
   const user = listMountRecords(host, config.stateDir).find((mount) => mount.volume === volume)
   if (user) return keep(`${user.directory} shows it`)
+  const problem = volumeRecordProblem(host, config.stateDir, volume)
+  if (problem instanceof UnknownFormat) return keep(problem.message)
+  const holds = journalHolds(session, volume)
+  if (holds instanceof UnknownFormat) return keep(holds.message)
   if (volume === forget) return { action: 'removed', reason: 'it is given up, as asked' }
-  const record = readVolumeRecord(host, config.stateDir, volume)
   const way = `"modekeep restore ${volume}"`
-  if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
+  if (problem !== undefined) {
     return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
   }
   const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
-  const holds = journalHolds(session, volume)
-  if (typeof holds === 'string') return keep(holds)
+  if (holds instanceof Refusal) return keep(holds.message)
+  const record = readVolumeRecord(host, config.stateDir, volume)
   if (record === undefined && holds) {
     return keep(
       'it is recorded what its files were, not where: "modekeep restore DIR", with its directory, puts it back',
@@ -87,7 +93,7 @@ const keep = (reason: string): Fate => ({ action: 'kept', reason })
 const OVER: Fate = { action: 'removed', reason: 'nothing is recorded of it any more' }
 
 /** Whether a journal has anything to put back; why not, where it cannot be read. */
-function journalHolds(session: Session, volume: string): boolean | string {
+function journalHolds(session: Session, volume: string): boolean | Refusal {
   try {
     const journal = openJournalForReading(session, volume, false)
     try {
@@ -96,7 +102,7 @@ function journalHolds(session: Session, volume: string): boolean | string {
       journal?.close()
     }
   } catch (error) {
-    if (error instanceof Refusal) return error.message
+    if (error instanceof Refusal) return error
     throw error
   }
 }

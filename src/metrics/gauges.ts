@@ -1,5 +1,6 @@
 import type { StatusDocument } from '../operator/actions/document.ts'
-import { isReserved, isVolumeBusy } from '../store/locks.ts'
+import { unlessUnreadable } from '../store/json-record.ts'
+import { isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -14,10 +15,7 @@ export function addGauges(samples: Samples, session: Session, { mounts }: Status
     if (daemon) add(samples, 'modekeep_daemons', { state: daemon.state })
   }
   const { host, config } = session
-  const atWork = listReservations(host, config.stateDir).filter(({ volume }) =>
-    isReserved(host, config.stateDir, volume),
-  )
-  add(samples, 'modekeep_walks_running', {}, atWork.length)
+  add(samples, 'modekeep_walks_running', {}, listReservations(host, config.stateDir).length)
   for (const state of pendingRestores(session)) add(samples, 'modekeep_restores_pending', { state })
   add(samples, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(config.logLevel) ? 1 : 0)
 }
@@ -27,7 +25,7 @@ function pendingRestores({ host, config }: Session): ('mounted' | 'overdue')[] {
   const { stateDir } = config
   const mounted = new Set(listMountRecords(host, stateDir).map(({ volume }) => volume))
   return listVolumes(host, stateDir).flatMap((volume) => {
-    if (!readVolumeRecord(host, stateDir, volume)?.restorePending) return []
+    if (!unlessUnreadable(() => readVolumeRecord(host, stateDir, volume))?.restorePending) return []
     return mounted.has(volume) || isVolumeBusy(host, stateDir, volume) ? 'mounted' : 'overdue'
   })
 }

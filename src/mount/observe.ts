@@ -1,6 +1,7 @@
 import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { unlessDamaged } from '../store/json-record.ts'
 import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
@@ -18,7 +19,7 @@ export async function observe(
   source: OpenedSource | undefined,
 ): Promise<View> {
   const { host, config } = session
-  const record = readMountRecord(host, config.stateDir, point.path)
+  const record = unlessDamaged(() => readMountRecord(host, config.stateDir, point.path))
   const { stat, doubt } = await askServed(session, point, record)
   if (doubt !== undefined) session.warn(doubt)
   // With a record: a call that crashed between removing kubelet's directory and making a file in its place left neither.
@@ -38,5 +39,6 @@ export async function observe(
 }
 
 function walkedVolume({ host, config }: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
-  return given.by === 'walk' && volume !== undefined ? readVolumeRecord(host, config.stateDir, volume) : undefined
+  if (given.by !== 'walk' || volume === undefined) return undefined
+  return unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
 }

@@ -5,6 +5,7 @@ import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import { forgetMount } from '../store/forget.ts'
+import { isUnreadable } from '../store/json-record.ts'
 import { releaseMount } from '../store/leftovers.ts'
 import { lockMount } from '../store/locks.ts'
 import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
@@ -24,7 +25,7 @@ export async function unmount(session: Session, directory: string): Promise<void
   const point = openMountPoint(host, directory)
   const path = point?.path ?? directory
   using _ = closing(host.inodes, point?.parent)
-  const lock = await asFarAsTheDiskGoes(session, () => lockMount(host, config.stateDir, path))
+  const lock = await asFarAsRecordsGo(session, () => lockMount(host, config.stateDir, path))
   try {
     await detachAndForget(session, point, path, lock !== undefined)
     if (lock) sweepStages(session)
@@ -40,7 +41,7 @@ async function detachAndForget(
   isLocked: boolean,
 ): Promise<void> {
   const { host, config } = session
-  const record = await asFarAsTheDiskGoes(session, () => readMountRecord(host, config.stateDir, path))
+  const record = await asFarAsRecordsGo(session, () => readMountRecord(host, config.stateDir, path))
   refuseForeign(host, point, record)
   session.note({ decision: record ? 'unmount' : 'nothing recorded' })
   const hanging = point && (await hangingDaemon(session, point, record))
@@ -50,10 +51,11 @@ async function detachAndForget(
     detachAll(host, point)
     if (record || isKubeletVolume(path)) leaveDirectory(host, point)
   }
-  // Without the lock the record stays, and with it a pending restore: both are for that mount only.
-  if (isLocked) {
+  // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
+  // stays too.
+  if (isLocked && record) {
     await restoreIfPending(session, record)
-    await asFarAsTheDiskGoes(session, () => forgetMount(session, path, record?.volume))
+    await asFarAsRecordsGo(session, () => forgetMount(session, path, record.volume))
   }
   if (record) endStopped(session, record)
 }
@@ -74,12 +76,12 @@ export async function forgetLocked(
   endStopped(session, record)
 }
 
-/** Undefined, and a warning, where the disk of the state directory fails. */
-async function asFarAsTheDiskGoes<T>(session: Session, work: () => T | Promise<T>): Promise<T | undefined> {
+/** Undefined, and a warning, where the disk of the state directory fails, or a record cannot be read: that stays. */
+async function asFarAsRecordsGo<T>(session: Session, work: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await work()
   } catch (error) {
-    if (!isDiskError(error)) throw error
+    if (!isDiskError(error) && !isUnreadable(error)) throw error
     session.warn(`unmounting all the same: ${(error as Error).message}`)
     return undefined
   }

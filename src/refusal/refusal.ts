@@ -13,6 +13,9 @@ export class Refusal extends Error {
   }
 }
 
+/** Another version of modekeep has written what a call needs. It stays as it is: that version can still read it. */
+export class UnknownFormat extends Refusal {}
+
 // An event holds 1,024 bytes; the log has the rest.
 const MOST_FAULTS = 8
 

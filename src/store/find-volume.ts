@@ -1,10 +1,11 @@
 import { errorCode, type Host } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { unlessDamaged } from './json-record.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { hasJournal } from './volume-journal.ts'
-import { isVolumeRecordDamaged, readVolumeRecord, textIdentity, volumeIdentity } from './volume-record.ts'
+import { hasVolumeRecord, readVolumeRecord, textIdentity, volumeIdentity } from './volume-record.ts'
 
 /**
  * Where a volume is to be found now: where it was last, or at any mount that shows it and maps no groups.
@@ -22,7 +23,7 @@ export function findVolume(session: Session, volume: string): string {
     )
   }
   throw new Refusal(
-    hasJournal(session, volume) || isVolumeRecordDamaged(host, config.stateDir, volume)
+    hasJournal(session, volume) || hasVolumeRecord(host, config.stateDir, volume)
       ? `where volume ${volume} was cannot be read any more: give its directory instead, "modekeep restore DIR"`
       : `nothing is recorded of volume ${volume}: "modekeep status" names those that are`,
   )
@@ -42,7 +43,7 @@ export function placeOfVolume(session: Session, volume: string): string | undefi
 
 /** Where it was, as far as records tell. */
 function sourcesOf({ host, config }: Session, volume: string): string[] {
-  const record = readVolumeRecord(host, config.stateDir, volume)
+  const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
   const mounts = listMountRecords(host, config.stateDir).filter((mount) => mount.volume === volume)
   return [...(record ? [record] : []), ...mounts].map(({ source }) => source)
 }

@@ -5,7 +5,7 @@ import { JOURNAL_FILE, LOCK_FILE, TRANSIENT_FILES } from './paths.ts'
 import { leftoverFiles, listMountPlaces, mountPlace, type Place, volumePlace } from './places.ts'
 import type { Session } from './session.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
-import { listVolumes, readVolumeRecord } from './volume-record.ts'
+import { hasVolumeRecord, listVolumes } from './volume-record.ts'
 
 // A leftover goes under its own lock alone, and never while a call holds that. Nothing that is not understood goes with it.
 
@@ -93,7 +93,7 @@ function removeEmptyJournal(session: Session, volume: string): void {
   const { host, config } = session
   const { path } = volumePlace(config.stateDir, volume)
   try {
-    if (readVolumeRecord(host, config.stateDir, volume) || !hasJournal(session, volume)) return
+    if (hasVolumeRecord(host, config.stateDir, volume) || !hasJournal(session, volume)) return
     if (!isJournalEmpty(session, volume)) return
     // SQLite's log stays while somebody else has the journal open: then another restore removes it.
     const isInUse = host.files.list(path).some((name) => name.startsWith(`${JOURNAL_FILE}-`))

@@ -8,7 +8,6 @@ import {
   RESERVATIONS_LOCK_FILE,
   volumeStateDirectory,
 } from './paths.ts'
-import { readReservation } from './reservation-record.ts'
 
 /** One call at a time for a mount directory. */
 export function lockMount(host: Host, stateDir: string, path: string): Promise<Lock> {
@@ -28,16 +27,6 @@ export function lockReservations(host: Host, stateDir: string): Promise<Lock> {
 /** One process at a time counts for the metrics. */
 export function tryLockMetrics(host: Host, stateDir: string): Lock | undefined {
   return tryLock(host, `${stateDir}/${METRICS_LOCK_FILE}`)
-}
-
-/** Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
-export async function untilReleased(host: Host, stateDir: string, volume: string): Promise<void> {
-  await waitFor(() => (isReserved(host, stateDir, volume) ? undefined : true))
-}
-
-/** Whether a call that reserved a volume is still at work: its death frees the lock. */
-export function isReserved(host: Host, stateDir: string, volume: string): boolean {
-  return readReservation(host, stateDir, volume) !== undefined && isVolumeBusy(host, stateDir, volume)
 }
 
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */

@@ -1,11 +1,10 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import type { Cursor } from '../log/log-reader.ts'
-import { readRecord, writeRecord } from './json-record.ts'
+import { type RecordForm, readRecord, unlessDamaged, writeRecord } from './json-record.ts'
 import { METRICS_FILE } from './paths.ts'
 
 const schema = z.object({
-  format: z.literal(1),
   /** How far the log was read. */
   cursor: z.array(z.object({ head: z.string(), offset: z.number() })),
   /** Series -> total of all that was read up to there. */
@@ -18,11 +17,13 @@ export interface MetricsRecord {
   totals: Readonly<Record<string, number>>
 }
 
-/** Call it under the lock of the metrics, as for `writeMetricsRecord`. */
+const FORM: RecordForm<MetricsRecord> = { format: 1, schema }
+
+/** Undefined also where it is damaged. Call it under the lock of the metrics, as for `writeMetricsRecord`. */
 export function readMetricsRecord(host: Host, stateDir: string): MetricsRecord | undefined {
-  return readRecord(host, `${stateDir}/${METRICS_FILE}`, schema)
+  return unlessDamaged(() => readRecord(host, `${stateDir}/${METRICS_FILE}`, FORM))
 }
 
-export function writeMetricsRecord(host: Host, stateDir: string, { cursor, totals }: MetricsRecord): void {
-  writeRecord(host, `${stateDir}/${METRICS_FILE}`, { format: 1, cursor, totals })
+export function writeMetricsRecord(host: Host, stateDir: string, record: MetricsRecord): void {
+  writeRecord(host, `${stateDir}/${METRICS_FILE}`, FORM, record)
 }

@@ -2,11 +2,9 @@ import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
-import { readRecord, writeRecord } from './json-record.ts'
+import { damagedRecord, problemOf, type RecordForm, readRecord, unlessUnreadable, writeRecord } from './json-record.ts'
 import { mountStateDirectory, RECORD_FILE } from './paths.ts'
 import { listMountPlaces } from './places.ts'
-
-const FORMAT = 2
 
 /** How the group was given, and why so, in words for people. */
 const given = z.discriminatedUnion('by', [
@@ -18,7 +16,6 @@ const given = z.discriminatedUnion('by', [
 ])
 
 const schema = z.object({
-  format: z.literal(FORMAT),
   /** The boot the mount belongs to: mount ids mean nothing in another. */
   boot: z.string(),
   directory: z.string(),
@@ -53,6 +50,8 @@ const schema = z.object({
   hadSecrets: z.boolean(),
 })
 
+const FORM: RecordForm<MountRecord> = { format: 2, schema }
+
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
 export type MountRecord = z.infer<typeof schema>
 
@@ -69,7 +68,6 @@ export interface SourceFacts {
 /** Of a mount that is yet to be made. */
 export function newMountRecord(request: MountRequest, boot: string, source: SourceFacts | undefined): MountRecord {
   return {
-    format: FORMAT,
     boot,
     directory: request.directory,
     pod: request.pod,
@@ -88,10 +86,21 @@ export function requestOf({ request, directory, pod }: MountRecord): MountReques
   return { ...request, directory, pod }
 }
 
-/** Undefined when there is none, it cannot be understood or is another's: what is mounted is then nobody's. */
+/** Undefined where there is none: what is mounted is then nobody's. @throws as `readRecord` does */
 export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
-  const record = readRecord(host, `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`, schema)
-  return record?.directory === directory ? record : undefined
+  const path = recordFile(stateDir, directory)
+  const record = readRecord(host, path, FORM)
+  if (record !== undefined && record.directory !== directory) throw damagedRecord(path)
+  return record
+}
+
+/** Whether there is one, also where nobody can tell what it says. */
+export function hasMountRecord(host: Host, stateDir: string, directory: string): boolean {
+  return host.files.read(recordFile(stateDir, directory)) !== undefined
+}
+
+function recordFile(stateDir: string, directory: string): string {
+  return `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`
 }
 
 /**
@@ -105,19 +114,35 @@ export function stagingOf({ mounted, staging, replaces }: MountRecord, there: bi
 }
 
 export function writeMountRecord(host: Host, stateDir: string, record: MountRecord): void {
-  const place = mountStateDirectory(stateDir, record.directory)
-  host.files.makeDirectory(place)
-  writeRecord(host, `${place}/${RECORD_FILE}`, record)
+  host.files.makeDirectory(mountStateDirectory(stateDir, record.directory))
+  writeRecord(host, recordFile(stateDir, record.directory), FORM, record)
 }
 
 export function removeMountRecord(host: Host, stateDir: string, directory: string): void {
-  host.files.remove(`${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`)
+  host.files.remove(recordFile(stateDir, directory))
 }
 
-/** All records, of whatever boot. */
+/** All records that can be read, of whatever boot. */
 export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
+  return recorded(host, stateDir).flatMap(
+    (directory) => unlessUnreadable(() => readMountRecord(host, stateDir, directory)) ?? [],
+  )
+}
+
+/** The mount directories whose records cannot be read, and why. */
+export function listUnreadableMounts(
+  host: Host,
+  stateDir: string,
+): { directory: string; problem: NonNullable<ReturnType<typeof problemOf>> }[] {
+  return recorded(host, stateDir).flatMap((directory) => {
+    const problem = problemOf(() => readMountRecord(host, stateDir, directory))
+    return problem === undefined ? [] : [{ directory, problem }]
+  })
+}
+
+function recorded(host: Host, stateDir: string): string[] {
   const places = listMountPlaces(host, stateDir).filter(({ hasRecord, directory }) => hasRecord && directory !== '')
-  return places.flatMap(({ directory }) => readMountRecord(host, stateDir, directory) ?? [])
+  return places.map(({ directory }) => directory)
 }
 
 /** The topmost mount is the one the record speaks of. */

@@ -1,6 +1,8 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { readRecord, writeRecord } from './json-record.ts'
+import { waitFor } from '../host/wait-for.ts'
+import { damagedRecord, type RecordForm, readRecord, unlessDamaged, writeRecord } from './json-record.ts'
+import { isVolumeBusy } from './locks.ts'
 import { RESERVATION_FILE, volumeStateDirectory } from './paths.ts'
 import { listVolumes } from './volume-record.ts'
 
@@ -19,25 +21,42 @@ const schema = z.object({
 /** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
 export type Reservation = z.infer<typeof schema>
 
-/** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */
+const FORM: RecordForm<Reservation> = { format: 1, schema }
+
+/** Believe it only while the volume's lock is held: a process that was killed leaves it behind. @throws as `readRecord` does */
 export function readReservation(host: Host, stateDir: string, volume: string): Reservation | undefined {
-  const reservation = readRecord(host, pathOf(stateDir, volume), schema)
-  return reservation?.volume === volume ? reservation : undefined
+  const path = pathOf(stateDir, volume)
+  const reservation = readRecord(host, path, FORM)
+  if (reservation !== undefined && reservation.volume !== volume) throw damagedRecord(path)
+  return reservation
 }
 
 /** Call it under the volume's lock, as for `removeReservation`. */
 export function writeReservation(host: Host, stateDir: string, reservation: Reservation): void {
   host.files.makeDirectory(volumeStateDirectory(stateDir, reservation.volume))
-  writeRecord(host, pathOf(stateDir, reservation.volume), reservation)
+  writeRecord(host, pathOf(stateDir, reservation.volume), FORM, reservation)
 }
 
 export function removeReservation(host: Host, stateDir: string, volume: string): void {
   host.files.remove(pathOf(stateDir, volume))
 }
 
-/** All that are written down, whether or not they still hold. */
+/**
+ * The volumes that calls are at work on: a call's death frees its lock, and with it the reservation.
+ * @throws {UnknownFormat} where a call of another version is at work
+ */
 export function listReservations(host: Host, stateDir: string): Reservation[] {
-  return listVolumes(host, stateDir).flatMap((volume) => readReservation(host, stateDir, volume) ?? [])
+  return listVolumes(host, stateDir).flatMap((volume) => activeReservation(host, stateDir, volume) ?? [])
+}
+
+/** Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
+export async function untilReleased(host: Host, stateDir: string, volume: string): Promise<void> {
+  await waitFor(() => (activeReservation(host, stateDir, volume) ? undefined : true))
+}
+
+function activeReservation(host: Host, stateDir: string, volume: string): Reservation | undefined {
+  if (host.files.read(pathOf(stateDir, volume)) === undefined || !isVolumeBusy(host, stateDir, volume)) return undefined
+  return unlessDamaged(() => readReservation(host, stateDir, volume))
 }
 
 function pathOf(stateDir: string, volume: string): string {

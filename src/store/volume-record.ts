@@ -1,13 +1,10 @@
 import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { readRecord, writeRecord } from './json-record.ts'
+import { damagedRecord, problemOf, type RecordForm, readRecord, writeRecord } from './json-record.ts'
 import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
 
-const FORMAT = 2
-
 const schema = z.object({
-  format: z.literal(FORMAT),
   volume: z.string(),
   source: z.string(),
   group: z.number(),
@@ -23,6 +20,8 @@ const schema = z.object({
 /** What a walk has made of a volume. */
 export type VolumeRecord = z.infer<typeof schema>
 
+const FORM: RecordForm<VolumeRecord> = { format: 2, schema }
+
 /** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
 export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
   return `${host.inodes.fileSystemId(root)}-${stat.inode.toString(16)}-${stat.born.toString(16)}`
@@ -37,21 +36,31 @@ export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fs
   return `text-${digest.slice(0, 40)}`
 }
 
+/** Undefined where there is none. @throws as `readRecord` does */
 export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {
-  const record = readRecord(host, `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`, schema)
-  return record?.volume === volume ? record : undefined
+  const path = recordFile(stateDir, volume)
+  const record = readRecord(host, path, FORM)
+  if (record !== undefined && record.volume !== volume) throw damagedRecord(path)
+  return record
 }
 
-/** There is one, but what it says is lost. */
-export function isVolumeRecordDamaged(host: Host, stateDir: string, volume: string): boolean {
-  const isThere = host.files.list(volumeStateDirectory(stateDir, volume)).includes(RECORD_FILE)
-  return isThere && readVolumeRecord(host, stateDir, volume) === undefined
+/** Whether there is one, also where nobody can tell what it says. */
+export function hasVolumeRecord(host: Host, stateDir: string, volume: string): boolean {
+  return host.files.list(volumeStateDirectory(stateDir, volume)).includes(RECORD_FILE)
 }
 
-export function writeVolumeRecord(host: Host, stateDir: string, record: Omit<VolumeRecord, 'format'>): void {
-  const place = volumeStateDirectory(stateDir, record.volume)
-  host.files.makeDirectory(place)
-  writeRecord(host, `${place}/${RECORD_FILE}`, { format: FORMAT, ...record })
+/** Why a volume's record cannot be read; undefined where it can, or there is none. */
+export function volumeRecordProblem(host: Host, stateDir: string, volume: string): ReturnType<typeof problemOf> {
+  return problemOf(() => readVolumeRecord(host, stateDir, volume))
+}
+
+export function writeVolumeRecord(host: Host, stateDir: string, record: VolumeRecord): void {
+  host.files.makeDirectory(volumeStateDirectory(stateDir, record.volume))
+  writeRecord(host, recordFile(stateDir, record.volume), FORM, record)
+}
+
+function recordFile(stateDir: string, volume: string): string {
+  return `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`
 }
 
 /** Whether it is the name of a volume, of either form. Never a path. */
@@ -65,5 +74,5 @@ export function listVolumes(host: Host, stateDir: string): string[] {
 }
 
 export function removeVolumeRecord(host: Host, stateDir: string, volume: string): void {
-  host.files.remove(`${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`)
+  host.files.remove(recordFile(stateDir, volume))
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { readRecord, writeRecord } from './json-record.ts'
+import { type RecordForm, readRecord, unlessUnreadable, writeRecord } from './json-record.ts'
 import { PROGRESS_FILE, volumeStateDirectory } from './paths.ts'
 
 const schema = z.object({
@@ -15,13 +15,15 @@ const schema = z.object({
 /** How far a walk or a restore of a volume is: written about once a second, so a short one leaves none. */
 export type WalkProgress = z.infer<typeof schema>
 
+const FORM: RecordForm<WalkProgress> = { format: 1, schema }
+
 export function writeWalkProgress(host: Host, stateDir: string, volume: string, progress: WalkProgress): void {
-  writeRecord(host, pathOf(stateDir, volume), progress)
+  writeRecord(host, pathOf(stateDir, volume), FORM, progress)
 }
 
 /** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */
 export function readWalkProgress(host: Host, stateDir: string, volume: string): WalkProgress | undefined {
-  return readRecord(host, pathOf(stateDir, volume), schema)
+  return unlessUnreadable(() => readRecord(host, pathOf(stateDir, volume), FORM))
 }
 
 export function removeWalkProgress(host: Host, stateDir: string, volume: string): void {

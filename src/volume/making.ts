@@ -1,6 +1,6 @@
 import { isPodsVolume } from '../mount-table/kubelet-volume.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { readMountRecord } from '../store/mount-record.ts'
+import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { Making, OpenedSource } from './kind/kind.ts'
 import { newStagingName } from './kind/staged.ts'
@@ -25,7 +25,7 @@ export function makingOf(
     stateDir: config.stateDir,
     staging: newStagingName(),
     timeoutSeconds: config.helperTimeoutSeconds,
-    isVolume: (path) => isPodsVolume(path) || readMountRecord(host, config.stateDir, path) !== undefined,
+    isVolume: (path) => isPodsVolume(path) || hasMountRecord(host, config.stateDir, path),
     warn,
   }
 }

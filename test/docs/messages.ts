@@ -62,7 +62,7 @@ export function textsIn(source: string): Text[] {
   }
 }
 
-const GIVERS = /^(Refusal|HelperError|Unmappable|refuse|refused|damaged|push:faults)$/
+const GIVERS = /^(Refusal|UnknownFormat|DamagedRecord|HelperError|Unmappable|refuse|refused|damaged|push:faults)$/
 
 /** "What is wrong: the way out", and more than two words of it. */
 const hasForm = (text: string) => /\S: \S/.test(text) && (text.match(/ /g) ?? []).length > 2

@@ -22,7 +22,6 @@ const { directory, pod, ...request } = BIND_REQUEST
 
 /** The record of that mount, finished. */
 export const READY: MountRecord = {
-  format: 2,
   boot: 'boot-1',
   directory,
   pod,

@@ -3,9 +3,13 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
+import { type Refusal, UnknownFormat } from '../../src/refusal/refusal.ts'
 import { askedOf, type MountRequest } from '../../src/request/mount-request.ts'
+import { DamagedRecord } from '../../src/store/json-record.ts'
 import {
+  hasMountRecord,
   listMountRecords,
+  listUnreadableMounts,
   type MountRecord,
   newMountRecord,
   readMountRecord,
@@ -53,7 +57,6 @@ function put(text: string): void {
 describe('a mount record', () => {
   it('holds what an unmount needs', () => {
     expect(RECORD).toEqual({
-      format: 2,
       boot: 'boot-1',
       directory: '/pods/p/v',
       pod: 'n/p',
@@ -109,29 +112,45 @@ describe('a mount record', () => {
     expect(listMountRecords(real, top)).toEqual([RECORD])
   })
 
-  it.each<[string, string]>([
-    ['empty', ''],
-    ['torn', JSON.stringify(RECORD).slice(0, 100)],
-    ['of zeros', '\0'.repeat(512)],
-    ['no object', '[]'],
-    ['null', 'null'],
-    ['of a later format', sealed({ ...RECORD, format: 3 })],
-    ['without its checksum', JSON.stringify(RECORD)],
-    ['given in no known way', sealed({ ...RECORD, given: { by: 'magic' } })],
-    ['with a number for its mount id', sealed({ ...RECORD, mounted: { ...MOUNTED, mountId: 77 } })],
-    ['with half a mount', sealed({ ...RECORD, mounted: { mountId: '77' } })],
-    ['without its directory', sealed({ ...RECORD, directory: undefined })],
-    ['without its request', sealed({ ...RECORD, request: undefined })],
-    ['with text for its device', sealed({ ...RECORD, mounted: { ...MOUNTED, device: '5' } })],
-    ["somebody else's", '{"name":"x","version":1}'],
-  ])('that is %s reads as none, and does not hide others', (_what, text) => {
+  const WHOLE = { format: 2, ...RECORD }
+
+  it.each<[string, string, typeof Refusal]>([
+    ['empty', '', DamagedRecord],
+    ['torn', sealed(WHOLE).slice(0, 100), DamagedRecord],
+    ['of zeros', '\0'.repeat(512), DamagedRecord],
+    ['no object', '[]', DamagedRecord],
+    ['null', 'null', DamagedRecord],
+    ['without its checksum', JSON.stringify(WHOLE), DamagedRecord],
+    ['without its format', sealed(RECORD), DamagedRecord],
+    ['given in no known way', sealed({ ...WHOLE, given: { by: 'magic' } }), DamagedRecord],
+    ['with a number for its mount id', sealed({ ...WHOLE, mounted: { ...MOUNTED, mountId: 77 } }), DamagedRecord],
+    ['with half a mount', sealed({ ...WHOLE, mounted: { mountId: '77' } }), DamagedRecord],
+    ['without its directory', sealed({ ...WHOLE, directory: undefined }), DamagedRecord],
+    ["another directory's", sealed({ ...WHOLE, directory: '/pods/q/v' }), DamagedRecord],
+    ['without its request', sealed({ ...WHOLE, request: undefined }), DamagedRecord],
+    ['with text for its device', sealed({ ...WHOLE, mounted: { ...MOUNTED, device: '5' } }), DamagedRecord],
+    ["somebody else's", '{"name":"x","version":1}', DamagedRecord],
+    ['of an earlier format', JSON.stringify({ ...WHOLE, format: 1, phase: 'ready' }), UnknownFormat],
+    ['of a later format, whatever else is in it', JSON.stringify({ format: 3, directory: 7 }), UnknownFormat],
+  ])('that is %s is never read as none, and does not hide others', (_what, text, problem) => {
     put(text)
     const other = { ...RECORD, directory: '/pods/q/v' }
     writeMountRecord(real, top, other)
-    expect(readMountRecord(real, top, RECORD.directory)).toBeUndefined()
+    expect(() => readMountRecord(real, top, RECORD.directory)).toThrow(problem)
+    expect(hasMountRecord(real, top, RECORD.directory)).toBe(true)
     expect(listMountRecords(real, top)).toEqual([other])
+    expect(listUnreadableMounts(real, top)).toEqual([{ directory: RECORD.directory, problem: expect.any(problem) }])
     writeMountRecord(real, top, RECORD)
     expect(readMountRecord(real, top, RECORD.directory)).toEqual(RECORD)
+    expect(listUnreadableMounts(real, top)).toEqual([])
+  })
+
+  it('of another format says what was found, what is known and the way out', () => {
+    put(JSON.stringify({ format: 3 }))
+    expect(() => readMountRecord(real, top, RECORD.directory)).toThrow(
+      `the record ${mountStateDirectory(top, RECORD.directory)}/record.json cannot be used (its format is 3, this version reads 2): ` +
+        'install the version of modekeep that made it, or move the file away where nothing of it is needed any more',
+    )
   })
 })
 
@@ -140,5 +159,5 @@ it('a record written is in the file as one JSON line', () => {
   writeMountRecord(real, top, record)
   const text = fs.readFileSync(`${mountStateDirectory(top, record.directory)}/record.json`, 'utf8')
   expect(text.endsWith('}\n')).toBe(true)
-  expect(JSON.parse(text)).toEqual({ ...record, sum: expect.any(Number) })
+  expect(JSON.parse(text)).toEqual({ format: 2, ...record, sum: expect.any(Number) })
 })

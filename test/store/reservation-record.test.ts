@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest'
+import type { Host } from '../../src/host/host.ts'
+import { UnknownFormat } from '../../src/refusal/refusal.ts'
 import {
   listReservations,
   type Reservation,
@@ -19,21 +21,39 @@ const RESERVATION: Reservation = {
 }
 const { place: _, ...PLACELESS } = { ...RESERVATION, volume: '1-2-4' }
 
-it('reservations are read as they were written, and listed, until they are removed', () => {
+/** As a call at work on a volume has it. */
+function lock(host: Host, volume: string): void {
+  host.files.makeDirectory(`/state/ownership/${volume}`)
+  host.tryLock(`/state/ownership/${volume}/lock`)
+}
+
+it('reservations are read as they were written, and listed while their calls are at work, until they are removed', () => {
   const host = memoryHost(new MemoryWorld())
   expect(listReservations(host, '/state')).toEqual([])
   writeReservation(host, '/state', RESERVATION)
   writeReservation(host, '/state', PLACELESS)
   expect(readReservation(host, '/state', '1-2-3')).toEqual(RESERVATION)
+  expect(listReservations(host, '/state')).toEqual([])
+  lock(host, '1-2-3')
+  lock(host, '1-2-4')
   expect(listReservations(host, '/state')).toEqual([RESERVATION, PLACELESS])
   removeReservation(host, '/state', '1-2-3')
   removeReservation(host, '/state', '1-2-3')
   expect(listReservations(host, '/state')).toEqual([PLACELESS])
 })
 
-it('what is no reservation reads as none', () => {
+it('what is no reservation is passed over', () => {
   const host = memoryHost(new MemoryWorld())
-  writeReservation(host, '/state', RESERVATION)
+  lock(host, '1-2-3')
   host.files.replace('/state/ownership/1-2-3/reservation.json', '{"volume":"1-2-3"}')
   expect(listReservations(host, '/state')).toEqual([])
+})
+
+it("another version's reservation is never passed over while its call is at work", () => {
+  const host = memoryHost(new MemoryWorld())
+  host.files.makeDirectory('/state/ownership/1-2-3')
+  host.files.replace('/state/ownership/1-2-3/reservation.json', '{"format":2}')
+  expect(listReservations(host, '/state')).toEqual([])
+  lock(host, '1-2-3')
+  expect(() => listReservations(host, '/state')).toThrow(UnknownFormat)
 })

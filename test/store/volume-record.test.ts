@@ -1,9 +1,13 @@
 import { expect, it } from 'vitest'
 import type { Handle, Stat } from '../../src/host/host.ts'
+import { UnknownFormat } from '../../src/refusal/refusal.ts'
+import { DamagedRecord } from '../../src/store/json-record.ts'
 import {
+  hasVolumeRecord,
   readVolumeRecord,
   removeVolumeRecord,
   volumeIdentity,
+  volumeRecordProblem,
   writeVolumeRecord,
 } from '../../src/store/volume-record.ts'
 import { sealed } from '../helpers/sealed.ts'
@@ -24,10 +28,9 @@ it('a volume record is written, read and removed', () => {
   const host = memoryHost(new MemoryWorld())
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
   writeVolumeRecord(host, STATE, RECORD)
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({ format: 2, ...RECORD })
+  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual(RECORD)
   writeVolumeRecord(host, STATE, { ...RECORD, complete: true, restorePending: true })
   expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({
-    format: 2,
     ...RECORD,
     complete: true,
     restorePending: true,
@@ -37,24 +40,31 @@ it('a volume record is written, read and removed', () => {
 })
 
 it.each([
-  ['torn', '{"format":1,"volume":"fs-2-3"'],
-  ['of a later format', JSON.stringify({ format: 3, ...RECORD })],
-  ['of an unknown group access', JSON.stringify({ format: 2, ...RECORD, groupAccess: 'rw' })],
-  ['with text for a group', JSON.stringify({ format: 2, ...RECORD, group: '2000' })],
-  ['without its end', JSON.stringify({ format: 2, ...RECORD, complete: undefined })],
-  ['without what is owed', JSON.stringify({ format: 2, ...RECORD, restorePending: undefined })],
-])('a volume record that is %s reads as none', (_what, text) => {
+  ['torn', '{"format":2,"volume":"fs-2-3"', DamagedRecord],
+  ['without its checksum', JSON.stringify({ format: 2, ...RECORD }), DamagedRecord],
+  ['without a format', sealed(RECORD), DamagedRecord],
+  ['of an unknown group access', sealed({ format: 2, ...RECORD, groupAccess: 'rw' }), DamagedRecord],
+  ['with text for a group', sealed({ format: 2, ...RECORD, group: '2000' }), DamagedRecord],
+  ['without its end', sealed({ format: 2, ...RECORD, complete: undefined }), DamagedRecord],
+  ['without its pending restore', sealed({ format: 2, ...RECORD, restorePending: undefined }), DamagedRecord],
+  ["another volume's", sealed({ format: 2, ...RECORD, volume: 'fs-2-4' }), DamagedRecord],
+  ['of an earlier format', JSON.stringify({ format: 1, ...RECORD }), UnknownFormat],
+  ['of a later format, whatever else is in it', JSON.stringify({ format: 3, volume: 7, sum: 'sha256' }), UnknownFormat],
+])('a volume record that is %s is never read as none', (_what, text, problem) => {
   const world = new MemoryWorld()
+  const host = memoryHost(world)
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
   world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', text)
-  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toBeUndefined()
+  expect(() => readVolumeRecord(host, STATE, 'fs-2-3')).toThrow(problem)
+  expect(hasVolumeRecord(host, STATE, 'fs-2-3')).toBe(true)
+  expect(volumeRecordProblem(host, STATE, 'fs-2-3')?.message).toContain('/state/ownership/fs-2-3/record.json')
 })
 
 it('a volume record is looked for where those cases put theirs', () => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
   world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', sealed({ format: 2, ...RECORD }))
-  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toEqual({ format: 2, ...RECORD })
+  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toEqual(RECORD)
 })
 
 it('a volume is named by file system, root inode and birth, in all their bits', () => {

@@ -94,6 +94,8 @@ export interface StatusDocument {
   verb: 'status'
   mounts: MountStatus[]
   volumes: VolumeStatus[]
+  /** Mount directories whose records are damaged, or of another version's format: no call removes those. */
+  unreadable: { directory: string; fault: string }[]
 }
 
 /** A volume that modekeep keeps records of. */
@@ -110,7 +112,7 @@ export interface VolumeStatus {
   restorePending: boolean
   /** Recorded mounts of it. */
   mounts: number
-  /** Why its journal cannot be used, null where it can. */
+  /** Why its record or its journal cannot be used, null where both can. */
   fault: string | null
   walk: WalkStatus | null
 }

@@ -1,11 +1,13 @@
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { refusalOf } from '../../refusal/refusal-of.ts'
+import { unlessDamaged } from '../../store/json-record.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
 import { readVolumeRecord } from '../../store/volume-record.ts'
 
 function openForReading(session: Session, volume: string): Journal | undefined {
-  const known = readVolumeRecord(session.host, session.config.stateDir, volume) !== undefined
+  const { host, config } = session
+  const known = unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume)) !== undefined
   return openJournalForReading(session, volume, known)
 }
 

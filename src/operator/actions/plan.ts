@@ -3,6 +3,7 @@ import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal-of.ts'
+import { unlessDamaged } from '../../store/json-record.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { readVolumeRecord } from '../../store/volume-record.ts'
@@ -24,7 +25,7 @@ export async function plan(session: Session, directory: string, order: ByHandOrd
     const root = host.inodes.stat(tree)
     const walks = needsWalk(session, tree, orderFor(opened, order))
     const busy = isVolumeBusy(host, config.stateDir, volume)
-    const record = readVolumeRecord(host, config.stateDir, volume)
+    const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
     const { group, access, policy } = order
     const seen = await withJournal(session, volume, (journal) =>
       survey(host.inodes, tree, { do: 'own', order }, journal, session.progress),

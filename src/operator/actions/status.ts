@@ -1,10 +1,12 @@
 import { healMounts } from '../../heal/heal.ts'
+import { unlessUnreadable } from '../../store/json-record.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
-import { listMountRecords, type MountRecord } from '../../store/mount-record.ts'
+import { listMountRecords, listUnreadableMounts, type MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
-import { listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
+import { listVolumes, readVolumeRecord, volumeRecordProblem } from '../../store/volume-record.ts'
 import { readWalkProgress } from '../../store/walk-progress.ts'
 import { daemonOf, isStopped } from '../../volume/daemon.ts'
+
 import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
 import { journalFault } from './journal.ts'
 
@@ -21,11 +23,16 @@ export async function status(session: Session): Promise<StatusDocument> {
     verb: 'status',
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
     volumes: listVolumes(host, config.stateDir).map((volume) => aboutVolume(session, volume, records)),
+    unreadable: listUnreadableMounts(host, config.stateDir).map(({ directory, problem }) => ({
+      directory,
+      fault: problem.message,
+    })),
   }
 }
 
 function aboutVolume(session: Session, volume: string, records: readonly MountRecord[]): VolumeStatus {
-  const record = readVolumeRecord(session.host, session.config.stateDir, volume)
+  const { host, config } = session
+  const record = unlessUnreadable(() => readVolumeRecord(host, config.stateDir, volume))
   const walk = walkUnderWay(session, volume)
   return {
     volume,
@@ -36,7 +43,9 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     restorePending: record?.restorePending ?? false,
     mounts: records.filter((mount) => mount.volume === volume).length,
     // Whoever is at work on it finds out himself.
-    fault: walk === null ? journalFault(session, volume) : null,
+    fault:
+      volumeRecordProblem(host, config.stateDir, volume)?.message ??
+      (walk === null ? journalFault(session, volume) : null),
     walk,
   }
 }

@@ -3,8 +3,7 @@ import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import type { Finding } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { refusalOf } from '../../refusal/refusal-of.ts'
-import { listMountRecords, readMountRecord } from '../../store/mount-record.ts'
-import { listMountPlaces } from '../../store/places.ts'
+import { listMountRecords, listUnreadableMounts } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import type { CheckFinding } from '../actions/document.ts'
 import { findingsOf } from './findings.ts'
@@ -20,20 +19,19 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   const elsewhere = refusalOf(() => refuseOtherNamespace(session))
   if (elsewhere !== null) return [fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")]
   const records = listMountRecords(host, config.stateDir)
-  const recorded = new Set(records.map(({ directory }) => directory))
+  const recorded = new Set(
+    [...records, ...listUnreadableMounts(host, config.stateDir)].map(({ directory }) => directory),
+  )
   const found = await healMounts(session, true)
   const healthy = found.filter(({ state }) => state === 'healthy').length
-  const unread = listMountPlaces(host, config.stateDir).filter(
-    ({ hasRecord, directory }) =>
-      hasRecord && directory !== '' && readMountRecord(host, config.stateDir, directory) === undefined,
-  )
+  const unreadable = listUnreadableMounts(host, config.stateDir)
   const mounted = new Set(parseMountinfo(host.mounts.table()).map(({ mountPoint }) => mountPoint))
   const unknown = [...mounted].filter((path) => OURS.test(path) && !recorded.has(path))
   return [
     ok(`${healthy} of ${records.length} recorded mounts are healthy`),
     ...found.filter(({ state, reason }) => reason !== '' && state !== 'busy').map(unwell),
-    ...unread.map(({ directory }) =>
-      fault(`the record of ${directory} cannot be read`, 'delete its pod: its unmount works without a record'),
+    ...unreadable.map(({ directory, problem }) =>
+      fault(`${directory}: ${problem.message}`, 'delete its pod: its unmount works without a record, which stays'),
     ),
     ...unknown.map((path) =>
       warning(

@@ -1,8 +1,9 @@
 import { collectGarbage } from '../../heal/garbage.ts'
+import { unlessUnreadable } from '../../store/json-record.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
-import { isVolumeRecordDamaged, listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
+import { hasVolumeRecord, listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
 import type { CheckFinding } from '../actions/document.ts'
 import { journalFault } from '../actions/journal.ts'
 import { findingsOf } from './findings.ts'
@@ -30,8 +31,8 @@ function aboutVolume(session: Session, volume: string): CheckFinding[] {
   const damage = journalFault(session, volume)
   if (damage !== null)
     return [fault(damage, `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`)]
-  const record = readVolumeRecord(host, config.stateDir, volume)
-  if (isVolumeRecordDamaged(host, config.stateDir, volume)) {
+  const record = unlessUnreadable(() => readVolumeRecord(host, config.stateDir, volume))
+  if (record === undefined && hasVolumeRecord(host, config.stateDir, volume)) {
     const way = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
     return [fault(`the record of volume ${volume} cannot be read`, way)]
   }

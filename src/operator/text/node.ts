@@ -4,7 +4,7 @@ import type { Line } from './line.ts'
 import { aligned } from './line.ts'
 
 /** `status` for people. */
-export function statusLines({ mounts, volumes }: StatusDocument, now: number): Line[] {
+export function statusLines({ mounts, volumes, unreadable }: StatusDocument, now: number): Line[] {
   const [first = '', ...rows] = aligned([
     ['pod', 'source', 'group', 'ownership', 'age', 'state'],
     ...mounts.map((mount) => [
@@ -21,7 +21,12 @@ export function statusLines({ mounts, volumes }: StatusDocument, now: number): L
     ...mounts.flatMap((mount, index) => [{ text: rows[index] ?? '' }, ...remarks(mount)]),
   ]
   const none: Line[] = [{ text: 'modekeep has nothing mounted on this node' }]
-  return [...(mounts.length === 0 ? none : listed), ...volumeLines(volumes)]
+  return [...(mounts.length === 0 ? none : listed), ...volumeLines(volumes), ...unreadableLines(unreadable)]
+}
+
+function unreadableLines(unreadable: StatusDocument['unreadable']): Line[] {
+  const lines = unreadable.map(({ directory, fault }): Line => ({ text: `${directory}: ${fault}`, style: 'notice' }))
+  return lines.length === 0 ? [] : [{ text: '' }, { text: 'records that cannot be read', style: 'strong' }, ...lines]
 }
 
 function volumeLines(volumes: readonly VolumeStatus[]): Line[] {

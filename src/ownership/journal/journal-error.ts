@@ -1,5 +1,5 @@
 import { errorCode } from '../../host/host.ts'
-import { Refusal } from '../../refusal/refusal.ts'
+import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import { FORMAT } from './schema.ts'
 
 /** Runs what is done to a journal. @throws {Refusal} that names it, instead of SQLite's own error */
@@ -17,27 +17,18 @@ const GIVE_UP = 'or give up what could be restored by moving its directory away'
 
 /** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
 export function damaged(where: string, reason: string, cause?: unknown): Refusal {
-  return unusable(
-    where,
-    reason,
-    isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'mend that, and the call is repeated',
-    cause,
-  )
+  const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'mend that, and the call is repeated'
+  return new Refusal(unusable(where, reason, wayOut), { cause })
 }
 
 /** Another version of modekeep has made the journal. It stays as it is: that version can still restore the volume. */
 export function unknownFormat(where: string, format: unknown): Refusal {
   const reason = `its format is ${format}, this version reads ${FORMAT}`
-  return unusable(where, reason, `install the version of modekeep that made it, ${GIVE_UP}`)
+  return new UnknownFormat(unusable(where, reason, `install the version of modekeep that made it, ${GIVE_UP}`))
 }
 
-function unusable(where: string, reason: string, wayOut: string, cause?: unknown): Refusal {
-  return new Refusal(
-    `the ownership journal ${where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`,
-    {
-      cause,
-    },
-  )
+function unusable(where: string, reason: string, wayOut: string): string {
+  return `the ownership journal ${where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`
 }
 
 const SQLITE_CORRUPT = 11

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { collectGarbage } from '../../src/heal/garbage.ts'
+import { status } from '../../src/operator/actions/status.ts'
+import { mountFindings } from '../../src/operator/doctor/mounts.ts'
+import { volumeFindings } from '../../src/operator/doctor/volumes.ts'
+import { UnknownFormat } from '../../src/refusal/refusal.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+onEveryStage('a record that cannot be read', (open) => {
+  let stage: Stage
+  let asked: Record<string, string>
+  let mountRecord: string
+  beforeEach(async () => {
+    stage = open()
+    const source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, ['file first 0644 7'])
+    asked = { source, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+    await stage.mount('a', asked)
+    mountRecord = `${stage.config.stateDir}/mounts/${encodeURIComponent(stage.podDirectory('a'))}/record.json`
+  })
+  afterEach(() => stage.close())
+
+  const volumeRecord = () => {
+    const place = `${stage.config.stateDir}/ownership`
+    return `${place}/${stage.fs.readdirSync(place)[0]}/record.json`
+  }
+  const FUTURE = '{"format":3,"what":"nobody knows yet"}\n'
+  const DAMAGED = '{"format":2,"volume'
+  const put = (path: string, text: string) => stage.fs.writeFileSync(path, text)
+  const content = (path: string) => stage.fs.readFileSync(path, 'utf8')
+  const groupsNow = () => groups(listTree(stage.fs, asked.source ?? ''))
+
+  it.each([
+    ['of another format', FUTURE],
+    ['that is damaged', DAMAGED],
+  ])('%s, of a mount, stays whatever comes, and keeps no pod from going', async (_what, text) => {
+    put(mountRecord, text)
+    await stage.heal()
+    expect(stage.layers('a')).toHaveLength(1)
+    stage.warnings.length = 0
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([expect.stringContaining(`unmounting all the same: the record ${mountRecord}`)])
+    expect(stage.layers('a')).toEqual([])
+    const items = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
+    expect(items).toContainEqual({
+      kind: 'mount record',
+      name: stage.podDirectory('a'),
+      action: 'kept',
+      reason: expect.stringContaining(mountRecord),
+    })
+    stage.reboot()
+    await stage.mount('b', { source: asked.source ?? '' })
+    expect(content(mountRecord)).toBe(text)
+  })
+
+  it.each([
+    ['of another format', FUTURE],
+    ['that is damaged', DAMAGED],
+  ])('%s, of a volume, stays whatever comes, and keeps no pod from going', async (_what, text) => {
+    const path = volumeRecord()
+    put(path, text)
+    await stage.heal()
+    stage.warnings.length = 0
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([
+      expect.stringContaining(`volume not restored, tried again at its next unmount: the record ${path}`),
+    ])
+    expect(stage.layers('a')).toEqual([])
+    expect(groupsNow()).toEqual({ '.': 2000, first: 2000 })
+    const items = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
+    expect(items).toContainEqual(expect.objectContaining({ kind: 'volume', action: 'kept' }))
+    stage.reboot()
+    await stage.mount('b', { source: asked.source ?? '' })
+    expect(content(path)).toBe(text)
+  })
+
+  it.each([
+    ['of another format', FUTURE],
+    ['that is damaged', DAMAGED],
+  ])('%s is named by status and by doctor', async (_what, text) => {
+    const paths = [mountRecord, volumeRecord()]
+    for (const path of paths) put(path, text)
+    const { unreadable, volumes } = await status(stage.session())
+    const told = [...unreadable, ...volumes].map(({ fault }) => fault)
+    expect(told).toEqual(paths.map((path) => expect.stringContaining(path)))
+    const found = [...(await mountFindings(stage.session())), ...(await volumeFindings(stage.session()))]
+    const faults = found.filter(({ level }) => level === 'fault').map((finding) => finding.text)
+    expect(faults).toEqual([expect.stringContaining(mountRecord), expect.stringMatching(/record/)])
+    expect(paths.map(content)).toEqual([text, text])
+  })
+
+  it('of another format fails the mount that needs it, with a sentence', async () => {
+    put(mountRecord, FUTURE)
+    await expect(stage.mount('a', asked)).rejects.toThrow(
+      `the record ${mountRecord} cannot be used (its format is 3, this version reads 2): install the version of modekeep that made it`,
+    )
+    expect(stage.layers('a')).toHaveLength(1)
+    expect(content(mountRecord)).toBe(FUTURE)
+  })
+
+  it('of another format, of a volume, fails the mount that would walk or map it', async () => {
+    const path = volumeRecord()
+    put(path, FUTURE)
+    for (const ownership of ['walk', 'idmap', 'auto']) {
+      const { restoreOnUnmount: _, ...others } = asked
+      await expect(stage.mount('b', { ...others, ownership })).rejects.toThrow(`the record ${path} cannot be used`)
+    }
+    expect(content(path)).toBe(FUTURE)
+    await stage.mount('c', { source: asked.source ?? '' })
+  })
+
+  it('of another format holds the volume that its mount shows: nobody knows for which group', async () => {
+    put(mountRecord, FUTURE)
+    await expect(stage.mount('b', asked)).rejects.toThrow(UnknownFormat)
+    makeTree(stage.fs, `${stage.top}/volumes/elsewhere`, ['file other 0644 7'])
+    await stage.mount('b', { ...asked, source: `${stage.top}/volumes/elsewhere` })
+    await stage.unmount('a')
+    await stage.mount('c', { ...asked, 'kubernetes.io/fsGroup': '3000' })
+    expect(groupsNow()).toEqual({ '.': 3000, first: 3000 })
+  })
+
+  it('of another format is not given up by gc --forget', async () => {
+    const path = volumeRecord()
+    const volume = path.split('/').at(-2)
+    await stage.unmount('a')
+    await stage.mount('a', { ...asked, restoreOnUnmount: 'false' })
+    await stage.unmount('a')
+    put(path, FUTURE)
+    stage.fs.renameSync(asked.source ?? '', `${asked.source}-away`)
+    const items = await collectGarbage(stage.session(), { isDry: false, forget: volume })
+    expect(items).toEqual([expect.objectContaining({ kind: 'volume', action: 'kept' })])
+    expect(content(path)).toBe(FUTURE)
+  })
+})

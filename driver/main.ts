@@ -28,7 +28,7 @@ function isMistyped([verb = '']: readonly string[]): boolean {
   return !isKubelets && process.getBuiltinModule('node:tty').isatty(1)
 }
 
-/** Imported here alone: kubelet's calls do not pay for it. */
+/** Imported here alone: kubelet's calls do not load it. */
 async function operateByHand(argv: string[]): Promise<never> {
   process.exit(await (await import('./operator.ts')).operateHere(argv, process.env))
 }

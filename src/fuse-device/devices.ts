@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises'
 import { InvalidArgument } from '../grpc/method.ts'
 import type { Message } from '../grpc/wire.ts'
 import type {
@@ -62,5 +63,19 @@ export class Devices {
   check(ids: readonly string[]): void {
     const unknown = ids.filter((id) => !this.#ids.has(id)).map((id) => JSON.stringify(id).slice(0, 80))
     if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.slice(0, 5).join(', ')}`)
+  }
+}
+
+/** Only an open tells: the node may be there without its kernel module, or be denied by the device cgroup. @returns why not */
+export async function whyUnhealthy(device: string): Promise<string | undefined> {
+  try {
+    const handle = await open(device, 'r+')
+    try {
+      return (await handle.stat()).isCharacterDevice() ? undefined : `${device} is not a character device`
+    } finally {
+      await handle.close()
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
   }
 }

@@ -1,6 +1,5 @@
+import type { Level } from '../log/call-log.ts'
 import type { Timing } from './decide.ts'
-
-export type Level = 'info' | 'warn' | 'error'
 
 export interface PluginTiming extends Timing {
   /** All in ms. Between two looks at the device and, should a change have been missed, at the directory. */

@@ -6,8 +6,7 @@ import { Refusal, show } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { count } from './counters.ts'
 import { addGauges } from './gauges.ts'
-import { zeros } from './samples.ts'
-import { textOf } from './text.ts'
+import { textOf, zeros } from './samples.ts'
 
 /**
  * Looks at the node as `status` does, and counts what the log says since the last time.

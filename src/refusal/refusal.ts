@@ -31,3 +31,14 @@ export function show(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value)
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}… (${text.length} characters)` : text
 }
+
+/** What a check would say if it refused; undefined where it lets pass. */
+export function refusalOf(check: () => void): string | undefined {
+  try {
+    check()
+    return undefined
+  } catch (error) {
+    if (error instanceof Refusal) return error.message
+    throw error
+  }
+}

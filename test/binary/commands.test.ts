@@ -222,7 +222,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
       expect.objectContaining({ area: 'mounts', text: `${other} is mounted without a record` }),
     )
     expect(found).toContainEqual(
-      expect.objectContaining({ area: 'volumes', remedy: 'modekeep gc (--dry-run names them)' }),
+      expect.objectContaining({ area: 'volumes', remedy: 'modekeep gc (--dry-run lists them)' }),
     )
   })
 
@@ -247,7 +247,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
       fs.appendFileSync(`${plugins}/modekeep~fs/fs`, 'x')
       expect(about()[1]).toMatchObject({ level: 'warning', text: expect.stringContaining('is another version than') })
       fs.chownSync(`${plugins}/modekeep~fs`, 1000, 1000)
-      expect(about()[1]).toMatchObject({ level: 'fault', text: expect.stringContaining('can exchange the driver') })
+      expect(about()[1]).toMatchObject({ level: 'fault', text: expect.stringContaining('can replace the driver') })
     } finally {
       named.stdin?.end('\n')
       await ended

@@ -331,7 +331,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         const said = call('restore', directory)
         expect(said.status).toBe(1)
         expect(said.stdout).toContain('left alone, immutable or append-only: 1 (test1)')
-        expect(said.stderr).toMatch(/^modekeep: not all could be put back[^\n]*\n$/)
+        expect(said.stderr).toMatch(/^modekeep: not everything could be put back[^\n]*\n$/)
       } finally {
         execFileSync('chattr', ['-i', `${directory}/test1`])
       }

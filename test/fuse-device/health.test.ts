@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { whyUnhealthy } from '../../src/fuse-device/health.ts'
+import { whyUnhealthy } from '../../src/fuse-device/devices.ts'
 import { Stage, until } from './stage.ts'
 
 describe('the health of the devices', () => {

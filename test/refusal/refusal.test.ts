@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Refusal, show } from '../../src/refusal/refusal.ts'
+import { Refusal, refusalOf, show } from '../../src/refusal/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault says just that', () => {
@@ -40,5 +40,22 @@ describe('a value in a message', () => {
     ['x'.repeat(1_000_000), `"${'x'.repeat(119)}… (1000002 characters)`],
   ])('is quoted, escaped and cut: %#', (value, shown) => {
     expect(show(value)).toBe(shown)
+  })
+})
+
+describe('what a check would refuse', () => {
+  it('is its sentence, or nothing where it lets pass', () => {
+    const check = () => {
+      throw new Refusal(['one', 'two'])
+    }
+    expect(refusalOf(check)).toBe('one; two')
+    expect(refusalOf(() => {})).toBeUndefined()
+  })
+
+  it('is not the fault of the check itself', () => {
+    const broken = () => {
+      throw new TypeError('no function')
+    }
+    expect(() => refusalOf(broken)).toThrow(TypeError)
   })
 })

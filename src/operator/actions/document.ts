@@ -3,7 +3,7 @@ import type { Finding } from '../../heal/state.ts'
 import type { SubPathFinding } from '../../heal/sub-paths.ts'
 import type { Ownership } from '../../ownership/inode/policy.ts'
 import type { WalkReport } from '../../ownership/walk/report.ts'
-import type { InodeType } from './mode-string.ts'
+import type { InodeType } from './inode-type.ts'
 
 /** What an operator's verb found or did. `--json` prints it with an apiVersion and a kind for its verb. Modes are decimal numbers of permission bits. */
 export type Document =

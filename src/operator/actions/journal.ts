@@ -1,5 +1,5 @@
 import type { Journal } from '../../ownership/journal/journal.ts'
-import { refusalOf } from '../../refusal/refusal-of.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
 import { unlessDamaged } from '../../store/json-record.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
@@ -25,8 +25,8 @@ export async function withJournal<T>(
   }
 }
 
-/** Why a volume's journal cannot be used; null where it can, or where there is none and need not be. */
-export function journalFault(session: Session, volume: string): string | null {
+/** Why a volume's journal cannot be used; undefined where it can, or where there is none and need not be. */
+export function journalFault(session: Session, volume: string): string | undefined {
   return refusalOf(() => {
     const journal = openForReading(session, volume)
     try {

@@ -2,7 +2,7 @@ import { type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.t
 import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport } from '../../ownership/walk/report.ts'
-import { refusalOf } from '../../refusal/refusal-of.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
 import { unlessDamaged } from '../../store/json-record.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
@@ -39,7 +39,7 @@ export async function plan(session: Session, directory: string, order: ByHandOrd
       groupAccess: access,
       policy,
       walks,
-      refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)),
+      refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)) ?? null,
       busy,
       underWay: busy ? underWay(session, volume) : null,
       recorded: record

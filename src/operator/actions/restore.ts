@@ -2,7 +2,7 @@ import { openByHand } from '../../fs-group/by-hand.ts'
 import { refuseRestore, restoreByHand } from '../../fs-group/restore-by-hand.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport } from '../../ownership/walk/report.ts'
-import { refusalOf } from '../../refusal/refusal-of.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
 import type { VolumeCommand } from '../verbs/command.ts'
@@ -38,7 +38,7 @@ async function look(
   isForced: boolean,
 ): Promise<Pick<RestoreDocument, 'outcome' | 'refusal' | 'report' | 'differences'>> {
   const { inodes } = session.host
-  const refusal = refusalOf(() => refuseRestore(session, opened))
+  const refusal = refusalOf(() => refuseRestore(session, opened)) ?? null
   return withJournal(session, opened.volume, async (journal) => {
     if (journal === undefined || journal.isEmpty()) {
       return { outcome: 'nothing recorded', refusal: null, report: newReport(), differences: [] }

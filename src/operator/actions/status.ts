@@ -45,7 +45,8 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     // Whoever is at work on it finds out himself.
     fault:
       volumeRecordProblem(host, config.stateDir, volume)?.message ??
-      (walk === null ? journalFault(session, volume) : null),
+      (walk === null ? journalFault(session, volume) : undefined) ??
+      null,
     walk,
   }
 }

@@ -7,8 +7,8 @@ import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import type { WalkReport } from '../../ownership/walk/report.ts'
 import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
 import type { Difference, KubeletCounts } from './document.ts'
+import { typeOf } from './inode-type.ts'
 import { kubeletsResult } from './kubelet-rule.ts'
-import { typeOf } from './mode-string.ts'
 
 const MOST_DIFFERENCES = 10
 const PERMISSION_BITS = 0o777

@@ -2,7 +2,7 @@ import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import type { Finding } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { refusalOf } from '../../refusal/refusal-of.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
 import { listMountRecords, listUnreadableMounts } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import type { CheckFinding } from '../actions/document.ts'
@@ -17,7 +17,8 @@ const OURS = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
 export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   const { host, config } = session
   const elsewhere = refusalOf(() => refuseOtherNamespace(session))
-  if (elsewhere !== null) return [fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")]
+  if (elsewhere !== undefined)
+    return [fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")]
   const records = listMountRecords(host, config.stateDir)
   const recorded = new Set(
     [...records, ...listUnreadableMounts(host, config.stateDir)].map(({ directory }) => directory),

@@ -29,7 +29,7 @@ function aboutVolume(session: Session, volume: string): CheckFinding[] {
   const { host, config } = session
   if (isVolumeBusy(host, config.stateDir, volume)) return []
   const damage = journalFault(session, volume)
-  if (damage !== null)
+  if (damage !== undefined)
     return [fault(damage, `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`)]
   const record = unlessUnreadable(() => readVolumeRecord(host, config.stateDir, volume))
   if (record === undefined && hasVolumeRecord(host, config.stateDir, volume)) {

@@ -1,6 +1,6 @@
 import type { Ownership } from '../../ownership/inode/policy.ts'
 import type { Difference } from '../actions/document.ts'
-import { modeString } from '../actions/mode-string.ts'
+import type { InodeType } from '../actions/inode-type.ts'
 import type { Line } from './line.ts'
 
 /** What each inode is and becomes, as `ls -l` shows it; kubelet's rule beside it where there is one. */
@@ -29,4 +29,30 @@ export function differenceLines(differences: readonly Difference[], changed: num
 
 function ownership({ type, uid }: Pick<Difference, 'type' | 'uid'>, { mode, gid }: Ownership): string {
   return `${modeString(type, mode)} ${uid} ${gid}`
+}
+
+const LETTERS: Readonly<Record<InodeType, string>> = {
+  file: '-',
+  directory: 'd',
+  link: 'l',
+  fifo: 'p',
+  socket: 's',
+  'block device': 'b',
+  'character device': 'c',
+}
+
+/** As `ls -l` has it: `-rwSr-xr-t`. */
+export function modeString(type: InodeType, mode: number): string {
+  const special = [
+    [0o4000, 's'],
+    [0o2000, 's'],
+    [0o1000, 't'],
+  ] as const
+  const triples = special.map(([bit, letter], index) => {
+    const bits = mode >> (6 - 3 * index)
+    const execute = bits & 1 ? 'x' : '-'
+    const last = mode & bit ? (bits & 1 ? letter : letter.toUpperCase()) : execute
+    return `${bits & 4 ? 'r' : '-'}${bits & 2 ? 'w' : '-'}${last}`
+  })
+  return LETTERS[type] + triples.join('')
 }

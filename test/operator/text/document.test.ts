@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { PlanDocument } from '../../../src/operator/actions/document.ts'
-import { modeString, typeOf } from '../../../src/operator/actions/mode-string.ts'
+import { typeOf } from '../../../src/operator/actions/inode-type.ts'
+import { modeString } from '../../../src/operator/text/differences.ts'
 import { linesOf } from '../../../src/operator/text/document.ts'
 import { helpText } from '../../../src/operator/text/help.ts'
 import { render } from '../../../src/operator/text/line.ts'

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FAMILIES, type Family } from '../../src/metrics/families.ts'
-import { add, observe, type Samples, series, zeros } from '../../src/metrics/samples.ts'
-import { textOf } from '../../src/metrics/text.ts'
+import { add, observe, type Samples, series, textOf, zeros } from '../../src/metrics/samples.ts'
 import { parseExposition } from './exposition.ts'
 
 const FAMILY = '# HELP a_total Text.\n# TYPE a_total counter\n'

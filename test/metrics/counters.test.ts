@@ -1,0 +1,58 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { appendLine } from '../../src/log/log-file.ts'
+import { count } from '../../src/metrics/counters.ts'
+import type { Samples } from '../../src/metrics/samples.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+
+let stage: Stage
+beforeEach(() => {
+  stage = memoryStage()
+  stage.config = { ...stage.config, logFile: `${stage.top}/log` }
+})
+
+const MOUNT = JSON.stringify({ verb: 'mount', outcome: 'Success', durationMs: 20 })
+const append = (line: string, largest?: number) => appendLine(stage.fs, stage.config.logFile, line, largest)
+
+/** What was counted so far, of one series. */
+function counted(series = 'modekeep_calls_total{verb="mount",outcome="success"}'): number | undefined {
+  let counters: Samples = new Map()
+  count(stage.fs, { ...stage.session(), config: stage.config }, (found) => {
+    counters = found
+  })
+  return counters.get(series)
+}
+
+describe('the counters', () => {
+  it('begin with what is logged after the first look, and count each line once', () => {
+    append(MOUNT)
+    expect(counted()).toBe(0)
+    append(MOUNT)
+    append(MOUNT)
+    expect(counted()).toBe(2)
+    expect(counted()).toBe(2)
+  })
+
+  it('go on through rotations, and count a call that ends late in a rotated file', () => {
+    append('{"verb":"heal"}')
+    counted()
+    const late = stage.fs.openSync(stage.config.logFile, 'a')
+    append(MOUNT, 1)
+    append('{"verb":"gc"}')
+    expect(counted()).toBe(1)
+    stage.fs.writeSync(late, `${MOUNT}\n`)
+    stage.fs.closeSync(late)
+    expect(counted()).toBe(2)
+    expect(counted('modekeep_log_gaps_total')).toBe(0)
+  })
+
+  it('say that lines were lost', () => {
+    append(MOUNT)
+    counted()
+    stage.fs.rmSync(stage.config.logFile)
+    append('{"verb":"status"}')
+    expect(counted('modekeep_log_gaps_total')).toBe(1)
+    append(MOUNT)
+    expect(counted()).toBe(1)
+    expect(counted('modekeep_log_gaps_total')).toBe(1)
+  })
+})

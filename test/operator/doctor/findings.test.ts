@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest'
+import type { Diagnosis, Feature } from '../../../src/host/diagnosis.ts'
+import { configurationFindings } from '../../../src/operator/doctor/configuration.ts'
+import { helperFindings } from '../../../src/operator/doctor/helpers.ts'
+import { doctor } from '../../../src/operator/doctor/index.ts'
+import { kernelFindings, systemCallFindings } from '../../../src/operator/doctor/kernel.ts'
+import { spaceFindings } from '../../../src/operator/doctor/space.ts'
+import { Refusal } from '../../../src/refusal/refusal.ts'
+import { memoryStage } from '../../helpers/stage.ts'
+
+const MIB = 2 ** 20
+
+const diagnosis: Diagnosis = {
+  features: () => [],
+  selfTest: () => [],
+  findProgram: (program) => {
+    if (program === 'mount.nfs') throw new Refusal('mount.nfs is not there: install nfs-common; then call again')
+    return `/usr/bin/${program}`
+  },
+  space: () => ({ bytes: 1024 * MIB, inodes: 1_000_000 }),
+  isSameFile: () => true,
+}
+
+describe('what doctor says of the kernel', () => {
+  const missing = (name: Feature['name'], detail = 'ENOSYS'): Feature => ({ name, works: false, detail })
+
+  it.each([
+    [missing('open_tree'), 'fault', 'use Linux 5.2 or newer'],
+    [missing('openat2'), 'warning', 'use Linux 5.6 or newer'],
+    [missing('user namespace', 'ENOSPC'), 'warning', 'raise the sysctl user.max_user_namespaces'],
+    [missing('fsopen', 'EPERM'), 'fault', 'run it as root on the node itself'],
+  ] as const)('without %j is a %s', (feature, level, remedy) => {
+    expect(kernelFindings([feature])).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
+  })
+
+  it('is one line for all that works', () => {
+    const features: Feature[] = [
+      { name: 'open_tree', works: true, detail: '' },
+      { name: 'fsopen', works: true, detail: '' },
+    ]
+    expect(kernelFindings(features)).toMatchObject([{ level: 'ok', text: 'tried and working: open_tree, fsopen' }])
+  })
+
+  it('is a fault where a system call says something else than Node', () => {
+    const tests = [
+      { name: 'statx', difference: '' },
+      { name: 'getdents64', difference: 'a name is missing' },
+    ]
+    expect(systemCallFindings(tests).map(({ level }) => level)).toEqual(['ok', 'fault'])
+  })
+})
+
+describe('what doctor says of the node', () => {
+  it('asks for the helpers of the kinds that are allowed, and says how to get one', () => {
+    const { config } = memoryStage()
+    expect(helperFindings(diagnosis, config)).toMatchObject([{ level: 'ok' }])
+    const allowed = { ...config, allowedFsTypes: ['bind', 'nfs', 'fuse.sshfs'] }
+    expect(helperFindings(diagnosis, allowed)).toMatchObject([
+      {
+        level: 'fault',
+        text: 'mount.nfs is not there',
+        remedy: expect.stringContaining('install nfs-common, or take'),
+      },
+      { level: 'ok', text: 'sshfs is /usr/bin/sshfs' },
+      { level: 'ok', text: 'fusermount3 is /usr/bin/fusermount3' },
+    ])
+  })
+
+  it.each([
+    [{ bytes: 1024 * MIB, inodes: undefined }, 'ok'],
+    [{ bytes: 100 * MIB, inodes: 1_000_000 }, 'warning'],
+    [{ bytes: 1024 * MIB, inodes: 500 }, 'warning'],
+    [{ bytes: MIB, inodes: 1_000_000 }, 'fault'],
+    [{ bytes: 1024 * MIB, inodes: 3 }, 'fault'],
+  ])('with %j left is %s', (space, level) => {
+    const { host, top } = memoryStage()
+    expect(spaceFindings(host, { ...diagnosis, space: () => space }, `${top}/state`)).toMatchObject([{ level }])
+  })
+
+  it('names every fault of the configuration, and sources that do not exist', () => {
+    const { host, top, config } = memoryStage()
+    const asked = { ...config, allowedSources: [`${top}/volumes`, `${top}/none`, '/', 'server:/export'] }
+    const found = configurationFindings(host, asked, { file: '/none.json', faults: ['one', 'two'] })
+    expect(found.map(({ level }) => level)).toEqual(['fault', 'fault', 'ok', 'warning', 'warning'])
+    expect(found[3]).toMatchObject({ remedy: `mkdir -p ${top}/none` })
+  })
+
+  it('checks the rest where one check cannot be made', async () => {
+    const stage = memoryStage()
+    const broken = {
+      ...diagnosis,
+      selfTest: (): never => {
+        throw new Error('no memory')
+      },
+    }
+    const configuration = { file: '/none.json', faults: [] }
+    const found = await doctor(stage.session(), { diagnosis: broken, configuration, executable: undefined })
+    const unchecked = found.findings.filter(({ text }) => text.startsWith('this could not be checked'))
+    expect(unchecked.map(({ area, level }) => [area, level])).toContainEqual(['system calls', 'fault'])
+    expect(found.findings.map(({ text }) => text)).toContain('volumes on record: 0')
+    expect(found.ok + found.warnings + found.faults).toBe(found.findings.length)
+  })
+})

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { MODEKEEP, reply } from './modekeep.ts'
@@ -111,7 +112,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         'file sub/power 0755',
         'link out /etc',
       ])
-      execFileSync('setfattr', ['-n', 'security.capability', '-v', CAP_NET_RAW, `${directory}/sub/power`])
+      execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', CAP_NET_RAW, `${directory}/sub/power`])
     })
     afterEach(() => stage.close())
 
@@ -155,8 +156,8 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
     })
 
     it('plans what it then does, immutable files included, and does it once', () => {
-      execFileSync('chattr', ['+i', `${directory}/test4`])
-      execFileSync('chattr', ['+a', `${directory}/test5`])
+      execFileSync(needed('chattr'), ['+i', `${directory}/test4`])
+      execFileSync(needed('chattr'), ['+a', `${directory}/test5`])
       try {
         const planned = json('plan', directory, '--fsgroup', '2000')
         expect(planned.report).toMatchObject({ changed: 8, left: { 'immutable or append-only': { count: 2 } } })
@@ -168,7 +169,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         })
         expect(listTree(fs, directory)).toEqual(before)
       } finally {
-        execFileSync('chattr', ['-i', '-a', `${directory}/test4`, `${directory}/test5`])
+        execFileSync(needed('chattr'), ['-i', '-a', `${directory}/test4`, `${directory}/test5`])
       }
     })
 
@@ -326,14 +327,14 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
 
     it('fails in a restore that cannot put all back, and keeps what it could not', () => {
       call('apply', directory, '--fsgroup', '2000')
-      execFileSync('chattr', ['+i', `${directory}/test1`])
+      execFileSync(needed('chattr'), ['+i', `${directory}/test1`])
       try {
         const said = call('restore', directory)
         expect(said.status).toBe(1)
         expect(said.stdout).toContain('left alone, immutable or append-only: 1 (test1)')
         expect(said.stderr).toMatch(/^modekeep: not everything could be put back[^\n]*\n$/)
       } finally {
-        execFileSync('chattr', ['-i', `${directory}/test1`])
+        execFileSync(needed('chattr'), ['-i', `${directory}/test1`])
       }
       expect(call('restore', directory)).toMatchObject({ stderr: '', status: 0 })
       expect(listTree(fs, directory).test1?.gid).toBe(0)

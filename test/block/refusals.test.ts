@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { blocks } from '../../src/volume/disk/block.ts'
 import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
+import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -181,7 +182,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
 
   it("never panics the node because the disk says so: ext4's own setting does not count", async () => {
     makeImage(image, 'ext4')
-    execFileSync('tune2fs', ['-e', 'panic', image])
+    execFileSync(needed('tune2fs'), ['-e', 'panic', image])
     await ask(image)
     const [row] = stage.layers('a')
     expect(row?.superOptions.join()).not.toContain('panic')

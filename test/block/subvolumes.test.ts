@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loopsBelow, makeImage } from '../helpers/disks.ts'
+import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
@@ -19,10 +20,10 @@ describe.skipIf(!isRoot)(title, () => {
     makeImage(image, 'btrfs')
     fs.mkdirSync(place)
     execFileSync('mount', ['-o', 'loop', image, place])
-    execFileSync('btrfs', ['-q', 'subvolume', 'create', `${place}/data`])
+    execFileSync(needed('btrfs'), ['-q', 'subvolume', 'create', `${place}/data`])
     fs.mkdirSync(`${place}/data/deep`)
     fs.writeFileSync(`${place}/data/file`, 'data\n')
-    execFileSync('btrfs', ['-q', 'subvolume', 'snapshot', `${place}/data`, `${place}/copy`])
+    execFileSync(needed('btrfs'), ['-q', 'subvolume', 'snapshot', `${place}/data`, `${place}/copy`])
     execFileSync('umount', [place])
   })
   afterEach(() => {

@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { workerPool } from '../../driver/worker-pool.ts'
+import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { runs, SEED } from '../property/holds.ts'
@@ -100,8 +101,8 @@ describe.skipIf(!isRoot)(title, () => {
         ['i', 'frozen'],
         ['a', 'growing'],
       ] as const) {
-        execFileSync('chattr', [`+${flag}`, `${source}/${name}`])
-        onTestFinished(() => void execFileSync('chattr', [`-${flag}`, `${source}/${name}`]))
+        execFileSync(needed('chattr'), [`+${flag}`, `${source}/${name}`])
+        onTestFinished(() => void execFileSync(needed('chattr'), [`-${flag}`, `${source}/${name}`]))
       }
     })
     kubelet(Buffer.from(theirs), GROUP)

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
 import { attachDisk, makeImage, ON_DISK, udevName } from '../helpers/disks.ts'
+import { needed } from '../helpers/needs.ts'
 import { SshServer } from '../helpers/ssh-server.ts'
 import type { Volume } from './example.ts'
 
@@ -85,7 +86,7 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
     fs.mkdirSync(place)
     execFileSync('mount', ['-o', 'loop', sourceOf(volume), place])
     fs.mkdirSync(`${place}/projects`)
-    execFileSync('btrfs', ['-q', 'subvolume', 'create', `${place}/projects/web`])
+    execFileSync(needed('btrfs'), ['-q', 'subvolume', 'create', `${place}/projects/web`])
     directory(`${place}/projects/web`, { page: 'page\n' })
     execFileSync('umount', [place])
     return { files: { page: 'page\n' } }

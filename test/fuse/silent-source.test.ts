@@ -4,6 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import type { DoctorDocument, HealDocument, StatusDocument } from '../../src/operator/actions/document.ts'
 import { processesWith } from '../helper/stand-in.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
+import { needed } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
@@ -14,7 +15,7 @@ it.skipIf(cannot !== '')(
     const [real, served] = [`${node.top}/real`, `${node.volumes}/served`]
     for (const directory of [`${real}/data`, served, `${node.volumes}/local`])
       fs.mkdirSync(directory, { recursive: true })
-    execFileSync('bindfs', ['-o', 'attr_timeout=0,entry_timeout=0', real, served])
+    execFileSync(needed('bindfs'), ['-o', 'attr_timeout=0,entry_timeout=0', real, served])
     const server = Number(processesWith(`${real}\0${served}\0`)[0])
     onTestFinished(() => void process.kill(server, 'SIGKILL'))
     await node.mount('a', { source: `${served}/data` })

@@ -1,4 +1,4 @@
-import type { Reporter, TestModule } from 'vitest/node'
+import type { Reporter, TestCase, TestModule } from 'vitest/node'
 import { closeWith } from './tally.ts'
 
 /** Ends the run with the reason of every skipped test and one line that a machine can read. */
@@ -11,8 +11,7 @@ export class ClosingLine implements Reporter {
         const result = test.result()
         count[result.state]++
         if (result.state !== 'skipped') continue
-        // Groups that cannot run say why in their title.
-        const reason = result.note ?? (test.parent.type === 'suite' ? test.parent.name : test.name)
+        const reason = result.note ?? reasonOf(test)
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
       }
       // A file that could not even be loaded has no tests to fail.
@@ -22,4 +21,11 @@ export class ClosingLine implements Reporter {
     if (reasons.size > 0) process.stdout.write('\n')
     closeWith({ passed: count.passed, failed: count.failed, skipped: count.skipped + count.pending })
   }
+}
+
+/** Groups that cannot run say why in their title, or in that of a group around them. */
+function reasonOf(test: TestCase): string {
+  const names = [test.name]
+  for (let group = test.parent; group.type === 'suite'; group = group.parent) names.push(group.name)
+  return names.find((name) => /\b(skipped|needs?)\b/.test(name)) ?? names[1] ?? test.name
 }

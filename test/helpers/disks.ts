@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { needed } from './needs.ts'
 
 export type DiskType = 'ext4' | 'xfs' | 'btrfs' | 'squashfs'
 export const DISK_TYPES: readonly DiskType[] = ['ext4', 'xfs', 'btrfs', 'squashfs']
@@ -19,14 +20,14 @@ export function makeImage(image: string, fsType: DiskType, content = 'content\n'
   if (fsType === 'squashfs') fill(tree, content)
   else {
     run('truncate', '-s', SIZES[fsType], image)
-    run(`mkfs.${fsType}`, ...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), image)
+    run(needed(`mkfs.${fsType}`), ...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), image)
     // Held by a device of its own, which goes with the mount.
     run('mount', '-o', 'loop', image, tree)
     fs.rmSync(`${tree}/lost+found`, { recursive: true, force: true })
     fill(tree, content)
     run('umount', tree)
   }
-  if (fsType === 'squashfs') run('mksquashfs', tree, image, '-quiet', '-noappend', '-no-progress')
+  if (fsType === 'squashfs') run(needed('mksquashfs'), tree, image, '-quiet', '-noappend', '-no-progress')
   fs.rmSync(tree, { recursive: true })
 }
 

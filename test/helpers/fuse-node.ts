@@ -3,13 +3,12 @@ import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
 import type { MountStatus } from '../../src/operator/actions/document.ts'
 import { BINARY, BinaryNode } from './kubelet-call.ts'
+import { cannotMountWith, needed } from './needs.ts'
 
 /** Why no FUSE volume can be mounted here, empty where one can. */
 export function cannotServe(...programs: string[]): string {
-  if (process.getuid?.() !== 0) return 'mounts need root; run "sudo npm test"'
-  if (!fs.existsSync('/dev/fuse')) return 'needs /dev/fuse: load the kernel module fuse'
-  const missing = programs.filter((program) => spawnSync('which', [program]).status !== 0)
-  return missing.length === 0 ? '' : `needs ${missing.join(', ')}: apt-get install ${missing.join(' ')}`
+  const why = cannotMountWith(...programs)
+  return why === '' && !fs.existsSync('/dev/fuse') ? 'needs /dev/fuse: load the kernel module fuse' : why
 }
 
 type Options = Record<string, string>
@@ -120,5 +119,5 @@ export function errorAt(path: string): string {
 
 /** An image of a directory. */
 export function squash(directory: string, image: string): void {
-  execFileSync('mksquashfs', [directory, image, '-quiet', '-no-progress'], { stdio: 'ignore' })
+  execFileSync(needed('mksquashfs'), [directory, image, '-quiet', '-no-progress'], { stdio: 'ignore' })
 }

@@ -1,14 +1,12 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { type Fault, KILL } from '../faults/fault.ts'
+import { cannotMountWith } from './needs.ts'
 import { BINARY, type NodeDirectory } from './node-directory.ts'
 import { type KillPoint, type TracedCall, tracedCalls } from './strace-text.ts'
 
 /** Why nothing can be injected here, empty where it can. */
-export const cannotInject = (() => {
-  if (process.getuid?.() !== 0) return 'mounts need root; run "sudo npm test"'
-  return spawnSync('strace', ['-V']).error ? 'needs strace: apt-get install strace' : ''
-})()
+export const cannotInject = cannotMountWith('strace')
 
 /** What is run under strace. */
 export interface Program {

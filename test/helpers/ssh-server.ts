@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { needed } from './needs.ts'
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')
 
@@ -33,7 +34,7 @@ export class SshServer {
     for (let above = top; above !== '/tmp' && above !== '/'; above = above.slice(0, above.lastIndexOf('/')) || '/')
       fs.chmodSync(above, 0o755)
     for (const name of ['user', 'host', 'other'])
-      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', `${top}/${name}`])
+      execFileSync(needed('ssh-keygen'), ['-q', '-t', 'ed25519', '-N', '', '-f', `${top}/${name}`])
     const line = (name: string) => `[127.0.0.1]:${port} ${fs.readFileSync(`${top}/${name}.pub`, 'utf8')}`
     this.knownHosts = line('host')
     this.otherHost = line('other')

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -20,7 +21,7 @@ onKernelStages('the boundaries of a walk', (open) => {
   const now = () => listTree(stage.fs, source)
   const left = () => (stage.noted.inodes as { left: Record<string, { count: number; examples: string[] }> }).left
   const attribute = (file: string) =>
-    execFileSync('getfattr', ['--absolute-names', '-n', 'security.capability', '--only-values', file]).toString(
+    execFileSync(needed('getfattr'), ['--absolute-names', '-n', 'security.capability', '--only-values', file]).toString(
       'base64',
     )
 
@@ -43,7 +44,7 @@ onKernelStages('the boundaries of a walk', (open) => {
 
   it('puts file capabilities back, at the walk and at restore', async () => {
     makeTree(stage.fs, source, ['file ping 0755 5'])
-    execFileSync('setfattr', ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
+    execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
     await walk({ restoreOnUnmount: 'true' })
     expect(groups(now()).ping).toBe(2000)
     expect(attribute(`${source}/ping`)).toBe(CAPABILITY)
@@ -55,7 +56,7 @@ onKernelStages('the boundaries of a walk', (open) => {
   it('reports immutable files, gives the rest the group, and tries them again next time', async ({ skip }) => {
     makeTree(stage.fs, source, ['file fixed 0644', 'file free 0644'])
     try {
-      execFileSync('chattr', ['+i', `${source}/fixed`])
+      execFileSync(needed('chattr'), ['+i', `${source}/fixed`])
     } catch {
       skip('this file system has no immutable attribute before Linux 6.6')
     }
@@ -64,7 +65,7 @@ onKernelStages('the boundaries of a walk', (open) => {
       expect(groups(now())).toMatchObject({ fixed: 0, free: 2000 })
       expect(left()['immutable or append-only']).toEqual({ count: 1, examples: ['fixed'] })
     } finally {
-      execFileSync('chattr', ['-i', `${source}/fixed`])
+      execFileSync(needed('chattr'), ['-i', `${source}/fixed`])
     }
     await stage.unmount('a')
     await walk({ fsGroupChangePolicy: 'Always' })

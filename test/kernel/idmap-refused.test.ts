@@ -6,8 +6,8 @@ import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
 import { compile } from '../race/compile.ts'
 import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-volume.ts'
 
-const skipped = cannotRun('', '')
-const noFuse = cannotRun('bindfs', 'bindfs')
+const skipped = cannotRun('')
+const noFuse = cannotRun('bindfs')
 const WAY_OUT = /write ownership "auto"/
 
 /** What a pod's author reads. */

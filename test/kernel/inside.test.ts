@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { ownDirectory } from '../helpers/walk.ts'
@@ -37,7 +38,8 @@ onKernelStages('what lies inside a volume', (open) => {
 
   /** Sets an attribute for the rest of a block. */
   function chattr(flag: string, ...names: string[]): Disposable {
-    const call = (sign: string) => execFileSync('chattr', [sign + flag, ...names], { cwd: source, stdio: 'pipe' })
+    const call = (sign: string) =>
+      execFileSync(needed('chattr'), [sign + flag, ...names], { cwd: source, stdio: 'pipe' })
     call('+')
     return { [Symbol.dispose]: () => void call('-') }
   }

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
@@ -7,27 +7,27 @@ import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { Session } from '../../src/store/session.ts'
+import { cannotMountWith } from '../helpers/needs.ts'
 
 export const session: Session = { host: linuxHost, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }
 
 /** `size`: MiB that mkfs asks for at least, of a sparse file. */
-const IMAGES: Readonly<Record<string, { size: number; mkfs: readonly string[]; from: string }>> = {
-  ext4: { size: 64, mkfs: ['mkfs.ext4', '-q', '-F'], from: 'e2fsprogs' },
-  xfs: { size: 300, mkfs: ['mkfs.xfs', '-q'], from: 'xfsprogs' },
-  btrfs: { size: 128, mkfs: ['mkfs.btrfs', '-q'], from: 'btrfs-progs' },
+const IMAGES: Readonly<Record<string, { size: number; mkfs: readonly string[] }>> = {
+  ext4: { size: 64, mkfs: ['mkfs.ext4', '-q', '-F'] },
+  xfs: { size: 300, mkfs: ['mkfs.xfs', '-q'] },
+  btrfs: { size: 128, mkfs: ['mkfs.btrfs', '-q'] },
 }
 
 /** Why a file system cannot be mounted here, for a title; empty where it can. */
 export function cannotMount(fsType: string): string {
   const [program = ''] = IMAGES[fsType]?.mkfs ?? []
-  return cannotRun(program, IMAGES[fsType]?.from ?? '')
+  return cannotRun(program)
 }
 
-/** The same for what needs a program, '' for none, of a Debian package. */
-export function cannotRun(program: string, debian: string): string {
-  if (process.getuid?.() !== 0) return ' (skipped: mounts need root; run "sudo npm test")'
-  if (program === '' || !spawnSync(program, ['-V']).error) return ''
-  return ` (skipped: needs ${program}; run "apt-get install ${debian}")`
+/** The same for what needs a program, '' for none. */
+export function cannotRun(program: string): string {
+  const why = cannotMountWith(...[program].filter(Boolean))
+  return why && ` (skipped: ${why})`
 }
 
 /** An empty directory of the test that is running, whose mounts go with it. */

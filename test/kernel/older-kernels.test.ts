@@ -8,7 +8,7 @@ import { makeTree } from '../helpers/tree.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const EPERM = 1
-const skipped = cannotRun('', '')
+const skipped = cannotRun('')
 
 /** A node with a volume that has an inode of every kind. */
 function nodeWithVolume(): { node: BinaryNode; source: string; original: Snapshot } {

@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { compile } from '../race/compile.ts'
@@ -44,7 +45,13 @@ onKernelStages('what the kernel says was opened', (open) => {
     ])
     stage.fs.symlinkSync(`${stage.top}/outside/directory`, `${source}/away`)
     stage.fs.linkSync(`${stage.top}/outside/linked`, `${source}/linked`)
-    execFileSync('setfattr', ['-n', 'security.capability', '-v', '0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=', `${source}/tool`])
+    execFileSync(needed('setfattr'), [
+      '-n',
+      'security.capability',
+      '-v',
+      '0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=',
+      `${source}/tool`,
+    ])
     execFileSync('mkfifo', [`${source}/fifo`])
     execFileSync('mknod', [`${source}/null`, 'c', '1', '3'])
     execFileSync('mknod', [`${source}/disk`, 'b', '7', '0'])

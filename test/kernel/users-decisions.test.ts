@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
+import { needed } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -26,7 +27,7 @@ onKernelStages('what happens around a walk', (open) => {
   const left = () => (stage.noted.inodes as { left: Record<string, { count: number }> }).left
   const capabilityOf = (name: string) => {
     try {
-      return execFileSync('getfattr', ['--only-values', '-n', 'security.capability', `${source}/${name}`], {
+      return execFileSync(needed('getfattr'), ['--only-values', '-n', 'security.capability', `${source}/${name}`], {
         stdio: 'pipe',
       }).toString('base64')
     } catch {
@@ -34,7 +35,7 @@ onKernelStages('what happens around a walk', (open) => {
     }
   }
   const giveCapability = (name: string) =>
-    execFileSync('setfattr', ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/${name}`])
+    execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/${name}`])
 
   /** Lets `then` happen in the middle of a batch: right before the first inode of the walk is changed. */
   function beforeFirstChange(then: (inodes: Inodes) => void): void {
@@ -217,7 +218,7 @@ onKernelStages('what happens around a walk', (open) => {
     await expect(stage.mount('a', asked())).rejects.toThrow('died')
     revive()
     stage.fs.chmodSync(`${source}/suid`, 0o755)
-    execFileSync('setfattr', ['-x', 'security.capability', `${source}/tool`])
+    execFileSync(needed('setfattr'), ['-x', 'security.capability', `${source}/tool`])
     await stage.mount('a', asked({ fsGroupChangePolicy: 'Always' }))
     expect(modes(now()).suid).toBe('0755')
     expect(capabilityOf('tool')).toBe('none')
@@ -234,12 +235,12 @@ onKernelStages('what happens around a walk', (open) => {
     revive()
     expect(modes(now()).suid).toBe('0755')
     try {
-      execFileSync('chattr', ['+i', `${source}/suid`])
+      execFileSync(needed('chattr'), ['+i', `${source}/suid`])
     } catch {
       skip('this file system has no immutable attribute before Linux 6.6')
     }
     await expect(stage.mount('a', asked())).rejects.toThrow(/EPERM/)
-    execFileSync('chattr', ['-i', `${source}/suid`])
+    execFileSync(needed('chattr'), ['-i', `${source}/suid`])
     stage.fs.renameSync(`${source}/suid`, `${source}/other`)
     stage.fs.renameSync(`${source}/other`, `${source}/suid`)
     await stage.mount('a', asked())

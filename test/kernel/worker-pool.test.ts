@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { workerPool } from '../../driver/worker-pool.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
+import { needed } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -126,13 +127,13 @@ onKernelStages('a walk by several threads', (open) => {
       return
     }
     const still = ['many/11', 'some/3/3', 'some/5/5']
-    execFileSync('chattr', ['+i', ...still.map((name) => `${source}/${name}`)])
+    execFileSync(needed('chattr'), ['+i', ...still.map((name) => `${source}/${name}`)])
     try {
       await mount()
       expect(report().left['immutable or append-only']?.count).toBe(3)
       expect(still.map((name) => groups(now())[name])).toEqual([0, 5, 5])
     } finally {
-      execFileSync('chattr', ['-i', ...still.map((name) => `${source}/${name}`)])
+      execFileSync(needed('chattr'), ['-i', ...still.map((name) => `${source}/${name}`)])
     }
   })
 

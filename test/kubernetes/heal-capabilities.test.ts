@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { needed } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { orSkip } from '../helpers/unavailable.ts'
 import { one, render } from './render.ts'
@@ -42,7 +43,7 @@ function makeVolume(path: string): void {
   for (const name of ['.', 'inner', ...FILES]) fs.chownSync(`${path}/${name}`, OTHER, OTHER)
   for (const name of ['plain', 'capable']) fs.chmodSync(`${inner}/${name}`, 0o755)
   fs.chmodSync(`${inner}/set-id`, 0o6755)
-  execFileSync('setcap', ['cap_net_raw+ep', `${inner}/capable`])
+  execFileSync(needed('setcap'), ['cap_net_raw+ep', `${inner}/capable`])
   fs.chmodSync(inner, 0o700)
 }
 
@@ -70,7 +71,7 @@ async function mends(ownership: 'walk' | 'idmap', capabilities: readonly string[
     const { gid, mode } = fs.statSync(`${directory}/${name}`)
     return `${gid} ${(mode & 0o7777).toString(8)}`
   })
-  const capable = execFileSync('getcap', [`${source}/inner/capable`], { encoding: 'utf8' })
+  const capable = execFileSync(needed('getcap'), [`${source}/inner/capable`], { encoding: 'utf8' })
   return String(facts) === String(FACTS[ownership]) && capable.includes('cap_net_raw')
 }
 

@@ -9,6 +9,7 @@ import type { Entry } from '../../scripts/archive/tar.ts'
 import { dockerArchive } from '../../scripts/image/archive.ts'
 import { modekeepImage } from '../../scripts/image/modekeep.ts'
 import { shellRoot } from '../../scripts/image/shell.ts'
+import { needed } from '../helpers/needs.ts'
 
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-image-'))
 afterAll(() => fs.rmSync(place, { recursive: true, force: true }))
@@ -18,7 +19,7 @@ function shell(): string {
   const path = join(place, 'busybox')
   const source =
     '#include <stdio.h>\nint main(void) { return puts("busybox\\nsh\\nflock\\nnsenter\\nmodekeep") < 0; }\n'
-  execFileSync('gcc', ['-static', '-x', 'c', '-o', path, '-'], { input: source })
+  execFileSync(needed('gcc'), ['-static', '-x', 'c', '-o', path, '-'], { input: source })
   return path
 }
 

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { ownDirectory, restoreDirectory } from '../helpers/walk.ts'
@@ -40,7 +41,7 @@ function disk(): { place: string; state: string } {
   fs.mkdirSync(place)
   fs.mkdirSync(state)
   execFileSync('truncate', ['-s', '1G', `${base}/image`])
-  execFileSync('mkfs.ext4', ['-q', '-F', '-N', String(2 * INODES), `${base}/image`])
+  execFileSync(needed('mkfs.ext4'), ['-q', '-F', '-N', String(2 * INODES), `${base}/image`])
   execFileSync('mount', ['-o', 'loop', `${base}/image`, place])
   execFileSync('mount', ['-t', 'tmpfs', 'state', state])
   onTestFinished(() => {

@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 
 /** A server of a Debian package on loopback, ended with the test. */
 export interface Server {
@@ -81,7 +82,7 @@ export async function startSamba(password: string): Promise<Server> {
       ...['[share]', `path = ${shared}`, 'read only = no', ''],
     ].join('\n'),
   )
-  execFileSync('smbpasswd', ['-c', `${top}/smb.conf`, '-s', '-a', 'root'], {
+  execFileSync(needed('smbpasswd'), ['-c', `${top}/smb.conf`, '-s', '-a', 'root'], {
     input: `${password}\n${password}\n`,
     stdio: ['pipe', 'ignore', 'ignore'],
   })

@@ -1,0 +1,31 @@
+import * as fs from 'node:fs'
+import { TestRunner } from 'vitest'
+import { packageOf } from '../../scripts/test/packages.ts'
+
+/** Where Debian has programs, also for who is not root. */
+const PLACES = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/sbin']
+
+export function isInstalled(program: string): boolean {
+  return PLACES.some((place) => fs.existsSync(`${place}/${program}`))
+}
+
+/** Why tests that need these programs cannot run here, with the packages to install; empty where they can. */
+export function lacking(...programs: string[]): string {
+  const missing = programs.filter((program) => !isInstalled(program))
+  if (missing.length === 0) return ''
+  const packages = [...new Set(missing.map(packageOf))]
+  return `needs ${missing.join(', ')}: apt-get install ${packages.join(' ')}`
+}
+
+/** Why tests that mount, with these programs, cannot run here; empty where they can. */
+export function cannotMountWith(...programs: string[]): string {
+  return process.getuid?.() === 0 ? lacking(...programs) : 'mounts need root; run "sudo npm test"'
+}
+
+/** The program, unless it is missing: then the test that is running ends, skipped, with the package to install. */
+export function needed(program: string): string {
+  const why = lacking(program)
+  if (why === '') return program
+  TestRunner.getCurrentTest()?.context.skip(why)
+  throw new Error(why)
+}

@@ -50,7 +50,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
   // For their types: the host opens the database, the driver starts threads.
   ownership: ['node:sqlite', 'node:worker_threads'],
-  request: ['zod/mini'],
+  request: ['node:fs', 'node:path', 'zod/mini'],
   store: ['node:crypto', 'zod/mini'],
 }
 

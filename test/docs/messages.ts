@@ -39,7 +39,7 @@ export function texts(): Text[] {
       .filter((name) => name.endsWith('.ts'))
       .map((name) => join(ROOT, place, name)),
   )
-  return [...files, join(ROOT, 'driver/config.ts')].flatMap((file) => textsIn(fs.readFileSync(file, 'utf8')))
+  return files.flatMap((file) => textsIn(fs.readFileSync(file, 'utf8')))
 }
 
 export function textsIn(source: string): Text[] {

@@ -84,7 +84,7 @@ describe('a request', () => {
   })
 
   it.each([
-    [{}, ''],
+    [{}, undefined],
     [{ 'kubernetes.io/pod.name': 'p' }, 'p'],
     [{ 'kubernetes.io/pod.namespace': 'n', 'kubernetes.io/pod.name': 'p' }, 'n/p'],
   ])('of %j is named after its pod: %j', (options, pod) => {

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import about from '../../package.json' with { type: 'json' }
 import type { Entry } from '../../scripts/archive/tar.ts'
+import { provideShell } from '../../scripts/fetch/packages.ts'
 import { dockerArchive } from '../../scripts/image/archive.ts'
 import { modekeepImage } from '../../scripts/image/modekeep.ts'
 import { shellRoot } from '../../scripts/image/shell.ts'
@@ -18,10 +19,33 @@ afterAll(() => fs.rmSync(place, { recursive: true, force: true }))
 function shell(): string {
   const path = join(place, 'busybox')
   const source =
-    '#include <stdio.h>\nint main(void) { return puts("busybox\\nsh\\nflock\\nnsenter\\nmodekeep") < 0; }\n'
+    '#include <stdio.h>\nint main(void) { return puts("busybox\\nsh\\nvi\\nnsenter\\nchroot\\nsleep") < 0; }\n'
   execFileSync(needed('gcc'), ['-static', '-x', 'c', '-o', path, '-'], { input: source })
   return path
 }
+
+const BINARY = resolve(import.meta.dirname, '../../dist/modekeep')
+const cannotContain =
+  process.getuid?.() === 0 && fs.existsSync(BINARY) ? '' : ' (skipped: needs root and npm run build)'
+const PLUGINS = '/opt/plugins'
+
+/** What the manifest gives the container "install", on a node whose plugin directory is $0.node: a root that is read-only. */
+const CONTAINER = `
+for place in host opt/plugins var/lib/modekeep var/log/modekeep etc/modekeep; do mkdir -p "$0/$place"; done
+mkdir -p "$0.node"
+mount --bind "$0" "$0"
+mount -o remount,bind,ro "$0"
+mount --rbind / "$0/host"
+mount --make-rslave "$0/host"
+mount -t tmpfs tmpfs "$0/host/opt"
+mkdir "$0/host/opt/plugins"
+mount --bind "$0.node" "$0/host/opt/plugins"
+mount -o remount,bind,ro "$0/host"
+for place in var/lib/modekeep var/log/modekeep etc/modekeep; do mount -t tmpfs -o mode=0755 tmpfs "$0/$place"; done
+mount --bind "$0.node" "$0/opt/plugins"
+mount -t proc proc "$0/proc"
+mount --bind /dev "$0/dev"
+exec "$@"`
 
 function unpacked(archive: Buffer): string {
   const directory = fs.mkdtempSync(join(place, 'unpacked-'))
@@ -48,7 +72,7 @@ describe('a docker-archive', () => {
 })
 
 describe("the driver's image", () => {
-  it('has the driver, its installer and its own commands in the place of applets, and is the same each time', () => {
+  it('has the driver, its own commands and what these need of a shell, and is the same each time', () => {
     const binary = join(place, 'binary')
     fs.writeFileSync(binary, 'the driver')
     const parts = { binary, busybox: shell(), licence: '' }
@@ -59,8 +83,6 @@ describe("the driver's image", () => {
     const root = unpacked(fs.readFileSync(`${directory}/layer.tar`))
     const source = (path: string) => fs.readFileSync(resolve(import.meta.dirname, '../..', path))
     for (const [path, from] of [
-      ['install.sh', 'install.sh'],
-      ['bin/flock', 'driver/kubernetes/image/flock'],
       ['bin/modekeep', 'driver/kubernetes/image/modekeep'],
       ['bin/on-node', 'driver/kubernetes/image/on-node'],
     ] as const) {
@@ -69,8 +91,47 @@ describe("the driver's image", () => {
     }
     expect(fs.readFileSync(`${root}/modekeep`)).toEqual(fs.readFileSync(binary))
     expect(fs.readlinkSync(`${root}/bin/nsenter`)).toBe('busybox')
+    expect(fs.readdirSync(`${root}/bin`)).toEqual([
+      'busybox',
+      'chroot',
+      'modekeep',
+      'nsenter',
+      'on-node',
+      'sh',
+      'sleep',
+    ])
+    expect(
+      fs.readdirSync(root).filter((name) => fs.statSync(`${root}/${name}`, { throwIfNoEntry: false })?.isFile()),
+    ).toEqual(['LICENSE', 'modekeep'])
     expect(modekeepImage(parts).equals(archive)).toBe(true)
   })
+
+  it.skipIf(cannotContain !== '')(
+    `installs and uninstalls with the node's own C library, as the containers do${cannotContain}`,
+    { timeout: 300_000 },
+    () => {
+      const { busybox } = provideShell()
+      const archive = unpacked(modekeepImage({ binary: BINARY, busybox, licence: '' }))
+      const root = unpacked(fs.readFileSync(`${archive}/layer.tar`))
+      const contained = (verb: string, ...args: string[]) => {
+        const command = ['/modekeep', verb, `--plugin-dir=${PLUGINS}`, ...args]
+        const as = ['setpriv', '--bounding-set=-all,+sys_chroot', '--no-new-privs', 'chroot', root, ...command]
+        return spawnSync('unshare', ['--mount', '--propagation', 'private', 'sh', '-ec', CONTAINER, root, ...as], {
+          encoding: 'utf8',
+        })
+      }
+      expect(contained('install', '--try-in=/host')).toMatchObject({
+        status: 0,
+        stdout: expect.stringMatching(/^installed {3}\/opt\/plugins\/modekeep~fs\/fs$/m),
+        stderr: expect.stringMatching(/^warning: cannot write \/usr\/local\/sbin: no link there[^\n]*\n$/),
+      })
+      const kept = `${root}.node/modekeep~fs/fs`
+      expect(fs.readFileSync(kept).equals(fs.readFileSync(BINARY))).toBe(true)
+      expect(contained('install', '--try-in=/host').stdout).toMatch(/^unchanged /m)
+      expect(contained('uninstall', '--dry-run')).toMatchObject({ status: 0 })
+      fs.rmSync(`${root}.node`, { recursive: true })
+    },
+  )
 
   it('is not made with a shell that needs libraries', () => {
     expect(() => shellRoot(process.execPath)).toThrow('is not static')

@@ -75,7 +75,7 @@ export function stayBelowRoot(files: NodeFiles, places: Places): void {
   if (root === '') return
   for (const place of [plugins, state, dirname(logFile), configDirectory, dirname(link)]) {
     let existing = place
-    while (!hasDirectory(files, existing)) existing = dirname(existing)
+    while (existing !== '/' && !hasDirectory(files, existing)) existing = dirname(existing)
     if (`${files.realPath(existing)}/`.startsWith(`${root}/`)) continue
     const way = 'make the link or path in it relative, or run this in that system with chroot'
     throw new Refusal([`${place} leads out of ${root}`, way])

@@ -10,7 +10,7 @@ export async function init(env: NodeJS.ProcessEnv): Promise<Reply> {
   return {
     status: 'Success',
     capabilities: { attach: false, fsGroup: false, requiresFSResize: false, ...config.capabilities },
-    // Kubelet passes over it; install.sh looks for it, as the last thing in the answer.
+    // Kubelet passes over it; `install --config` looks for it.
     ...(faults.length > 0 ? { message: faults.join('; ') } : {}),
   }
 }

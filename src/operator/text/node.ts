@@ -53,9 +53,9 @@ function volumeLines(volumes: readonly VolumeStatus[]): Line[] {
 }
 
 function stateOf({ group, complete, restorePending, mounts, walk }: VolumeStatus): string {
-  if (walk) return 'at work'
+  if (walk) return 'busy'
   if (group === null) return 'recorded'
-  if (!complete) return 'half way'
+  if (!complete) return 'interrupted'
   return restorePending && mounts === 0 ? 'restore pending' : 'walked'
 }
 

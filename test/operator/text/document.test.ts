@@ -90,7 +90,7 @@ describe('what an operator reads', () => {
     expect(
       helpText(topic)
         .split('\n')
-        .filter((line) => line.length > 120),
+        .filter((line) => line.length > 110),
     ).toEqual([])
   })
 })

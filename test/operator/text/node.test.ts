@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/document.ts'
+import { healLines, statusLines } from '../../../src/operator/text/node.ts'
+
+const NOW = Date.parse('2026-01-03T00:00:00Z')
+
+const mount: MountStatus = {
+  directory: '/pods/1/volumes/modekeep~fs/v',
+  volume: 'v',
+  pod: 'shop/cart',
+  source: '/srv/data',
+  fsType: 'bind',
+  readOnly: false,
+  group: 2000,
+  ownership: 'walk',
+  why: 'asked for',
+  since: '2026-01-01T00:00:00Z',
+  state: 'healthy',
+  reason: '',
+  walk: null,
+  daemon: null,
+}
+const volume: VolumeStatus = {
+  volume: 'v',
+  source: '/srv/data',
+  group: 2000,
+  groupAccess: 'keep',
+  complete: true,
+  restorePending: false,
+  mounts: 1,
+  fault: null,
+  walk: null,
+}
+const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = []) =>
+  statusLines({ verb: 'status', mounts, volumes, unreadable: [] }, NOW)
+const texts = (...of: Parameters<typeof shown>) => shown(...of).map(({ text }) => text)
+
+describe('status for people', () => {
+  it('says so where nothing is mounted', () => {
+    expect(texts([])).toEqual(['modekeep has nothing mounted on this node'])
+  })
+
+  it('has a row for each mount, and below it what is to be known', () => {
+    expect(texts([mount])).toEqual([
+      'pod        source     group  ownership  age  state',
+      'shop/cart  /srv/data  2000   walk       2d   healthy',
+      '  /pods/1/volumes/modekeep~fs/v',
+    ])
+    const fuse: MountStatus = {
+      ...mount,
+      pod: '',
+      source: '',
+      fsType: 'tmpfs',
+      group: null,
+      since: null,
+      state: 'stale',
+      reason: 'its daemon is dead',
+      why: 'idmap is refused',
+      walk: { pid: 7, visited: 3, changed: 2 },
+      daemon: { pid: null, state: 'dead' },
+    }
+    expect(texts([fuse]).slice(1)).toEqual([
+      '-    tmpfs   -      walk       -    stale',
+      '  /pods/1/volumes/modekeep~fs/v',
+      '  ownership: idmap is refused',
+      '  a walk or restore is under way (process 7): 3 looked at, 2 changed',
+      '  daemon: dead',
+      '  its daemon is dead',
+    ])
+    expect(shown([fuse]).filter(({ style }) => style === 'notice')).toHaveLength(2)
+  })
+
+  it.each<[string, Partial<VolumeStatus>]>([
+    ['walked', {}],
+    ['walked', { restorePending: true }],
+    ['restore pending', { restorePending: true, mounts: 0 }],
+    ['interrupted', { complete: false }],
+    ['recorded', { group: null, groupAccess: null }],
+    ['busy', { walk: { pid: null, visited: 0, changed: 0 } }],
+  ])('calls a volume %s: %j', (state, more) => {
+    const lines = texts([mount], [{ ...volume, ...more }])
+    expect(lines[5]).toMatch(new RegExp(`^v +\\S+ +\\d +${state} +/srv/data$`))
+  })
+
+  it.each([
+    [999, '0s'],
+    [59_999, '59s'],
+    [60_000, '1m'],
+    [3_600_000, '1h'],
+    [-5, '0s'],
+  ])('shows an age of %i ms as %s', (age, text) => {
+    expect(texts([{ ...mount, since: new Date(NOW - age).toISOString() }])[1]).toMatch(new RegExp(` ${text} +healthy$`))
+  })
+})
+
+describe('heal for people', () => {
+  const found = { directory: '/a', pod: '', reason: 'it is not mounted' }
+  const mounts = [
+    { ...found, state: 'healthy', action: 'none', reason: '' },
+    { ...found, state: 'missing', action: 'mounted' },
+    { ...found, state: 'stale', action: 'failed' },
+  ] as const
+
+  it('counts the healthy, and says what was done about the others', () => {
+    const lines = healLines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [] })
+    expect(lines.map(({ text }) => text)).toEqual([
+      '1 of 3 mounts healthy',
+      'missing  mounted  /a  it is not mounted',
+      'stale    failed   /a  it is not mounted',
+    ])
+  })
+
+  it('or what would be done', () => {
+    const lines = healLines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [] })
+    expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
+    expect(lines[1]?.text).toContain('would be mounted')
+    expect(lines[2]?.text).toMatch(/^stale +failed/)
+  })
+})

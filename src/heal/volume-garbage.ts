@@ -12,7 +12,6 @@ import { volumePlace } from '../store/places.ts'
 import { readReservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
-
 import { readVolumeRecord, type VolumeRecord, volumeRecordProblem } from '../store/volume-record.ts'
 import { BUSY, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './garbage-item.ts'
 

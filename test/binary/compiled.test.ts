@@ -1,10 +1,11 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import fs from 'fs-extra'
 import { describe, expect, it } from 'vitest'
 import { compileKernel, kernelFile } from '../../scripts/build/compile-kernel.ts'
 import { compileLoader, loaderFile } from '../../scripts/build/compile-loader.ts'
-import { compilerMajor } from '../../scripts/build/compilers.ts'
+import { compilerFor, compilerMajor } from '../../scripts/build/compilers.ts'
 
 const RECORD = join(import.meta.dirname, '../../driver/compiled-with.json')
 const recorded: Record<string, { gcc: string }> = await fs.readJson(RECORD)
@@ -29,4 +30,21 @@ describe.each([
       }
     })
   }
+})
+
+const DRIVER = join(import.meta.dirname, '../../driver')
+
+describe('the numbers of system calls', () => {
+  it.for(Object.keys(recorded))("for %s are those of the system's headers", async (arch, { skip }) => {
+    if ((await compilerMajor(arch)) === undefined) skip(`found no gcc for ${arch}: install it to compare them`)
+    const sources = [`loader/${arch}.h`, `kernel/${arch}.h`, 'kernel/calls.h'].map((name) =>
+      fs.readFileSync(join(DRIVER, name), 'utf8'),
+    )
+    const numbers = [...sources.join('').matchAll(/\b(SYS_\w+) = (\d+)/g)]
+    expect(numbers.length).toBeGreaterThan(40)
+    // Debian 12's headers are older than the newest calls.
+    const lines = numbers.map(([, name, number]) => `#ifdef ${name}\n_Static_assert(${name} == ${number}, "");\n#endif`)
+    const input = ['#include <sys/syscall.h>', ...lines].join('\n')
+    await execa(compilerFor(arch).gcc, ['-fsyntax-only', '-x', 'c', '-'], { input })
+  })
 })

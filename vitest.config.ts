@@ -7,7 +7,6 @@ import { ownMounts } from './test/helpers/own-mounts.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    execArgv: ['--disable-warning=ExperimentalWarning'],
     pool: ownMounts,
     // One fewer is the default; most files wait for a program half of the time.
     maxWorkers: availableParallelism(),

@@ -21,7 +21,7 @@ try {
 
 function start(args: readonly string[]): void {
   const workDirectory = fs.mkdtempSync(PLACE)
-  const run = [process.execPath, '--disable-warning=ExperimentalWarning', resolve(import.meta.dirname, 'run.ts')]
+  const run = [process.execPath, resolve(import.meta.dirname, 'run.ts')]
   const child = spawn('unshare', [...UNSHARE, ...run, workDirectory, ...args], { stdio: 'inherit' })
   let interrupted: NodeJS.Signals | undefined
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -16,13 +16,7 @@ const PLACES = [
 const play = resolve(import.meta.dirname, 'demo/play.ts')
 const place = PLACES.find(({ needs }) => needs())
 if (place) {
-  const [command, ...args] = [
-    ...place.wrap,
-    process.execPath,
-    '--disable-warning=ExperimentalWarning',
-    play,
-    place.name,
-  ]
+  const [command, ...args] = [...place.wrap, process.execPath, play, place.name]
   const { status, error } = spawnSync(command ?? process.execPath, args, { stdio: 'inherit' })
   if (error) throw error
   process.exitCode = status ?? 1

@@ -41,5 +41,5 @@ fi
 
 if [ "${1:-}" = --no-build ]; then exit 0; fi
 if [ ! -x dist/modekeep ] || [ -n "$(find src driver scripts/build scripts/build.ts scripts/fetch package.json package-lock.json -newer dist/modekeep -type f | head -n 1)" ]; then
-  node_modules/.bin/node --disable-warning=ExperimentalWarning scripts/build.ts >&2
+  node_modules/.bin/node scripts/build.ts >&2
 fi

@@ -26,7 +26,7 @@ process.env.TMPDIR = place
 // Every mount of a test is made in a mount namespace of the run, so nothing is left on the machine, however it ends.
 const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
 const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, ...rest]
-const kubelet = (...rest: string[]) => [node, '--disable-warning=ExperimentalWarning', 'test/kubelet/main.ts', ...rest]
+const kubelet = (...rest: string[]) => [node, 'test/kubelet/main.ts', ...rest]
 const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 
 async function everything(): Promise<number> {

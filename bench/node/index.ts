@@ -51,7 +51,7 @@ async function filledNode(top: string, mounts: NodeSize): Promise<FilledNode> {
   fs.mkdirSync(top)
   mountVolume('tmpfs', `${top}/volumes`, 0)
   const script = resolve(import.meta.dirname, 'filled.ts')
-  const node = [process.execPath, '--disable-warning=ExperimentalWarning', script, top, `${top}/volumes`, `${mounts}`]
+  const node = [process.execPath, script, top, `${top}/volumes`, `${mounts}`]
   const child = spawn('unshare', ['--mount', '--propagation', 'private', ...node], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })

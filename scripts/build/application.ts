@@ -8,7 +8,7 @@ import { assetOf, THREADS } from '../../driver/thread.ts'
 const BUNDLE = 'modekeep.cjs'
 const BLOB = 'modekeep.blob'
 
-const EXEC_ARGV = ['--disable-warning=ExperimentalWarning', '--openssl-config=/dev/null', '--disable-sigusr1']
+const EXEC_ARGV = ['--openssl-config=/dev/null', '--disable-sigusr1']
 
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
 const SAME_BYTES = '--random-seed=1'

@@ -57,7 +57,7 @@ async function entriesBelow(path: string, source: string): Promise<TreeFile[]> {
 
 /** @throws {Error} where modekeep prints something else: an unknown command answers as to kubelet. */
 async function printedEntry(path: string, args: readonly string[], form: RegExp): Promise<TreeFile> {
-  const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'driver/main.ts')]
+  const program = [join(ROOT, 'driver/main.ts')]
   const { stdout, failed } = await execa(process.execPath, [...program, ...args], {
     reject: false,
     stripFinalNewline: false,

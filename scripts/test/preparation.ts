@@ -11,7 +11,7 @@ export class Preparation {
 
   constructor(node: string, script: string) {
     // At the lowest priority: the tests are not to wait for it. It ends with this process.
-    const command = ['--pdeathsig', 'TERM', 'nice', '-n', '19', node, '--disable-warning=ExperimentalWarning', script]
+    const command = ['--pdeathsig', 'TERM', 'nice', '-n', '19', node, script]
     this.#child = spawn('setpriv', command, { stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on('data', (data) => {

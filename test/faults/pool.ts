@@ -11,7 +11,7 @@ export class Worker {
   readonly #child: ChildProcess
 
   constructor() {
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', WORKER]
+    const node = [process.execPath, WORKER]
     this.#child = spawn('unshare', ['--mount', '--propagation', 'private', ...node], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })

@@ -22,7 +22,7 @@ async function want(name: string, make: string): Promise<string> {
       fs.appendFileSync(${JSON.stringify(`${home}/made`)}, 'x')
       ${make}
     }))`
-  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e', script]
+  const args = ['--input-type=module-typescript', '-e', script]
   const env = { ...process.env, XDG_CACHE_HOME: home }
   const { stdout } = await promisify(execFile)(process.execPath, args, { env })
   return stdout.trim()

@@ -75,5 +75,5 @@ it('a build for the other processor has no such way out, and says why', () => {
 /** Runs Node where there is no program and an empty cache. */
 function withoutApt(empty: string, args: readonly string[]) {
   const env = { ...process.env, PATH: empty, XDG_CACHE_HOME: empty }
-  return spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], { env, encoding: 'utf8' })
+  return spawnSync(process.execPath, [...args], { env, encoding: 'utf8' })
 }

@@ -22,7 +22,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   function older(paths: readonly string[], source: string, subPaths: readonly string[]) {
     const trace = `${source}/trace`
     const inject = ['-f', '-e', 'trace=openat2', '-e', 'inject=openat2:error=ENOSYS', '-o', trace]
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM]
+    const node = [process.execPath, PROGRAM]
     const text = execFileSync('strace', [...inject, ...node, JSON.stringify([paths, source, subPaths])], {
       encoding: 'utf8',
     })

@@ -25,7 +25,7 @@ function refusal(source: string): string {
 /** The same from a process in circumstances of its own. */
 function refusalUnder(command: readonly string[], source: string): string {
   const program = `${import.meta.dirname}/map-once.ts`
-  const [name = '', ...args] = [...command, process.execPath, '--disable-warning=ExperimentalWarning', program, source]
+  const [name = '', ...args] = [...command, process.execPath, program, source]
   return execFileSync(name, args, { encoding: 'utf8' })
 }
 
@@ -101,7 +101,7 @@ describe.skipIf(skipped !== '')(`making idmapped mounts leaves${skipped}`, () =>
     const limited = 'echo 2 > /proc/sys/user/max_user_namespaces && exec "$@"'
     const program = `${import.meta.dirname}/namespaces-in-turn.ts`
     const [nsenter = '', ...enter] = inNamespaceOfAllIds()
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', program, '40']
+    const node = [process.execPath, program, '40']
     const made = execFileSync(nsenter, [...enter, 'sh', '-c', limited, 'sh', ...node], { encoding: 'utf8' })
     expect(made).toBe('40 made\n')
   })

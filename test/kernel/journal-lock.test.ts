@@ -20,7 +20,7 @@ const HOLDER = `
 describe.skipIf(!isRoot)(title, () => {
   /** Another process has the database to itself until the function is called. */
   async function lock(path: string): Promise<() => Promise<void>> {
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '-e', HOLDER, path], {
+    const child = spawn(process.execPath, ['-e', HOLDER, path], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const gone = once(child, 'exit')

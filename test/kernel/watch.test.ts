@@ -19,7 +19,7 @@ describe.skipIf(!isRoot)(title, () => {
 
   /** In a mount namespace of its own: the mounts of other tests are none of its changes. */
   function start(args: readonly string[], limit?: string) {
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', PROCESS, ...args]
+    const node = [process.execPath, PROCESS, ...args]
     const limited = [
       'unshare',
       '--user',

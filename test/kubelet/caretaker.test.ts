@@ -43,7 +43,7 @@ describe.skipIf(cannot !== '')(`what a run with a kubelet leaves${cannot && ` (s
       await careFor(${JSON.stringify(ours)})
       console.log('cared for')
       setInterval(() => {}, 1000)`
-    const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '--eval', parent]
+    const args = ['--input-type=module', '--eval', parent]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     await once(child.stdout, 'data')
     makeGroups(ours.cgroups)

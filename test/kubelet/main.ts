@@ -40,7 +40,7 @@ async function main(): Promise<number> {
   fs.mkdirSync(PLACE)
   const { groups, leaves } = makeGroups(cgroups)
   const world = JSON.stringify({ place: `${PLACE}/node`, cgroups, kubelet, runtime, options })
-  const inside = [process.execPath, '--disable-warning=ExperimentalWarning', `${import.meta.dirname}/inside.ts`, world]
+  const inside = [process.execPath, `${import.meta.dirname}/inside.ts`, world]
   try {
     return await runConfined(['sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside], {
       ...process.env,

@@ -152,7 +152,7 @@ describe('a log that is read by one process after another', () => {
     const script = `import * as fs from 'node:fs'; import { appendLine } from ${JSON.stringify(LOG_FILE)}
       for (let n = 0; n < 4000; n++) appendLine(fs, ${JSON.stringify(file)}, 'line ' + n, 20_000)`
     const writers = [1, 2].map(() =>
-      spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script], {
+      spawn(process.execPath, ['--input-type=module', '-e', script], {
         stdio: 'inherit',
       }),
     )

@@ -49,12 +49,7 @@ export function makeRelease(
   fs.symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'))
   const output = join(top, 'output')
   const args = [...arch.flatMap((name) => ['--arch', name]), '--output', output]
-  const node = [
-    process.execPath,
-    '--disable-warning=ExperimentalWarning',
-    join(checkout, 'scripts/release.ts'),
-    ...args,
-  ]
+  const node = [process.execPath, join(checkout, 'scripts/release.ts'), ...args]
   const { status, stdout, stderr } = spawnSync('sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', ...node], {
     cwd: checkout,
     env: { ...OURS, SOURCE_DATE_EPOCH: String(EPOCH), ...env },

@@ -11,7 +11,7 @@ const ROUNDS = sized(12, 200, 2000)
 const cannot = cannotServe('bindfs', 'mkfs.ext4', 'setfattr', 'losetup')
 
 function start(...args: string[]) {
-  const node = [process.execPath, '--disable-warning=ExperimentalWarning', MAIN, '--json', ...args]
+  const node = [process.execPath, MAIN, '--json', ...args]
   const child = spawn(node[0] as string, node.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout.on('data', (data) => {

@@ -16,7 +16,7 @@ async function main(): Promise<number> {
   const cannot = cannotServe('bindfs', 'mkfs.ext4', 'setfattr', 'losetup')
   if (cannot) throw new Error(cannot)
   if (!fs.existsSync('/mnt')) throw new Error('it mounts a disk of its own at /mnt: make that directory')
-  const inside = [process.execPath, '--disable-warning=ExperimentalWarning', `${import.meta.dirname}/inside.ts`]
+  const inside = [process.execPath, `${import.meta.dirname}/inside.ts`]
   return runConfined(['unshare', ...UNSHARE, 'sh', '-c', ENTER, 'sh', ...inside, JSON.stringify(options)], process.env)
 }
 

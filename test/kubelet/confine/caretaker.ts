@@ -17,10 +17,9 @@ export interface Leftovers {
  * @returns removes everything, and gives the name to the next run
  */
 export async function careFor(leftovers: Leftovers): Promise<() => Promise<void>> {
-  const execArgv = ['--disable-warning=ExperimentalWarning']
   const script = resolve(import.meta.dirname, 'tidy-up.ts')
   // Not in the terminal's process group: an interrupt there is not for it.
-  const child = fork(script, [JSON.stringify(leftovers)], { execArgv, detached: true })
+  const child = fork(script, [JSON.stringify(leftovers)], { execArgv: [], detached: true })
   const ended = once(child, 'exit')
   const [message] = await Promise.race([once(child, 'message'), ended])
   if (message !== 'ready') throw new Error(`what earlier runs have left could not be removed (status ${message})`)

@@ -1,5 +1,6 @@
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import type { KindRequest } from '../../src/request/request.ts'
+import { parseSource } from '../../src/request/source.ts'
 import { kindOf } from '../../src/volume/index.ts'
 import type { VolumeKind } from '../../src/volume/kind/kind.ts'
 
@@ -16,7 +17,8 @@ export function kindNamed(fsType: string): VolumeKind {
 }
 
 /** What a kind answers to a request: the page says what the code does, and never what somebody remembered. */
-export function faultsOf(fsType: string, source: string, asked: Partial<KindRequest>, config = OPEN): string[] {
+export function faultsOf(fsType: string, text: string, asked: Partial<KindRequest>, config = OPEN): string[] {
+  const source = parseSource(text, kindNamed(fsType).isDisk)
   const plain = { source, fsType, mountOptions: [], readOnly: false, ownership: 'none' } as const
   return kindNamed(fsType).faults({ ...plain, ...asked }, config)
 }

@@ -4,6 +4,7 @@ import { unmount } from '../mount/unmount.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readRequest } from '../request/request.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/secrets.ts'
+import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
 import type { Call } from './call.ts'
@@ -57,7 +58,7 @@ async function mountAs(session: Session, call: MountCall, process: Process): Pro
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
   if (call.options.includes(SECRET_PREFIX)) process.forbidCoreDumps()
   const request = readRequest(call.directory, call.options, session.config, kinds)
-  session.note({ pod: request.pod, source: request.source })
+  session.note({ pod: request.pod, source: sourceText(request.source) })
   const given = await mount(session, request)
   if (request.ownership !== 'auto' || given.why === undefined) return undefined
   return `ownership ${given.by}: ${given.why}`

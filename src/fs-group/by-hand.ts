@@ -2,7 +2,7 @@ import { closing, errorCode, type Handle, type Host, type MountFlags } from '../
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
-import { volumeIdentity } from '../store/volume-record.ts'
+import { isTextIdentity, volumeIdentity } from '../store/volume-record.ts'
 import { holdsOwnRecords, openNodeDirectory } from '../volume/kind/source-path.ts'
 import { ownVolume, type VolumeOrder } from './own-volume.ts'
 
@@ -37,7 +37,7 @@ export function openByHand(
   const { handle, stat } = openNodeDirectory(host, directory, 'directory')
   using _ = closing(host.inodes, handle)
   // A server's root does not tell.
-  const volume = known?.startsWith('text-') ? known : volumeIdentity(host, handle, stat)
+  const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(host, handle, stat)
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${show(directory)} was exchanged while it was opened: call this again`)
   }

@@ -36,7 +36,8 @@ export class GroupGiver {
     const { where, place } = this.#tree
     const { source, pod, directory, restoreOnUnmount, asked } = where
     const volume = step.volume ?? this.#tree.volume
-    if (volume === undefined) throw new Error('a volume that goes with its mount is walked by its root alone')
+    if (volume === undefined || source === undefined)
+      throw new Error('a volume that goes with its mount is walked by its root alone')
     const order = { ...step, volume, source, asked, place, pod, directory, restoreOnUnmount }
     const { lock } = await ownVolume(this.#session, this.#tree.handle, order)
     this.#locks.push(lock)

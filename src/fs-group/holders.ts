@@ -7,7 +7,8 @@ import type { Session } from '../store/session.ts'
 
 interface Volume {
   volume?: string | undefined
-  source: string
+  /** Undefined: it has none, as a tmpfs. */
+  source?: string | undefined
   place?: Place | undefined
 }
 
@@ -30,7 +31,7 @@ export function othersWith(session: Session, { volume, source, place }: Volume, 
   // In this order: a call gives its reservation up once its mount can be seen.
   const reservations = listReservations(host, config.stateDir).filter((reservation) => reservation.volume !== volume)
   const placeOf = placesFrom(host.mounts.table())
-  const asked = { volume, source, place: place ?? placeOf(source) }
+  const asked = { volume, source, place: place ?? (source === undefined ? undefined : placeOf(source)) }
   for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
     if (directory === except || !(problem instanceof UnknownFormat)) continue
     if (mayOverlap(placeOf(directory), asked.place) && hasMount(session, directory)) throw problem
@@ -57,8 +58,7 @@ function overlap(one: Volume, other: Volume): boolean {
   if (one.volume !== undefined && one.volume === other.volume) return true
   if (isUnlisted(one.place) || isUnlisted(other.place)) return fileSystemOf(one.volume) === fileSystemOf(other.volume)
   if (one.place && other.place) return isNested(one.place, other.place)
-  // A tmpfs has none.
-  return one.source !== '' && other.source !== '' && areNested(one.source, other.source)
+  return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
 }
 
 /** Whether a mount of which only its place is known may show the volume, a part of it, or what it is a part of. */

@@ -1,10 +1,10 @@
 import type { Handle, Lock } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
-import type { MountRequest } from '../request/mount-request.ts'
 import { unlessDamaged } from '../store/json-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { readVolumeRecord } from '../store/volume-record.ts'
+import type { Where } from '../volume/detached-tree.ts'
 import { mapGroup, Unmappable } from './map-group.ts'
 import { reserveVolume } from './reserve.ts'
 
@@ -27,7 +27,7 @@ export async function mapVolume(
   session: Session,
   tree: Handle,
   source: Handle | undefined,
-  request: MountRequest,
+  request: Where,
   { from, to, volume, place }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
   const { host, config } = session
@@ -59,7 +59,7 @@ export async function mapVolume(
 /** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */
 function reserve(
   session: Session,
-  { source, pod, directory }: MountRequest,
+  { source, pod, directory }: Where,
   at: Pick<Reservation, 'volume' | 'place'>,
   group: number,
 ) {

@@ -3,6 +3,7 @@ import { placeOfTree } from '../mount-table/place.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { restore } from '../ownership/walks.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
+import { sourceText } from '../request/source.ts'
 import { type MountRecord, readMountRecord, requestOf } from '../store/mount-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -71,7 +72,9 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
   } finally {
     if (found !== volume) host.inodes.close(tree)
   }
-  throw new Refusal(`source ${show(asked.source)} is another disk than the one that was mounted: put that one back`)
+  throw new Refusal(
+    `source ${show(sourceText(asked.source))} is another disk than the one that was mounted: put that one back`,
+  )
 }
 
 class StillHeld extends Error {}

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { sourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
 import { isMountBusy } from '../store/locks.ts'
 import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
@@ -35,10 +36,10 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
 export function sourceDirectories({ host, config }: Session): string[] {
   const directories = new Set<string>()
   for (const record of listMountRecords(host, config.stateDir)) {
-    const { source } = record.request
-    if (source === '') continue
+    const source = sourcePath(record.request.source)
+    if (source === undefined) continue
     for (const directory of [source, dirname(source)]) directories.add(directory)
-    for (let at = dirname(record.source); at.startsWith(`${source}/`); at = dirname(at)) directories.add(at)
+    for (let at = dirname(record.source ?? source); at.startsWith(`${source}/`); at = dirname(at)) directories.add(at)
   }
   return [...directories].sort()
 }

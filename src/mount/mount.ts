@@ -3,6 +3,7 @@ import { closing, SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { sourceText } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { releaseMount, removeVolumeLeftover } from '../store/leftovers.ts'
 import { lockMount } from '../store/locks.ts'
@@ -76,7 +77,7 @@ export async function mountLocked(
       if (!isDeletedSource(error)) throw error
       if (attempt === MOST_ATTEMPTS) {
         throw new Refusal(
-          `source ${show(request.source)} was deleted again and again while it was being mounted: let it settle`,
+          `source ${show(sourceText(request.source))} was deleted again and again while it was being mounted: let it settle`,
         )
       }
     }

@@ -10,10 +10,10 @@ import { SavedMount } from './saved-mount.ts'
 /**
  * Puts a detached tree in the place of all that is mounted at the point. With MOVE_MOUNT_BENEATH there is no moment
  * without a mount; an older kernel has a short one.
- * @param source what the tree shows, as a path; '' where it has none
+ * @param source what the tree shows, as a path, where it has one
  */
-export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string): void {
-  const wanted = source === '' ? undefined : placesFrom(host.mounts.table())(source)
+export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
+  const wanted = source === undefined ? undefined : placesFrom(host.mounts.table())(source)
   let layers = layersAtPath(host, point.path)
   // Counted anew each time: where the source's mount is shared, one umount takes several.
   for (; mayShowBelow(layers, wanted); layers = layersAtPath(host, point.path))

@@ -104,7 +104,7 @@ function leaveDirectory(host: Host, point: MountPoint): void {
 
 /** Puts the volume back where a pod has asked for that. What cannot be done now is done at the volume's next unmount. */
 async function restoreIfPending(session: Session, record: MountRecord | undefined): Promise<void> {
-  if (record?.volume === undefined) return
+  if (record?.volume === undefined || record.source === undefined) return
   try {
     if (!isRestorePending(session, record.volume)) return
     await restoreVolume(session, record.volume, record.source, record.directory)

@@ -1,8 +1,9 @@
 import * as z from 'zod/mini'
+import { sourceSchema } from './source.ts'
 
 /** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. No secret is in here. */
 export const askedSchema = z.object({
-  source: z.string(),
+  source: sourceSchema,
   /** The part of the source that is mounted; undefined: all of it. */
   subPath: z.optional(z.string()),
   fsType: z.string(),

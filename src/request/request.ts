@@ -4,6 +4,7 @@ import { fsGroupOf, parseGroup } from './fs-group.ts'
 import { parseOptionsText } from './json-options.ts'
 import type { MountRequest } from './mount-request.ts'
 import { checkOptions, type Options } from './schema.ts'
+import { parseSource } from './source.ts'
 
 /** What a kind judges: the rest of a request means the same for all. */
 export type KindRequest = Pick<
@@ -14,6 +15,8 @@ export type KindRequest = Pick<
 /** What a kind of volume says about a request before anyone looks at the node. */
 export interface KindRules {
   readonly name: string
+  /** Its sources are devices and images: file systems that the node itself mounts. */
+  readonly isDisk?: true
   faults(request: KindRequest, config: NodeConfig): string[]
 }
 
@@ -34,7 +37,7 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const { options } = checked
-  const request = assemble(directory, options, group.group)
+  const request = assemble(directory, options, group.group, kinds)
   const faults = [
     ...parsed.faults,
     ...checked.faults,
@@ -48,16 +51,17 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
   return request
 }
 
-function assemble(directory: string, options: Options, fsGroup: number | undefined): MountRequest {
+function assemble(directory: string, options: Options, fsGroup: number | undefined, kinds: Kinds): MountRequest {
+  const fsType = options['kubernetes.io/fsType'] || 'bind'
   const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']]
     .filter(Boolean)
     .join('/')
     .slice(0, LONGEST_POD)
   return {
     directory,
-    source: options.source ?? '',
+    source: parseSource(options.source, kinds.of(fsType)?.isDisk),
     subPath: options.subPath || undefined,
-    fsType: options['kubernetes.io/fsType'] || 'bind',
+    fsType,
     mountOptions: (options.mountOptions ?? '').split(',').filter((option) => option !== ''),
     readOnly: options['kubernetes.io/readwrite'] === 'ro' || /(^|,)ro(,|$)/.test(options.mountOptions ?? ''),
     fsGroup,

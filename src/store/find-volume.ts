@@ -1,11 +1,12 @@
 import { errorCode, type Host } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { parseSource } from '../request/source.ts'
 import { unlessDamaged } from './json-record.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { hasJournal } from './volume-journal.ts'
-import { hasVolumeRecord, readVolumeRecord, textIdentity, volumeIdentity } from './volume-record.ts'
+import { hasVolumeRecord, isTextIdentity, readVolumeRecord, textIdentity, volumeIdentity } from './volume-record.ts'
 
 /**
  * Where a volume is to be found now: where it was last, or at any mount that shows it and maps no groups.
@@ -45,12 +46,12 @@ export function placeOfVolume(session: Session, volume: string): string | undefi
 function sourcesOf({ host, config }: Session, volume: string): string[] {
   const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
   const mounts = listMountRecords(host, config.stateDir).filter((mount) => mount.volume === volume)
-  return [...(record ? [record] : []), ...mounts].map(({ source }) => source)
+  return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
 /** Whether a volume's root can be reached by the path it had; what is there is not asked whether it answers. */
 function leadsTo(host: Host, path: string, volume: string): boolean {
-  if (!path.startsWith('/') || volume.startsWith('text-')) return false
+  if (isTextIdentity(volume)) return false
   try {
     const handle = host.inodes.openLinkFree(path)
     try {
@@ -74,9 +75,9 @@ const NFS = ['nfs', 'nfs4']
  * of NFS the other; of any other file system the text is what somebody liked to write there.
  */
 function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRow, volume: string): boolean {
-  if (!volume.startsWith('text-')) return leadsTo(host, mountPoint, volume)
+  if (!isTextIdentity(volume)) return leadsTo(host, mountPoint, volume)
   const kinds = NFS.includes(fsType) ? NFS : [fsType]
-  const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source }) === volume)
+  const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source: parseSource(source) }) === volume)
   return isNamed && root === '/' && isOnTop(host, mountPoint, device)
 }
 

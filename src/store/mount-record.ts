@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
+import { sourceText } from '../request/source.ts'
 import { damagedRecord, problemOf, type RecordForm, readRecord, unlessUnreadable, writeRecord } from './json-record.ts'
 import { mountStateDirectory, RECORD_FILE } from './paths.ts'
 import { listMountPlaces } from './places.ts'
@@ -21,8 +22,8 @@ const schema = z.object({
   directory: z.string(),
   pod: z.optional(z.string()),
   request: askedSchema,
-  /** Where what is mounted lay when it was mounted: with a subPath, below the request's source. */
-  source: z.string(),
+  /** Where what is mounted lay when it was mounted: with a subPath, below the request's source. Undefined for what has none. */
+  source: z.optional(z.string()),
   /** What told the source from others of its name; undefined where its root's inode does. */
   identity: z.optional(z.string()),
   /** The volume's identity; undefined where the volume goes with its mount. */
@@ -72,7 +73,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     directory: request.directory,
     pod: request.pod,
     request: askedOf(request),
-    source: source?.path ?? request.source,
+    source: source?.path ?? sourceText(request.source),
     identity: source?.identity,
     volume: source?.volume,
     given: { by: 'none' },

@@ -8,7 +8,7 @@ import { listVolumes } from './volume-record.ts'
 
 const schema = z.object({
   volume: z.string(),
-  source: z.string(),
+  source: z.optional(z.string()),
   /** Where the source lies, as far as the mount table tells. */
   place: z.optional(z.object({ device: z.string(), path: z.string() })),
   /** The group that a walk gives or a mapping expects on disk; undefined: a restore. */

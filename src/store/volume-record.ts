@@ -1,6 +1,7 @@
 import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { sourceText } from '../request/source.ts'
 import { damagedRecord, problemOf, type RecordForm, readRecord, writeRecord } from './json-record.ts'
 import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
 
@@ -31,9 +32,14 @@ export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
 export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
   const { createHash } = process.getBuiltinModule('node:crypto')
   const digest = createHash('sha256')
-    .update([fsType, source, subPath ?? ''].join('\0'))
+    .update([fsType, sourceText(source) ?? '', subPath ?? ''].join('\0'))
     .digest('hex')
   return `text-${digest.slice(0, 40)}`
+}
+
+/** Whether a volume is named by a text: no path of the node leads to it. */
+export function isTextIdentity(volume: string): boolean {
+  return volume.startsWith('text-')
 }
 
 /** Undefined where there is none. @throws as `readRecord` does */

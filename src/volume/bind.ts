@@ -3,7 +3,7 @@ import { openInside, subPathFaults } from '../path/inside.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { type OptionRules, optionFaults } from './kind/options.ts'
-import { openNodeDirectory, sourceFaults } from './kind/source-path.ts'
+import { openNodeDirectory, pathOf, sourceFaults } from './kind/source-path.ts'
 
 const NONE: OptionRules = new Map()
 
@@ -15,17 +15,19 @@ export const bind: VolumeKind = {
   root: 'source',
   optionRules: () => NONE,
 
-  faults({ source, subPath, mountOptions }, config) {
+  faults(request, config) {
+    const { subPath, mountOptions } = request
     return [
-      ...sourceFaults(source, config),
+      ...sourceFaults(request, config),
       ...(subPath === undefined ? [] : subPathFaults(subPath)),
       ...optionFaults('bind', mountOptions, NONE, config),
     ]
   },
 
   openSource(host, { source, subPath }) {
-    const opened = openNodeDirectory(host, source)
-    return subPath === undefined ? { ...opened, path: source } : partOf(host, opened.handle, subPath)
+    const path = pathOf(source)
+    const opened = openNodeDirectory(host, path)
+    return subPath === undefined ? { ...opened, path } : partOf(host, opened.handle, subPath)
   },
 
   openTree({ host, request, source }) {

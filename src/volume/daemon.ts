@@ -3,6 +3,7 @@ import type { Host, Stat } from '../host/host.ts'
 import { askPoint, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { placesFrom } from '../mount-table/place.ts'
+import { sourcePath } from '../request/source.ts'
 import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
@@ -57,7 +58,7 @@ export function silentSources({ host }: Session): IsSilent {
   const remote = new Set(parseMountinfo(table).flatMap(({ fsType, device }) => (REMOTE.test(fsType) ? device : [])))
   const asked = new Map<string, Promise<boolean>>()
   return async ({ request }) => {
-    const source = kindOf(request.fsType)?.root === 'source' ? request.source : undefined
+    const source = kindOf(request.fsType)?.root === 'source' ? sourcePath(request.source) : undefined
     const device = source === undefined ? undefined : placeOf(source)?.device
     if (source === undefined || device === undefined || !remote.has(device)) return false
     const silent = asked.get(device) ?? isSilentAt(host, source)

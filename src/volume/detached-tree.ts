@@ -2,10 +2,18 @@ import type { Handle, MountFlags } from '../host/host.ts'
 import type { Place } from '../mount-table/place.ts'
 import { placeOfTree } from '../mount-table/place.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { makingOf } from './making.ts'
+
+/** A request with the real place of what it names, as text; undefined: it names nothing. */
+export interface Where extends Omit<MountRequest, 'source'> {
+  source: string | undefined
+  /** The path that the pod named, where that is a part of a source. */
+  asked: string | undefined
+}
 
 /** The mount that a call is making: no path leads to it until it is attached. */
 export class DetachedTree {
@@ -81,8 +89,9 @@ export class DetachedTree {
   }
 
   /** The request with the real place of what its subPath names: what others compare theirs with. */
-  get where(): MountRequest & { asked: string | undefined } {
-    const { source, subPath } = this.#request
+  get where(): Where {
+    const { subPath } = this.#request
+    const source = sourceText(this.#request.source)
     const asked = subPath === undefined ? undefined : `${source}/${subPath}`
     return { ...this.#request, source: this.#source?.path ?? source, asked }
   }

@@ -1,5 +1,6 @@
 import { isDirectory } from '../host/host.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
@@ -26,7 +27,7 @@ export function sourceView(
 ): SourceView {
   if (source === undefined) {
     const volume = root === 'text' ? textIdentity(request) : undefined
-    return { root: undefined, volume, path: request.source, isDirectory: true }
+    return { root: undefined, volume, path: sourceText(request.source) ?? '', isDirectory: true }
   }
   const { handle, stat, path } = source
   const { device, inode, gid: group } = stat

@@ -1,5 +1,6 @@
 import { SystemError } from '../host/host.ts'
 import { Refusal, show } from '../refusal/refusal.ts'
+import { sourceText } from '../request/source.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { type OptionRule, optionFaults, ownOptions } from './kind/options.ts'
 
@@ -24,8 +25,9 @@ export const tmpfs: VolumeKind = {
 
   faults({ source, subPath, mountOptions }, config) {
     const faults = optionFaults('tmpfs', mountOptions, OPTIONS, config)
-    if (source !== '' && source !== 'tmpfs') {
-      faults.push(`option "source" is ${show(source)}: a tmpfs has none, leave it out`)
+    const text = sourceText(source)
+    if (text !== undefined && text !== 'tmpfs') {
+      faults.push(`option "source" is ${show(text)}: a tmpfs has none, leave it out`)
     }
     if (subPath !== undefined)
       faults.push(`option "subPath" is ${show(subPath)}: a tmpfs is new and empty, leave it out`)

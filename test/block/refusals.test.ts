@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { parseSource } from '../../src/request/source.ts'
 import { blocks } from '../../src/volume/disk/block.ts'
 import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
 import { needed } from '../helpers/needs.ts'
@@ -11,7 +12,13 @@ const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
   const kind = blocks.find(({ name }) => name === fsType)
-  const request = { source: '/srv/image', fsType, ownership: 'none', mountOptions, readOnly } as const
+  const request = {
+    source: parseSource('/srv/image', true),
+    fsType,
+    ownership: 'none',
+    mountOptions,
+    readOnly,
+  } as const
   return kind?.faults(request, { ...DEFAULT_CONFIG, allowedSources: ['/srv'] })
 }
 

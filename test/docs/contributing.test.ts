@@ -23,7 +23,7 @@ async function ramfsOfPage(): Promise<VolumeKind> {
 
 const REQUEST: MountRequest = {
   directory: '/pod',
-  source: '',
+  source: { type: 'none' },
   fsType: 'ramfs',
   mountOptions: ['mode=0710', 'noexec'],
   readOnly: false,
@@ -47,10 +47,9 @@ describe('the kind of volume that the page adds', () => {
   it('takes what the page says, and names what it does not', async () => {
     const ramfs = await ramfsOfPage()
     expect(ramfs.faults(REQUEST, DEFAULT_CONFIG)).toEqual([])
-    expect(ramfs.faults({ ...REQUEST, source: '/a', mountOptions: ['size=1m'] }, DEFAULT_CONFIG)).toEqual([
-      expect.stringContaining('ramfs takes'),
-      expect.stringContaining('a ramfs has none'),
-    ])
+    expect(
+      ramfs.faults({ ...REQUEST, source: { type: 'local', path: '/a' }, mountOptions: ['size=1m'] }, DEFAULT_CONFIG),
+    ).toEqual([expect.stringContaining('ramfs takes'), expect.stringContaining('a ramfs has none')])
     const host = memoryHost(new MemoryWorld())
     expect(await ramfs.openTree({ ...MAKING, host })).toBeDefined()
   })

@@ -4,7 +4,7 @@ import type { MountRecord } from '../../src/store/mount-record.ts'
 /** A request for a bind mount. */
 export const BIND_REQUEST: MountRequest = {
   directory: '/pods/p/volumes/modekeep~fs/v',
-  source: '/srv/a',
+  source: { type: 'local', path: '/srv/a' },
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,

@@ -17,7 +17,7 @@ const MOUNTED: MountedView = { mountId: 77n, device: 5, inode: 2n, isDirectory: 
 
 const bind = BIND_REQUEST
 const walk: MountRequest = { ...bind, ownership: 'walk' }
-const tmpfs: MountRequest = { ...bind, source: '', fsType: 'tmpfs' }
+const tmpfs: MountRequest = { ...bind, source: { type: 'none' }, fsType: 'tmpfs' }
 
 function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
   const source = request.fsType === 'tmpfs' ? undefined : SOURCE
@@ -103,7 +103,7 @@ describe('a mount call', () => {
     ],
     [
       'with another source path',
-      { ...bind, source: '/srv/b' },
+      { ...bind, source: { type: 'local', path: '/srv/b' } },
       { mounted: MOUNTED, record: ready(bind) },
       'replace',
       'the options changed',
@@ -216,7 +216,7 @@ describe('a mount call for a tmpfs', () => {
   })
 
   it.each<[string, Partial<MountRequest>]>([
-    ['a bind', { fsType: 'bind', source: '/srv/a' }],
+    ['a bind', { fsType: 'bind', source: { type: 'local', path: '/srv/a' } }],
     ['a read-only one', { readOnly: true }],
     ['one for another group', { ownership: 'walk', fsGroup: 3000 }],
   ])('that is there is not given up for %s', (_what, over) => {

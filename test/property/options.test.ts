@@ -7,6 +7,7 @@ import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { askedOf, askedSchema, isSameMount, type MountRequest } from '../../src/request/mount-request.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { readSecrets } from '../../src/request/secrets.ts'
+import { sourceText } from '../../src/request/source.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
@@ -61,7 +62,7 @@ function printed(request: MountRequest): string {
   const { ownership, readOnly, fsGroup, idmapFrom } = request
   const walks = ownership === 'walk' || ownership === 'auto'
   const options: Record<string, string | undefined> = {
-    source: request.source || undefined,
+    source: sourceText(request.source),
     subPath: request.subPath || undefined,
     mountOptions: request.mountOptions.join(),
     ownership,

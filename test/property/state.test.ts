@@ -1,5 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Source } from '../../src/request/source.ts'
 import { DamagedRecord, problemOf } from '../../src/store/json-record.ts'
 import { listMountRecords, type MountRecord, readMountRecord, writeMountRecord } from '../../src/store/mount-record.ts'
 import { mountStateDirectory, volumeStateDirectory } from '../../src/store/paths.ts'
@@ -33,12 +34,18 @@ const directory = fc
 
 const optional = <T>(values: Arbitrary<T>) => fc.option(values, { nil: undefined })
 const mountId = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String)
+const sources: Arbitrary<Source> = fc.oneof(
+  fc.constant({ type: 'none' as const }),
+  fc.record({ type: fc.constantFrom('local', 'image', 'device'), path: text }),
+  fc.record({ type: fc.constantFrom('export', 'share'), server: text, path: text }),
+  fc.record({ type: fc.constant('text' as const), text }),
+)
 const mountRecords: Arbitrary<MountRecord> = fc.record({
   boot: text,
   directory,
   pod: optional(text),
   request: fc.record({
-    source: text,
+    source: sources,
     subPath: optional(text),
     fsType: text,
     mountOptions: fc.array(text),
@@ -50,7 +57,7 @@ const mountRecords: Arbitrary<MountRecord> = fc.record({
     changePolicy: fc.constantFrom('OnRootMismatch', 'Always'),
     restoreOnUnmount: fc.boolean(),
   }),
-  source: text,
+  source: optional(text),
   identity: optional(text),
   volume: optional(volume),
   given: fc.oneof(

@@ -19,7 +19,9 @@ describe('whether two requests ask for the same mount', () => {
   })
 
   it.each<[Partial<MountRequest>]>([
-    [{ source: '/srv/b' }],
+    [{ source: { type: 'local', path: '/srv/b' } }],
+    [{ source: { type: 'image', path: '/srv/a' } }],
+    [{ source: { type: 'none' } }],
     [{ fsType: 'tmpfs' }],
     [{ mountOptions: ['noexec'] }],
     [{ mountOptions: ['noexec,noatime'] }],

@@ -23,7 +23,7 @@ function faultsOf(options: Record<string, unknown> | string, config = CONFIG): r
 
 const FRESH = {
   directory: DIR,
-  source: '/srv/volumes/data',
+  source: { type: 'local', path: '/srv/volumes/data' },
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,

@@ -24,7 +24,7 @@ import { MemoryWorld } from '../memory-host/world.ts'
 
 const REQUEST: MountRequest = {
   directory: '/pods/p/v',
-  source: '/srv/a',
+  source: { type: 'local', path: '/srv/a' },
   fsType: 'bind',
   mountOptions: ['noexec', 'noatime'],
   readOnly: false,
@@ -70,9 +70,10 @@ describe('a mount record', () => {
   })
 
   it('of a volume that goes with its mount has none', () => {
-    const record = newMountRecord({ ...REQUEST, source: '', fsType: 'tmpfs' }, 'boot-1', undefined)
-    expect(record).toMatchObject({ source: '', request: { fsType: 'tmpfs' } })
+    const record = newMountRecord({ ...REQUEST, source: { type: 'none' }, fsType: 'tmpfs' }, 'boot-1', undefined)
+    expect(record).toMatchObject({ request: { fsType: 'tmpfs' } })
     expect(record.volume).toBeUndefined()
+    expect(record.source).toBeUndefined()
   })
 
   it.each([['/pods/p/v'], [`/${'x'.repeat(250)}/${'é'.repeat(120)}`], ['/with space\nand newline']])(

@@ -2,6 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { parseSource } from '../../src/request/source.ts'
 import { bind } from '../../src/volume/bind.ts'
 import { openNodeDirectory } from '../../src/volume/kind/source-path.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -15,7 +16,7 @@ function faults(
   stateDir = DEFAULT_CONFIG.stateDir,
 ) {
   return bind.faults(
-    { source, fsType: 'bind', ownership: 'none', mountOptions, readOnly: false },
+    { source: parseSource(source), fsType: 'bind', ownership: 'none', mountOptions, readOnly: false },
     { ...DEFAULT_CONFIG, stateDir, allowedSources },
   )
 }
@@ -107,7 +108,10 @@ describe('the source of a bind mount', () => {
 
   it('of a pod lies beside the records by default', () => {
     const check = (source: string) =>
-      bind.faults({ source, fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false }, DEFAULT_CONFIG)
+      bind.faults(
+        { source: parseSource(source), fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false },
+        DEFAULT_CONFIG,
+      )
     expect(check('/var/lib/modekeep/volumes/x')).toEqual([])
     expect(check('/var/lib/modekeep/ownership/x')).toHaveLength(1)
   })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { allowedFaults } from '../../src/request/allowed-sources.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
+import { parseSource } from '../../src/request/source.ts'
 import { kindOf } from '../../src/volume/index.ts'
-import { isAllowedSource } from '../../src/volume/kind/source-path.ts'
-import { allowedFaults } from '../../src/volume/kind/text-source.ts'
 
 const config: NodeConfig = { ...DEFAULT_CONFIG, allowedSources: ['/srv', 'me@host:/', 'bucket:/data'] }
 const SOURCES: Record<string, string> = {
@@ -14,7 +14,7 @@ const SOURCES: Record<string, string> = {
 
 function faults(program: string, options: string, over: Partial<NodeConfig> = {}): string[] {
   const request = {
-    source: SOURCES[program] ?? '',
+    source: parseSource(SOURCES[program]),
     fsType: `fuse.${program}`,
     mountOptions: options.split(',').filter(Boolean),
     readOnly: false,
@@ -83,7 +83,7 @@ describe('a FUSE fsType', () => {
 
 describe('a source that only its program understands', () => {
   function faultsOf(source: string, ...allowedSources: string[]): string[] {
-    const request = { source, fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
+    const request = { source: parseSource(source), fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
     return kindOf('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, { ...config, allowedSources }) ?? ['no kind']
   }
 
@@ -130,7 +130,7 @@ describe('a source that only its program understands', () => {
   })
 
   it('is compared as it is written, whatever else the node allows', () => {
-    expect(allowedFaults('/srv/a', { ...config, allowedSources: ['srv'] })).toHaveLength(1)
+    expect(allowedFaults(parseSource('/srv/a'), 'fuse.s3fs', { ...config, allowedSources: ['srv'] })).toHaveLength(1)
   })
 })
 
@@ -146,11 +146,13 @@ describe('an allowed source', () => {
     ['bucket:/data/x', true],
     ['bucket:/database', false],
   ])('is %s: %s', (source, expected) => {
-    expect(isAllowedSource(source, config)).toBe(expected)
+    expect(allowedFaults(parseSource(source), 'fuse.sshfs', config)).toHaveLength(expected ? 0 : 1)
   })
 
   it('is every path, and nothing remote, where the root is one', () => {
-    expect(isAllowedSource('/etc', { ...config, allowedSources: ['/'] })).toBe(true)
-    expect(isAllowedSource('me@host:/', { ...config, allowedSources: ['/'] })).toBe(false)
+    const faultsOf = (source: string) =>
+      allowedFaults(parseSource(source), 'fuse.sshfs', { ...config, allowedSources: ['/'] })
+    expect(faultsOf('/etc')).toEqual([])
+    expect(faultsOf('me@host:/')).toHaveLength(1)
   })
 })

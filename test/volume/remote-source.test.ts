@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { EXPORT, remoteFaults, SHARE } from '../../src/volume/remote/remote-source.ts'
+import { remoteFaults } from '../../src/volume/remote/remote-source.ts'
 import { requestFor } from './remote.ts'
 
 function faults(source: string, allowedSources: string[], subPath: string | undefined = undefined): string[] {
-  const form = source.startsWith('/') ? SHARE : EXPORT
-  const fsType = form === SHARE ? 'cifs' : 'nfs'
+  const form = source.startsWith('/') ? 'share' : 'export'
+  const fsType = form === 'share' ? 'cifs' : 'nfs'
   return remoteFaults(requestFor({ source, fsType, subPath }), form, { ...DEFAULT_CONFIG, allowedSources })
 }
 

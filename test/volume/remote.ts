@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
+import { parseSource } from '../../src/request/source.ts'
 import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { newStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
@@ -27,10 +28,13 @@ export function runsAgainst(kind: string): string {
     : `against a recording stand-in, as this kernel has no ${kind} (/proc/filesystems)`
 }
 
-export function requestFor(over: Partial<MountRequest>): MountRequest {
+/** A request in which the source is written as its author writes it. */
+export type Asked = Partial<Omit<MountRequest, 'source'>> & { source?: string }
+
+export function requestFor({ source, ...over }: Asked): MountRequest {
   return {
     directory: '/pods/p/v',
-    source: '',
+    source: parseSource(source),
     fsType: '',
     mountOptions: [],
     readOnly: false,
@@ -58,7 +62,7 @@ export class RemoteStage {
     onTestFinished(() => fs.rmSync(this.stateDir, { recursive: true, force: true }))
   }
 
-  making(request: Partial<MountRequest>, over: Partial<Making> = {}): Making {
+  making(request: Asked, over: Partial<Making> = {}): Making {
     return {
       host: { ...linuxHost, helpers: this.programs.helpers },
       request: requestFor({ fsType: this.#kind.name, ...request }),
@@ -75,7 +79,7 @@ export class RemoteStage {
   }
 
   /** @returns the inode that the mount shows, and its mode */
-  async open(request: Partial<MountRequest>, over: Partial<Making> = {}): Promise<{ gid: number; mode: number }> {
+  async open(request: Asked, over: Partial<Making> = {}): Promise<{ gid: number; mode: number }> {
     const making = this.making(request, over)
     const tree = await this.#kind.openTree(making)
     try {
@@ -93,7 +97,7 @@ export class RemoteStage {
     return this.argv()[3]?.split(',') ?? []
   }
 
-  faults(request: Partial<MountRequest>, allowedSources: string[], allowedMountOptions = {}): string[] {
+  faults(request: Asked, allowedSources: string[], allowedMountOptions = {}): string[] {
     const whole = requestFor({ fsType: this.#kind.name, ...request })
     return this.#kind.faults(whole, { ...DEFAULT_CONFIG, allowedSources, allowedMountOptions })
   }

@@ -3,6 +3,7 @@ import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
+import { parseSource } from '../../src/request/source.ts'
 import type { Making } from '../../src/volume/kind/kind.ts'
 import { tmpfs } from '../../src/volume/tmpfs.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -10,14 +11,14 @@ import { MemoryWorld } from '../memory-host/world.ts'
 
 function faults(mountOptions: string[], source = '', subPath = undefined) {
   return tmpfs.faults(
-    { source, subPath, fsType: 'tmpfs', ownership: 'none', mountOptions, readOnly: false },
+    { source: parseSource(source), subPath, fsType: 'tmpfs', ownership: 'none', mountOptions, readOnly: false },
     DEFAULT_CONFIG,
   )
 }
 
 const REQUEST: MountRequest = {
   directory: '/pods/p/v',
-  source: '',
+  source: { type: 'none' },
   fsType: 'tmpfs',
   mountOptions: ['size=64m', 'noexec', 'mode=0770'],
   readOnly: false,

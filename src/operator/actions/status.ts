@@ -52,7 +52,7 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
 }
 
 function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'state' | 'reason'> {
-  const { directory, volume = '', pod = '', source, given, mounted, request } = record
+  const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
   return {
     directory,
     volume,

@@ -2,6 +2,7 @@ import { errorCode, type Handle, type Host, SystemError } from '../../host/host.
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
+import { pathOf } from '../kind/source-path.ts'
 
 /** What a disk begins with (blkid(8) knows many more). */
 const MAGICS: readonly { what: string; at: number; bytes: string }[] = [
@@ -24,10 +25,10 @@ export function refuseOtherContent({ blocks }: Host, device: Handle, { source, f
   const [what] = found
   if (what === undefined) {
     throw new Refusal(
-      `source ${show(source)} holds no ${fsType}: make one there (mkfs), or correct the name; modekeep never formats a disk`,
+      `source ${show(pathOf(source))} holds no ${fsType}: make one there (mkfs), or correct the name; modekeep never formats a disk`,
     )
   }
-  throw new Refusal(`source ${show(source)} holds ${what}, not ${fsType}: correct fsType or the name`)
+  throw new Refusal(`source ${show(pathOf(source))} holds ${what}, not ${fsType}: correct fsType or the name`)
 }
 
 /**
@@ -45,7 +46,7 @@ export function refuseNodesOwn(
   const [first] = there
   if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
   throw new Refusal(
-    `source ${show(source)} is mounted by the node itself at ${show(first.mountPoint)}: unmount that, or have the pod ` +
+    `source ${show(pathOf(source))} is mounted by the node itself at ${show(first.mountPoint)}: unmount that, or have the pod ` +
       `take a directory of it (fsType bind, a source below ${show(first.mountPoint)})`,
   )
 }
@@ -63,7 +64,8 @@ export function refuseTwin(host: Host, device: Handle, tree: Handle, { source, f
   // f_fsid begins with two words of the UUID, folded (fs/btrfs/super.c); the rest tells the subvolume.
   const folded = (start.readUInt32BE(BTRFS_UUID) ^ start.readUInt32BE(BTRFS_UUID + 8)) >>> 0
   const id = Buffer.from(host.inodes.fileSystemId(tree).split('.')[1] ?? '', 'hex')
-  if (id.length === F_FSID_SIZE && id.readUInt32LE(0) !== folded) throw new Refusal(twin(`source ${show(source)}`))
+  if (id.length === F_FSID_SIZE && id.readUInt32LE(0) !== folded)
+    throw new Refusal(twin(`source ${show(pathOf(source))}`))
 }
 
 const F_FSID_SIZE = 8
@@ -82,7 +84,7 @@ export function refusedMount(host: Host, device: Handle, { source, fsType }: Mou
     reason,
     error: new Refusal(text, { cause: error }),
   })
-  const it = `source ${show(source)}`
+  const it = `source ${show(pathOf(source))}`
   const words = `(the kernel: ${error.message})`
   switch (errorCode(error)) {
     case 'ENODEV':

@@ -1,7 +1,8 @@
 import { BLOCK_DEVICE, FILE_TYPE, type Host, REGULAR, SYMLINK } from '../../host/host.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
+import type { Source } from '../../request/source.ts'
 import type { OpenedSource } from '../kind/kind.ts'
-import { openLinkFree } from '../kind/source-path.ts'
+import { openLinkFree, pathOf } from '../kind/source-path.ts'
 
 /** Where udev names devices by links. */
 const NAMES = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
@@ -11,7 +12,8 @@ const WRITABLE_BY_OTHERS = 0o022
  * Opens the node of a block device, or an image file, by a path without links, but for udev's own names.
  * @throws {Refusal}
  */
-export function openBlockSource(host: Host, source: string): OpenedSource {
+export function openBlockSource(host: Host, asked: Source): OpenedSource {
+  const source = pathOf(asked)
   const path = NAMES.test(source) ? deviceNamed(host, source) : source
   const handle = openLinkFree(host, path, 'source', 'attach the disk, or create the image file')
   try {

@@ -7,7 +7,7 @@ import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
 import { words } from '../kind/option-rules.ts'
 import { type OptionRules, optionFaults, ownOptions } from '../kind/options.ts'
-import { sourceFaults } from '../kind/source-path.ts'
+import { pathOf, sourceFaults } from '../kind/source-path.ts'
 import { deviceOf } from './block-device.ts'
 import { refusedMount, refusedPart, refuseNodesOwn, refuseOtherContent, refuseTwin } from './block-refusals.ts'
 import { openBlockSource } from './block-source.ts'
@@ -59,12 +59,13 @@ const DISKS: readonly DiskRules[] = [
 function block(rules: DiskRules): VolumeKind {
   return {
     name: rules.name,
+    isDisk: true,
     persistent: true,
     walk: rules.isReadOnly ? 'nothing can be changed' : true,
     root: 'file system',
     optionRules: () => rules.options,
     faults: (request, config) => [
-      ...sourceFaults(request.source, config, 'block device or image file'),
+      ...sourceFaults(request, config, 'block device or image file'),
       ...(request.subPath === undefined ? [] : subPathFaults(request.subPath)),
       ...optionFaults(rules.name, request.mountOptions, rules.options, config),
       ...writeFaults(rules, request),
@@ -73,7 +74,7 @@ function block(rules: DiskRules): VolumeKind {
     async openTree({ host, request, source, stateDir, isVolume }) {
       if (source === undefined) throw new Error(`no source for ${request.directory}`)
       const readOnly = request.readOnly || rules.isReadOnly === true
-      const device = await deviceOf(host, request.source, source, readOnly, stateDir)
+      const device = await deviceOf(host, pathOf(request.source), source, readOnly, stateDir)
       try {
         refuseOtherContent(host, device, request)
         refuseNodesOwn(host, device, request, isVolume)

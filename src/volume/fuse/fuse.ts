@@ -1,11 +1,11 @@
-import type { Host } from '../../host/host.ts'
 import { show } from '../../refusal/refusal.ts'
+import { allowedFaults } from '../../request/allowed-sources.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
+import { type Source, sourcePath, sourceText } from '../../request/source.ts'
 import type { Making, OpenedSource, VolumeKind } from '../kind/kind.ts'
 import { optionFaults, ownOptions } from '../kind/options.ts'
 import { holdsOwnRecords, openNodeFile, pathFaults } from '../kind/source-path.ts'
 import { mountStaged, type Stage } from '../kind/staged.ts'
-import { allowedFaults, textFaults } from '../kind/text-source.ts'
 import { fuseRules, isKnown, withoutRisky } from './fuse-options.ts'
 import { sshLogin, sshSourceFaults } from './sshfs.ts'
 
@@ -23,7 +23,7 @@ export function fuse(fsType: string): VolumeKind | undefined {
 
 /** Where one program differs from all others; which of its options are safe is in fuse-options.ts. */
 interface Program {
-  sourceFaults(source: string): string[]
+  sourceFaults(source: Source): string[]
   /** How it proves who it is, by secrets. */
   login?: typeof sshLogin
 }
@@ -35,7 +35,7 @@ const PROGRAMS: ReadonlyMap<string, Program> = new Map([
   ['squashfuse', LOCAL],
 ])
 const ANY_OTHER: Program = {
-  sourceFaults: (source) => (source.startsWith('/') ? pathFaults(source) : textFaults(source)),
+  sourceFaults: (source) => (isPath(source) ? pathFaults(sourceText(source) ?? '') : textFaults(source)),
 }
 
 function kindFor(name: string, program: string): VolumeKind {
@@ -53,9 +53,10 @@ function kindFor(name: string, program: string): VolumeKind {
     faults(request, config) {
       const { source, subPath, mountOptions } = request
       const faults = sourceFaults(source)
-      if (faults.length === 0) faults.push(...allowedFaults(source, config))
-      if (source.startsWith('/') && holdsOwnRecords(source, config)) {
-        faults.push(`option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see`)
+      if (faults.length === 0) faults.push(...allowedFaults(source, name, config))
+      const path = sourcePath(source)
+      if (path !== undefined && holdsOwnRecords(path, config)) {
+        faults.push(`option "source" is ${show(path)}: it holds modekeep's own records, which no pod may see`)
       }
       if (subPath !== undefined) {
         faults.push(`option "subPath" is ${show(subPath)}: ${name} has none, name the directory in "source"`)
@@ -64,19 +65,34 @@ function kindFor(name: string, program: string): VolumeKind {
       return [...faults, ...optionFaults(name, mountOptions, rules, withoutRisky(name, rules, config))]
     },
 
-    openSource: (host, { source }) => (source.startsWith('/') ? openLocal(host, source) : undefined),
+    openSource(host, { source }) {
+      const path = sourcePath(source)
+      return path === undefined ? undefined : { ...openNodeFile(host, path), path }
+    },
 
     openTree: (making) => mountStaged(making, (directory, stage) => start(program, login, making, directory, stage)),
   }
 }
 
-function localFaults(source: string): string[] {
-  if (source.startsWith('/')) return pathFaults(source)
+/** Two slashes make a share of it elsewhere; a program of the node takes none. */
+function isPath({ type }: Source): boolean {
+  return type === 'local' || type === 'share'
+}
+
+function localFaults(source: Source): string[] {
+  if (isPath(source)) return pathFaults(sourceText(source) ?? '')
   return ['option "source" names no path of this node: write what the program is to show']
 }
 
-function openLocal(host: Host, source: string): OpenedSource {
-  return { ...openNodeFile(host, source), path: source }
+/** Faults of a source that only its program understands: `bucket`, `remote:bucket/directory`. */
+function textFaults(source: Source): string[] {
+  const text = sourceText(source)
+  if (text === undefined) return ['option "source" is missing: write what the program is to show']
+  // A leading "-" would be an option; "..", as the program may understand it, would lead out of what is allowed.
+  if (/^[A-Za-z0-9_]\P{Cc}*$/u.test(text) && !/(^|[/:])\.\.?(\/|$)/.test(text)) return []
+  return [
+    `option "source" is ${show(text)}: begin it with a letter or a digit, and write no "..", "." or control character`,
+  ]
 }
 
 async function start(
@@ -118,9 +134,10 @@ function showSource(
   program: string,
   source: OpenedSource | undefined,
   stage: Stage,
-  { source: text, readOnly }: MountRequest,
+  { source: asked, readOnly }: MountRequest,
 ) {
-  if (source === undefined) return { args: text === '' ? [] : [text], options: [] }
+  const text = sourceText(asked)
+  if (source === undefined || text === undefined) return { args: text === undefined ? [] : [text], options: [] }
   // What the mount table says: else it would be the staging directory's.
   const options = !isKnown(program) || /[,\\]/.test(text) ? [] : [`fsname=${text}`]
   return { args: [stage.show(source.handle, readOnly)], options }

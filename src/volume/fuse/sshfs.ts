@@ -1,13 +1,15 @@
 import { Refusal, show } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/secrets.ts'
+import { type Source, sourceText } from '../../request/source.ts'
 import type { Stage } from '../kind/staged.ts'
 
 // A path of the server is text here: where its links lead is the server's business. A leading "-" would be an option.
 const SOURCE =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
-export function sshSourceFaults(source: string): string[] {
-  if (source === '') return ['option "source" is missing: write it like user@host:/directory']
+export function sshSourceFaults(asked: Source): string[] {
+  const source = sourceText(asked)
+  if (source === undefined) return ['option "source" is missing: write it like user@host:/directory']
   if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [
     `option "source" is ${show(source)}: write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,

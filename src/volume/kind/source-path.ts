@@ -9,11 +9,15 @@ import {
   type Stat,
 } from '../../host/host.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
+import { allowedFaults, isBelow } from '../../request/allowed-sources.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
+import type { KindRequest } from '../../request/request.ts'
+import { type Source, sourcePath, sourceText } from '../../request/source.ts'
 
 /** @param what kinds of things it may name */
-export function sourceFaults(source: string, config: NodeConfig, what = 'directory'): string[] {
-  if (source === '') return [`option "source" is missing: name the ${what} of the node to mount`]
+export function sourceFaults(request: KindRequest, config: NodeConfig, what = 'directory'): string[] {
+  const source = sourceText(request.source)
+  if (source === undefined) return [`option "source" is missing: name the ${what} of the node to mount`]
   const faults = pathFaults(source)
   if (faults.length > 0) return faults
   if (holdsOwnRecords(source, config)) {
@@ -21,11 +25,7 @@ export function sourceFaults(source: string, config: NodeConfig, what = 'directo
       `option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ]
   }
-  if (isAllowedSource(source, config)) return []
-  return [
-    `option "source" is ${show(source)}: this node allows sources below ${config.allowedSources.join(', ') || 'no directory'}; ` +
-      "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
-  ]
+  return allowedFaults(request.source, request.fsType, config)
 }
 
 /** Faults of a path as it is written. */
@@ -36,21 +36,10 @@ export function pathFaults(source: string): string[] {
   return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
 }
 
-/** By whole components: `/a` allows `/a/b`, not `/ab`; `user@host:/a` is a prefix of the same form. */
-export function isAllowedSource(source: string, { allowedSources }: NodeConfig): boolean {
-  return allowedSources.some((prefix) =>
-    prefix === '/' ? source.startsWith('/') : isBelow(source, prefix.replace(/\/$/, '')),
-  )
-}
-
 /** Whether a directory is, has or is in one that holds modekeep's records. */
 export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
   return places.some((place) => isBelow(path, place) || isBelow(place, path))
-}
-
-export function isBelow(path: string, prefix: string): boolean {
-  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
 }
 
 /**
@@ -94,4 +83,11 @@ export function openLinkFree(host: Host, source: string, what: string, mend = 'c
         throw error
     }
   }
+}
+
+/** The path of a source that its kind has found to be one of the node. */
+export function pathOf(source: Source): string {
+  const path = sourcePath(source)
+  if (path === undefined) throw new Error(`source ${sourceText(source)} is no path of the node`)
+  return path
 }

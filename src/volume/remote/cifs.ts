@@ -1,12 +1,13 @@
 import { SECRET_FILE } from '../../host/helpers.ts'
 import { Refusal, show } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/secrets.ts'
+import { sourceText } from '../../request/source.ts'
 import type { Making, VolumeKind } from '../kind/kind.ts'
 import { choices, modes, numbers, security, words } from '../kind/option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
 import { credentialsOf } from './cifs-credentials.ts'
-import { remoteFaults, SHARE } from './remote-source.ts'
+import { remoteFaults } from './remote-source.ts'
 
 /** mount.cifs(8). Not here: what names files of the node or another server than the source. */
 const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
@@ -43,7 +44,7 @@ export const cifs: VolumeKind = {
     const credentials = [...new Set(mountOptions.filter(isCredential).map(nameOf))]
     const others = mountOptions.filter((option) => !isCredential(option))
     return [
-      ...remoteFaults(request, SHARE, config),
+      ...remoteFaults(request, 'share', config),
       ...credentials.map(
         (name) =>
           `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
@@ -65,7 +66,7 @@ export const cifs: VolumeKind = {
     return mountStaged(making, (directory) =>
       host.helpers.run({
         program: 'mount.cifs',
-        args: [request.source, directory, '-o', options.join(',')],
+        args: [sourceText(request.source) ?? '', directory, '-o', options.join(',')],
         ...(secretFile && { secretFile }),
         timeoutSeconds,
         secrets: [...secrets.values()],

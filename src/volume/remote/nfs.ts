@@ -1,10 +1,11 @@
 import { errorCode, type Handle } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
+import { sourceText } from '../../request/source.ts'
 import type { Making, VolumeKind } from '../kind/kind.ts'
 import { choices, numbers, security, words } from '../kind/option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
-import { EXPORT, remoteFaults } from './remote-source.ts'
+import { remoteFaults } from './remote-source.ts'
 
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
@@ -36,7 +37,7 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
     optionRules: () => OPTIONS,
 
     faults(request, config) {
-      return [...remoteFaults(request, EXPORT, config), ...optionFaults(name, request.mountOptions, OPTIONS, config)]
+      return [...remoteFaults(request, 'export', config), ...optionFaults(name, request.mountOptions, OPTIONS, config)]
     },
 
     openSource: () => undefined,
@@ -51,7 +52,7 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
       const tree = await mountStaged(making, (directory) =>
         host.helpers.run({
           program: `mount.${name}`,
-          args: [request.source, directory, '-o', options.join(',')],
+          args: [sourceText(request.source) ?? '', directory, '-o', options.join(',')],
           timeoutSeconds,
           secrets: [...secrets.values()],
           // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
@@ -83,7 +84,7 @@ function refuseSquashed({ host: { inodes }, request }: Making, tree: Handle): vo
   } catch (error) {
     if (errorCode(error) !== 'EPERM' && errorCode(error) !== 'EACCES') throw error
     throw new Refusal(
-      `the server of ${source} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
+      `the server of ${sourceText(source)} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
         'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
       { cause: error },
     )

@@ -4,6 +4,7 @@ import { openByHand } from '../../../src/fs-group/by-hand.ts'
 import type { GcDocument, RestoreDocument, StatusDocument } from '../../../src/operator/actions/document.ts'
 import { run } from '../../../src/operator/actions/run.ts'
 import { volumeFindings } from '../../../src/operator/doctor/volumes.ts'
+import { parseSource } from '../../../src/request/source.ts'
 import { findVolume } from '../../../src/store/find-volume.ts'
 import { listVolumes, textIdentity, writeVolumeRecord } from '../../../src/store/volume-record.ts'
 import { kernelStage, onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
@@ -113,7 +114,7 @@ onKernelStages('what a mount still shows', (open) => {
 
 describe.skipIf(process.getuid?.() !== 0)('the volume of a server (mounts need root)', () => {
   const export_ = 'server:/exports/a'
-  const volume = textIdentity({ fsType: 'nfs', source: export_ })
+  const volume = textIdentity({ fsType: 'nfs', source: parseSource(export_) })
   let directory: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')

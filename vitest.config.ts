@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 import { ClosingLine } from './test/helpers/closing-line.ts'
 import { LongFirst } from './test/helpers/long-first.ts'
 import { ownMounts } from './test/helpers/own-mounts.ts'
+import { PATIENCE } from './test/helpers/size.ts'
 
 export default defineConfig({
   test: {
@@ -11,8 +12,8 @@ export default defineConfig({
     // One fewer is the default; most files wait for a program half of the time.
     maxWorkers: availableParallelism(),
     sequence: { sequencer: LongFirst },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: PATIENCE,
+    hookTimeout: PATIENCE,
     reporters: ['default', new ClosingLine()],
   },
 })

@@ -8,11 +8,15 @@ if [ "${MODEKEEP_BARE_PLACE:-}" = "" ]; then
   if [ "$(id -u)" != 0 ]; then echo 'test:bare: needs root' >&2; exit 1; fi
   command -v debootstrap >/dev/null || { echo 'test:bare: needs debootstrap: apt-get install debootstrap' >&2; exit 1; }
   place=${MODEKEEP_BARE_ROOT:-$(mktemp -d /var/tmp/modekeep-bare-XXXXXX)}
-  status=0
   # In namespaces of its own: what is mounted or started goes with them, however this ends.
-  MODEKEEP_BARE_PLACE=$place unshare --mount --propagation private --pid --fork --kill-child "$0" "$@" || status=$?
-  [ "${MODEKEEP_BARE_ROOT:-}" ] || rm -rf "$place"
-  exit "$status"
+  child=
+  trap 'exit 130' HUP INT TERM
+  trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; [ "${MODEKEEP_BARE_ROOT:-}" ] || rm -rf "$place"' EXIT
+  MODEKEEP_BARE_PLACE=$place setpriv --pdeathsig KILL \
+    unshare --mount --propagation private --pid --fork --kill-child "$0" "$@" <&0 &
+  child=$!
+  wait "$child"
+  exit
 fi
 
 root=$MODEKEEP_BARE_PLACE

@@ -16,7 +16,7 @@ let directory = ''
 let answer = ''
 
 function run(command: string, args: string[], options: SpawnSyncOptions = {}) {
-  const result = spawnSync(command, args, { env: {}, timeout: 20_000, ...options })
+  const result = spawnSync(command, args, { env: {}, timeout: 600_000, ...options })
   return { status: result.status, output: `${result.stdout ?? ''}${result.stderr ?? ''}` }
 }
 

@@ -22,7 +22,7 @@ function call(
   const { stdout, stderr, status, error } = spawnSync(program, rest, {
     env: { PATH: process.env.PATH, MODEKEEP_CONFIG: `${node.top}/config.json`, ...env },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 600_000,
   })
   if (error) throw error
   return { stdout, stderr, status }
@@ -33,7 +33,7 @@ function onTerminal(node: BinaryNode, command: string, env: Record<string, strin
   const { stdout, status } = spawnSync('script', ['-qec', `${BINARY} ${command}`, '/dev/null'], {
     env: { PATH: process.env.PATH, TERM: 'xterm', MODEKEEP_CONFIG: `${node.top}/config.json`, ...env },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 600_000,
   })
   return { text: stdout, status }
 }
@@ -249,7 +249,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
         findings(node).filter(
           ({ area, text }) => area === 'kubelet' && (text.includes(plugins) || text.includes(`${named.pid}`)),
         )
-      await expect.poll(() => about().map(({ level }) => level), { timeout: 20_000 }).toEqual(['fault'])
+      await expect.poll(() => about().map(({ level }) => level), { timeout: 600_000 }).toEqual(['fault'])
       fs.mkdirSync(`${plugins}/modekeep~fs`, { recursive: true })
       expect(about().map(({ level }) => level)).toEqual(['ok', 'fault'])
       fs.copyFileSync(BINARY, `${plugins}/modekeep~fs/fs`, fs.constants.COPYFILE_FICLONE)
@@ -297,11 +297,11 @@ describe.skipIf(!isRoot)(title('logs'), () => {
     child.stdout.on('data', (data) => {
       text += data
     })
-    await expect.poll(() => text, { timeout: 20_000 }).toBe('{"n":1}\n')
+    await expect.poll(() => text, { timeout: 600_000 }).toBe('{"n":1}\n')
     fs.renameSync(node.log, `${node.log}.1`)
     fs.appendFileSync(`${node.log}.1`, '{"n":2}\n')
     fs.writeFileSync(node.log, '{"n":3}\n')
-    await expect.poll(() => text, { timeout: 20_000 }).toBe('{"n":1}\n{"n":2}\n{"n":3}\n')
+    await expect.poll(() => text, { timeout: 600_000 }).toBe('{"n":1}\n{"n":2}\n{"n":3}\n')
     child.stdout.destroy()
     fs.appendFileSync(node.log, '{"n":4}\n')
     expect(await ended).toEqual([0, null])

@@ -55,7 +55,7 @@ export class EmulatedRoot {
     const { status, stdout, stderr } = spawnSync('/usr/sbin/chroot', command, {
       env: { MODEKEEP_CONFIG: '/config.json' },
       encoding: 'utf8',
-      timeout: 100_000,
+      timeout: 600_000,
     })
     return { status, output: `${stdout}${stderr}` }
   }

@@ -92,7 +92,7 @@ describe.skipIf(!isRoot)(title, () => {
     fs.writeFileSync(file, JSON.stringify(config))
     const { source, directory } = await mounted(node)
     write(source, { name: 'two' })
-    await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 30_000 }).toBe('two')
+    await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 600_000 }).toBe('two')
     child.kill('SIGTERM')
     expect(await ended).toEqual([0, null])
   })
@@ -103,10 +103,10 @@ describe.skipIf(!isRoot)(title, () => {
     const { child, ended } = watching(node)
     for (let turn = 0; turn < 5; turn++) {
       write(source, { name: `turn ${turn}` })
-      await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 30_000 }).toBe(`turn ${turn}`)
+      await expect.poll(() => fs.readFileSync(directory, 'utf8'), { timeout: 600_000 }).toBe(`turn ${turn}`)
     }
     await detach(directory)
-    await expect.poll(() => node.layers('a').length, { timeout: 30_000 }).toBe(1)
+    await expect.poll(() => node.layers('a').length, { timeout: 600_000 }).toBe(1)
     // What kubelet unmounts stays unmounted.
     expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
     child.kill('SIGTERM')

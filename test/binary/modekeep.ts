@@ -21,7 +21,7 @@ export function run(args: readonly string[], around: Circumstances = {}): { text
     env: { PATH: process.env.PATH, ...env },
     input: stdin,
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 600_000,
   })
   if (error) throw error
   return { text: stdout, code: status }

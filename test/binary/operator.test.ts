@@ -23,7 +23,7 @@ function run(args: readonly (string | Buffer)[], { cwd = '/', config = '/dev/nul
     cwd,
     env: { MODEKEEP_CONFIG: config },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 600_000,
     ...(uid === undefined ? {} : { uid, gid: uid }),
   })
   if (error) throw error

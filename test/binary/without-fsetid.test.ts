@@ -22,7 +22,7 @@ describe.skipIf(missing)(title, () => {
 
   const run = (program: string, ...args: string[]) => {
     const env = { MODEKEEP_CONFIG: `${stage.top}/config.json`, PATH: process.env.PATH }
-    const { stdout, stderr, status, error } = spawnSync(program, args, { env, encoding: 'utf8', timeout: 60_000 })
+    const { stdout, stderr, status, error } = spawnSync(program, args, { env, encoding: 'utf8', timeout: 600_000 })
     if (error) throw error
     return { stdout, stderr, status }
   }

@@ -19,7 +19,7 @@ export function play(steps: readonly Step[]): string[] {
   fs.mkdirSync(`${directory}/node`)
   fs.writeFileSync(`${directory}/script.sh`, scriptFor(steps))
   const node = ['sh', join(import.meta.dirname, 'node.sh'), ROOT, `${directory}/node`, `${directory}/script.sh`]
-  const { stdout, stderr, error } = spawnSync('unshare', [...APART, ...node], { encoding: 'utf8', timeout: 100_000 })
+  const { stdout, stderr, error } = spawnSync('unshare', [...APART, ...node], { encoding: 'utf8', timeout: 600_000 })
   if (error || stderr !== '') throw error ?? new Error(stderr)
   return outputsOf(stdout)
 }

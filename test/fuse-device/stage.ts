@@ -81,6 +81,6 @@ export function until(condition: () => boolean): Promise<void> {
     () => {
       if (!condition()) throw new Error(`did not come about: ${condition}`)
     },
-    { timeout: 60_000, interval: 5 },
+    { timeout: 600_000, interval: 5 },
   )
 }

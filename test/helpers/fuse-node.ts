@@ -56,7 +56,7 @@ export class FuseNode extends BinaryNode {
   /** A verb that a person gives; it may not take longer than somebody who waits for it would. */
   byHand<T>(...args: string[]): T {
     const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: this.config }
-    const { stdout, stderr } = spawnSync(BINARY, [...args, '--json'], { env, encoding: 'utf8', timeout: 60_000 })
+    const { stdout, stderr } = spawnSync(BINARY, [...args, '--json'], { env, encoding: 'utf8', timeout: 600_000 })
     if (stdout === '') throw new Error(`${args.join(' ')} printed nothing: ${stderr}`)
     return JSON.parse(stdout)
   }

@@ -15,7 +15,7 @@ describe.skipIf(cannotInject !== '')(`a daemon that is asked${cannotInject && `:
   it.each(['ENOMEM', 'EAGAIN'])('is not taken for one that hangs where no process can be made: %s', async (code) => {
     const inject = ['-f', '-q', '-e', 'trace=clone', '-e', `inject=clone:error=${code}`]
     const node = [process.execPath, '--input-type=module', '-e', ASK]
-    const { stdout, stderr } = await promisify(execFile)('strace', [...inject, ...node], { timeout: 60_000 })
+    const { stdout, stderr } = await promisify(execFile)('strace', [...inject, ...node], { timeout: 600_000 })
     expect(stderr).toMatch(new RegExp(`clone\\(.*${code}.*INJECTED`))
     expect(stdout).toBe('true\n')
   })

@@ -188,7 +188,7 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
 
   it.skipIf(skipFor(missing.dist))(
     'installs the real executable, whose init answers',
-    { timeout: 60_000 },
+    { timeout: 600_000 },
     async () => {
       const world = makeWorld()
       const result = await run(['--root', world.root, '--plugin-dir', pluginDir])

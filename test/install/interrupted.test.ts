@@ -107,13 +107,13 @@ describe.skipIf(skipFor(missing.root, missing.strace, missing.dist))('killed in 
 })
 
 describe.skipIf(skipFor(missing.root, missing.dist))('killed alone, while the driver it tries lives on', () => {
-  it('leaves nothing of the driver, and the next run mends', { timeout: 120_000 }, async () => {
+  it('leaves nothing of the driver, and the next run mends', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
     writeFileSync(slow, `#!/bin/sh\n>${seen}\nsleep 1\necho '{"status":"Success"}'\n`, { mode: 0o755 })
     const child = start(world, ['install', '--binary', slow])
     const exit = once(child, 'exit')
-    await expect.poll(() => existsSync(seen), { timeout: 60_000 }).toBe(true)
+    await expect.poll(() => existsSync(seen), { timeout: 600_000 }).toBe(true)
     child.kill('SIGKILL')
     await exit
     expect(found(world, [slow])).toBe('nothing')

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { dotFiles, install, listing, makeWorld, missing, sameBytes, skipFor, standIn } from './world.ts'
 
 describe.skipIf(skipFor(missing.root))('an upgrade, as kubelet sees it,', () => {
-  it('never leaves the kubelet without a complete driver', { timeout: 120_000 }, async () => {
+  it('never leaves the kubelet without a complete driver', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const binaries = [standIn(world, 'a'), standIn(world, 'b')]
     const whole = binaries.map((file) => readFileSync(file, 'utf8'))
@@ -132,7 +132,7 @@ describe.skipIf(skipFor(missing.root))('an upgrade', () => {
   })
 
   it('lets many run at once: all succeed, one driver is complete, nothing is left over', {
-    timeout: 60_000,
+    timeout: 600_000,
   }, async () => {
     const world = makeWorld()
     const binaries = ['a', 'b', 'c'].map((version) => standIn(world, version))

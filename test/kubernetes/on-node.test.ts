@@ -19,7 +19,7 @@ function start(program: string) {
     text += data
   })
   const ended = once(child, 'close').then(([code]) => ({ code, text }))
-  return { child, ended, said: (words: string) => expect.poll(() => text, { timeout: 30_000 }).toContain(words) }
+  return { child, ended, said: (words: string) => expect.poll(() => text, { timeout: 600_000 }).toContain(words) }
 }
 
 describe("the container's first process", () => {

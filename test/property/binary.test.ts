@@ -26,7 +26,7 @@ function run(call: Call, config = `${top}/config.json`): { out: string; err: str
   const { status, stdout, stderr, error } = spawnSync('xargs', xargs, {
     env: { PATH: process.env.PATH, MODEKEEP_CONFIG: config },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 600_000,
     cwd: top,
   })
   if (error) throw error

@@ -54,7 +54,7 @@ export function makeRelease(
     cwd: checkout,
     env: { ...OURS, SOURCE_DATE_EPOCH: String(EPOCH), ...env },
     encoding: 'utf8',
-    timeout: 300_000,
+    timeout: 600_000,
   })
   if (status !== 0) throw new Error(`release in ${checkout} ended with ${status}:\n${stdout}${stderr}`)
   return { output, remove: () => fs.rmSync(top, { recursive: true, force: true }) }

@@ -15,7 +15,7 @@ function asUser(...[program = '', ...args]: string[]) {
     ['--reuid', '65534', '--regid', '65534', '--clear-groups', program, ...args],
     {
       encoding: 'utf8',
-      timeout: 60_000,
+      timeout: 600_000,
     },
   )
   return { status, stdout, stderr }

@@ -24,7 +24,7 @@ const withProgram = (program: string, name: string) =>
   has(program) ? name : `${name} (skipped: there is no ${program}; run "apt-get install ${program}")`
 
 function run(program: string, args: readonly string[]): string {
-  const { stdout, stderr, status, error } = spawnSync(program, args, { cwd: top, encoding: 'utf8', timeout: 60_000 })
+  const { stdout, stderr, status, error } = spawnSync(program, args, { cwd: top, encoding: 'utf8', timeout: 600_000 })
   if (error) throw error
   expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
   return stdout

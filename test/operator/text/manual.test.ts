@@ -8,7 +8,11 @@ import type { OptionName } from '../../../src/operator/verbs/options.ts'
 const page = manualPage('1.2.3')
 
 function run(program: string, args: readonly string[]) {
-  const { stdout, stderr, status, error } = spawnSync(program, args, { input: page, encoding: 'utf8', timeout: 60_000 })
+  const { stdout, stderr, status, error } = spawnSync(program, args, {
+    input: page,
+    encoding: 'utf8',
+    timeout: 600_000,
+  })
   if (error) throw error
   return { stdout, stderr, status }
 }

@@ -4,36 +4,20 @@ import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { noBlockDevices } from './block-devices.ts'
 import { memoryHelpers } from './helpers.ts'
 import { memoryInodes } from './inodes.ts'
+import { mortalFs } from './mortal-fs.ts'
 import { memoryMounts } from './mounts.ts'
 import type { MemoryWorld } from './world.ts'
-
-const EFFECTS = new Set(['mkdirSync', 'renameSync', 'rmSync', 'rmdirSync', 'writeFileSync'])
 
 /** A host over a world in memory. Every effect is in the world's action log and can be the one a process dies at. */
 export function memoryHost(world: MemoryWorld): Host {
   const databases = new Map<string, DatabaseSync>()
-
-  // Everything but the effects passes straight through; modekeep's own files are on the root file system.
-  const fs = new Proxy(world.fs, {
-    get(target, key) {
-      const value = Reflect.get(target, key)
-      if (typeof value !== 'function') return value
-      return (...args: unknown[]) => {
-        if (EFFECTS.has(String(key))) world.act(`${String(key)} ${String(args[0])}`)
-        else world.alive()
-        // memfs 4.80 miscounts a directory whose entry is renamed over, and never lets it be removed.
-        if (key === 'renameSync') target.rmSync(String(args[1]), { force: true })
-        return value.apply(target, args)
-      }
-    },
-  })
 
   return {
     inodes: memoryInodes(world),
     mounts: memoryMounts(world),
     helpers: memoryHelpers(world),
     blocks: noBlockDevices,
-    files: trustedFiles(fs as unknown as Parameters<typeof trustedFiles>[0]),
+    files: trustedFiles(mortalFs(world)),
 
     daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },
 

@@ -14,7 +14,7 @@ const PAUSE_MS = 100
 export async function underLock(job: Job, places: Places, work: () => void | Promise<void>): Promise<void> {
   const lock = job.command.isDry ? undefined : await takeLock(job, places.plugins)
   const clean = () => {
-    if (lock) for (const path of [...temporary(places), ...stagedIn(job, places)]) discard(job, path)
+    if (lock) for (const path of [...temporaryIn(job, places), ...stagedIn(job, places)]) discard(job, path)
   }
   try {
     sweep(job, places)
@@ -51,7 +51,8 @@ function attempt<T>(lock: () => T, plugins: string): T {
   }
 }
 
-const temporary = ({ aside }: Places) => Object.values(aside)
+const temporaryIn = ({ admin }: Job, { aside }: Places) =>
+  Object.values(aside).filter((path) => admin.files.stat(path, 'of a link itself'))
 
 /** What an installer stages, by its names. */
 function stagedIn({ admin: { files } }: Job, { plugins, driverDirectory }: Places): string[] {
@@ -67,10 +68,7 @@ function stagedIn({ admin: { files } }: Job, { plugins, driverDirectory }: Place
 }
 
 function sweep(job: Job, places: Places): void {
-  const { files } = job.admin
-  for (const path of temporary(places)) {
-    if (files.stat(path, 'of a link itself')) act(job, `remove ${path}`, () => files.remove(path))
-  }
+  for (const path of temporaryIn(job, places)) act(job, `remove ${path}`, () => job.admin.files.remove(path))
   for (const path of stagedIn(job, places)) {
     act(job, `remove ${path}, left by an interrupted install`, () => {
       discard(job, path)

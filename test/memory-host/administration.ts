@@ -1,0 +1,23 @@
+import type { Administration, Answer } from '../../src/host/administration.ts'
+import { nodeFiles } from '../../src/host/node-files.ts'
+import { memoryInodes } from './inodes.ts'
+import { mortalFs } from './mortal-fs.ts'
+import type { MemoryWorld } from './world.ts'
+
+/** What an installer does to a node, on a world in memory. @param answer what a driver with these bytes says */
+export function memoryAdministration(world: MemoryWorld, answer: (driver: string) => string): Administration {
+  return {
+    files: nodeFiles(mortalFs(world)),
+    inodes: memoryInodes(world),
+    tryLockDirectory(path) {
+      world.alive()
+      if (world.locked.has(path)) return undefined
+      world.locked.add(path)
+      return { release: () => world.locked.delete(path) }
+    },
+    async tryDriver({ command: [driver] }): Promise<Answer> {
+      world.alive()
+      return { text: answer(world.fs.readFileSync(driver, 'utf8') as string), status: 0, isLate: false }
+    },
+  }
+}

@@ -3,8 +3,8 @@
 
 static int memory_file(const char *name) {
   /* vm.memfd_noexec=2 wants the flag, Linux before 6.3 refuses it; mapping for execution works either way. */
-  long fd = CALL(memfd_create, name, MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
-  if (fd == -EINVAL) fd = CALL(memfd_create, name, MFD_CLOEXEC, 0, 0, 0, 0);
+  long fd = CALL(memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
+  if (fd == -EINVAL) fd = CALL(memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0);
   if (failed(fd)) fail("memfd_create is not possible on this host", fd);
   if (fd > 2) return fd;
   /* The caller left a standard stream closed: Node must find it so. */
@@ -53,5 +53,10 @@ void carry_libraries(void) {
   if (failed(missing)) fail("/proc is not mounted", missing);
 }
 
-/* Stays open, closed on exec, as threads that start later open it again. */
-int carry_kernel(void) { return memory_file_of(&config.kernel); }
+/* Stays open, closed on exec, as threads that start later open it again: so nobody may write to it from now on. */
+int carry_kernel(void) {
+  int fd = memory_file_of(&config.kernel);
+  long sealed = CALL(fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, 0, 0, 0);
+  if (failed(sealed)) fail("a memory file cannot be sealed on this host", sealed);
+  return fd;
+}

@@ -7,7 +7,8 @@
 enum {
   AT_FDCWD = -100, O_RDONLY = 0, O_CLOEXEC = 02000000, R_OK = 4, F_DUPFD_CLOEXEC = 1030,
   PROT_READ = 1, PROT_WRITE = 2, PROT_EXEC = 4, MAP_PRIVATE = 2, MAP_FIXED = 16, MAP_ANONYMOUS = 32,
-  MFD_CLOEXEC = 1, MFD_NOEXEC_SEAL = 8, EINVAL = 22, RLIMIT_FSIZE = 1,
+  MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, MFD_NOEXEC_SEAL = 8, EINVAL = 22, RLIMIT_FSIZE = 1,
+  F_ADD_SEALS = 1033, F_SEAL_SEAL = 1, F_SEAL_SHRINK = 2, F_SEAL_GROW = 4, F_SEAL_WRITE = 8,
 };
 
 static inline long write(int fd, const void *bytes, word size) { return CALL(write, fd, bytes, size, 0, 0, 0); }

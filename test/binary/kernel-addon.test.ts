@@ -8,13 +8,13 @@ import { BINARY } from '../helpers/node-directory.ts'
 const O_CLOEXEC = 0o2000000
 const cannot = cannotServe('bindfs')
 
-/** The flags of a process's descriptors that hold the addon. */
-function addonsOf(pid: number): number[] {
+/** A process's descriptors that hold the addon. */
+function addonsOf(pid: number): { path: string; flags: number }[] {
   return fs.readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
       if (fs.readlinkSync(`/proc/${pid}/fd/${fd}`) !== '/memfd:modekeep-kernel (deleted)') return []
       const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8')) ?? []
-      return Number.parseInt(flags, 8)
+      return { path: `/proc/${pid}/fd/${fd}`, flags: Number.parseInt(flags, 8) }
     } catch {
       // Closed meanwhile.
       return []
@@ -23,7 +23,7 @@ function addonsOf(pid: number): number[] {
 }
 
 describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (skipped without root)', () => {
-  it('is one descriptor, closed on exec, and serves threads too; a variable of the caller changes nothing', async () => {
+  it('is one descriptor, closed on exec, sealed, and serves threads too; a variable of the caller changes nothing', async () => {
     const node = new BinaryNode()
     const env = { MODEKEEP_CONFIG: `${node.top}/config.json`, MODEKEEP_KERNEL: '0' }
     // Waits for the mount table in a thread.
@@ -36,7 +36,9 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
     const pid = child.pid ?? 0
     const waits = () => fs.readdirSync(`/proc/${pid}/task`).some((task) => isWaiting(`/proc/${pid}/task/${task}`))
     await until(waits)
-    expect(addonsOf(pid).map((flags) => flags & O_CLOEXEC)).toEqual([O_CLOEXEC])
+    const addons = addonsOf(pid)
+    expect(addons.map(({ flags }) => flags & O_CLOEXEC)).toEqual([O_CLOEXEC])
+    for (const { path } of addons) expect(() => fs.writeFileSync(path, 'other code')).toThrow('EPERM')
     expect(errors).toBe('')
   })
 

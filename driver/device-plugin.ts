@@ -2,6 +2,7 @@ import { runPlugin } from '../src/fuse-device/plugin.ts'
 import { type Settings, TIMING } from '../src/fuse-device/settings.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { PluginCommand } from '../src/operator/verbs/command.ts'
+import { messageOf } from '../src/refusal/refusal.ts'
 import { endSignal } from './signals.ts'
 import { writeAll } from './streams.ts'
 
@@ -20,7 +21,7 @@ export async function devicePlugin({ directory, devices }: PluginCommand): Promi
     await runPlugin(settings, endSignal())
     return OK
   } catch (error) {
-    log('error', 'failed', { message: error instanceof Error ? error.message : String(error) })
+    log('error', 'failed', { message: messageOf(error) })
     return FAILED
   }
 }

@@ -5,7 +5,7 @@ import { install, uninstall } from '../src/operator/install/index.ts'
 import type { Job } from '../src/operator/install/job.ts'
 import { jsonDocument, printable } from '../src/operator/text/printable.ts'
 import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/installer.ts'
-import { Refusal } from '../src/refusal/refusal.ts'
+import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll } from './streams.ts'
 
 const OK = 0
@@ -60,7 +60,7 @@ function tellFault(sentences: readonly string[], json: boolean, env: NodeJS.Proc
 }
 
 function systems(error: unknown): string {
-  return `stopped, as something failed: ${error instanceof Error ? error.message : String(error)}`
+  return `stopped, as something failed: ${messageOf(error)}`
 }
 
 function coloured(word: string, style: string, { NO_COLOR, TERM = 'dumb' }: NodeJS.ProcessEnv): string {

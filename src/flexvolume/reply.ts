@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal/refusal.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
 
 /** What kubelet reads as `volume.capabilities`; whatever is left out it takes as true (flexvolume/driver-call.go). */
 export interface Capabilities {
@@ -17,7 +17,7 @@ export type Reply =
 /** The one place where an error becomes an answer. Anything but a Refusal is modekeep's or the system's own fault. */
 export function failureReply(error: unknown): Reply {
   if (error instanceof Refusal) return { status: 'Failure', message: bounded(error.message) }
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   return { status: 'Failure', message: `modekeep failed: ${bounded(text)}; see its log on the node` }
 }
 

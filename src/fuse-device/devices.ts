@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { InvalidArgument } from '../grpc/method.ts'
 import type { Message } from '../grpc/wire.ts'
+import { messageOf } from '../refusal/refusal.ts'
 import type {
   AllocateRequest,
   Allocation,
@@ -76,6 +77,6 @@ export async function whyUnhealthy(device: string): Promise<string | undefined> 
       await handle.close()
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageOf(error)
   }
 }

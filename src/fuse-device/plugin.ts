@@ -1,6 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import { Wakeup } from '../grpc/wakeup.ts'
 import { DirectoryWatches } from '../host/linux/directory-watches.ts'
+import { messageOf } from '../refusal/refusal.ts'
 import { type Action, advance, decide, type Event, START, type State } from './decide.ts'
 import { Devices, whyUnhealthy } from './devices.ts'
 import { register } from './registration.ts'
@@ -169,8 +170,4 @@ class Plugin {
   #list() {
     return this.#devices.list(this.#unhealthy === undefined)
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

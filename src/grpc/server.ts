@@ -1,5 +1,6 @@
 import * as net from 'node:net'
 import * as grpc from '@grpc/grpc-js'
+import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { InvalidArgument } from './method.ts'
 import { lookAt } from './socket.ts'
@@ -75,7 +76,7 @@ export function unary<I, O>(
     try {
       answer(null, reply(request))
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       refused(name, message)
       answer({ code: error instanceof InvalidArgument ? grpc.status.INVALID_ARGUMENT : grpc.status.INTERNAL, message })
     }

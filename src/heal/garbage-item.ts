@@ -1,4 +1,4 @@
-import { messageOf } from './state.ts'
+import { messageOf } from '../refusal/refusal.ts'
 
 /** Something in the state directory, and what becomes of it. */
 export interface GarbageItem {

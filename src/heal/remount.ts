@@ -1,11 +1,11 @@
 import { mountLocked } from '../mount/mount.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { kindFaults } from '../request/request.ts'
 import { requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
 import type { Judged } from './judge.ts'
-import { type Finding, messageOf } from './state.ts'
+import type { Finding } from './state.ts'
 
 /** What became of a mount. */
 export type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {

@@ -32,7 +32,3 @@ export interface Finding {
   /** In words; '' where all is well, as far as can be told. */
   reason: string
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import type { Host } from '../host/host.ts'
 import { CallLog } from '../log/call-log.ts'
 import { appendLine } from '../log/log-file.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
 import type { Document } from './actions/document.ts'
@@ -75,18 +75,17 @@ export async function operate(world: World): Promise<number> {
   try {
     command = parseCommand(world.argv, world.workingDirectory)
   } catch (error) {
-    return fail(messageOf(error), USAGE)
+    return fail(sentenceOf(error), USAGE)
   }
   try {
     return await carryOut(world, command, isJson)
   } catch (error) {
-    return fail(messageOf(error), FAILED)
+    return fail(sentenceOf(error), FAILED)
   }
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof Refusal) return error.message
-  return `failed: ${error instanceof Error ? error.message : String(error)}`
+function sentenceOf(error: unknown): string {
+  return error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
 }
 
 async function carryOut(world: World, command: Command, isJson: boolean): Promise<number> {

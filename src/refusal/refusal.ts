@@ -42,3 +42,8 @@ export function refusalOf(check: () => void): string | undefined {
     throw error
   }
 }
+
+/** What anything that was thrown says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

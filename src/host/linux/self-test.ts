@@ -1,4 +1,5 @@
 import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { messageOf } from '../../refusal/refusal.ts'
 import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
 import { errorCode, type Handle, type Stat } from '../host.ts'
@@ -51,7 +52,7 @@ function compared(name: string, compare: () => string): SelfTest {
   try {
     return { name, difference: compare() }
   } catch (error) {
-    return { name, difference: error instanceof Error ? error.message : String(error) }
+    return { name, difference: messageOf(error) }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
+import { messageOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import type { CheckFinding, DoctorDocument } from '../actions/document.ts'
 import { type Configuration, configurationFindings } from './configuration.ts'
@@ -46,7 +47,8 @@ async function orFault(area: Area, check: () => CheckFinding[] | Promise<CheckFi
   try {
     return await check()
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error)
-    return [findingsOf(area).fault(`this could not be checked: ${text}`, 'remove the cause and run doctor again')]
+    return [
+      findingsOf(area).fault(`this could not be checked: ${messageOf(error)}`, 'remove the cause and run doctor again'),
+    ]
   }
 }

@@ -55,4 +55,23 @@ describe('the counters', () => {
     expect(counted()).toBe(1)
     expect(counted('modekeep_log_gaps_total')).toBe(1)
   })
+
+  it('tell what heal found and did, and nothing of states that they do not know', () => {
+    const found = [
+      { state: 'stale', action: 'replaced' },
+      { state: 'stale', action: 'replaced' },
+      { state: 'unknown', action: 'none' },
+      { state: 'of another version', action: 'none' },
+      { outcome: 'replaced' },
+    ]
+    const subPaths = [{ action: 'replaced' }, { action: 'of another version' }]
+    counted()
+    append(JSON.stringify({ verb: 'heal', outcome: 'Success', durationMs: 1, found, subPaths }))
+    expect(counted('modekeep_heals_total{state="stale",action="replaced"}')).toBe(2)
+    expect(counted('modekeep_heals_total{state="unknown",action="none"}')).toBe(1)
+    expect(counted('modekeep_heals_total{state="orphaned",action="forgotten"}')).toBe(0)
+    expect(counted('modekeep_sub_path_heals_total{action="replaced"}')).toBe(1)
+    expect(counted('modekeep_heals_total{state="of another version",action="none"}')).toBeUndefined()
+    expect(counted('modekeep_sub_path_heals_total{action="of another version"}')).toBeUndefined()
+  })
 })

@@ -1,4 +1,4 @@
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 
 export type Call =
   | { verb: 'init' }
@@ -46,7 +46,7 @@ function mountDirectory(path: string): string {
         ? 'it must not contain ".."'
         : undefined
   if (reason)
-    throw new Refusal(`mount directory ${show(path)}: ${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`)
+    throw new Refusal(`mount directory ${quoted(path)}: ${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`)
   return `/${path.split('/').filter(isRealPart).join('/')}`
 }
 

@@ -1,6 +1,6 @@
 import { closing, errorCode, type Handle, type Host, type MountFlags } from '../host/host.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { isTextIdentity, volumeIdentity } from '../store/volume-record.ts'
 import { holdsOwnRecords, openNodeDirectory } from '../volume/kind/source-path.ts'
@@ -31,7 +31,7 @@ export function openByHand(
 ): VolumeByHand {
   if (holdsOwnRecords(directory, config)) {
     throw new Refusal(
-      `directory ${show(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
+      `directory ${quoted(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
     )
   }
   const { handle, stat } = openNodeDirectory(host, directory, 'directory')
@@ -39,7 +39,7 @@ export function openByHand(
   // A server's root does not tell.
   const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(host, handle, stat)
   if (known !== undefined && volume !== known) {
-    throw new Refusal(`directory ${show(directory)} was exchanged while it was opened: call this again`)
+    throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }
   return { directory, volume, tree: detachedMount(host, handle, flags) }
 }

@@ -1,4 +1,4 @@
-import { show } from '../refusal/refusal.ts'
+import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import type { SourceView } from '../volume/source-view.ts'
 
@@ -71,7 +71,7 @@ function walkSteps(request: MountRequest, source: SourceView | undefined, group:
   if (readOnly) return { steps: [] }
   if (kind.walk !== true) {
     const way = kind.hasGroupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
-    return { steps: [], refusal: `option "ownership" is "walk", but of ${show(fsType)} ${kind.walk}: use ${way}` }
+    return { steps: [], refusal: `option "ownership" is "walk", but of ${quoted(fsType)} ${kind.walk}: use ${way}` }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, volume: source.volume, policy }] }

@@ -2,7 +2,7 @@ import { closing, type Handle, type Lock } from '../host/host.ts'
 import { placeOfTree } from '../mount-table/place.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { restore } from '../ownership/walks.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import { sourceText } from '../request/source.ts'
 import { type MountRecord, readMountRecord, requestOf } from '../store/mount-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
@@ -18,7 +18,7 @@ import {
 } from '../store/volume-record.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNodeDirectory } from '../volume/kind/source-path.ts'
-import { makingOf } from '../volume/making.ts'
+import { mountContextOf } from '../volume/mount-context.ts'
 import { holders } from './holders.ts'
 import { reserveVolume } from './reserve.ts'
 
@@ -64,7 +64,7 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
   const request = { ...asked, mountOptions, readOnly: false }
   const source = kind.openSource(host, request)
   using _ = closing(host.inodes, source?.handle)
-  const tree = await kind.openTree(makingOf(session, request, source, undefined))
+  const tree = await kind.openTree(mountContextOf(session, request, source, undefined))
   let found: string | undefined
   try {
     found = kind.root === 'text' ? textIdentity(request) : volumeIdentity(host, tree, host.inodes.stat(tree))
@@ -73,7 +73,7 @@ async function openDisk(session: Session, volume: string, mount: MountRecord | u
     if (found !== volume) host.inodes.close(tree)
   }
   throw new Refusal(
-    `source ${show(sourceText(asked.source))} is another disk than the one that was mounted: put that one back`,
+    `source ${quoted(sourceText(asked.source))} is another disk than the one that was mounted: put that one back`,
   )
 }
 
@@ -103,7 +103,7 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
   const { handle, stat } = openNodeDirectory(host, source)
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(host, handle, stat) === volume) return host.mounts.cloneTree(handle)
-  throw new Refusal(`source ${show(source)} is another directory than the one that was mounted: put that one back`)
+  throw new Refusal(`source ${quoted(source)} is another directory than the one that was mounted: put that one back`)
 }
 
 /**

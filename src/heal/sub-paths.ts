@@ -4,7 +4,9 @@ import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { openInside } from '../path/inside.ts'
-import { messageOf, Refusal, show } from '../refusal/refusal.ts'
+
+import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+
 import type { Session } from '../store/session.ts'
 
 /** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */
@@ -114,11 +116,11 @@ function compare(
   const [volume, current, old] = [handles.volume, handles.current, handles.old].map((handle) => inodes.stat(handle))
   if (!volume || !current || !old) return undefined
   if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED
-  if (current.device === old.device && current.inode === old.inode) return `${show(subPath)} is what it shows already`
-  if (current.device !== volume.device) return `${show(subPath)} lies on another file system than its volume`
+  if (current.device === old.device && current.inode === old.inode) return `${quoted(subPath)} is what it shows already`
+  if (current.device !== volume.device) return `${quoted(subPath)} lies on another file system than its volume`
   if (isDirectory(current) === isDirectory(old)) return undefined
   const [was, is] = isDirectory(old) ? ['a directory', 'none'] : ['no directory', 'one']
-  return `${show(subPath)} was ${was} and is ${is} now: the container's next start needs kubelet to mount it anew`
+  return `${quoted(subPath)} was ${was} and is ${is} now: the container's next start needs kubelet to mount it anew`
 }
 
 /** As the kernel shows the path of what is mounted there and deleted. */

@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { refuseOtherNamespace } from '../heal/namespace.ts'
 import type { Host } from '../host/host.ts'
 import { status } from '../operator/actions/status.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { count } from './counters.ts'
 import { addGauges } from './gauges.ts'
@@ -37,8 +37,11 @@ export function writeTextfile({ files }: Host, path: string, text: string): void
   } catch (error) {
     const { cause = error } = error as Error
     const said = (cause as Error).message
-    throw new Refusal(`--output ${show(path)} cannot be written (${said}): name a file in a directory that is there`, {
-      cause: error,
-    })
+    throw new Refusal(
+      `--output ${quoted(path)} cannot be written (${said}): name a file in a directory that is there`,
+      {
+        cause: error,
+      },
+    )
   }
 }

@@ -9,7 +9,7 @@ import {
   REGULAR,
   type Stat,
 } from '../host/host.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import { isGuard } from './layers.ts'
 
 /** What stat says of a mount whose server or daemon is gone (kubernetes mount-utils, IsCorruptedMnt). */
@@ -48,7 +48,7 @@ export function openMountPoint(host: Host, directory: string): MountPoint | unde
 }
 
 export function missingMountPoint(path: string): Refusal {
-  return new Refusal(`mount directory ${show(path)} does not exist: kubelet creates it before it calls mount`)
+  return new Refusal(`mount directory ${quoted(path)} does not exist: kubelet creates it before it calls mount`)
 }
 
 /** What is mounted at a point, and what it is where nothing is. */
@@ -79,7 +79,9 @@ export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
   if (stat === undefined) return 'missing'
   if (isDirectory(stat)) return 'directory'
   if (isEmptyFile(stat)) return 'file'
-  throw new Refusal(`mount directory ${show(point.path)} is a link or a file: remove it, kubelet makes a new directory`)
+  throw new Refusal(
+    `mount directory ${quoted(point.path)} is a link or a file: remove it, kubelet makes a new directory`,
+  )
 }
 
 /** What a volume that is no directory lies on. */

@@ -1,6 +1,6 @@
 import { errorCode, type Host } from '../host/host.ts'
 import { type MountPoint, statPoint, targetOf } from '../mount-table/mount-point.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 
 // As kubelet makes them: volumes (pkg/volume/flexvolume/util.go), and files for subPaths (pkg/volume/util/subpath).
 const DIRECTORY_MODE = 0o750
@@ -36,6 +36,6 @@ function removeEmptyDirectory(host: Host, { parent, name, path }: MountPoint): v
     host.inodes.removeDirectory(parent, name)
   } catch (error) {
     if (errorCode(error) !== 'ENOTEMPTY') throw error
-    throw new Refusal(`mount directory ${show(path)} is not empty, so no file can take its place: empty it`)
+    throw new Refusal(`mount directory ${quoted(path)} is not empty, so no file can take its place: empty it`)
   }
 }

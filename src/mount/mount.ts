@@ -1,7 +1,7 @@
 import type { KindFacts } from '../fs-group/decide.ts'
 import { closing, SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
@@ -77,7 +77,7 @@ export async function mountLocked(
       if (!isDeletedSource(error)) throw error
       if (attempt === MOST_ATTEMPTS) {
         throw new Refusal(
-          `source ${show(sourceText(request.source))} was deleted again and again while it was being mounted: let it settle`,
+          `source ${quoted(sourceText(request.source))} was deleted again and again while it was being mounted: let it settle`,
         )
       }
     }

@@ -3,7 +3,7 @@ import { isDiskError } from '../host/file-error.ts'
 import { closing, type Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import { forgetMount } from '../store/forget.ts'
 import { isUnreadable } from '../store/json-record.ts'
 import { releaseMount } from '../store/leftovers.ts'
@@ -92,7 +92,7 @@ function refuseForeign(host: Host, point: MountPoint | undefined, record: MountR
   const there = statPoint(host, point)
   if (there !== 'broken' && !there?.mountRoot) return
   throw new Refusal(
-    `what is mounted at ${show(point.path)} is not modekeep's, and it is no volume directory of kubelet's: use umount(8)`,
+    `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's: use umount(8)`,
   )
 }
 

@@ -1,5 +1,5 @@
 import { DIRECTORY, errorCode, FIFO, FILE_TYPE, type Handle, type Inodes, REGULAR, SOCKET } from '../host/host.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import { refusals } from './refusals.ts'
 import { openByParts } from './steps.ts'
 
@@ -12,12 +12,14 @@ export function subPathFaults(subPath: string): string[] {
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {
     return [
-      `option "subPath" is ${show(subPath)}: write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
+      `option "subPath" is ${quoted(subPath)}: write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
     ]
   }
   return parts
     .filter((part) => Buffer.byteLength(part) > LONGEST_NAME)
-    .map((part) => `option "subPath" has the name ${show(part)}: a name has at most ${LONGEST_NAME} bytes, shorten it`)
+    .map(
+      (part) => `option "subPath" has the name ${quoted(part)}: a name has at most ${LONGEST_NAME} bytes, shorten it`,
+    )
 }
 
 /**

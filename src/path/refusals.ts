@@ -1,5 +1,5 @@
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FIFO, FILE_TYPE, REGULAR, SOCKET, SYMLINK } from '../host/host.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /** A link met on the way: where it is in the source, and its target as text for people. */
 export interface Link {
@@ -21,11 +21,11 @@ function kindOf(mode: number): string {
   return KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
 }
 
-const arrow = ({ path, target }: Link) => `${show(path)} -> ${show(target)}`
+const arrow = ({ path, target }: Link) => `${quoted(path)} -> ${quoted(target)}`
 
 /** What a pod's author is told of a subPath that cannot be mounted. Paths are those in the source. */
 export function refusals(subPath: string) {
-  const asked = `subPath ${show(subPath)}`
+  const asked = `subPath ${quoted(subPath)}`
   return {
     leaves: (link: Link | undefined) =>
       new Refusal(
@@ -41,25 +41,25 @@ export function refusals(subPath: string) {
 
     missing: (path: string, link: Link | undefined) =>
       new Refusal(
-        `${asked} is not in the source: ${show(path)} does not exist` +
+        `${asked} is not in the source: ${quoted(path)} does not exist` +
           `${link ? `, where the link ${arrow(link)} leads` : ''}; create it there, or correct the name`,
       ),
 
     notDirectory: (path: string, mode: number, link: Link | undefined) =>
       new Refusal(
-        `${asked} is not in the source: ${show(path)} is ${kindOf(mode)}, not a directory` +
+        `${asked} is not in the source: ${quoted(path)} is ${kindOf(mode)}, not a directory` +
           `${link ? `, where the link ${arrow(link)} leads` : ''}; correct the name`,
       ),
 
     notFollowed: (path: string) =>
       new Refusal(
-        `${asked} meets the link ${show(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
+        `${asked} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
           'name what it leads to',
       ),
 
     notTrusted: (path: string, uid: number) =>
       new Refusal(
-        `${asked} meets the link ${show(path)}, which user ${uid} has made in a directory open to all users: ` +
+        `${asked} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users: ` +
           'name what it leads to, or let the owner of the directory make the link',
       ),
 

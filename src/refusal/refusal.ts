@@ -27,7 +27,7 @@ function joined(faults: readonly string[]): string {
 const LONGEST_SHOWN = 120
 
 /** A value as a message shows it: quoted, control characters escaped, cut to a length an event can hold. */
-export function show(value: unknown): string {
+export function quoted(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value)
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}… (${text.length} characters)` : text
 }

@@ -1,4 +1,4 @@
-import { show } from '../refusal/refusal.ts'
+import { quoted } from '../refusal/refusal.ts'
 import type { NodeConfig } from './defaults.ts'
 import { type Remote, remoteOf, type Source, sourceText } from './source.ts'
 
@@ -12,14 +12,14 @@ export function allowedFaults(source: Source, fsType: string, { allowedSources }
     const text = sourceText(source) ?? ''
     if (allowedSources.some((entry) => holdsPath(entry, text) || holdsText(entry, text))) return []
     return [
-      `option "source" is ${show(text)}: this node allows sources below ${allowedSources.join(', ') || 'no directory'}; ` +
+      `option "source" is ${quoted(text)}: this node allows sources below ${allowedSources.join(', ') || 'no directory'}; ` +
         "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
     ]
   }
   const entries = allowedSources.filter((entry) => remoteOf(entry, remote) !== undefined)
   if (entries.some((entry) => holdsRemote(remoteOf(entry, remote), source as Extract<Source, Remote>))) return []
   return [
-    `option "source" is ${show(sourceText(source))}: this node allows ${fsType} from ${entries.join(', ') || 'no server'}; ` +
+    `option "source" is ${quoted(sourceText(source))}: this node allows ${fsType} from ${entries.join(', ') || 'no server'}; ` +
       `its administrator can add an entry like ${REMOTE_EXAMPLES[remote]} to allowedSources in the node's modekeep configuration`,
   ]
 }

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini'
 import { LOG_LEVELS } from '../log/call-log.ts'
-import { show } from '../refusal/refusal.ts'
+import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 
 const wants = (what: string) => ({
-  error: (issue: { input?: unknown }) => `is ${show(issue.input)}: ${what}`,
+  error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${what}`,
 })
 const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
@@ -49,8 +49,8 @@ export const KEYS = {
     {
       error: (issue) =>
         issue.code === 'unrecognized_keys'
-          ? `has ${show(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
-          : `is ${show(issue.input)}: write an object`,
+          ? `has ${quoted(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
+          : `is ${quoted(issue.input)}: write an object`,
     },
   ),
 }
@@ -75,7 +75,7 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     const schema = Object.hasOwn(KEYS, key) ? KEYS[key as keyof typeof KEYS] : undefined
     if (!schema) {
       faults.push(
-        `node configuration ${file}: key ${show(key)} is unknown: the keys are ${Object.keys(KEYS).join(', ')}`,
+        `node configuration ${file}: key ${quoted(key)} is unknown: the keys are ${Object.keys(KEYS).join(', ')}`,
       )
       continue
     }

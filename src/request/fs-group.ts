@@ -1,4 +1,4 @@
-import { show } from '../refusal/refusal.ts'
+import { quoted } from '../refusal/refusal.ts'
 
 /** Kubelet's names for the pod's fsGroup: the first up to 1.14, the second since (flexvolume/util.go, driver-call.go). */
 export const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
@@ -24,13 +24,13 @@ export function fsGroupOf(options: ReadonlyMap<string, string>): { group: number
     .filter(({ value }) => value === undefined)
     .map(
       ({ key, text }) =>
-        `option "${key}" is ${show(text)}: a group is a decimal number from 0 to ${LARGEST_GROUP} without sign, leading zeros or exponent; ` +
+        `option "${key}" is ${quoted(text)}: a group is a decimal number from 0 to ${LARGEST_GROUP} without sign, leading zeros or exponent; ` +
         "set the pod's securityContext.fsGroup to one, or leave it out",
     )
   const [first, second] = given
   if (first && second && first.value !== second.value) {
     faults.push(
-      `options "${first.key}" (${show(first.text)}) and "${second.key}" (${show(second.text)}) differ: keep one`,
+      `options "${first.key}" (${quoted(first.text)}) and "${second.key}" (${quoted(second.text)}) differ: keep one`,
     )
   }
   return { group: typeof first?.value === 'number' ? first.value : undefined, faults }

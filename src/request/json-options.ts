@@ -1,4 +1,4 @@
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /**
  * Kubelet's options argument: one flat JSON object of strings. Returned as [key, value] pairs with every fault found;
@@ -21,7 +21,7 @@ export function parseOptionsText(text: string): { entries: [string, unknown][]; 
   // A nested value is refused for itself, and its keys are no options.
   const flat = entries.every(([, value]) => typeof value !== 'object')
   const repeated = flat ? repeatedKeys(text, entries.length) : []
-  const faults = repeated.map((key) => `option ${show(key)} is given twice: keep one`)
+  const faults = repeated.map((key) => `option ${quoted(key)} is given twice: keep one`)
   return { entries, faults }
 }
 

@@ -1,4 +1,4 @@
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from './defaults.ts'
 import { fsGroupOf, parseGroup } from './fs-group.ts'
 import { parseOptionsText } from './json-options.ts'
@@ -85,7 +85,7 @@ const NEEDS = [
 function idmapFaults({ idmapFrom }: Options): string[] {
   if (idmapFrom === undefined || typeof parseGroup(idmapFrom) === 'number') return []
   return [
-    `option "idmapFrom" is ${show(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+    `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
   ]
 }
 
@@ -96,7 +96,7 @@ function contradictions(options: Options): string[] {
     for (const key of keys) {
       if (options[key] === undefined || options[key] === 'false') continue
       faults.push(
-        `option "${key}" is ${show(options[key])} but ownership is ${show(options.ownership ?? 'none')}: set ownership to "${way}" or "auto", or leave ${key} out`,
+        `option "${key}" is ${quoted(options[key])} but ownership is ${quoted(options.ownership ?? 'none')}: set ownership to "${way}" or "auto", or leave ${key} out`,
       )
     }
   }
@@ -110,11 +110,11 @@ function contradictions(options: Options): string[] {
 export function kindFaults(request: MountRequest, config: NodeConfig, kinds: Kinds): string[] {
   const kind = kinds.of(request.fsType)
   if (!kind) {
-    return [`fsType is ${show(request.fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`]
+    return [`fsType is ${quoted(request.fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`]
   }
   if (!config.allowedFsTypes.includes(request.fsType)) {
     return [
-      `fsType ${show(request.fsType)} is not allowed on this node: its administrator can add it to allowedFsTypes in the node's modekeep configuration`,
+      `fsType ${quoted(request.fsType)} is not allowed on this node: its administrator can add it to allowedFsTypes in the node's modekeep configuration`,
     ]
   }
   return kind.faults(request, config)

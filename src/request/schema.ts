@@ -1,13 +1,13 @@
 import * as z from 'zod/mini'
-import { show } from '../refusal/refusal.ts'
+import { quoted } from '../refusal/refusal.ts'
 
 const TRUE_FALSE = ['true', 'false'] as const
 
 function oneOf<const V extends readonly [string, ...string[]]>(values: V) {
-  return z.optional(z.enum(values, { error: (issue) => `is ${show(issue.input)}: use one of ${values.join(', ')}` }))
+  return z.optional(z.enum(values, { error: (issue) => `is ${quoted(issue.input)}: use one of ${values.join(', ')}` }))
 }
 
-const text = z.optional(z.string({ error: (issue) => `is ${show(issue.input)}: write it as a JSON string` }))
+const text = z.optional(z.string({ error: (issue) => `is ${quoted(issue.input)}: write it as a JSON string` }))
 
 /** The options a pod's author may write, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
 export const optionsSchema = z.strictObject({
@@ -47,9 +47,9 @@ export function checkOptions(entries: readonly [string, unknown][]): { options: 
     else if (!key.startsWith(KUBELET_PREFIX)) unknown.push(key)
     // Only kubelet may write below kubernetes.io/ (API validation): a key added by a newer kubelet must not break mounts.
     // Some of these values are secrets: never shown.
-    else if (typeof value !== 'string') faults.push(`option ${show(key)} must be a JSON string`)
+    else if (typeof value !== 'string') faults.push(`option ${quoted(key)} must be a JSON string`)
   }
-  if (unknown.length > 0) faults.push(`unknown ${show(unknown)}: the options are ${AUTHOR_KEYS.join(', ')}`)
+  if (unknown.length > 0) faults.push(`unknown ${quoted(unknown)}: the options are ${AUTHOR_KEYS.join(', ')}`)
   const result = z.safeParse(optionsSchema, Object.fromEntries(known))
   if (result.success) return { options: result.data, faults }
   for (const issue of result.error.issues) faults.push(`option "${issue.path.join('.')}" ${issue.message}`)

@@ -1,4 +1,4 @@
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseOptionsText } from './json-options.ts'
 
 /** A pod's secrets by key, decoded. They live as long as the call, and are in no request, record, log or message. */
@@ -16,7 +16,7 @@ export function readSecrets(text: string): Secrets {
   for (const [key, value] of parseOptionsText(text).entries) {
     if (!key.startsWith(SECRET_PREFIX)) continue
     if (typeof value !== 'string' || !BASE64.test(value)) {
-      throw new Refusal(`option ${show(key)} is not base64: kubelet sends secrets so`)
+      throw new Refusal(`option ${quoted(key)} is not base64: kubelet sends secrets so`)
     }
     secrets.set(key.slice(SECRET_PREFIX.length), Buffer.from(value, 'base64'))
   }

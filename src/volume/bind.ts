@@ -1,6 +1,6 @@
 import type { Handle, Host } from '../host/host.ts'
 import { openInside, subPathFaults } from '../path/inside.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { type OptionRules, optionFaults } from './kind/options.ts'
 import { openNodeDirectory, pathOf, sourceFaults } from './kind/source-path.ts'
@@ -55,6 +55,6 @@ function partOf({ inodes }: Host, root: Handle, subPath: string): OpenedSource {
 function textOf(path: string, subPath: string): string {
   if (!path.includes('\ufffd')) return path
   throw new Refusal(
-    `option "subPath" is ${show(subPath)}: it leads to ${show(path)}, whose name is not valid UTF-8: rename it`,
+    `option "subPath" is ${quoted(subPath)}: it leads to ${quoted(path)}, whose name is not valid UTF-8: rename it`,
   )
 }

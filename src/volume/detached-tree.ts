@@ -6,7 +6,7 @@ import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
-import { makingOf } from './making.ts'
+import { mountContextOf } from './mount-context.ts'
 
 /** A request with the real place of what it names, as text; undefined: it names nothing. */
 export interface Where extends Omit<MountRequest, 'source'> {
@@ -38,9 +38,9 @@ export class DetachedTree {
   /** @param group given by the kind's own mount options */
   async make(group: number | undefined): Promise<void> {
     this.#group = group
-    const making = makingOf(this.#session, this.#request, this.#source, group)
-    if (this.#kind.hasDaemon) this.staging = making.staging
-    this.#tree = await this.#kind.openTree(making)
+    const context = mountContextOf(this.#session, this.#request, this.#source, group)
+    if (this.#kind.hasDaemon) this.staging = context.staging
+    this.#tree = await this.#kind.openTree(context)
   }
 
   get hadSecrets(): boolean {

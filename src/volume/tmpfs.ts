@@ -1,5 +1,5 @@
 import { SystemError } from '../host/host.ts'
-import { Refusal, show } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import { sourceText } from '../request/source.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { type OptionRule, optionFaults, ownOptions } from './kind/options.ts'
@@ -27,10 +27,10 @@ export const tmpfs: VolumeKind = {
     const faults = optionFaults('tmpfs', mountOptions, OPTIONS, config)
     const text = sourceText(source)
     if (text !== undefined && text !== 'tmpfs') {
-      faults.push(`option "source" is ${show(text)}: a tmpfs has none, leave it out`)
+      faults.push(`option "source" is ${quoted(text)}: a tmpfs has none, leave it out`)
     }
     if (subPath !== undefined)
-      faults.push(`option "subPath" is ${show(subPath)}: a tmpfs is new and empty, leave it out`)
+      faults.push(`option "subPath" is ${quoted(subPath)}: a tmpfs is new and empty, leave it out`)
     return faults
   },
 
@@ -45,7 +45,7 @@ export const tmpfs: VolumeKind = {
         error instanceof SystemError && error.syscall === 'fsconfig' && /^(EINVAL|EBUSY)$/.test(error.code)
       if (!refused) throw error
       throw new Refusal(
-        `the kernel refuses mountOptions ${show(mountOptions.join(','))}: ${(error as Error).message}`,
+        `the kernel refuses mountOptions ${quoted(mountOptions.join(','))}: ${(error as Error).message}`,
         { cause: error },
       )
     }

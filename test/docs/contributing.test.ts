@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
-import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
+import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -41,7 +41,7 @@ const MAKING = {
   stateDir: '/state',
   staging: '',
   timeoutSeconds: 1,
-} as Partial<Making> as Making
+} as Partial<MountContext> as MountContext
 
 describe('the kind of volume that the page adds', () => {
   it('takes what the page says, and names what it does not', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
 import { failureReply, replyLine } from '../../src/flexvolume/reply.ts'
-import { Refusal, show } from '../../src/refusal/refusal.ts'
+import { quoted, Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { askedOf, askedSchema, isSameMount, type MountRequest } from '../../src/request/mount-request.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -118,7 +118,7 @@ describe('whatever the options are', () => {
         )
         expect(result).toBeInstanceOf(Refusal)
         // As JSON has it: a minus before a zero is lost.
-        expect((result as Refusal).message).toContain(`option "${key}" is ${show(JSON.parse(JSON.stringify(value)))}`)
+        expect((result as Refusal).message).toContain(`option "${key}" is ${quoted(JSON.parse(JSON.stringify(value)))}`)
       },
       1000,
     )
@@ -135,7 +135,7 @@ describe('whatever the options are', () => {
             [key, 'x'],
           ]),
         )
-        expect((result as Refusal).message).toContain(`unknown ${show([key])}`)
+        expect((result as Refusal).message).toContain(`unknown ${quoted([key])}`)
       },
       1000,
     )

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Refusal, refusalOf, show } from '../../src/refusal/refusal.ts'
+import { quoted, Refusal, refusalOf } from '../../src/refusal/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault says just that', () => {
@@ -39,7 +39,7 @@ describe('a value in a message', () => {
     ['x'.repeat(119), `"${'x'.repeat(119)}… (121 characters)`],
     ['x'.repeat(1_000_000), `"${'x'.repeat(119)}… (1000002 characters)`],
   ])('is quoted, escaped and cut: %#', (value, shown) => {
-    expect(show(value)).toBe(shown)
+    expect(quoted(value)).toBe(shown)
   })
 })
 

@@ -6,7 +6,7 @@ import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
-import type { Making, VolumeKind } from '../../src/volume/kind/kind.ts'
+import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { newStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
 
@@ -62,7 +62,7 @@ export class RemoteStage {
     onTestFinished(() => fs.rmSync(this.stateDir, { recursive: true, force: true }))
   }
 
-  making(request: Asked, over: Partial<Making> = {}): Making {
+  making(request: Asked, over: Partial<MountContext> = {}): MountContext {
     return {
       host: { ...linuxHost, helpers: this.programs.helpers },
       request: requestFor({ fsType: this.#kind.name, ...request }),
@@ -79,7 +79,7 @@ export class RemoteStage {
   }
 
   /** @returns the inode that the mount shows, and its mode */
-  async open(request: Asked, over: Partial<Making> = {}): Promise<{ gid: number; mode: number }> {
+  async open(request: Asked, over: Partial<MountContext> = {}): Promise<{ gid: number; mode: number }> {
     const making = this.making(request, over)
     const tree = await this.#kind.openTree(making)
     try {

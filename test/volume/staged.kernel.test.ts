@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MARK } from '../../src/host/helpers.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import type { Making } from '../../src/volume/kind/kind.ts'
+import type { MountContext } from '../../src/volume/kind/kind.ts'
 import { mountStaged, sweepStaging } from '../../src/volume/kind/staged.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 
@@ -14,11 +14,11 @@ describe.skipIf(!isRoot)(
   `what a helper program mounts${isRoot ? '' : ': mounts need root; run "sudo npm test"'}`,
   () => {
     let top: string
-    let making: Making
+    let context: MountContext
     beforeEach(() => {
       top = fs.mkdtempSync(`${tmpdir()}/modekeep-staged-`)
       execFileSync('mount', ['-t', 'tmpfs', '--make-shared', 'test', top])
-      making = { host: linuxHost, stateDir: `${top}/state`, staging: 'mine' } as Making
+      context = { host: linuxHost, stateDir: `${top}/state`, staging: 'mine' } as MountContext
     })
     afterEach(() => {
       unmountBelow(top)
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot)(
     }
 
     it('is handed over detached, and nothing of the way there is left', async () => {
-      const tree = await mountStaged(making, mountOn)
+      const tree = await mountStaged(context, mountOn)
       expect(left()).toEqual([[], false])
       fs.mkdirSync(`${top}/target`)
       const target = linuxHost.inodes.openTrusted(`${top}/target`)
@@ -48,7 +48,7 @@ describe.skipIf(!isRoot)(
       fs.mkdirSync(`${top}/state/staging`, { recursive: true })
       const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
       setTimeout(() => sweeps?.release(true), 20)
-      linuxHost.inodes.close(await mountStaged(making, mountOn))
+      linuxHost.inodes.close(await mountStaged(context, mountOn))
       expect(sweeps).toBeDefined()
       expect(left()).toEqual([[], false])
     })
@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)(
       fs.mkdirSync(peer)
       execFileSync('mount', ['--bind', top, peer])
       try {
-        const tree = await mountStaged(making, async (directory) => {
+        const tree = await mountStaged(context, async (directory) => {
           await mountOn(directory)
           expect(fs.existsSync(`${directory}/a`)).toBe(true)
           expect(table()).not.toMatch(new RegExp(` ${peer}/\\S+ .* helper `))
@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(
       fs.mkdirSync(`${top}/source`)
       fs.writeFileSync(`${top}/source/b`, 'data')
       const source = linuxHost.inodes.openTrusted(`${top}/source`)
-      const tree = await mountStaged(making, async (directory, stage) => {
+      const tree = await mountStaged(context, async (directory, stage) => {
         fs.renameSync(`${top}/source`, `${top}/moved`)
         const shown = stage.show(source, true)
         expect(fs.readFileSync(`${shown}/b`, 'utf8')).toBe('data')
@@ -91,7 +91,7 @@ describe.skipIf(!isRoot)(
     })
 
     it('is gone when the helper fails after it has mounted', async () => {
-      const failing = mountStaged(making, async (directory) => {
+      const failing = mountStaged(context, async (directory) => {
         await mountOn(directory)
         throw new Error('failed afterwards')
       })
@@ -100,7 +100,7 @@ describe.skipIf(!isRoot)(
     })
 
     it('must be there when the helper has ended', async () => {
-      await expect(mountStaged(making, async () => {})).rejects.toThrow(/has mounted nothing/)
+      await expect(mountStaged(context, async () => {})).rejects.toThrow(/has mounted nothing/)
       expect(left()).toEqual([[], false])
     })
 
@@ -109,8 +109,8 @@ describe.skipIf(!isRoot)(
       fs.mkdirSync(`${place}/dead`, { recursive: true })
       fs.writeFileSync(`${place}/dead.lock`, '')
       for (const layer of ['one', 'two']) execFileSync('mount', ['-t', 'tmpfs', layer, `${place}/dead`])
-      const tree = await mountStaged(making, async (directory) => {
-        sweepStaging(linuxHost, making.stateDir)
+      const tree = await mountStaged(context, async (directory) => {
+        sweepStaging(linuxHost, context.stateDir)
         expect(fs.readdirSync(place).sort()).toEqual(['mine', 'mine.lock'])
         await mountOn(directory)
       })
@@ -124,7 +124,7 @@ describe.skipIf(!isRoot)(
       fs.writeFileSync(`${place}/ended.lock`, '')
       const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [MARK]: 'x' } })
       await new Promise((done) => daemon.once('spawn', done))
-      sweepStaging(linuxHost, making.stateDir)
+      sweepStaging(linuxHost, context.stateDir)
       expect(fs.readdirSync(place)).toEqual([])
       expect(linuxHost.daemons.find(`${place}/ended/mount`)).toMatchObject({ pid: daemon.pid })
       linuxHost.daemons.kill(`${place}/ended`)

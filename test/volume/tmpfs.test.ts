@@ -4,7 +4,7 @@ import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
-import type { Making } from '../../src/volume/kind/kind.ts'
+import type { MountContext } from '../../src/volume/kind/kind.ts'
 import { tmpfs } from '../../src/volume/tmpfs.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -29,7 +29,7 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: false,
 }
 
-function makingOn(host: Host): Making {
+function makingOn(host: Host): MountContext {
   return {
     host,
     request: REQUEST,

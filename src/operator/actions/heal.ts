@@ -2,7 +2,7 @@ import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { healSubPaths } from '../../heal/sub-paths.ts'
 import { errorCode } from '../../host/host.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import type { NodeCommand } from '../verbs/command.ts'
 import type { HealDocument } from './document.ts'
@@ -25,7 +25,7 @@ export async function heal(
   refuseOtherNamespace(session)
   // A watch may begin before kubelet.
   if (kubelet !== undefined && !isWatching && !isDirectory(session, kubelet)) {
-    throw new Refusal(`kubelet's directory ${show(kubelet)} does not exist: name it with --kubelet-dir`)
+    throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
   const mounts = await healMounts(session, isDry)
   const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })

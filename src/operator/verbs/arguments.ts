@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { show } from '../../refusal/refusal.ts'
+import { quoted } from '../../refusal/refusal.ts'
 import { type Verb, verbForm } from './index.ts'
 import { formOf, isOption, OPTIONS, type OptionName, valueFaults } from './options.ts'
 import { nearest } from './suggest.ts'
@@ -39,5 +39,5 @@ function unknownOption(verb: Verb, rawName: string, known: readonly string[]): s
   const meant = nearest(rawName.replace(/^-+/, ''), known)
   const takes = known.map((option) => `--${option}`).join(', ')
   const guess = meant === undefined ? '' : `did you mean --${meant}? `
-  return `${verb} has no option ${show(rawName)}: ${guess}It takes ${takes}`.replace(': It', ': it')
+  return `${verb} has no option ${quoted(rawName)}: ${guess}It takes ${takes}`.replace(': It', ': it')
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { ByHandOrder } from '../../fs-group/by-hand.ts'
 import { LONGEST_NAME } from '../../fuse-device/sockets.ts'
 import { LONGEST_PATH } from '../../grpc/socket.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { isVolumeIdentity } from '../../store/volume-record.ts'
 import { type Given, readArguments } from './arguments.ts'
 import { directoryOf } from './directory-argument.ts'
@@ -87,7 +87,7 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
 
 function noVerb(word: string): string {
   const meant = nearest(word, VERB_NAMES)
-  return `there is no verb ${show(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
+  return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
 }
 
 /** @param faults what is found wrong is added to it */
@@ -159,15 +159,15 @@ function refuseWords(verb: Verb, [word]: readonly string[], faults: string[]): v
   if (word === undefined) return
   faults.push(
     verb === 'version'
-      ? `version takes no argument, got ${show(word)}: leave it out`
-      : `${verb} is about the whole node, got ${show(word)}: leave it out`,
+      ? `version takes no argument, got ${quoted(word)}: leave it out`
+      : `${verb} is about the whole node, got ${quoted(word)}: leave it out`,
   )
 }
 
 function topicOf([word, second]: readonly string[], isManual: boolean, faults: string[]): Verb | undefined {
   if (word === undefined) return undefined
-  if (second !== undefined) faults.push(`help is about one verb, got also ${show(second)}: leave it out`)
-  if (isManual) faults.push(`--man is a page about all verbs, got ${show(word)}: leave one out`)
+  if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)
+  if (isManual) faults.push(`--man is a page about all verbs, got ${quoted(word)}: leave one out`)
   if (isVerb(word)) return word
   faults.push(noVerb(word))
   return undefined
@@ -176,7 +176,7 @@ function topicOf([word, second]: readonly string[], isManual: boolean, faults: s
 function shellOf(words: readonly string[], faults: string[]): 'bash' | 'zsh' {
   const [shell] = words
   if (words.length === 1 && (shell === 'bash' || shell === 'zsh')) return shell
-  const got = words.length === 0 ? 'none' : show(words.length === 1 ? shell : words)
+  const got = words.length === 0 ? 'none' : quoted(words.length === 1 ? shell : words)
   faults.push(`completion takes the name of a shell, got ${got}: write bash or zsh`)
   return 'bash'
 }
@@ -203,7 +203,7 @@ function socketsOf(given: Given, faults: string[]): string {
   const longest = LONGEST_PATH - LONGEST_NAME - 1
   if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
     faults.push(
-      `--kubelet-dir ${show(given.get('kubelet-dir'))} is too long for a socket in it: use a path of less bytes`,
+      `--kubelet-dir ${quoted(given.get('kubelet-dir'))} is too long for a socket in it: use a path of less bytes`,
     )
   }
   return directory

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { show } from '../../refusal/refusal.ts'
+import { quoted } from '../../refusal/refusal.ts'
 
 /**
  * The one directory that a verb takes, absolute and normal.
@@ -20,16 +20,16 @@ export function directoryOf(
 
 function faultOf(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
   if (directory === '' || more.length > 0) {
-    const got = directory === '' ? 'none' : show([directory, ...more])
+    const got = directory === '' ? 'none' : quoted([directory, ...more])
     return `${verb} takes one directory, got ${got}: name one`
   }
   // Node decodes argv as UTF-8: the real name is lost.
   if (/[\0\ufffd]/.test(directory)) {
-    return `directory ${show(directory)} is not valid UTF-8: reach it by another name, such as a bind mount`
+    return `directory ${quoted(directory)} is not valid UTF-8: reach it by another name, such as a bind mount`
   }
   // Behind a symbolic link, ".." is not where the text says.
   if (/(^|\/)(?!\.\.?(\/|$))[^/]+(\/+\.)*\/+\.\.(\/|$)/.test(directory)) {
-    return `directory ${show(directory)} goes down and up again: write it without ".."`
+    return `directory ${quoted(directory)} goes down and up again: write it without ".."`
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-import { show } from '../../refusal/refusal.ts'
+import { quoted } from '../../refusal/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
 import { isVolumeIdentity } from '../../store/volume-record.ts'
 
@@ -106,7 +106,7 @@ export function valueFaults(name: OptionName, value: string | undefined): string
   const { value: takes, choices, example, fault } = formOf(name)
   if (takes === undefined) return value === undefined ? [] : [`--${name} takes no value: write it alone`]
   if (value === undefined) return [`--${name} has no value: write ${choices ? choices.join(' or ') : example} after it`]
-  if (choices) return choices.includes(value) ? [] : [`--${name} is ${show(value)}: use ${choices.join(' or ')}`]
+  if (choices) return choices.includes(value) ? [] : [`--${name} is ${quoted(value)}: use ${choices.join(' or ')}`]
   const wrong = fault?.(value)
-  return wrong === undefined ? [] : [`--${name} is ${show(value)}: ${wrong}`]
+  return wrong === undefined ? [] : [`--${name} is ${quoted(value)}: ${wrong}`]
 }

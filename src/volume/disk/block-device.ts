@@ -1,6 +1,6 @@
 import { BLOCK_DEVICE, errorCode, FILE_TYPE, type Handle, type Host, type Lock } from '../../host/host.ts'
 import { waitFor } from '../../host/wait-for.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { OpenedSource } from '../kind/kind.ts'
 
 /**
@@ -30,7 +30,7 @@ function openNode(host: Host, source: string, node: Handle): Handle {
   } catch (error) {
     const code = errorCode(error)
     if (code !== 'ENXIO' && code !== 'ENODEV') throw error
-    throw new Refusal(`source ${show(source)} is a device that is not there (${code}): attach the disk`)
+    throw new Refusal(`source ${quoted(source)} is a device that is not there (${code}): attach the disk`)
   }
 }
 
@@ -42,8 +42,8 @@ function sharedLoop({ blocks, inodes }: Host, source: string, image: Handle, rea
   inodes.close(loop.device)
   throw new Refusal(
     loop.isWhole
-      ? `image ${show(source)} is in use read-only (${name}), so it cannot be mounted for writing: set readOnly, or wait until that use ends`
-      : `a part of image ${show(source)} is in use (${name}), and a second device would destroy it: detach that one first`,
+      ? `image ${quoted(source)} is in use read-only (${name}), so it cannot be mounted for writing: set readOnly, or wait until that use ends`
+      : `a part of image ${quoted(source)} is in use (${name}), and a second device would destroy it: detach that one first`,
   )
 }
 
@@ -55,17 +55,17 @@ function attach({ blocks }: Host, source: string, image: Handle, readOnly: boole
       case 'EROFS':
       case 'EACCES':
       case 'EPERM':
-        throw new Refusal(`image ${show(source)} cannot be written (${errorCode(error)}): set readOnly on the volume`)
+        throw new Refusal(`image ${quoted(source)} cannot be written (${errorCode(error)}): set readOnly on the volume`)
       case 'ETXTBSY':
-        throw new Refusal(`image ${show(source)} is in use as a program or as swap: name another one`)
+        throw new Refusal(`image ${quoted(source)} is in use as a program or as swap: name another one`)
       case 'ENOENT':
       case 'ENXIO':
         throw new Refusal(
-          `image ${show(source)} needs a loop device, and this node has none (${(error as Error).message}): load the kernel module loop`,
+          `image ${quoted(source)} needs a loop device, and this node has none (${(error as Error).message}): load the kernel module loop`,
         )
       case 'EBUSY':
         throw new Refusal(
-          `image ${show(source)} got no loop device, as others take each free one first: it is tried again`,
+          `image ${quoted(source)} got no loop device, as others take each free one first: it is tried again`,
         )
       default:
         throw error

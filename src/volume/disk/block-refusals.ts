@@ -1,6 +1,6 @@
 import { errorCode, type Handle, type Host, SystemError } from '../../host/host.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import { pathOf } from '../kind/source-path.ts'
 
@@ -25,10 +25,10 @@ export function refuseOtherContent({ blocks }: Host, device: Handle, { source, f
   const [what] = found
   if (what === undefined) {
     throw new Refusal(
-      `source ${show(pathOf(source))} holds no ${fsType}: make one there (mkfs), or correct the name; modekeep never formats a disk`,
+      `source ${quoted(pathOf(source))} holds no ${fsType}: make one there (mkfs), or correct the name; modekeep never formats a disk`,
     )
   }
-  throw new Refusal(`source ${show(pathOf(source))} holds ${what}, not ${fsType}: correct fsType or the name`)
+  throw new Refusal(`source ${quoted(pathOf(source))} holds ${what}, not ${fsType}: correct fsType or the name`)
 }
 
 /**
@@ -46,8 +46,8 @@ export function refuseNodesOwn(
   const [first] = there
   if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
   throw new Refusal(
-    `source ${show(pathOf(source))} is mounted by the node itself at ${show(first.mountPoint)}: unmount that, or have the pod ` +
-      `take a directory of it (fsType bind, a source below ${show(first.mountPoint)})`,
+    `source ${quoted(pathOf(source))} is mounted by the node itself at ${quoted(first.mountPoint)}: unmount that, or have the pod ` +
+      `take a directory of it (fsType bind, a source below ${quoted(first.mountPoint)})`,
   )
 }
 
@@ -65,7 +65,7 @@ export function refuseTwin(host: Host, device: Handle, tree: Handle, { source, f
   const folded = (start.readUInt32BE(BTRFS_UUID) ^ start.readUInt32BE(BTRFS_UUID + 8)) >>> 0
   const id = Buffer.from(host.inodes.fileSystemId(tree).split('.')[1] ?? '', 'hex')
   if (id.length === F_FSID_SIZE && id.readUInt32LE(0) !== folded)
-    throw new Refusal(twin(`source ${show(pathOf(source))}`))
+    throw new Refusal(twin(`source ${quoted(pathOf(source))}`))
 }
 
 const F_FSID_SIZE = 8
@@ -84,7 +84,7 @@ export function refusedMount(host: Host, device: Handle, { source, fsType }: Mou
     reason,
     error: new Refusal(text, { cause: error }),
   })
-  const it = `source ${show(pathOf(source))}`
+  const it = `source ${quoted(pathOf(source))}`
   const words = `(the kernel: ${error.message})`
   switch (errorCode(error)) {
     case 'ENODEV':
@@ -137,7 +137,7 @@ function busy(
 export function refusedPart(error: unknown, subPath: string): unknown {
   if (!(error instanceof SystemError) || error.syscall !== 'open_tree' || errorCode(error) !== 'EINVAL') return error
   return new Refusal(
-    `subPath ${show(subPath)} of a disk or an image needs Linux 6.15 or newer on the node: leave subPath out, and use the container's own subPath`,
+    `subPath ${quoted(subPath)} of a disk or an image needs Linux 6.15 or newer on the node: leave subPath out, and use the container's own subPath`,
     { cause: error },
   )
 }

@@ -1,5 +1,5 @@
 import { BLOCK_DEVICE, FILE_TYPE, type Host, REGULAR, SYMLINK } from '../../host/host.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Source } from '../../request/source.ts'
 import type { OpenedSource } from '../kind/kind.ts'
 import { openLinkFree, pathOf } from '../kind/source-path.ts'
@@ -20,12 +20,12 @@ export function openBlockSource(host: Host, asked: Source): OpenedSource {
     const stat = host.inodes.stat(handle)
     const type = stat.mode & FILE_TYPE
     if (type !== REGULAR && type !== BLOCK_DEVICE) {
-      throw new Refusal(`source ${show(source)} is neither a block device nor an image file: name one`)
+      throw new Refusal(`source ${quoted(source)} is neither a block device nor an image file: name one`)
     }
     // Containers may make device nodes in their volumes (CAP_MKNOD), those of the node's own disks too.
     if (type === BLOCK_DEVICE && !path.startsWith('/dev/')) {
       throw new Refusal(
-        `source ${show(source)} is a device node outside /dev, which a pod may have made: name the device as it is in /dev`,
+        `source ${quoted(source)} is a device node outside /dev, which a pod may have made: name the device as it is in /dev`,
       )
     }
     return { handle, stat, path }
@@ -56,7 +56,7 @@ function deviceNamed(host: Host, source: string): string {
   } finally {
     host.inodes.close(directory)
   }
-  throw new Refusal(`source ${show(source)} is a link that is not udev's, or leads out of /dev: write the real path`)
+  throw new Refusal(`source ${quoted(source)} is a link that is not udev's, or leads out of /dev: write the real path`)
 }
 
 function openName({ inodes }: Host, directory: OpenedSource['handle'], name: Uint8Array) {

@@ -1,7 +1,7 @@
 import type { Handle, Host } from '../../host/host.ts'
 import { DIRECTORY, FILE_TYPE } from '../../host/host.ts'
 import { openInside, subPathFaults } from '../../path/inside.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
@@ -130,7 +130,7 @@ function partOf({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle
   const part = openInside(inodes, tree, subPath)
   try {
     if ((inodes.stat(part).mode & FILE_TYPE) !== DIRECTORY) {
-      throw new Refusal(`subPath ${show(subPath)} is not a directory: of a disk or an image, name one`)
+      throw new Refusal(`subPath ${quoted(subPath)} is not a directory: of a disk or an image, name one`)
     }
     return mounts.cloneTree(part)
   } catch (error) {

@@ -1,8 +1,8 @@
-import { show } from '../../refusal/refusal.ts'
+import { quoted } from '../../refusal/refusal.ts'
 import { allowedFaults } from '../../request/allowed-sources.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import { type Source, sourcePath, sourceText } from '../../request/source.ts'
-import type { Making, OpenedSource, VolumeKind } from '../kind/kind.ts'
+import type { MountContext, OpenedSource, VolumeKind } from '../kind/kind.ts'
 import { optionFaults, ownOptions } from '../kind/options.ts'
 import { holdsOwnRecords, openNodeFile, pathFaults } from '../kind/source-path.ts'
 import { mountStaged, type Stage } from '../kind/staged.ts'
@@ -56,10 +56,10 @@ function kindFor(name: string, program: string): VolumeKind {
       if (faults.length === 0) faults.push(...allowedFaults(source, name, config))
       const path = sourcePath(source)
       if (path !== undefined && holdsOwnRecords(path, config)) {
-        faults.push(`option "source" is ${show(path)}: it holds modekeep's own records, which no pod may see`)
+        faults.push(`option "source" is ${quoted(path)}: it holds modekeep's own records, which no pod may see`)
       }
       if (subPath !== undefined) {
-        faults.push(`option "subPath" is ${show(subPath)}: ${name} has none, name the directory in "source"`)
+        faults.push(`option "subPath" is ${quoted(subPath)}: ${name} has none, name the directory in "source"`)
       }
       const rules = fuseRules(program, config)
       return [...faults, ...optionFaults(name, mountOptions, rules, withoutRisky(name, rules, config))]
@@ -70,7 +70,7 @@ function kindFor(name: string, program: string): VolumeKind {
       return path === undefined ? undefined : { ...openNodeFile(host, path), path }
     },
 
-    openTree: (making) => mountStaged(making, (directory, stage) => start(program, login, making, directory, stage)),
+    openTree: (context) => mountStaged(context, (directory, stage) => start(program, login, context, directory, stage)),
   }
 }
 
@@ -91,14 +91,14 @@ function textFaults(source: Source): string[] {
   // A leading "-" would be an option; "..", as the program may understand it, would lead out of what is allowed.
   if (/^[A-Za-z0-9_]\P{Cc}*$/u.test(text) && !/(^|[/:])\.\.?(\/|$)/.test(text)) return []
   return [
-    `option "source" is ${show(text)}: begin it with a letter or a digit, and write no "..", "." or control character`,
+    `option "source" is ${quoted(text)}: begin it with a letter or a digit, and write no "..", "." or control character`,
   ]
 }
 
 async function start(
   program: string,
   loginOf: Program['login'],
-  { host, request, source, group, secrets, timeoutSeconds, warn }: Making,
+  { host, request, source, group, secrets, timeoutSeconds, warn }: MountContext,
   directory: string,
   stage: Stage,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/secrets.ts'
 import { type Source, sourceText } from '../../request/source.ts'
 import type { Stage } from '../kind/staged.ts'
@@ -12,7 +12,7 @@ export function sshSourceFaults(asked: Source): string[] {
   if (source === undefined) return ['option "source" is missing: write it like user@host:/directory']
   if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [
-    `option "source" is ${show(source)}: write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
+    `option "source" is ${quoted(source)}: write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
   ]
 }
 

@@ -13,7 +13,7 @@ export interface OpenedSource {
 }
 
 /** What a detached mount is made of. */
-export interface Making {
+export interface MountContext {
   host: Host
   request: MountRequest
   /** What openSource gave. */
@@ -58,5 +58,5 @@ export interface VolumeKind extends KindRules {
    */
   openSource(host: Host, request: MountRequest): OpenedSource | undefined
   /** @throws {Refusal} with what the helper program or the kernel said, without a secret */
-  openTree(making: Making): Handle | Promise<Handle>
+  openTree(context: MountContext): Handle | Promise<Handle>
 }

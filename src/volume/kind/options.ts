@@ -1,5 +1,5 @@
 import { contradictingFlags, FLAGS, ORDINARY_FLAGS } from '../../mount-table/flags.ts'
-import { show } from '../../refusal/refusal.ts'
+import { quoted } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 
 /** The rule of an option the file system itself takes: `size` in `size=64m`. */
@@ -27,12 +27,12 @@ export function optionFaults(kind: string, options: readonly string[], own: Opti
   )
   if (unknown.length > 0) {
     faults.push(
-      `option "mountOptions" has ${show(unknown)}: ${kind} takes ${[...FLAGS.keys(), ...own.keys()].join(', ')}`,
+      `option "mountOptions" has ${quoted(unknown)}: ${kind} takes ${[...FLAGS.keys(), ...own.keys()].join(', ')}`,
     )
   }
   if (denied.length > 0) {
     faults.push(
-      `option "mountOptions" has ${show(denied)}, not allowed on this node: use ${allowed.join(', ') || 'none'}, or have it added to allowedMountOptions.${kind} of the node's modekeep configuration`,
+      `option "mountOptions" has ${quoted(denied)}, not allowed on this node: use ${allowed.join(', ') || 'none'}, or have it added to allowedMountOptions.${kind} of the node's modekeep configuration`,
     )
   }
   const seen = new Set<string>()
@@ -41,13 +41,13 @@ export function optionFaults(kind: string, options: readonly string[], own: Opti
     const rule = own.get(name)
     if (rule ? !rule.pattern.test(option) : option !== name) {
       faults.push(
-        `option "mountOptions" has ${show(option)}: write ${rule ? `it like ${rule.example}` : `${name} without a value`}`,
+        `option "mountOptions" has ${quoted(option)}: write ${rule ? `it like ${rule.example}` : `${name} without a value`}`,
       )
     }
     const { values = [], why } = rule?.onlyNamed ?? {}
     if (values.includes(option.slice(name.length + 1)) && !isNamed(option)) {
       faults.push(
-        `option "mountOptions" has ${show(option)}, ${why}: leave it out, or have ${show(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
+        `option "mountOptions" has ${quoted(option)}, ${why}: leave it out, or have ${quoted(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
       )
     }
     if (rule && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)

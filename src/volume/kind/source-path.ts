@@ -8,7 +8,7 @@ import {
   REGULAR,
   type Stat,
 } from '../../host/host.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { allowedFaults, isBelow } from '../../request/allowed-sources.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
@@ -22,7 +22,7 @@ export function sourceFaults(request: KindRequest, config: NodeConfig, what = 'd
   if (faults.length > 0) return faults
   if (holdsOwnRecords(source, config)) {
     return [
-      `option "source" is ${show(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+      `option "source" is ${quoted(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ]
   }
   return allowedFaults(request.source, request.fsType, config)
@@ -33,7 +33,7 @@ export function pathFaults(source: string): string[] {
   const parts = source.split('/').slice(1)
   const isNormal = source.startsWith('/') && !source.includes('\0')
   if (isNormal && parts.every((part) => part !== '' && part !== '.' && part !== '..')) return []
-  return [`option "source" is ${show(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+  return [`option "source" is ${quoted(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
 }
 
 /** Whether a directory is, has or is in one that holds modekeep's records. */
@@ -53,7 +53,7 @@ export function openNodeDirectory(host: Host, source: string, what = 'source'): 
   const stat = host.inodes.stat(handle)
   if (isDirectory(stat)) return { handle, stat }
   host.inodes.close(handle)
-  throw new Refusal(`${what} ${show(source)} is not a directory: name one`)
+  throw new Refusal(`${what} ${quoted(source)} is not a directory: name one`)
 }
 
 /** The same for what may be a file: an image. A FIFO, a socket or a device is refused. */
@@ -62,7 +62,7 @@ export function openNodeFile(host: Host, source: string): { handle: Handle; stat
   const stat = host.inodes.stat(handle)
   if ([DIRECTORY, REGULAR].includes(stat.mode & FILE_TYPE)) return { handle, stat }
   host.inodes.close(handle)
-  throw new Refusal(`source ${show(source)} is neither a directory nor a file: name one`)
+  throw new Refusal(`source ${quoted(source)} is neither a directory nor a file: name one`)
 }
 
 /** @throws {Refusal} naming the source; `mend` is what to do where there is none */
@@ -72,13 +72,13 @@ export function openLinkFree(host: Host, source: string, what: string, mend = 'c
   } catch (error) {
     switch (errorCode(error)) {
       case 'ENOENT':
-        throw new Refusal(`${what} ${show(source)} does not exist on this node: ${mend}, or correct the name`)
+        throw new Refusal(`${what} ${quoted(source)} does not exist on this node: ${mend}, or correct the name`)
       case 'ELOOP':
         throw new Refusal(
-          `${what} ${show(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
+          `${what} ${quoted(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
         )
       case 'ENOTDIR':
-        throw new Refusal(`${what} ${show(source)} leads through something that is not a directory: correct the name`)
+        throw new Refusal(`${what} ${quoted(source)} leads through something that is not a directory: correct the name`)
       default:
         throw error
     }

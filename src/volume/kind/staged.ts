@@ -4,7 +4,7 @@ import { NOSYMFOLLOW, RDONLY } from '../../mount-table/flags.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { PRIVATE } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
-import type { Making } from './kind.ts'
+import type { MountContext } from './kind.ts'
 
 const MOUNT = Buffer.from('mount')
 const SOURCE = Buffer.from('source')
@@ -48,7 +48,7 @@ function stagingDirectory(stateDir: string): string {
  * @throws {Refusal} where the helper ends without having mounted; whatever `mountOn` throws. Nothing is left then
  */
 export async function mountStaged(
-  { host, stateDir, staging }: Making,
+  { host, stateDir, staging }: MountContext,
   mountOn: (directory: string, stage: Stage) => Promise<void>,
 ): Promise<Handle> {
   const place = stagingDirectory(stateDir)

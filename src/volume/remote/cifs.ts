@@ -1,8 +1,8 @@
 import { SECRET_FILE } from '../../host/helpers.ts'
-import { Refusal, show } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/secrets.ts'
 import { sourceText } from '../../request/source.ts'
-import type { Making, VolumeKind } from '../kind/kind.ts'
+import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import { choices, modes, numbers, security, words } from '../kind/option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
@@ -57,13 +57,13 @@ export const cifs: VolumeKind = {
 
   openSource: () => undefined,
 
-  openTree(making) {
-    const { host, request, secrets, timeoutSeconds } = making
-    const options = [...ownOptions(request.mountOptions), ...groupOptions(making), 'nosuid', 'nodev']
+  openTree(context) {
+    const { host, request, secrets, timeoutSeconds } = context
+    const options = [...ownOptions(request.mountOptions), ...groupOptions(context), 'nosuid', 'nodev']
     if (request.readOnly) options.push('ro')
     const secretFile = credentialsFor(secrets, request.mountOptions)
     if (secretFile) options.push(`credentials=${SECRET_FILE}`)
-    return mountStaged(making, (directory) =>
+    return mountStaged(context, (directory) =>
       host.helpers.run({
         program: 'mount.cifs',
         args: [sourceText(request.source) ?? '', directory, '-o', options.join(',')],
@@ -80,12 +80,12 @@ function nameOf(option: string): string {
 }
 
 /** The author's modes stay; a group of his own would contradict the pod's. */
-function groupOptions({ group, request: { mountOptions } }: Making): string[] {
+function groupOptions({ group, request: { mountOptions } }: MountContext): string[] {
   if (group === undefined) return []
   const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(nameOf(option)))
   if (own !== undefined && own !== `gid=${group}`) {
     throw new Refusal(
-      `option "mountOptions" has ${show(own)}, but ownership "auto" shows all files as group ${group}: leave one of them out`,
+      `option "mountOptions" has ${quoted(own)}, but ownership "auto" shows all files as group ${group}: leave one of them out`,
     )
   }
   const written = new Set(mountOptions.map(nameOf))
@@ -101,7 +101,7 @@ function credentialsFor(secrets: Secrets, mountOptions: readonly string[]): Uint
     throw new Refusal(`option "mountOptions" has ${without}, but a secret has a username: leave one of them out`)
   }
   if (credentials || without) return credentials
-  const found = secrets.size === 0 ? '' : `; the secret has ${show([...secrets.keys()])}`
+  const found = secrets.size === 0 ? '' : `; the secret has ${quoted([...secrets.keys()])}`
   throw new Refusal(
     `a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions${found}`,
   )

@@ -1,7 +1,7 @@
 import { errorCode, type Handle } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { sourceText } from '../../request/source.ts'
-import type { Making, VolumeKind } from '../kind/kind.ts'
+import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import { choices, numbers, security, words } from '../kind/option-rules.ts'
 import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
@@ -23,12 +23,12 @@ const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
 ])
 
 /** An export of an NFS server. */
-export const nfs: VolumeKind = kindOf('nfs')
+export const nfs: VolumeKind = exportsOf('nfs')
 
 /** The same, version 4 alone. */
-export const nfs4: VolumeKind = kindOf('nfs4')
+export const nfs4: VolumeKind = exportsOf('nfs4')
 
-function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
+function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
   return {
     name,
     persistent: true,
@@ -42,14 +42,14 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
 
     openSource: () => undefined,
 
-    async openTree(making) {
-      const { host, request, timeoutSeconds, secrets } = making
+    async openTree(context) {
+      const { host, request, timeoutSeconds, secrets } = context
       // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
       const options = [...ownOptions(request.mountOptions), 'nosuid', 'nodev', 'retry=0']
       // Else the server may choose Kerberos, and with it this node's identity.
       if (!options.some((option) => option.startsWith('sec='))) options.push('sec=sys')
       if (request.readOnly) options.push('ro')
-      const tree = await mountStaged(making, (directory) =>
+      const tree = await mountStaged(context, (directory) =>
         host.helpers.run({
           program: `mount.${name}`,
           args: [sourceText(request.source) ?? '', directory, '-o', options.join(',')],
@@ -60,7 +60,7 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
         }),
       )
       try {
-        refuseSquashed(making, tree)
+        refuseSquashed(context, tree)
         return tree
       } catch (error) {
         host.inodes.close(tree)
@@ -74,7 +74,7 @@ function kindOf(name: 'nfs' | 'nfs4'): VolumeKind {
  * A walk as nobody would fail at every inode: what it would need is asked of the root, with the group it has. Only its
  * ctime moves, as in a moment by the walk itself: no call tells without an effect who the server takes root for.
  */
-function refuseSquashed({ host: { inodes }, request }: Making, tree: Handle): void {
+function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handle): void {
   const { ownership, fsGroup, readOnly, source } = request
   if (fsGroup === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return
   const { gid } = inodes.stat(tree)

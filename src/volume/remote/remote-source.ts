@@ -1,4 +1,4 @@
-import { show } from '../../refusal/refusal.ts'
+import { quoted } from '../../refusal/refusal.ts'
 import { allowedFaults } from '../../request/allowed-sources.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
@@ -14,9 +14,9 @@ export function remoteFaults(
 ): string[] {
   const faults: string[] = []
   if (subPath !== undefined) {
-    faults.push(`option "subPath" is ${show(subPath)}: of ${fsType} the source names the directory, add it there`)
+    faults.push(`option "subPath" is ${quoted(subPath)}: of ${fsType} the source names the directory, add it there`)
   }
   if (source.type === form) return [...faults, ...allowedFaults(source, fsType, config)]
-  const what = source.type === 'none' ? 'is missing' : `is ${show(sourceText(source))}`
+  const what = source.type === 'none' ? 'is missing' : `is ${quoted(sourceText(source))}`
   return [...faults, `option "source" ${what}: write it like ${EXAMPLES[form]}, without "..", "." or a comma`]
 }

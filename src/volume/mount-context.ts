@@ -2,16 +2,16 @@ import { isPodsVolume } from '../mount-table/kubelet-volume.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import type { Making, OpenedSource } from './kind/kind.ts'
+import type { MountContext, OpenedSource } from './kind/kind.ts'
 import { newStagingName } from './kind/staged.ts'
 
 /** What a kind makes a mount of, with a staging directory of its own. @param group given by the kind's own mount options */
-export function makingOf(
+export function mountContextOf(
   session: Session,
   request: MountRequest,
   source: OpenedSource | undefined,
   group: number | undefined,
-): Making {
+): MountContext {
   const { host, config, warn } = session
   return {
     host,

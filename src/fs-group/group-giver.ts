@@ -33,22 +33,22 @@ export class GroupGiver {
   async walk(step: WalkStep, why = 'asked for'): Promise<void> {
     this.given = { by: 'walk', group: step.group, why }
     if (step.do === 'own-root') return this.#ownRoot(step)
-    const { where, place } = this.#tree
+    const { where, location } = this.#tree
     const { source, pod, directory, restoreOnUnmount, asked } = where
     const volume = step.volume ?? this.#tree.volume
     if (volume === undefined || source === undefined)
       throw new Error('a volume that goes with its mount is walked by its root alone')
-    const order = { ...step, volume, source, asked, place, pod, directory, restoreOnUnmount }
+    const order = { ...step, volume, source, asked, location, pod, directory, restoreOnUnmount }
     const { lock } = await ownVolume(this.#session, this.#tree.handle, order)
     this.#locks.push(lock)
   }
 
   /** @throws {Refusal} where groups cannot be mapped and nothing may be done instead */
   async map(step: MapStep): Promise<void> {
-    const { clonedFrom, handle, place, where } = this.#tree
+    const { clonedFrom, handle, location, where } = this.#tree
     const isAsked = where.ownership === 'idmap'
     try {
-      const mapping = { ...step, volume: step.volume ?? this.#tree.volume, place }
+      const mapping = { ...step, volume: step.volume ?? this.#tree.volume, location }
       const { from, lock } = await mapVolume(this.#session, handle, clonedFrom, where, mapping)
       if (lock) this.#locks.push(lock)
       const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${this.#ofNewFiles()}`

@@ -1,5 +1,5 @@
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
-import { areNested, isNested, type Place, placesFrom } from '../mount-table/place.ts'
+import { areNested, isNested, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { isOurs, listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
 import { listReservations, type Reservation } from '../store/reservation-record.ts'
@@ -9,13 +9,13 @@ interface Volume {
   volume?: string | undefined
   /** Undefined: it has none, as a tmpfs. */
   source?: string | undefined
-  place?: Place | undefined
+  location?: TreeLocation | undefined
 }
 
 /** Who has a volume, a part of it, or what it is a part of. */
 export interface Others {
   /** Where the volume itself lies, as far as the mount table tells. */
-  place: Place | undefined
+  location: TreeLocation | undefined
   mounts: MountRecord[]
   /** Calls at work on parts of it, or on what it is a part of: not on the volume itself, which has a lock for that. */
   reservations: Reservation[]
@@ -26,22 +26,22 @@ export interface Others {
  * @param except the mount directory that is left out
  * @throws {UnknownFormat} where another version made a mount there, so that nobody can tell which group it relies on
  */
-export function othersWith(session: Session, { volume, source, place }: Volume, except: string | undefined): Others {
+export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
   const { host, config } = session
   // In this order: a call gives its reservation up once its mount can be seen.
   const reservations = listReservations(host, config.stateDir).filter((reservation) => reservation.volume !== volume)
-  const placeOf = placesFrom(host.mounts.table())
-  const asked = { volume, source, place: place ?? (source === undefined ? undefined : placeOf(source)) }
+  const locationOf = locationsFrom(host.mounts.table())
+  const asked = { volume, source, location: location ?? (source === undefined ? undefined : locationOf(source)) }
   for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
     if (directory === except || !(problem instanceof UnknownFormat)) continue
-    if (mayOverlap(placeOf(directory), asked.place) && hasMount(session, directory)) throw problem
+    if (mayOverlap(locationOf(directory), asked.location) && hasMount(session, directory)) throw problem
   }
   return {
-    place: asked.place,
+    location: asked.location,
     mounts: listMountRecords(host, config.stateDir)
       .filter(({ directory }) => directory !== except)
       // A mount's own row, not the source's path, tells where its root lies now.
-      .filter((mount) => overlap({ ...mount, place: placeOf(mount.directory) }, asked))
+      .filter((mount) => overlap({ ...mount, location: locationOf(mount.directory) }, asked))
       // Asked last: it takes far longer than to compare.
       .filter((mount) => isLive(session, mount)),
     reservations: reservations.filter((reservation) => overlap(reservation, asked)),
@@ -56,19 +56,20 @@ export function holders({ mounts, reservations }: Others): (MountRecord | Reserv
 /** Whether one is, has or is in the other. */
 function overlap(one: Volume, other: Volume): boolean {
   if (one.volume !== undefined && one.volume === other.volume) return true
-  if (isUnlisted(one.place) || isUnlisted(other.place)) return fileSystemOf(one.volume) === fileSystemOf(other.volume)
-  if (one.place && other.place) return isNested(one.place, other.place)
+  if (isUnlisted(one.location) || isUnlisted(other.location))
+    return fileSystemOf(one.volume) === fileSystemOf(other.volume)
+  if (one.location && other.location) return isNested(one.location, other.location)
   return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
 }
 
-/** Whether a mount of which only its place is known may show the volume, a part of it, or what it is a part of. */
-function mayOverlap(one: Place | undefined, other: Place | undefined): boolean {
+/** Whether a mount of which only its location is known may show the volume, a part of it, or what it is a part of. */
+function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | undefined): boolean {
   if (one === undefined || other === undefined || isUnlisted(one) || isUnlisted(other)) return true
   return isNested(one, other)
 }
 
 /** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
-const isUnlisted = (place: Place | undefined) => place?.device === ''
+const isUnlisted = (location: TreeLocation | undefined) => location?.device === ''
 const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
 
 function isLive(session: Session, record: MountRecord): boolean {

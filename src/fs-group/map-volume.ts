@@ -1,5 +1,5 @@
 import type { Handle, Lock } from '../host/host.ts'
-import type { Place } from '../mount-table/place.ts'
+import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { unlessDamaged } from '../store/json-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -15,7 +15,7 @@ interface Mapping {
   /** Undefined where the volume goes with its mount, and nobody else can have it. */
   volume: string | undefined
   /** Where it lies, if the source's path does not tell. */
-  place: Place | undefined
+  location: TreeLocation | undefined
 }
 
 /**
@@ -28,13 +28,13 @@ export async function mapVolume(
   tree: Handle,
   source: Handle | undefined,
   request: Where,
-  { from, to, volume, place }: Mapping,
+  { from, to, volume, location }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
   const { host, config } = session
   const { inodes } = host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
-    const lock = volume === undefined ? undefined : await reserve(session, request, { volume, place }, group)
+    const lock = volume === undefined ? undefined : await reserve(session, request, { volume, location }, group)
     try {
       const walked =
         volume === undefined ? undefined : unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
@@ -60,7 +60,7 @@ export async function mapVolume(
 function reserve(
   session: Session,
   { source, pod, directory }: Where,
-  at: Pick<Reservation, 'volume' | 'place'>,
+  at: Pick<Reservation, 'volume' | 'location'>,
   group: number,
 ) {
   return reserveVolume(session, { ...at, source, group, pod, directory }, directory, () => {})

@@ -1,5 +1,5 @@
 import type { Handle, Lock } from '../host/host.ts'
-import type { Place } from '../mount-table/place.ts'
+import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import type { WalkOptions } from '../ownership/walks.ts'
@@ -22,7 +22,7 @@ export interface VolumeOrder extends OwnOrder {
   /** What a pod named, where that is a part of a source. */
   asked?: string | undefined
   /** Where it lies, if the source's path does not tell. */
-  place?: Place | undefined
+  location?: TreeLocation | undefined
   /** The mount's; undefined where none is made. */
   directory?: string
   pod?: string | undefined
@@ -42,9 +42,9 @@ export interface Owned {
  */
 export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<Owned> {
   const { host, config } = session
-  const { volume, source, place, group, access, pod, directory } = order
+  const { volume, source, location, group, access, pod, directory } = order
   const { device } = host.inodes.stat(tree)
-  const wanted = { volume, source, place, group, pod, directory }
+  const wanted = { volume, source, location, group, pod, directory }
   const lock = await reserveVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   try {
     const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, order.volume))

@@ -5,7 +5,7 @@ import { type Reservation, removeReservation, untilReleased, writeReservation } 
 import type { Session } from '../store/session.ts'
 import { type Others, othersWith } from './holders.ts'
 
-/** The place is looked up by the source where it is not given. */
+/** The location is looked up by the source where it is not given. */
 export type Wanted = Reservation
 
 /**
@@ -50,7 +50,7 @@ async function reserveUnlessBusy(
     const others = othersWith(session, wanted, except)
     refuse(others)
     const [busy] = others.reservations
-    if (busy === undefined) writeReservation(host, config.stateDir, { ...wanted, place: others.place })
+    if (busy === undefined) writeReservation(host, config.stateDir, { ...wanted, location: others.location })
     return busy
   } finally {
     lock.release()

@@ -1,5 +1,5 @@
 import { closing, type Handle, type Lock } from '../host/host.ts'
-import { placeOfTree } from '../mount-table/place.ts'
+import { locationOfTree } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { restore } from '../ownership/walks.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -39,8 +39,8 @@ export async function restoreVolume(session: Session, volume: string, source: st
   let tree = made
   let lock: Lock | undefined
   try {
-    const place = made === undefined ? undefined : placeOfTree(host, made)
-    lock = await reserveUnheld(session, { volume, source, place }, except)
+    const location = made === undefined ? undefined : locationOfTree(host, made)
+    lock = await reserveUnheld(session, { volume, source, location }, except)
     const record = lock && readVolumeRecord(host, config.stateDir, volume)
     if (!record?.restorePending) return
     tree ??= openTree(session, volume, source)
@@ -82,7 +82,7 @@ class StillHeld extends Error {}
 /** Undefined: another mount of the volume is there or being made, and its unmount runs the restore. */
 async function reserveUnheld(
   session: Session,
-  at: Pick<Reservation, 'volume' | 'source' | 'place'>,
+  at: Pick<Reservation, 'volume' | 'source' | 'location'>,
   except: string,
 ): Promise<Lock | undefined> {
   try {

@@ -4,9 +4,7 @@ import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { openInside } from '../path/inside.ts'
-
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
-
 import type { Session } from '../store/session.ts'
 
 /** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */

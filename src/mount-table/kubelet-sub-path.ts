@@ -1,5 +1,5 @@
 import { layersAt, type MountRow, parseMountinfo } from './mountinfo.ts'
-import { placesFrom } from './place.ts'
+import { locationsFrom } from './tree-location.ts'
 
 /** A bind mount that kubelet made for a `subPath` of a ConfigMap, Secret, projected or downward API volume. */
 export interface KubeletSubPath {
@@ -32,13 +32,13 @@ const DATA = '..data'
 export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletSubPath[] {
   const rows = parseMountinfo(mountinfo)
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
-  const placeOf = placesFrom(mountinfo)
+  const locationOf = locationsFrom(mountinfo)
 
   /** Asked for stale binds only: on a node with thousands of mounts a place takes long to find. */
   function doubtOf(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
-    const volume = placeOf(volumeDirectory)
+    const volume = locationOf(volumeDirectory)
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
-    const shown = placeOf(row.mountPoint)
+    const shown = locationOf(row.mountPoint)
     const isHidden = shown?.device !== row.device || shown.path !== row.root
     return isHidden || layersAt(rows, row.mountPoint).length > 1 ? 'another mount lies over or under it' : undefined
   }

@@ -2,7 +2,7 @@ import { closing, type Handle, type Host, isDirectory } from '../host/host.ts'
 import { layersAtPath } from '../mount-table/layers.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { isSamePlace, type Place, placeOfRow, placesFrom } from '../mount-table/place.ts'
+import { isSameLocation, locationOfRow, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
 import { attachAt, detachAll } from './attach.ts'
 import { setTarget } from './mount-target.ts'
 import { SavedMount } from './saved-mount.ts'
@@ -13,7 +13,7 @@ import { SavedMount } from './saved-mount.ts'
  * @param source what the tree shows, as a path, where it has one
  */
 export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
-  const wanted = source === undefined ? undefined : placesFrom(host.mounts.table())(source)
+  const wanted = source === undefined ? undefined : locationsFrom(host.mounts.table())(source)
   let layers = layersAtPath(host, point.path)
   // Counted anew each time: where the source's mount is shared, one umount takes several.
   for (; mayShowBelow(layers, wanted); layers = layersAtPath(host, point.path))
@@ -49,8 +49,8 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
  * Whether users may see what lies under the topmost layer for a moment: the same directory, or the one that comes next.
  * Any other layer stays hidden until the unmount: nothing but the topmost can be taken away.
  */
-function mayShowBelow(layers: readonly MountRow[], wanted: Place | undefined): boolean {
-  const [below, top] = layers.slice(-2).map(placeOfRow)
+function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
+  const [below, top] = layers.slice(-2).map(locationOfRow)
   if (below === undefined || top === undefined) return false
-  return isSamePlace(below, top) || (wanted !== undefined && isSamePlace(below, wanted))
+  return isSameLocation(below, top) || (wanted !== undefined && isSameLocation(below, wanted))
 }

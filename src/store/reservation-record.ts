@@ -10,7 +10,7 @@ const schema = z.object({
   volume: z.string(),
   source: z.optional(z.string()),
   /** Where the source lies, as far as the mount table tells. */
-  place: z.optional(z.object({ device: z.string(), path: z.string() })),
+  location: z.optional(z.object({ device: z.string(), path: z.string() })),
   /** The group that a walk gives or a mapping expects on disk; undefined: a restore. */
   group: z.optional(z.number()),
   /** The mount that is being made; undefined: none will come of it. */

@@ -2,7 +2,7 @@ import type { Daemon } from '../host/daemons.ts'
 import type { Host, Stat } from '../host/host.ts'
 import { askPoint, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { placesFrom } from '../mount-table/place.ts'
+import { locationsFrom } from '../mount-table/tree-location.ts'
 import { sourcePath } from '../request/source.ts'
 import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -54,12 +54,12 @@ export type IsSilent = (record: MountRecord) => Promise<boolean>
 /** Whether the directory that a mount shows is asked for in vain. Each file system is asked once. */
 export function silentSources({ host }: Session): IsSilent {
   const table = host.mounts.table()
-  const placeOf = placesFrom(table)
+  const locationOf = locationsFrom(table)
   const remote = new Set(parseMountinfo(table).flatMap(({ fsType, device }) => (REMOTE.test(fsType) ? device : [])))
   const asked = new Map<string, Promise<boolean>>()
   return async ({ request }) => {
     const source = kindOf(request.fsType)?.root === 'source' ? sourcePath(request.source) : undefined
-    const device = source === undefined ? undefined : placeOf(source)?.device
+    const device = source === undefined ? undefined : locationOf(source)?.device
     if (source === undefined || device === undefined || !remote.has(device)) return false
     const silent = asked.get(device) ?? isSilentAt(host, source)
     asked.set(device, silent)

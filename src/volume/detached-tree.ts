@@ -1,6 +1,6 @@
 import type { Handle, MountFlags } from '../host/host.ts'
-import type { Place } from '../mount-table/place.ts'
-import { placeOfTree } from '../mount-table/place.ts'
+import type { TreeLocation } from '../mount-table/tree-location.ts'
+import { locationOfTree } from '../mount-table/tree-location.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
@@ -8,7 +8,7 @@ import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { mountContextOf } from './mount-context.ts'
 
-/** A request with the real place of what it names, as text; undefined: it names nothing. */
+/** A request with the real path of what it names, as text; undefined: it names nothing. */
 export interface Where extends Omit<MountRequest, 'source'> {
   source: string | undefined
   /** The path that the pod named, where that is a part of a source. */
@@ -70,9 +70,9 @@ export class DetachedTree {
   }
 
   /** Where it lies, if the source's path does not tell. */
-  get place(): Place | undefined {
+  get location(): TreeLocation | undefined {
     if (this.#kind.root !== 'file system' || !this.#kind.persistent) return undefined
-    return placeOfTree(this.#session.host, this.handle)
+    return locationOfTree(this.#session.host, this.handle)
   }
 
   /** The volume's identity; undefined where the volume goes with its mount. */
@@ -88,7 +88,7 @@ export class DetachedTree {
     return volumeIdentity(host, this.handle, host.inodes.stat(this.handle))
   }
 
-  /** The request with the real place of what its subPath names: what others compare theirs with. */
+  /** The request with the real path of what its subPath names: what others compare theirs with. */
   get where(): Where {
     const { subPath } = this.#request
     const source = sourceText(this.#request.source)

@@ -5,7 +5,7 @@ import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
 import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { placesFrom } from '../../src/mount-table/place.ts'
+import { locationsFrom } from '../../src/mount-table/tree-location.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
@@ -22,11 +22,11 @@ function expectPromises(text: string): void {
     expect(lines).toContain((error as Error).message)
     return
   }
-  const placeOf = placesFrom(text)
+  const locationOf = locationsFrom(text)
   for (const { mountPoint } of [...rows, { mountPoint: '/nowhere/a' }]) {
     const layers = layersAt(rows, mountPoint)
     expect(layers.every((layer) => layer.mountPoint === mountPoint)).toBe(true)
-    const place = placeOf(mountPoint)
+    const place = locationOf(mountPoint)
     if (place) expect(rows.map(({ device }) => device)).toContain(place.device)
   }
   for (const found of kubeletSubPaths(text, '/var/lib/kubelet')) expect(rows).toContainEqual(found.row)

@@ -80,9 +80,9 @@ const volumeRecords: Arbitrary<VolumeRecord> = fc.record({
   complete: fc.boolean(),
   restorePending: fc.boolean(),
 })
-const place = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
+const location = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
 const reservations: Arbitrary<Reservation> = fc.record(
-  { volume, source: text, place, group, pod: text, directory: text },
+  { volume, source: text, location, group, pod: text, directory: text },
   { requiredKeys: ['volume', 'source'] },
 )
 

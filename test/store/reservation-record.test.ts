@@ -14,12 +14,12 @@ import { MemoryWorld } from '../memory-host/world.ts'
 const RESERVATION: Reservation = {
   volume: '1-2-3',
   source: '/srv/data',
-  place: { device: '8:1', path: '/data' },
+  location: { device: '8:1', path: '/data' },
   group: 2000,
   pod: 'shop/cart',
   directory: '/pods/p/volumes/modekeep~fs/v',
 }
-const { place: _, ...PLACELESS } = { ...RESERVATION, volume: '1-2-4' }
+const { location: _, ...PLACELESS } = { ...RESERVATION, volume: '1-2-4' }
 
 /** As a call at work on a volume has it. */
 function lock(host: Host, volume: string): void {

@@ -6,7 +6,6 @@ import type { Session } from '../../store/session.ts'
 import { listVolumes, readVolumeRecord, volumeRecordProblem } from '../../store/volume-record.ts'
 import { readWalkProgress } from '../../store/walk-progress.ts'
 import { daemonOf, isStopped } from '../../volume/daemon.ts'
-
 import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from './document.ts'
 import { journalFault } from './journal.ts'
 

@@ -2,7 +2,7 @@ import type { Handle, Host } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 
 /** Where a directory lies: the same whatever mount leads to it. */
-export interface Place {
+export interface TreeLocation {
   /** The file system, as mountinfo's major:minor. */
   device: string
   /** From the file system's own root, which is ''; subvolumes are directories of it. */
@@ -10,16 +10,16 @@ export interface Place {
 }
 
 /** What a mount shows. */
-export function placeOfRow({ device, root }: MountRow): Place {
+export function locationOfRow({ device, root }: MountRow): TreeLocation {
   return { device, path: asPrefix(root) }
 }
 
-export function isSamePlace(one: Place, other: Place): boolean {
+export function isSameLocation(one: TreeLocation, other: TreeLocation): boolean {
   return one.device === other.device && one.path === other.path
 }
 
 /** Whether one of two directories lies in the other, or both are one. */
-export function isNested(one: Place, other: Place): boolean {
+export function isNested(one: TreeLocation, other: TreeLocation): boolean {
   return one.device === other.device && areNested(one.path, other.path)
 }
 
@@ -32,11 +32,11 @@ export function areNested(one: string, other: string): boolean {
 type Children = Map<number, Map<string, MountRow>>
 
 /**
- * Finds the places of directories from the text of mountinfo.
- * @returns for an absolute, normal path without links: its place, undefined where the table has no root mount. It takes
+ * Finds the locations of directories from the text of mountinfo.
+ * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It takes
  * as long for many mounts as for few
  */
-export function placesFrom(mountinfo: string): (path: string) => Place | undefined {
+export function locationsFrom(mountinfo: string): (path: string) => TreeLocation | undefined {
   const rows = parseMountinfo(mountinfo)
   const children = childrenOf(rows)
   const ids = new Set(rows.map(({ id }) => id))
@@ -79,8 +79,8 @@ function topmost(mount: MountRow, paths: readonly string[], children: Children, 
   return next && deepest > 0 ? topmost(next, paths, children, deepest - 1) : mount
 }
 
-function placeIn(row: MountRow, path: string): Place {
-  const shown = placeOfRow(row)
+function placeIn(row: MountRow, path: string): TreeLocation {
+  const shown = locationOfRow(row)
   return { ...shown, path: `${shown.path}${asPrefix(path).slice(asPrefix(row.mountPoint).length)}` }
 }
 
@@ -89,7 +89,7 @@ function asPrefix(path: string): string {
 }
 
 /** Where a new mount lies that is no clone, and not in the mount table yet. */
-export function placeOfTree({ inodes }: Host, tree: Handle): Place {
+export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
   const [major, minor] = [Math.floor(device / 2 ** 20), device % 2 ** 20]
   const path = inodes.pathOf(tree)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { areNested, isNested, placesFrom } from '../../src/mount-table/place.ts'
+import { areNested, isNested, locationsFrom } from '../../src/mount-table/tree-location.ts'
 
 const row = (id: number, parent: number, device: string, root: string, mountPoint: string) =>
   `${id} ${parent} ${device} ${root} ${mountPoint} rw,relatime shared:${id} - ext4 /dev/x rw\n`
@@ -21,7 +21,7 @@ const TABLE = [
 ].join('')
 
 describe('the place of a directory', () => {
-  const placeOf = placesFrom(TABLE)
+  const locationOf = locationsFrom(TABLE)
 
   it.each([
     ['on the root file system', '/etc/x', '8:1', '/etc/x'],
@@ -37,18 +37,18 @@ describe('the place of a directory', () => {
     ['on two layers', '/two/x', '8:9', '/upper/x'],
     ['with blanks', '/bl\\ank/x', '8:1', '/a b/x'],
   ])('%s: %s', (_what, path, device, place) => {
-    expect(placeOf(path)).toEqual({ device, path: place })
+    expect(locationOf(path)).toEqual({ device, path: place })
   })
 
   it.each([
     ['an empty table', ''],
     ['a root that is no mount, as after chroot', row(21, 20, '8:2', '/', '/srv')],
   ])('is not known from %s', (_what, table) => {
-    expect(placesFrom(table)('/srv/data')).toBeUndefined()
+    expect(locationsFrom(table)('/srv/data')).toBeUndefined()
   })
 
   it('is found where the root mount is its own parent', () => {
-    expect(placesFrom(row(20, 20, '8:1', '/', '/'))('/a')).toEqual({ device: '8:1', path: '/a' })
+    expect(locationsFrom(row(20, 20, '8:1', '/', '/'))('/a')).toEqual({ device: '8:1', path: '/a' })
   })
 })
 

@@ -2,80 +2,61 @@ import { createHash } from 'node:crypto'
 import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
 import { unlessRefused, withPath } from './file-error.ts'
-import { errorCode, type TrustedFiles } from './host.ts'
+import { errorCode } from './host.ts'
 import { trustedFiles } from './trusted-files.ts'
 
 /** As stat(2) tells it, what an installer asks for. */
 export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
-/**
- * What an installer does to files below directories that only root can write. Paths are absolute. Owners and modes are
- * those that are named, whatever the directory or the umask would give.
- * @throws {FileError} withPath the path, from every method that does not say what it returns instead
- */
-export interface NodeFiles extends Pick<TrustedFiles, 'list' | 'read'> {
-  /** Of what a path leads to, or with `isLink` of what lies there; undefined where there is nothing. */
-  stat(path: string, isLink?: 'of a link itself'): FileStat | undefined
-  /** Where a link leads; undefined where none is there. */
-  target(path: string): string | undefined
-  realPath(path: string): string
-  canWrite(path: string): boolean
-  /** With its parents, 0755. Nothing where it is there already. */
-  makeDirectory(path: string, mode: number): void
-  /** A new file; EEXIST where the name is taken. */
-  write(path: string, text: string): void
-  /** The same, durable after `sync`. */
-  copy(from: string, to: string): void
-  /** Gives it to root, with this mode. */
-  secure(path: string, mode: number): void
-  chmod(path: string, mode: number): void
-  /** fsync(2) of a file or a directory. */
-  sync(path: string): void
-  /** One rename(2). */
-  rename(from: string, to: string): void
-  link(target: string, path: string): void
-  /** A file or a link, if it is there. */
-  remove(path: string): void
-  /** @returns false where it is not empty, or cannot be removed */
-  removeEmpty(path: string): boolean
-  /** All of it, links themselves. */
-  removeTree(path: string): void
-  /** Whether two files have the same bytes. */
-  isSame(one: string, other: string): boolean
-  /** SHA-256, in hexadecimal digits. */
-  sum(path: string): string
-  /** The first bytes, at most so many; undefined where it cannot be read. */
-  head(path: string, length: number): Buffer | undefined
-}
+export type NodeFiles = ReturnType<typeof nodeFiles>
 
-/** `fs` is node:fs or memfs. */
-export function nodeFiles(fs: typeof NodeFs): NodeFiles {
-  const { list, read } = trustedFiles(fs)
+/**
+ * What an installer does to files below directories that only root can write. Paths are absolute. Every method that does not
+ * say otherwise throws a FileError that names the path.
+ * @param fs node:fs, or memfs
+ */
+export function nodeFiles(fs: typeof NodeFs) {
+  const { list, read, replace } = trustedFiles(fs)
   return {
     list,
     read,
-    stat: (path, isLink) => unlessRefused(() => (isLink ? fs.lstatSync(path) : fs.statSync(path))),
-    target: (path) => unlessRefused(() => fs.readlinkSync(path, 'utf8')),
-    realPath: (path) => withPath('find', path, () => fs.realpathSync(path)),
-    canWrite: (path) => unlessRefused(() => fs.accessSync(path, fs.constants.W_OK) ?? true) ?? false,
-    makeDirectory: (path, mode) => withPath('make', path, () => makeDirectory(fs, path, mode)),
-    write: (path, text) => withPath('write', path, () => fs.writeFileSync(path, text, { flag: 'wx', mode: 0o644 })),
-    copy: (from, to) => withPath(`copy ${from} to`, to, () => fs.copyFileSync(from, to, fs.constants.COPYFILE_EXCL)),
-    secure: (path, mode) =>
+    replace,
+    /** Of what a path leads to, or of a link itself; undefined where there is nothing. */
+    stat: (path: string, isLink?: 'of a link itself'): FileStat | undefined =>
+      unlessRefused(() => (isLink ? fs.lstatSync(path) : fs.statSync(path))),
+    /** Where a link leads; undefined where none is there. */
+    target: (path: string) => unlessRefused(() => fs.readlinkSync(path, 'utf8')),
+    realPath: (path: string) => withPath('find', path, () => fs.realpathSync(path)),
+    canWrite: (path: string) => unlessRefused(() => fs.accessSync(path, fs.constants.W_OK) ?? true) ?? false,
+    /** With its parents, 0755. Nothing where it is there already. */
+    makeDirectory: (path: string, mode: number) => withPath('make', path, () => makeDirectory(fs, path, mode)),
+    /** A new file, durable after `sync`; EEXIST where the name is taken. */
+    copy: (from: string, to: string) =>
+      withPath(`copy ${from} to`, to, () => fs.copyFileSync(from, to, fs.constants.COPYFILE_EXCL)),
+    /** Gives it to root, with this mode, whatever the directory or the umask gave. */
+    secure: (path: string, mode: number) =>
       withPath('set owner and mode of', path, () => {
         fs.chownSync(path, 0, 0)
         fs.chmodSync(path, mode)
       }),
-    chmod: (path, mode) => withPath('set the mode of', path, () => fs.chmodSync(path, mode)),
-    sync: (path) => withPath('sync', path, () => withFile(fs, path, (fd) => fs.fsyncSync(fd))),
-    rename: (from, to) => withPath(`rename ${from} to`, to, () => fs.renameSync(from, to)),
-    link: (target, path) => withPath('link', path, () => fs.symlinkSync(target, path)),
-    remove: (path) => withPath('remove', path, () => fs.rmSync(path, { force: true })),
-    removeEmpty: (path) => unlessRefused(() => fs.rmdirSync(path) ?? true) ?? false,
-    removeTree: (path) => withPath('remove', path, () => fs.rmSync(path, { recursive: true, force: true })),
-    isSame: (one, other) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
-    sum: (path) => withPath('read', path, () => withFile(fs, path, (fd) => sumOf(fs, fd))),
-    head: (path, length) =>
+    chmod: (path: string, mode: number) => withPath('set the mode of', path, () => fs.chmodSync(path, mode)),
+    /** fsync(2) of a file or a directory. */
+    sync: (path: string) => withPath('sync', path, () => withFile(fs, path, (fd) => fs.fsyncSync(fd))),
+    /** One rename(2). */
+    rename: (from: string, to: string) => withPath(`rename ${from} to`, to, () => fs.renameSync(from, to)),
+    link: (target: string, path: string) => withPath('link', path, () => fs.symlinkSync(target, path)),
+    /** A file or a link, if it is there. */
+    remove: (path: string) => withPath('remove', path, () => fs.rmSync(path, { force: true })),
+    /** False where it is not empty, or cannot be removed. */
+    removeEmpty: (path: string) => unlessRefused(() => fs.rmdirSync(path) ?? true) ?? false,
+    /** All of it, links themselves. */
+    removeTree: (path: string) => withPath('remove', path, () => fs.rmSync(path, { recursive: true, force: true })),
+    /** Whether two files have the same bytes. */
+    isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
+    /** SHA-256, in hexadecimal digits. */
+    sum: (path: string) => withPath('read', path, () => withFile(fs, path, (fd) => sumOf(fs, fd))),
+    /** The first bytes, at most so many; undefined where it cannot be read. */
+    head: (path: string, length: number) =>
       unlessRefused(() =>
         withFile(fs, path, (fd) => {
           const bytes = Buffer.alloc(length)

@@ -1,5 +1,5 @@
 // What test/faults found, by name.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
@@ -80,9 +80,10 @@ describe.skipIf(skipFor(missing.root, missing.dist))('an install in which someth
     const world = makeWorld()
     const driver = standIn(world, 'a')
     expect(await install(world, driver)).toMatchObject({ exitCode: 0 })
-    put(world, 'etc/modekeep/.config.example.json.new', 'half')
+    put(world, 'etc/modekeep/config.example.json.new', 'half')
     put(world, 'usr/local/sbin/.modekeep.new', 'half')
     expect(await install(world, driver)).toMatchObject({ exitCode: 0, stderr: '' })
     expect(dotFiles(world)).toEqual([])
+    expect(readdirSync(join(world.root, 'etc/modekeep'))).toEqual(['config.example.json'])
   })
 })

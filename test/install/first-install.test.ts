@@ -91,13 +91,15 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
     const world = makeWorld()
     const trace = join(world.base, 'trace')
     const calls = 'rename,renameat,renameat2,mkdir,mkdirat,fsync,link,linkat'
-    const prefix = ['strace', '-f', '-e', `trace=${calls}`, '-o', trace]
+    const prefix = ['strace', '-f', '-y', '-e', `trace=${calls}`, '-o', trace]
     expect((await install(world, standIn(world, 'a'), { prefix })).exitCode).toBe(0)
     const lines = readFileSync(trace, 'utf8').split('\n')
     const naming = lines.filter((line) => /\/modekeep~fs"/.test(line))
     expect(naming).toHaveLength(1)
     expect(naming[0]).toMatch(/rename.*\/\.modekeep~fs\.\w{6}", .*\/modekeep~fs"/)
-    const syncs = (part: string[]) => part.filter((line) => /fsync\(\d+\) += 0/.test(line)).length
+    // Of the driver and its directory before, of the plugin directory after.
+    const syncs = (part: string[]) =>
+      part.filter((line) => /fsync\(\d+<.*\/volumeplugins(\/\.modekeep~fs[^>]*)?>\) += 0/.test(line)).length
     const at = lines.indexOf(naming[0] ?? '')
     expect([syncs(lines.slice(0, at)), syncs(lines.slice(at))]).toEqual([2, 1])
   })

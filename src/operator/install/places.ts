@@ -3,37 +3,18 @@ import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import { writers } from '../doctor/permissions.ts'
-import { act, hasDirectory, type Job, show } from './job.ts'
+import { act, hasDirectory, type Job } from './job.ts'
 import { cannotWrite } from './plugin-directory.ts'
-
-/** Where things lie. All paths begin with `root` but those that say so. */
-export interface Places {
-  /** '' for the system that runs. */
-  root: string
-  plugins: string
-  driverDirectory: string
-  driver: string
-  /** The operator's command, and where it leads as the node sees it. */
-  link: string
-  linkTarget: string
-  state: string
-  /** The state directory and the default volumes' as the node sees them. */
-  stateDir: string
-  volumesDir: string
-  logFile: string
-  configDirectory: string
-  config: string
-  /** The text of the configuration that is there, '' for none. */
-  configText: string
-  example: string
-  /** Written aside and then renamed. One name each, so that the next run removes what a killed one has left. */
-  aside: Readonly<Record<'probe' | 'config' | 'example' | 'link', string>>
-}
 
 const VOLUMES_DIR = '/var/lib/modekeep/volumes'
 
-/** @param pluginDir as the node sees it */
-export function placesOf(files: NodeFiles, root: string, pluginDir: string): Places {
+export type Places = ReturnType<typeof placesOf>
+
+/**
+ * Where things lie: below `root`, but for those whose names end in Dir or Target, which are paths as the node sees them.
+ * @param root '' for the system that runs
+ */
+export function placesOf(files: NodeFiles, root: string, pluginDir: string) {
   const configDirectory = `${root}/etc/modekeep`
   const config = `${configDirectory}/config.json`
   const configText = files.head(config, LONGEST_CONFIG)?.toString() ?? ''
@@ -41,14 +22,15 @@ export function placesOf(files: NodeFiles, root: string, pluginDir: string): Pla
   const named = (key: 'stateDir' | 'logFile') =>
     new RegExp(`"${key}"\\s*:\\s*"(/[^"\\\\]*)"`).exec(configText)?.[1] ?? DEFAULT_CONFIG[key]
   const stateDir = named('stateDir')
-  const [plugins, state, link] = [root + pluginDir, root + stateDir, `${root}/usr/local/sbin/modekeep`]
+  const [plugins, state, commands] = [root + pluginDir, root + stateDir, `${root}/usr/local/sbin`]
   const example = `${configDirectory}/config.example.json`
   return {
     root,
     plugins,
     driverDirectory: `${plugins}/modekeep~fs`,
     driver: `${plugins}/modekeep~fs/fs`,
-    link,
+    /** The operator's command. */
+    link: `${commands}/modekeep`,
     linkTarget: `${pluginDir}/modekeep~fs/fs`,
     state,
     stateDir,
@@ -58,11 +40,13 @@ export function placesOf(files: NodeFiles, root: string, pluginDir: string): Pla
     config,
     configText,
     example,
+    /** Written and then renamed or removed. One name each, so that the next run removes what a killed one has left. */
     aside: {
       probe: `${state}/.install-probe.json`,
+      unfinishedProbe: `${state}/.install-probe.json.new`,
       config: `${configDirectory}/.config.json.new`,
-      example: `${configDirectory}/.config.example.json.new`,
-      link: `${dirname(link)}/.modekeep.new`,
+      example: `${example}.new`,
+      link: `${commands}/.modekeep.new`,
     },
   }
 }
@@ -123,8 +107,7 @@ export function makePlaces(job: Job, places: Places): void {
   make(job, configDirectory, 0o755)
   if (files.head(example, LONGEST_CONFIG)?.toString() === EXAMPLE) return
   act(job, `write ${example} (0644)`, () => {
-    files.write(places.aside.example, EXAMPLE)
-    show(files, places.aside.example, example)
+    files.replace(example, EXAMPLE, 0o644)
     job.tell('written', example)
   })
 }

@@ -30,7 +30,7 @@ export async function askInit(
   const isProbing = config === undefined && root !== ''
   if (isProbing) {
     const places = { stateDir: `${root}/var/lib/modekeep`, logFile: `${root}/var/log/modekeep/modekeep.log` }
-    admin.files.write(aside.probe, `${JSON.stringify(places)}\n`)
+    admin.files.replace(aside.probe, `${JSON.stringify(places)}\n`)
   }
   const chosen = isProbing ? aside.probe : config
   try {

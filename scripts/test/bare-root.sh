@@ -40,20 +40,25 @@ mkdir -p "$checkout"
 find "$checkout" -mindepth 1 -maxdepth 1 ! -name node_modules ! -name dist -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -C "$checkout" -xf -
 
-# A mount point, so that the tests can make mount namespaces in it.
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
+# Its own root, which chroot(2) would not make: nobody in a chroot may have a user namespace, and idmapped mounts need one.
+mkdir -p "$root/machine"
+cd "$root"
+pivot_root . machine
+export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
+umount --lazy /machine
+
 [ "$#" -gt 0 ] || set -- .ci/run
 run() {
-  chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    NPM_CONFIG_REGISTRY="$registry" NPM_CONFIG_CAFILE=/etc/machine-ca.crt \
-    NODE_EXTRA_CA_CERTS=/etc/machine-ca.crt CI="${CI:-}" "$@"
+  env -i HOME="$HOME" PATH="$PATH" LANG="$LANG" CI="${CI:-}" NPM_CONFIG_REGISTRY="$registry" \
+    NPM_CONFIG_CAFILE=/etc/machine-ca.crt NODE_EXTRA_CA_CERTS=/etc/machine-ca.crt "$@"
 }
 run sh -c 'command -v npm >/dev/null || {
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm >/dev/null
 }' </dev/null
-# shellcheck disable=SC2016
-run sh -c 'cd /modekeep && exec "$@"' sh "$@"
+cd /modekeep
+run "$@"

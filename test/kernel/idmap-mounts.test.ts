@@ -142,12 +142,12 @@ onKernelStages('ownership by a mapping', (open) => {
     await expect(stage.mount('a', idmap(3000))).rejects.toThrow(/a walk or a restore of it was not finished/)
     await stage.mount('a', { ...idmap(3000), ownership: 'auto' })
     expect(new Set(Object.values(groups(listTree(stage.fs, source))))).toEqual(new Set([3000]))
-    expect(given()).toMatchObject([{ ownership: 'walk', why: expect.stringMatching(/not finished/) }])
+    expect(given()).toMatchObject([{ by: 'walk', why: expect.stringMatching(/not finished/) }])
   })
 
   it('gives no permission bits, so that auto walks for groupAccess: grant', async () => {
     await stage.mount('a', { ...idmap(2000), ownership: 'auto', groupAccess: 'grant' })
-    expect(given()).toMatchObject([{ ownership: 'walk' }])
+    expect(given()).toMatchObject([{ by: 'walk' }])
     expect(shown('a')['.']).toBe(2000)
   })
 
@@ -155,7 +155,7 @@ onKernelStages('ownership by a mapping', (open) => {
     await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
     expect(shown('a')['.']).toBe(2000)
     expect(groups(listTree(stage.fs, source))['.']).toBe(100)
-    expect(given()).toEqual([{ ownership: 'idmap', why: 'the file system maps groups' }])
+    expect(given()).toEqual([{ by: 'idmap', why: 'the file system maps groups' }])
   })
 
   it('is refused for an overlay by its name, and auto walks there instead', async () => {
@@ -164,7 +164,7 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(stage.layers('a')).toEqual([])
     await stage.mount('a', { ...idmap(2000), source: merged, ownership: 'auto' })
     expect(shown('a')).toEqual({ '.': 2000, one: 2000, other: 2000, sub: 2000 })
-    expect(given()).toMatchObject([{ ownership: 'walk', why: expect.stringMatching(/overlay/) }])
+    expect(given()).toMatchObject([{ by: 'walk', why: expect.stringMatching(/overlay/) }])
     await stage.mount('a', { ...idmap(2000), source: merged, ownership: 'auto' })
     expect(stage.noted.decision).toBe('ready')
     await stage.unmount('a')
@@ -176,7 +176,7 @@ onKernelStages('ownership by a mapping', (open) => {
     const asked = { ...idmap(2000), source: merged, ownership: 'auto', 'kubernetes.io/readwrite': 'ro' }
     await stage.mount('a', asked)
     expect(shown('a')['.']).toBe(100)
-    expect(given()).toMatchObject([{ ownership: 'none', why: expect.stringMatching(/overlay/) }])
+    expect(given()).toMatchObject([{ by: 'none', why: expect.stringMatching(/overlay/) }])
     await stage.unmount('a')
     execFileSync('umount', [merged])
   })

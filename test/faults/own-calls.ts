@@ -5,8 +5,9 @@ import type { TracedCall } from '../helpers/strace-text.ts'
 const OF_THE_RUNTIME =
   /^(arch_prctl|brk|capget|clock_\w+|clone3?|epoll_\w+|eventfd2|execve|exit(_group)?|fork|futex|get(e?[ug]id|pid|ppid|tid|rusage|random)|io_uring_\w+|madvise|membarrier|mmap|mprotect|mremap|munmap|nanosleep|pkey_\w+|prctl|prlimit64|restart_syscall|rseq|rt_sig\w+|sched_\w+|set_\w+|sigaltstack|sysinfo|uname|vfork)$/
 const OF_THE_EVENT_LOOP = /^\w+\(\d+<(anon_inode:\[event|pipe:)/
-// Time zones, and how many processors there are.
-const OF_ITS_FILES = /\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
+// Time zones, and how many processors there are; the addon, which ld.so opens, maps and closes.
+const OF_ITS_FILES =
+  /\/memfd:modekeep-kernel|\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
 const STDOUT = /^write\(1</
 
 /** What strace cannot name it cannot inject into. */

@@ -86,7 +86,7 @@ export function makePluginDirectory(job: Job, { plugins }: Places): boolean {
 /** Who can write to the driver's directory runs programs as root; to the configuration's, mounts what no pod may have. */
 export function warnAboutWriters({ admin, warn }: Job, { root }: Places, directory: string, what: string): void {
   if (!hasDirectory(admin.files, directory)) return
-  for (const place of writers(admin, admin.files.realPath(directory), root)) {
+  for (const place of writers(admin, admin.files.realPath(directory), root).sort()) {
     warn(`${place} can be written by others than root: they could replace ${what}`)
   }
 }

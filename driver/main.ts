@@ -4,9 +4,8 @@ import { closeStderr, writeAll } from './streams.ts'
 
 /** Verbs of people: none of them is, or has ever been, one that kubelet calls. */
 const BY_HAND = new Set(
-  'plan apply restore status heal doctor logs gc install uninstall device-plugin completion'
-    .split(' ')
-    .concat('help --help -h version --version'.split(' ')),
+  `plan apply restore status heal doctor logs gc install uninstall device-plugin completion
+   help --help -h version --version`.split(/\s+/),
 )
 
 /** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */

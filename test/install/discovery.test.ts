@@ -219,7 +219,7 @@ describe('the plugin directory', () => {
     const { stderr } = await look(world)
     // A directory of whoever is not root is warned of, and so are these where the tests' user made them.
     const warned = process.getuid?.() === 0 ? [] : ['/srv', '/srv/x']
-    const lines = stderr.split('\n').filter(Boolean)
+    const lines = stderr.split('\n').filter(Boolean).sort()
     expect(lines).toEqual(warned.map((path) => expect.stringMatching(`^warning: .*${path} can be written by others`)))
   })
 

@@ -38,7 +38,7 @@ it("an archive is read by the machine's tar as it was given: names, bytes, modes
   ])
   const directory = fs.mkdtempSync(join(tmpdir(), 'modekeep-tar-'))
   onTestFinished(() => fs.rmSync(directory, { recursive: true }))
-  execFileSync('tar', ['-xf', '-', '-C', directory], { input })
+  execFileSync('tar', ['-xpf', '-', '-C', directory], { input })
   for (const entry of ENTRIES) {
     if ('bytes' in entry) expect(fs.readFileSync(join(directory, entry.path)), entry.path).toEqual(entry.bytes)
   }

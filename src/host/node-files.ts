@@ -30,9 +30,11 @@ export function nodeFiles(fs: typeof NodeFs) {
     canWrite: (path: string) => unlessRefused(() => fs.accessSync(path, fs.constants.W_OK) ?? true) ?? false,
     /** With its parents, 0755. Nothing where it is there already. */
     makeDirectory: (path: string, mode: number) => withPath('make', path, () => makeDirectory(fs, path, mode)),
-    /** A new file, durable after `sync`; EEXIST where the name is taken. */
-    copy: (from: string, to: string) =>
-      withPath(`copy ${from} to`, to, () => fs.copyFileSync(from, to, fs.constants.COPYFILE_EXCL)),
+    /**
+     * A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`, whatever the mode of
+     * what is copied.
+     */
+    copy: (from: string, to: string) => withPath(`copy ${from} to`, to, () => copyBytes(fs, from, to)),
     /** Gives it to root, with this mode, whatever the directory or the umask gave. */
     secure: (path: string, mode: number) =>
       withPath('set owner and mode of', path, () => {
@@ -75,6 +77,21 @@ function sumOf(fs: typeof NodeFs, fd: number): string {
     hash.update(block.subarray(0, length))
   }
   return hash.digest('hex')
+}
+
+/** Not copyFile, which gives the mode first: who could write to the copy, or run it set-uid, would do so before it is compared. */
+function copyBytes(fs: typeof NodeFs, from: string, to: string): void {
+  withFile(fs, from, (source) => {
+    const copy = fs.openSync(to, 'wx', 0o600)
+    try {
+      const block = Buffer.alloc(Math.min(16 * BLOCK, fs.fstatSync(source).size + 1))
+      for (let length = fs.readSync(source, block); length > 0; length = fs.readSync(source, block)) {
+        for (let at = 0; at < length; ) at += fs.writeSync(copy, block, at, length - at)
+      }
+    } finally {
+      fs.closeSync(copy)
+    }
+  })
 }
 
 function hasSameBytes(fs: typeof NodeFs, one: string, other: string): boolean {

@@ -4,13 +4,13 @@ import type { MemoryWorld } from './world.ts'
 const EFFECTS = new Set([
   'chmodSync',
   'chownSync',
-  'copyFileSync',
   'mkdirSync',
   'renameSync',
   'rmSync',
   'rmdirSync',
   'symlinkSync',
   'writeFileSync',
+  'writeSync',
 ])
 
 /** The root file system for modekeep's own files: everything but the effects passes straight through. */

@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/installer.ts'
+import { requireProgram } from './executable.ts'
 import { act, hasDirectory, type Job, show } from './job.ts'
 import type { Places } from './places.ts'
 import { askInit, type Verdict } from './trial.ts'
@@ -15,6 +16,7 @@ export async function installConfiguration(job: Job<InstallCommand>, places: Pla
   if (job.command.isDry) {
     return job.tell('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
   }
+  requireProgram(files, driver, driver)
   const candidate = places.aside.config
   files.copy(config, candidate)
   files.secure(candidate, 0o644)

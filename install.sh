@@ -2,8 +2,7 @@
 # Installs, upgrades or removes the FlexVolume driver modekeep/fs on a Kubernetes node: finds the executable, compares its
 # sum, and hands over to its verb `install`, or with --uninstall to `uninstall`. "./install.sh --help" has the options.
 set -eu
-LC_ALL=C
-PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin
+LC_ALL=C PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin
 export LC_ALL PATH
 unset CDPATH
 
@@ -54,16 +53,16 @@ require_sum_beside() {
 
 main() {
   verb=install binary='' sha256='' left=$#
-  # Each argument moves to the end of the list, --uninstall alone does not.
+  for argument; do [ "$argument" != --uninstall ] || verb=uninstall; done
+  # Each argument moves to the end of the list; --uninstall does not, and with it none that is about the executable.
   while [ "$left" -gt 0 ]; do
-    argument=$1 left=$((left - 1))
-    shift
+    argument=$1 left=$((left - 1)) && shift
     case $argument in
-      --uninstall) verb=uninstall && continue ;;
-      --binary=*) binary=${argument#*=} ;;
-      --sha256=*) sha256=${argument#*=} ;;
-      --binary) [ "$left" -eq 0 ] || binary=$1 ;;
-      --sha256) [ "$left" -eq 0 ] || sha256=$1 ;;
+      --uninstall) continue ;;
+      --binary=?*) binary=${argument#*=}; [ "$verb" = install ] || continue ;;
+      --sha256=?*) sha256=${argument#*=}; [ "$verb" = install ] || continue ;;
+      --binary) [ "$left" -gt 0 ] && binary=$1 && [ "$verb" = uninstall ] && [ "$1" ] && shift && left=$((left - 1)) && continue ;;
+      --sha256) [ "$left" -gt 0 ] && sha256=$1 && [ "$verb" = uninstall ] && [ "$1" ] && shift && left=$((left - 1)) && continue ;;
     esac
     set -- "$@" "$argument"
   done
@@ -89,7 +88,8 @@ main() {
   said=$("$runner" version 2>&1) || said="status $?: $said"
   case $said in
     'modekeep '*) ;;
-    *) die "$runner does not work here" "it said: $(printf '%s' "$said" | tr -cs '[:print:]' ' ' | cut -c1-300)" ;;
+    *) die "$runner does not work here" "it said: $(printf '%s' "$said" | tr -cs '[:print:]' ' ' | cut -c1-300)" \
+      'it must be executable, and its file system not be mounted noexec' ;;
   esac
   if [ "$verb" = install ] && [ -z "$binary" ]; then set -- --binary "$runner" "$@"; fi
   exec "$runner" "$verb" "$@"

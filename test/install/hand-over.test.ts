@@ -69,6 +69,30 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
     })
 
     it.each([
+      ['as one word', () => [`--binary=${BINARY}`, '--uninstall']],
+      ['as two words', () => ['--uninstall', '--binary', BINARY]],
+      ['with its sum', () => ['--sha256', sumOf(BINARY), '--binary', BINARY, '--uninstall']],
+      ['with its sum in one word', () => [`--sha256=${sumOf(BINARY)}`, '--uninstall', '--binary', BINARY]],
+    ])('uninstalls alone with the executable that is named %s', async (_how, named) => {
+      const world = makeWorld()
+      const directory = unpacked(world)
+      rmSync(join(directory, 'modekeep'))
+      await released(directory, [...below(world), `--binary=${BINARY}`])
+      const result = await released(directory, [...named(), ...below(world)])
+      expect([result.exitCode, result.stderr]).toEqual([0, ''])
+      expect(existsSync(world.driver)).toBe(false)
+    })
+
+    it('tells of an executable that may not be run', async () => {
+      const world = makeWorld()
+      const directory = unpacked(world)
+      rmSync(join(directory, 'modekeep'))
+      writeFileSync(join(directory, 'modekeep'), "#!/bin/sh\necho 'modekeep 1'\n", { mode: 0o644 })
+      const { exitCode, stderr } = await released(directory, below(world))
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('mounted noexec')])
+    })
+
+    it.each([
       ['by SHA256SUMS', (wrong: string) => [`${wrong}  modekeep\n`]],
       ['by SHA256SUMS without a sum of it', (wrong: string) => [`${wrong}  install.sh\n`]],
       ['by --sha256', (wrong: string) => ['', `--sha256=${wrong}`]],

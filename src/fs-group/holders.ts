@@ -1,6 +1,6 @@
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { areNested, isNested, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
-import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import { Refusal } from '../refusal/refusal.ts'
 import { isOurs, listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
 import { listReservations, type Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -24,7 +24,7 @@ export interface Others {
 /**
  * Looks for the mounts that are there and the calls at work.
  * @param except the mount directory that is left out
- * @throws {UnknownFormat} where another version made a mount there, so that nobody can tell which group it relies on
+ * @throws {Refusal} where the record of a mount there cannot be read, so that nobody can tell which group it relies on
  */
 export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
   const { host, config } = session
@@ -33,7 +33,7 @@ export function othersWith(session: Session, { volume, source, location }: Volum
   const locationOf = locationsFrom(host.mounts.table())
   const asked = { volume, source, location: location ?? (source === undefined ? undefined : locationOf(source)) }
   for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
-    if (directory === except || !(problem instanceof UnknownFormat)) continue
+    if (directory === except) continue
     if (mayOverlap(locationOf(directory), asked.location) && hasMount(session, directory)) throw problem
   }
   return {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { restoreByHand } from '../../src/fs-group/restore-by-hand.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { mountFindings } from '../../src/operator/doctor/mounts.ts'
 import { volumeFindings } from '../../src/operator/doctor/volumes.ts'
-import { UnknownFormat } from '../../src/refusal/refusal.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -110,14 +110,36 @@ onEveryStage('a record that cannot be read', (open) => {
     await stage.mount('c', { source: asked.source ?? '' })
   })
 
-  it('of another format holds the volume that its mount shows: nobody knows for which group', async () => {
-    put(mountRecord, FUTURE)
-    await expect(stage.mount('b', asked)).rejects.toThrow(UnknownFormat)
+  it.each([
+    ['of another format', FUTURE],
+    ['that is damaged', DAMAGED],
+  ])('%s holds the volume that its mount shows: nobody knows for which group', async (_what, text) => {
+    put(mountRecord, text)
+    await expect(stage.mount('b', asked)).rejects.toThrow(`the record ${mountRecord}`)
     makeTree(stage.fs, `${stage.top}/volumes/elsewhere`, ['file other 0644 7'])
     await stage.mount('b', { ...asked, source: `${stage.top}/volumes/elsewhere` })
     await stage.unmount('a')
     await stage.mount('c', { ...asked, 'kubernetes.io/fsGroup': '3000' })
     expect(groupsNow()).toEqual({ '.': 3000, first: 3000 })
+  })
+
+  it.each([
+    ['of another format', FUTURE],
+    ['that is damaged', DAMAGED],
+  ])('%s keeps its pod the group: no other unmount puts the volume back meanwhile', async (_what, text) => {
+    await stage.mount('b', asked)
+    put(mountRecord, text)
+    stage.warnings.length = 0
+    await stage.unmount('b')
+    expect(groupsNow()).toEqual({ '.': 2000, first: 2000 })
+    expect(stage.warnings).toEqual([
+      expect.stringContaining(`volume not restored, tried again at its next unmount: the record ${mountRecord}`),
+    ])
+    await expect(stage.byHand(asked.source ?? '', restoreByHand)).rejects.toThrow(`the record ${mountRecord}`)
+    await stage.unmount('a')
+    await stage.mount('c', asked)
+    await stage.unmount('c')
+    expect(groupsNow().first).toBe(7)
   })
 
   it('of another format is not given up by gc --forget', async () => {

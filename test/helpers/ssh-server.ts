@@ -87,20 +87,20 @@ export class SshServer {
 
   /** From now on no client gets an answer, nor an error. */
   freeze(): void {
-    for (const pid of this.#family()) process.kill(pid, 'SIGSTOP')
+    for (const pid of this.#family()) tell(pid, 'SIGSTOP')
   }
 
   #stop(): void {
-    for (const pid of this.#family()) process.kill(pid, 'SIGKILL')
+    for (const pid of this.#family()) tell(pid, 'SIGKILL')
   }
 
   /** The server and all that it started for its clients. */
   #family(): number[] {
-    const family = new Set([this.#process?.pid ?? -1])
+    if (this.#process?.pid === undefined) return []
+    const family = new Set([this.#process.pid])
     const parents = fs.readdirSync('/proc').flatMap((pid) => {
       if (!/^\d+$/.test(pid)) return []
-      const stat = fs.existsSync(`/proc/${pid}/stat`) ? fs.readFileSync(`/proc/${pid}/stat`, 'utf8') : ''
-      return [[Number(pid), Number(/\) \S (\d+)/.exec(stat)?.[1])] as const]
+      return [[Number(pid), Number(/\) \S (\d+)/.exec(statOf(pid))?.[1])] as const]
     })
     for (const parent of family) for (const [pid, ppid] of parents) if (ppid === parent) family.add(pid)
     return [...family]
@@ -122,4 +122,21 @@ function answers(port: number): Promise<boolean> {
     socket.once('connect', () => done(true)).once('error', () => done(false))
     socket.once('connect', () => socket.destroy())
   })
+}
+
+/** A process that has ended meanwhile needs to be told nothing. */
+function tell(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+function statOf(pid: string): string {
+  try {
+    return fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+  } catch {
+    return ''
+  }
 }

@@ -11,7 +11,7 @@ import { volumeStateDirectory } from '../store/paths.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, noteWalk, openJournal, walkWith } from '../store/volume-journal.ts'
-import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../store/volume-record.ts'
+import { hasVolumeRecord, readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../store/volume-record.ts'
 import { holders, type Others, othersWith } from './holders.ts'
 import { reserveVolume } from './reserve.ts'
 
@@ -56,8 +56,12 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
       }
       return { lock, report: undefined }
     }
+    const known = hasVolumeRecord(host, config.stateDir, volume)
+    if (known && record === undefined) {
+      session.warn(`the record of volume ${volume} is damaged: walked anew; a restore that was pending is forgotten`)
+    }
     const next = { volume, source, asked: order.asked, group, groupAccess: access, restorePending }
-    return { lock, report: await walk(session, tree, next, record !== undefined) }
+    return { lock, report: await walk(session, tree, next, known) }
   } catch (error) {
     lock.release()
     throw error
@@ -69,8 +73,10 @@ type Asked = Omit<VolumeOrder, 'restoreOnUnmount'>
 /** False where the policy lets the root speak for the tree: it shows what a walk leaves, and no walk was left half way. */
 export function needsWalk(session: Session, tree: Handle, order: Asked): boolean {
   if (order.policy === 'Always') return true
-  const record = unlessDamaged(() => readVolumeRecord(session.host, session.config.stateDir, order.volume))
-  const finished = record ? isFinished(record, order) : !hasJournal(session, order.volume)
+  const { host, config } = session
+  const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, order.volume))
+  const wasWalked = hasJournal(session, order.volume) || hasVolumeRecord(host, config.stateDir, order.volume)
+  const finished = record ? isFinished(record, order) : !wasWalked
   return !finished || !rootMatches(session.host.inodes.stat(tree), order)
 }
 

@@ -3,7 +3,7 @@ import { Refusal } from '../refusal/refusal.ts'
 import { unlessDamaged } from '../store/json-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
-import { readVolumeRecord } from '../store/volume-record.ts'
+import { hasVolumeRecord, readVolumeRecord } from '../store/volume-record.ts'
 import type { VolumeByHand } from './by-hand.ts'
 import { holders, type Others, othersWith } from './holders.ts'
 import { groupOnDisk } from './own-volume.ts'
@@ -30,13 +30,14 @@ export async function restoreByHand(
   const { host, config } = session
   const recorded = () => unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
   // Before the lock, which would make the volume known.
-  if (recorded() === undefined && !hasJournal(session, volume)) return NOTHING_RECORDED
+  if (!hasVolumeRecord(host, config.stateDir, volume) && !hasJournal(session, volume)) return NOTHING_RECORDED
   const wanted = { volume, source: directory }
   const lock = await reserveVolume(session, wanted, undefined, refuseHolders)
   try {
     const record = recorded()
     // All was put back before.
-    if (!record && isJournalEmpty(session, volume)) return NOTHING_RECORDED
+    if (!record && isJournalEmpty(session, volume, hasVolumeRecord(host, config.stateDir, volume)))
+      return NOTHING_RECORDED
     const { isDone, report } = await restoreTree(session, tree, volume, record, isForced)
     return { outcome: isDone ? 'restored' : 'unfinished', report }
   } finally {

@@ -32,9 +32,9 @@ export function hasJournal({ host, config }: Session, volume: string): boolean {
   return host.files.list(volumeStateDirectory(config.stateDir, volume)).includes(JOURNAL_FILE)
 }
 
-/** Whether nothing is recorded of a volume. Call it under the volume's lock. @throws as `openJournal` does */
-export function isJournalEmpty(session: Session, volume: string): boolean {
-  const journal = openJournal(session, volume, false)
+/** Whether nothing is recorded of a volume. Call it under the volume's lock; `known` and errors as of `openJournal`. */
+export function isJournalEmpty(session: Session, volume: string, known = false): boolean {
+  const journal = openJournal(session, volume, known)
   try {
     return journal.isEmpty()
   } finally {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { orderFor } from '../../src/fs-group/by-hand.ts'
 import { needsWalk, ownVolume } from '../../src/fs-group/own-volume.ts'
+import { restoreByHand } from '../../src/fs-group/restore-by-hand.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -80,5 +81,38 @@ describe('giving a volume to a group', () => {
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, test: 2000 })
     expect(await walk(stage, source)).toBeUndefined()
     expect(await walk(stage, source, { ...ORDER, policy: 'Always' })).toMatchObject({ changed: 0, alreadyRight: 2 })
+  })
+})
+
+describe('a volume whose record is damaged', () => {
+  const fileOf = (stage: Stage, name: string) => {
+    const volumes = `${stage.config.stateDir}/ownership`
+    return `${volumes}/${stage.fs.readdirSync(volumes)[0]}/${name}`
+  }
+  const arrangeDamage = async () => {
+    const { stage, source } = arrange()
+    await walk(stage, source)
+    stage.fs.writeFileSync(fileOf(stage, 'record.json'), '{"format":2,"volume')
+    stage.warnings.length = 0
+    return { stage, source }
+  }
+
+  it('is walked anew, with a warning that a pending restore is forgotten, and what it was stays in the journal', async () => {
+    const { stage, source } = await arrangeDamage()
+    expect(await walk(stage, source)).toMatchObject({ alreadyRight: 2 })
+    expect(stage.warnings).toEqual([expect.stringMatching(/^the record of volume .* is damaged: walked anew/)])
+    expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'restored' })
+    expect(groups(listTree(stage.fs, source)).test).toBe(7)
+  })
+
+  it('was walked before: without its journal it is neither walked anew nor called unrecorded', async () => {
+    const { stage, source } = await arrangeDamage()
+    stage.fs.rmSync(fileOf(stage, 'journal.db'))
+    expect(await needs(stage, source)).toBe(true)
+    const refusal = 'it is empty, although the volume was walked before'
+    await expect(walk(stage, source, { ...ORDER, group: 3000 })).rejects.toThrow(refusal)
+    await expect(stage.byHand(source, restoreByHand)).rejects.toThrow(refusal)
+    expect(groups(listTree(stage.fs, source)).test).toBe(2000)
+    expect(stage.fs.existsSync(fileOf(stage, 'record.json'))).toBe(true)
   })
 })

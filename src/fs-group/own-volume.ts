@@ -113,7 +113,10 @@ export function refuseOthers(session: Session, order: Asked, device: number): vo
 }
 
 function refuseAny(others: Others, { volume, source, group }: Asked, device: number): void {
-  const copy = others.mounts.find((other) => other.volume === volume && other.mounted?.device !== device)
+  // Of one that was never finished no device is known.
+  const copy = others.mounts.find(
+    (other) => other.volume === volume && other.mounted !== undefined && other.mounted.device !== device,
+  )
   if (copy) {
     throw new Refusal(
       `${source} and ${copy.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,

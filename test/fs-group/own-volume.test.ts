@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { orderFor } from '../../src/fs-group/by-hand.ts'
 import { needsWalk, ownVolume } from '../../src/fs-group/own-volume.ts'
 import { restoreByHand } from '../../src/fs-group/restore-by-hand.ts'
+import { listMountRecords, writeMountRecord } from '../../src/store/mount-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -82,6 +83,21 @@ describe('giving a volume to a group', () => {
     expect(await walk(stage, source)).toBeUndefined()
     expect(await walk(stage, source, { ...ORDER, policy: 'Always' })).toMatchObject({ changed: 0, alreadyRight: 2 })
   })
+})
+
+it('a mount that was never finished, and cannot be looked at, is no copy of the disk', async () => {
+  const { stage, source } = arrange()
+  await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+  const [record] = listMountRecords(stage.host, stage.config.stateDir)
+  if (record === undefined) throw new Error('no record')
+  writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted: undefined })
+  const { statMountPoint } = stage.host.inodes
+  const noMemory = (...of: Parameters<typeof statMountPoint>) => {
+    if (of[1] === undefined) return statMountPoint(...of)
+    throw Object.assign(new Error('ENOMEM'), { code: 'ENOMEM' })
+  }
+  stage.host = { ...stage.host, inodes: { ...stage.host.inodes, statMountPoint: noMemory } }
+  expect(await walk(stage, source, { ...ORDER, policy: 'Always' })).toMatchObject({ alreadyRight: 2 })
 })
 
 describe('a volume whose record is damaged', () => {

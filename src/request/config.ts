@@ -57,7 +57,7 @@ export const KEYS = {
 
 /**
  * Reads the configuration's text. A bad key falls back to its default and is named in `faults`: a mount refuses then,
- * while init and unmount, which must work on a node with a spoilt configuration, go on.
+ * while init and unmount, which must work on a node with an invalid configuration, go on.
  */
 export function parseConfig(text: string, file: string): { config: NodeConfig; faults: string[] } {
   let parsed: unknown

@@ -3,7 +3,7 @@ import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { unlessDamaged } from '../store/json-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
-import { readVolumeRecord } from '../store/volume-record.ts'
+import { hasVolumeRecord, readVolumeRecord } from '../store/volume-record.ts'
 import type { Where } from '../volume/detached-tree.ts'
 import { mapGroup, Unmappable } from './map-group.ts'
 import { reserveVolume } from './reserve.ts'
@@ -30,15 +30,12 @@ export async function mapVolume(
   request: Where,
   { from, to, volume, location }: Mapping,
 ): Promise<{ from: number; lock: Lock | undefined }> {
-  const { host, config } = session
-  const { inodes } = host
+  const { inodes } = session.host
   for (;;) {
     const group = from ?? inodes.stat(tree).gid
     const lock = volume === undefined ? undefined : await reserve(session, request, { volume, location }, group)
     try {
-      const walked =
-        volume === undefined ? undefined : unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
-      if (walked && !walked.complete) {
+      if (volume !== undefined && !isOfOneGroup(session, volume)) {
         throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
       }
       const root = inodes.stat(tree)
@@ -54,6 +51,12 @@ export async function mapVolume(
       throw error
     }
   }
+}
+
+/** Where the record is damaged nobody knows how far a walk has come. */
+function isOfOneGroup({ host, config }: Session, volume: string): boolean {
+  if (!hasVolumeRecord(host, config.stateDir, volume)) return true
+  return unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))?.complete ?? false
 }
 
 /** Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume. */

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { sourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
 import { isMountBusy } from '../store/locks.ts'
-import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
+import { listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { type IsSilent, silentSources } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
@@ -18,6 +18,9 @@ import type { Finding } from './state.ts'
 export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
   const findings: Finding[] = []
+  for (const { directory, problem } of listUnreadableMounts(session.host, session.config.stateDir)) {
+    findings.push({ directory, pod: '', state: 'unknown', action: 'none', reason: problem.message })
+  }
   const isSilent = silentSources(session)
   for (const record of listMountRecords(session.host, session.config.stateDir)) {
     const found = await healOne(session, record, isSilent, isDry)

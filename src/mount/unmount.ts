@@ -8,7 +8,7 @@ import { forgetMount } from '../store/forget.ts'
 import { isUnreadable } from '../store/json-record.ts'
 import { releaseMount } from '../store/leftovers.ts'
 import { lockMount } from '../store/locks.ts'
-import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
+import { hasMountRecord, type MountRecord, readMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
@@ -42,14 +42,15 @@ async function detachAndForget(
 ): Promise<void> {
   const { host, config } = session
   const record = await asFarAsRecordsGo(session, () => readMountRecord(host, config.stateDir, path))
-  refuseForeign(host, point, record)
-  session.note({ decision: record ? 'unmount' : 'nothing recorded' })
+  const isOnRecord = record !== undefined || (await isRecorded(session, path))
+  if (!isOnRecord) refuseForeign(host, point)
+  session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded' })
   const hanging = point && (await hangingDaemon(session, point, record))
   if (point && hanging !== undefined) host.mounts.detach(point.parent, point.name, true)
   endDaemon(session, hanging)
   if (point) {
     detachAll(host, point)
-    if (record || isKubeletVolume(path)) leaveDirectory(host, point)
+    if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
   }
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
   // stays too.
@@ -87,8 +88,14 @@ async function asFarAsRecordsGo<T>(session: Session, work: () => T | Promise<T>)
   }
 }
 
-function refuseForeign(host: Host, point: MountPoint | undefined, record: MountRecord | undefined): void {
-  if (record !== undefined || point === undefined || isKubeletVolume(point.path)) return
+/** Also by a record that says nothing to this version: it was made for this directory. */
+async function isRecorded(session: Session, path: string): Promise<boolean> {
+  const { host, config } = session
+  return (await asFarAsRecordsGo(session, () => hasMountRecord(host, config.stateDir, path))) ?? false
+}
+
+function refuseForeign(host: Host, point: MountPoint | undefined): void {
+  if (point === undefined || isKubeletVolume(point.path)) return
   const there = statPoint(host, point)
   if (there !== 'broken' && !there?.mountRoot) return
   throw new Refusal(

@@ -36,10 +36,19 @@ onEveryStage('a record that cannot be read', (open) => {
     ['that is damaged', DAMAGED],
   ])('%s, of a mount, stays whatever comes, and keeps no pod from going', async (_what, text) => {
     put(mountRecord, text)
-    await stage.heal()
+    expect(await stage.heal()).toEqual([
+      {
+        directory: stage.podDirectory('a'),
+        pod: '',
+        state: 'unknown',
+        action: 'none',
+        reason: expect.stringContaining(`the record ${mountRecord}`),
+      },
+    ])
     expect(stage.layers('a')).toHaveLength(1)
     stage.warnings.length = 0
     await stage.unmount('a')
+    expect(stage.noted.decision).toBe('unmount')
     expect(stage.warnings).toEqual([expect.stringContaining(`unmounting all the same: the record ${mountRecord}`)])
     expect(stage.layers('a')).toEqual([])
     const items = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
@@ -97,6 +106,16 @@ onEveryStage('a record that cannot be read', (open) => {
     )
     expect(stage.layers('a')).toHaveLength(1)
     expect(content(mountRecord)).toBe(FUTURE)
+  })
+
+  it('that is damaged, of a volume, tells nothing of its groups: a mapping is refused, auto walks', async () => {
+    put(volumeRecord(), DAMAGED)
+    const { restoreOnUnmount: _, ...same } = asked
+    const others = { ...same, 'kubernetes.io/fsGroup': '3000' }
+    await stage.unmount('a')
+    await expect(stage.mount('b', { ...others, ownership: 'idmap' })).rejects.toThrow(/was not finished/)
+    await stage.mount('b', { ...others, ownership: 'auto' })
+    expect(groupsNow()).toEqual({ '.': 3000, first: 3000 })
   })
 
   it('of another format, of a volume, fails the mount that would walk or map it', async () => {

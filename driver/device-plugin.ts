@@ -1,7 +1,7 @@
 import { runPlugin } from '../src/fuse-device/plugin.ts'
 import { type Settings, TIMING } from '../src/fuse-device/settings.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
-import type { PluginCommand } from '../src/operator/verbs/command.ts'
+import type { PluginCommand } from '../src/operator/verbs/device-plugin.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { endSignal } from './signals.ts'
 import { writeAll } from './streams.ts'

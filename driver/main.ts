@@ -2,16 +2,16 @@ import { parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
-/** Verbs of people: none of them is, or has ever been, one that kubelet calls. */
-const BY_HAND = new Set(
-  `plan apply restore status heal doctor logs gc install uninstall device-plugin completion
-   help --help -h version --version`.split(/\s+/),
+/** What kubelet may call (kubernetes pkg/volume/flexvolume/driver-call.go): nothing of people's verbs is loaded for it. */
+const KUBELETS = new Set(
+  `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
+   expandvolume expandfs`.split(/\s+/),
 )
 
 /** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
-  if (BY_HAND.has(argv[0] ?? '') || isMistyped(argv)) return operateByHand(argv)
+  if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
   try {
@@ -25,6 +25,10 @@ async function main(): Promise<void> {
 function isMistyped([verb = '']: readonly string[]): boolean {
   const isKubelets = ['init', 'mount', 'unmount'].includes(verb)
   return !isKubelets && process.getBuiltinModule('node:tty').isatty(1)
+}
+
+async function isByHand([verb = '']: readonly string[]): Promise<boolean> {
+  return verb !== '' && !KUBELETS.has(verb) && (await import('../src/operator/verbs/command.ts')).isByHand(verb)
 }
 
 /** Imported here alone: kubelet's calls do not load it. */

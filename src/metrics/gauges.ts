@@ -1,4 +1,4 @@
-import type { StatusDocument } from '../operator/actions/document.ts'
+import type { StatusDocument } from '../operator/actions/status.ts'
 import { unlessUnreadable } from '../store/json-record.ts'
 import { isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'

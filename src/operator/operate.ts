@@ -5,28 +5,17 @@ import { appendLine } from '../log/log-file.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
-import type { Document } from './actions/document.ts'
 import { keepHealing, type Watch } from './actions/keep-healing.ts'
 import { logs } from './actions/logs.ts'
-import { run } from './actions/run.ts'
 import { doctor, type Patient } from './doctor/index.ts'
-import { aboutText, type Versions } from './text/about.ts'
-import { linesOf } from './text/document.ts'
 import { render } from './text/line.ts'
 import { logLine } from './text/log.ts'
 import { jsonDocument, jsonText, printable } from './text/printable.ts'
 import { ProgressLine } from './text/progress.ts'
-import { interruptedText, troubleIn } from './text/trouble.ts'
-import {
-  type Command,
-  isChanging,
-  type LogsCommand,
-  type PluginCommand,
-  parseCommand,
-  subjectOf,
-  type Work,
-} from './verbs/command.ts'
-import type { InstallCommand, UninstallCommand } from './verbs/installer.ts'
+import { aboutText, type Versions } from './usage/about.ts'
+import { isChanging, parseCommand, subjectOf } from './verbs/command.ts'
+import { type Command, type CommandOf, type Document, type NodeCommand, shown } from './verbs/index.ts'
+import { run } from './verbs/run.ts'
 
 export const OK = 0
 export const FAILED = 1
@@ -59,8 +48,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   watch: Watch
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
-  runInstaller(command: InstallCommand | UninstallCommand, isJson: boolean): Promise<number>
-  runPlugin(command: PluginCommand): Promise<number>
+  runInstaller(command: CommandOf<'install' | 'uninstall'>, isJson: boolean): Promise<number>
+  runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
 }
 
 /** Runs a verb that a person gives by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
@@ -106,7 +95,7 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
 }
 
 /** Also with an invalid configuration, whose faults are among what the log tells: the file's name may be right. */
-async function showLogs(world: World, command: LogsCommand, isJson: boolean): Promise<number> {
+async function showLogs(world: World, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
   const { config } = await world.readConfig()
   const colour = hasColour(world)
   const text = (raw: string) => (isJson ? `${jsonText(raw)}\n` : render([logLine(raw)], colour))
@@ -114,12 +103,12 @@ async function showLogs(world: World, command: LogsCommand, isJson: boolean): Pr
   return OK
 }
 
-async function work(world: World, command: Work, isJson: boolean): Promise<number> {
+async function work(world: World, command: NodeCommand, isJson: boolean): Promise<number> {
   const { file, config, faults } = await world.readConfig()
   // Another stateDir than the node's would be another memory.
   if (faults.length > 0 && command.verb !== 'doctor') throw new Refusal(faults)
   const tell = (document: Document) =>
-    world.write(isJson ? jsonDocument(document) : render(linesOf(document), hasColour(world)), STDOUT)
+    world.write(isJson ? jsonDocument(document) : render(shown(document).lines(document), hasColour(world)), STDOUT)
   const log = new CallLog({ verb: command.verb, ...subjectOf(command) }, config.logLevel, (line) => {
     if (isChanging(command)) appendLine(world.fs, config.logFile, line)
   })
@@ -142,7 +131,7 @@ async function work(world: World, command: Work, isJson: boolean): Promise<numbe
     await world.exposeMetrics(session, command.metrics.output)
     return OK
   }
-  const say = interruptedText(command)
+  const say = shown(command).interrupted?.(command)
   const endWaiting = world.onInterrupt(() => {
     progress.clear()
     if (say !== undefined) world.write(`modekeep: ${say}\n`, STDERR)
@@ -155,7 +144,7 @@ async function work(world: World, command: Work, isJson: boolean): Promise<numbe
     log.end('Success')
     progress.clear()
     tell(document)
-    const trouble = troubleIn(document)
+    const trouble = shown(document).trouble?.(document)
     if (trouble !== undefined && !isJson) world.write(`modekeep: ${trouble}\n`, STDERR)
     return trouble === undefined ? OK : FAILED
   } catch (error) {

@@ -1,16 +1,25 @@
 import { collectGarbage } from '../../heal/garbage.ts'
+import type { GarbageItem } from '../../heal/garbage-item.ts'
 import { refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { listVolumes } from '../../store/volume-record.ts'
-import type { NodeCommand } from '../verbs/command.ts'
-import type { GcDocument } from './document.ts'
+
+/** @property forget a volume to be given up */
+export interface GcCommand {
+  verb: 'gc'
+  isDry: boolean
+  forget: string | undefined
+}
+
+export interface GcDocument {
+  verb: 'gc'
+  isDry: boolean
+  items: GarbageItem[]
+}
 
 /** Removes what is not needed any more from the state directory, or says what it would remove. */
-export async function gc(
-  session: Session,
-  { isDry, forget }: Extract<NodeCommand, { verb: 'gc' }>,
-): Promise<GcDocument> {
+export async function gc(session: Session, { isDry, forget }: GcCommand): Promise<GcDocument> {
   if (forget !== undefined) {
     if (!listVolumes(session.host, session.config.stateDir).includes(forget)) {
       throw new Refusal(`nothing is recorded of volume ${forget}: "modekeep status" names those that are`)

@@ -1,11 +1,27 @@
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
-import { healSubPaths } from '../../heal/sub-paths.ts'
+import type { Finding } from '../../heal/state.ts'
+import { healSubPaths, type SubPathFinding } from '../../heal/sub-paths.ts'
 import { errorCode } from '../../host/host.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
-import type { NodeCommand } from '../verbs/command.ts'
-import type { HealDocument } from './document.ts'
+
+/** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
+export interface HealCommand {
+  verb: 'heal'
+  isDry: boolean
+  isWatching: boolean
+  kubelet: string | undefined
+}
+
+export interface HealDocument {
+  verb: 'heal'
+  isDry: boolean
+  /** modekeep's own mounts. */
+  mounts: Finding[]
+  /** Kubelet's, where asked for. */
+  subPaths: SubPathFinding[]
+}
 
 function isDirectory({ host }: Session, path: string): boolean {
   try {
@@ -18,10 +34,7 @@ function isDirectory({ host }: Session, path: string): boolean {
 }
 
 /** Repairs the mounts on this node, or says what it would do. */
-export async function heal(
-  session: Session,
-  { isDry, isWatching, kubelet }: Extract<NodeCommand, { verb: 'heal' }>,
-): Promise<HealDocument> {
+export async function heal(session: Session, { isDry, isWatching, kubelet }: HealCommand): Promise<HealDocument> {
   refuseOtherNamespace(session)
   // A watch may begin before kubelet.
   if (kubelet !== undefined && !isWatching && !isDirectory(session, kubelet)) {

@@ -8,14 +8,10 @@ import { appendLine } from '../../log/log-file.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
-import type { NodeCommand } from '../verbs/command.ts'
-import type { HealDocument } from './document.ts'
-import { heal } from './heal.ts'
+import { type HealCommand, type HealDocument, heal } from './heal.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until the last of its threads has ended its mount looks healthy. */
 const SETTLING = 3000
-
-type Order = Extract<NodeCommand, { verb: 'heal' }>
 
 /** Calls a heal after every change on the node until it is told to end; a heal that is under way is finished. */
 export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
@@ -33,7 +29,7 @@ interface Surroundings {
 /** `heal --watch`: heals after every change until it is told to end. What stays as it was at the last heal is not told again. */
 export async function keepHealing(
   session: Session,
-  order: Order,
+  order: HealCommand,
   { fs, watch, configNow, tell }: Surroundings,
 ): Promise<void> {
   let { config } = session

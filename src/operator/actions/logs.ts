@@ -4,7 +4,14 @@ import { logEntry } from '../../log/log-entry.ts'
 import { generations } from '../../log/log-file.ts'
 import { LogReader } from '../../log/log-reader.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { LogsCommand } from '../verbs/command.ts'
+
+/** @property last undefined: all lines */
+export interface LogsCommand {
+  verb: 'logs'
+  isFollowing: boolean
+  last: number | undefined
+  pod: string | undefined
+}
 
 const LOOKS_EACH_MS = 250
 

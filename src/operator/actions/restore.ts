@@ -1,17 +1,37 @@
 import { openByHand } from '../../fs-group/by-hand.ts'
 import { refuseRestore, restoreByHand } from '../../fs-group/restore-by-hand.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { newReport } from '../../ownership/walk/report.ts'
+import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
-import type { VolumeCommand } from '../verbs/command.ts'
 import { countInodes } from './count.ts'
-import type { RestoreDocument } from './document.ts'
+import type { About } from './document.ts'
 import { withJournal } from './journal.ts'
-import { survey } from './survey.ts'
+import { type Difference, survey } from './survey.ts'
 
-type RestoreCommand = Extract<VolumeCommand, { verb: 'restore' }>
+/** A directory, or a volume by the name that it has in the records. */
+export type Target = { directory: string } | { volume: string }
+
+export interface RestoreCommand {
+  verb: 'restore'
+  target: Target
+  isDry: boolean
+  isForced: boolean
+}
+
+export interface RestoreDocument extends About {
+  verb: 'restore'
+  isDry: boolean
+  isForced: boolean
+  outcome: 'nothing recorded' | 'restored' | 'unfinished' | 'would restore'
+  /** With isDry: why it would be refused now. */
+  refusal: string | null
+  /** `changed` counts what was, or would be, put back, `alreadyRight` what was as recorded. */
+  report: WalkReport
+  /** With isDry: the first inodes that would be put back. */
+  differences: Difference[]
+}
 
 /** Puts a directory, or a volume wherever it is, back to what it was; or says what that would be. */
 export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {

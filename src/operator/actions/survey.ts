@@ -6,9 +6,27 @@ import type { Observer } from '../../ownership/walk/pipeline.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import type { WalkReport } from '../../ownership/walk/report.ts'
 import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
-import type { Difference, KubeletCounts } from './document.ts'
-import { typeOf } from './inode-type.ts'
+import { type InodeType, typeOf } from './inode-type.ts'
 import { kubeletsResult } from './kubelet-rule.ts'
+
+/** Kubelet's own walk of the same tree: `touched` gets a chown and a chmod, right or not, so that ctime moves. */
+export interface KubeletCounts {
+  walks: boolean
+  touched: number
+  changed: number
+  widened: number
+}
+
+export interface Difference {
+  /** From the directory; bytes that are no UTF-8 read as U+FFFD. */
+  path: string
+  type: InodeType
+  uid: number
+  before: Ownership
+  after: Ownership
+  /** Null where kubelet has no rule: for a restore. */
+  kubelet: Ownership | null
+}
 
 const MOST_DIFFERENCES = 10
 const PERMISSION_BITS = 0o777

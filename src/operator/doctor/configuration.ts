@@ -1,7 +1,6 @@
 import { errorCode, type Host } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import type { CheckFinding } from '../actions/document.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 import { lookAtPath } from './permissions.ts'
 
 const { ok, warning, fault } = findingsOf('configuration')

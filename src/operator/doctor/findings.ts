@@ -1,4 +1,23 @@
-import type { CheckFinding } from '../actions/document.ts'
+export interface DoctorCommand {
+  verb: 'doctor'
+}
+
+export interface DoctorDocument {
+  verb: 'doctor'
+  /** How many of each. */
+  ok: number
+  warnings: number
+  faults: number
+  findings: CheckFinding[]
+}
+
+export interface CheckFinding {
+  area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'configuration' | 'state' | 'mounts' | 'volumes'
+  level: 'ok' | 'warning' | 'fault'
+  text: string
+  /** What to do; '' where all is well. */
+  remedy: string
+}
 
 type Area = CheckFinding['area']
 

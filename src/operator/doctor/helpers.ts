@@ -1,8 +1,7 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import type { CheckFinding } from '../actions/document.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 
 const { ok, fault } = findingsOf('helpers')
 

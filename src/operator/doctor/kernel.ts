@@ -1,6 +1,5 @@
 import type { Feature, FeatureName, SelfTest } from '../../host/diagnosis.ts'
-import type { CheckFinding } from '../actions/document.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 
 interface About {
   since: string

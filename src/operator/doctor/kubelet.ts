@@ -1,8 +1,7 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Host } from '../../host/host.ts'
-import type { CheckFinding } from '../actions/document.ts'
 import { kubelets } from '../kubelet/discovery.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 import { lookAtPath, writers } from './permissions.ts'
 
 const { ok, warning, fault } = findingsOf('kubelet')

@@ -5,8 +5,7 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { listMountRecords, listUnreadableMounts } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
-import type { CheckFinding } from '../actions/document.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('mounts')
 

@@ -2,8 +2,7 @@ import { basename, dirname } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
 import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import type { CheckFinding } from '../actions/document.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('state')
 const OTHERS_WRITE = 0o002

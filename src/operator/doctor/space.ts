@@ -1,8 +1,7 @@
 import { dirname } from 'node:path'
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Host } from '../../host/host.ts'
-import type { CheckFinding } from '../actions/document.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 import { lookAtPath } from './permissions.ts'
 
 const { ok, warning, fault } = findingsOf('state')

@@ -4,9 +4,8 @@ import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import { hasVolumeRecord, listVolumes, readVolumeRecord } from '../../store/volume-record.ts'
-import type { CheckFinding } from '../actions/document.ts'
 import { journalFault } from '../actions/journal.ts'
-import { findingsOf } from './findings.ts'
+import { type CheckFinding, findingsOf } from './findings.ts'
 
 const { ok, warning, fault } = findingsOf('volumes')
 

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand } from '../verbs/installer.ts'
+import type { InstallCommand } from '../verbs/install.ts'
 import { requireProgram } from './executable.ts'
 import { act, hasDirectory, type Job, show } from './job.ts'
 import type { Places } from './places.ts'

@@ -1,7 +1,7 @@
 import { DIRECTORY, REGULAR } from '../../host/host.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand } from '../verbs/installer.ts'
+import type { InstallCommand } from '../verbs/install.ts'
 import { type Executable, hasItsBytes, requireSum } from './executable.ts'
 import { hasDirectory, type Job, show, stagedName, turn } from './job.ts'
 import type { Places } from './places.ts'

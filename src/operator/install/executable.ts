@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path'
 import { FILE_TYPE, REGULAR } from '../../host/host.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand } from '../verbs/installer.ts'
+import type { InstallCommand } from '../verbs/install.ts'
 import type { Job } from './job.ts'
 
 /** What is to be installed. */

@@ -1,6 +1,7 @@
 import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand, UninstallCommand } from '../verbs/installer.ts'
+import type { InstallCommand } from '../verbs/install.ts'
+import type { UninstallCommand } from '../verbs/uninstall.ts'
 import { installConfiguration, linkCommand } from './configuration.ts'
 import { installDriver } from './driver.ts'
 import { findExecutable } from './executable.ts'

@@ -2,7 +2,8 @@ import type { Administration } from '../../host/administration.ts'
 import { isDirectory } from '../../host/host.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand, UninstallCommand } from '../verbs/installer.ts'
+import type { InstallCommand } from '../verbs/install.ts'
+import type { UninstallCommand } from '../verbs/uninstall.ts'
 
 /** One run of the installer. What it refuses is a Refusal: the first of its sentences is the fault, the rest what to do. */
 export interface Job<Command = InstallCommand | UninstallCommand> {

@@ -1,5 +1,5 @@
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand } from '../verbs/installer.ts'
+import type { InstallCommand } from '../verbs/install.ts'
 import { type Executable, requireProgram } from './executable.ts'
 import type { Job } from './job.ts'
 import type { Places } from './places.ts'

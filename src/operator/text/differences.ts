@@ -1,6 +1,6 @@
 import type { Ownership } from '../../ownership/inode/policy.ts'
-import type { Difference } from '../actions/document.ts'
 import type { InodeType } from '../actions/inode-type.ts'
+import type { Difference } from '../actions/survey.ts'
 import type { Line } from './line.ts'
 
 /** What each inode is and becomes, as `ls -l` shows it; kubelet's rule beside it where there is one. */

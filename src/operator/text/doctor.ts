@@ -1,4 +1,4 @@
-import type { CheckFinding, DoctorDocument } from '../actions/document.ts'
+import type { CheckFinding, DoctorDocument } from '../doctor/findings.ts'
 import type { Line } from './line.ts'
 
 const STYLES = { ok: undefined, warning: 'notice', fault: 'fault' } as const

@@ -1,6 +1,5 @@
-import type { GcDocument } from '../actions/document.ts'
-import type { Line } from './line.ts'
-import { aligned } from './line.ts'
+import type { GcDocument } from '../actions/gc.ts'
+import { aligned, type Line } from './line.ts'
 
 type Item = GcDocument['items'][number]
 

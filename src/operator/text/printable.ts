@@ -1,4 +1,5 @@
-import { API_VERSION } from '../actions/document.ts'
+/** Of every shape that docs/commands.md has. It changes where a program that reads one has to change. */
+const API_VERSION = 'modekeep/v1'
 
 // Control, format (bidirectional overrides among them), unassigned, and what ends a line without being a newline.
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu
@@ -6,6 +7,12 @@ const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu
 /** Text that cannot drive a terminal, whatever a file is called: what does not print reads `\u{1b}`. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+}
+
+/** As a shell takes it. */
+export function shellQuoted(path: string): string {
+  const text = printable(path)
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. */

@@ -1,10 +1,9 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { quoted } from '../../refusal/refusal.ts'
+import type { Given } from './form.ts'
 import { type Verb, verbForm } from './index.ts'
 import { formOf, isOption, OPTIONS, type OptionName, valueFaults } from './options.ts'
 import { nearest } from './suggest.ts'
-
-export type Given = ReadonlyMap<string, string | undefined>
 
 const PARSED: ParseArgsOptionsConfig = Object.fromEntries(
   (Object.keys(OPTIONS) as OptionName[]).map((name) => {

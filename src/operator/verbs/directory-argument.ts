@@ -1,16 +1,9 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
+import type { Arguments } from './form.ts'
 
-/**
- * The one directory that a verb takes, absolute and normal.
- * @param faults what is found wrong is added to it
- */
-export function directoryOf(
-  verb: string,
-  words: readonly string[],
-  workingDirectory: () => string,
-  faults: string[],
-): string {
+/** The one directory that a verb takes, absolute and normal. */
+export function directoryOf(verb: string, { words, workingDirectory, faults }: Arguments): string {
   const wrong = faultOf(verb, words)
   if (wrong !== undefined) faults.push(wrong)
   const [directory = ''] = words

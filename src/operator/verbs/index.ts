@@ -1,12 +1,54 @@
-import { ABOUT_VERBS } from './about.ts'
-import type { VerbForm } from './form.ts'
-import { INSTALL_VERBS } from './install.ts'
-import { NODE_VERBS } from './node.ts'
-import { VOLUME_VERBS } from './volume.ts'
+import { apply } from './apply.ts'
+import { completion } from './completion.ts'
+import { devicePlugin } from './device-plugin.ts'
+import { doctor } from './doctor.ts'
+import type { Shown, VerbForm, Work } from './form.ts'
+import { gc } from './gc.ts'
+import { heal } from './heal.ts'
+import { help } from './help.ts'
+import { install } from './install.ts'
+import { logs } from './logs.ts'
+import { plan } from './plan.ts'
+import { restore } from './restore.ts'
+import { status } from './status.ts'
+import { uninstall } from './uninstall.ts'
+import { version } from './version.ts'
 
-export const VERBS = { ...VOLUME_VERBS, ...NODE_VERBS, ...INSTALL_VERBS, ...ABOUT_VERBS } as const
+/** In the order of the help. */
+export const VERBS = {
+  plan,
+  apply,
+  restore,
+  status,
+  heal,
+  doctor,
+  logs,
+  gc,
+  install,
+  uninstall,
+  'device-plugin': devicePlugin,
+  completion,
+  version,
+  help,
+}
 
 export type Verb = keyof typeof VERBS
+
+/** The verbs of a form. */
+type VerbsLike<Form> = { [V in Verb]: (typeof VERBS)[V] extends Form ? V : never }[Verb]
+type ShownVerb = VerbsLike<{ lines: unknown }>
+
+export type CommandOf<V extends Verb> = ReturnType<(typeof VERBS)[V]['read']>
+export type Command = CommandOf<Verb>
+
+/** A command that looks at, or changes, the node. */
+export type NodeCommand = CommandOf<ShownVerb>
+
+/** What needs no more than a session; doctor does. */
+export type Task = CommandOf<VerbsLike<{ run: unknown }>>
+
+/** What a verb found or did. `--json` prints it with an apiVersion and a kind for its verb. */
+export type Document = Parameters<(typeof VERBS)[ShownVerb]['lines']>[0]
 
 export const VERB_NAMES = Object.keys(VERBS) as Verb[]
 
@@ -17,6 +59,17 @@ export function isVerb(verb: string): verb is Verb {
   return Object.hasOwn(VERBS, verb)
 }
 
-export function verbForm(verb: Verb): VerbForm {
+/** With the option that every verb has. */
+export function verbForm(verb: Verb): VerbForm<Command> {
+  const form: VerbForm<Command> = VERBS[verb]
+  return { ...form, options: { ...form.options, help: 'this text' } }
+}
+
+/** How a verb is shown: each of its commands and documents names it. */
+export function shown({ verb }: { verb: ShownVerb }): Shown<NodeCommand, Document> {
+  return VERBS[verb]
+}
+
+export function workOf({ verb }: Task): Work<Task, Document> {
   return VERBS[verb]
 }

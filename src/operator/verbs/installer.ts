@@ -1,6 +1,6 @@
-import type { Given } from './arguments.ts'
+import { type Arguments, JSON_TEXT } from './form.ts'
 
-interface Common {
+export interface Common {
   isDry: boolean
   /** Kubelet's volume plugin directory, where the running one is not to be asked. */
   pluginDir: string | undefined
@@ -9,40 +9,27 @@ interface Common {
   proc: string | undefined
 }
 
-export interface InstallCommand extends Common {
-  verb: 'install'
-  binary: string | undefined
-  /** Of the executable, 64 small hexadecimal digits. */
-  sha256: string | undefined
-  config: string | undefined
-  /** The root directory that the driver is tried in. */
-  tryIn: string | undefined
+export const COMMON = {
+  'plugin-dir': "kubelet's volume plugin directory (default: what the running kubelet uses)",
+  'dry-run': 'print every step and change nothing; needs no root',
+  root: 'work on the system below DIR (an image), where no kubelet is looked for',
+  proc: 'look for kubelets and mounts in this proc directory (default: /proc)',
+  json: JSON_TEXT,
 }
 
-export interface UninstallCommand extends Common {
-  verb: 'uninstall'
-  isPurging: boolean
-  isForced: boolean
-}
-
-/** @param workingDirectory what a relative path starts from; called only for one */
-export function installerCommand(
-  verb: 'install' | 'uninstall',
-  given: Given,
-  workingDirectory: () => string,
-): InstallCommand | UninstallCommand {
-  const path = (name: string) => {
-    const value = given.get(name)
-    // Not made normal: ".." behind a link is not where the text says.
-    return value === undefined || value.startsWith('/') ? value : `${workingDirectory()}/${value}`
-  }
-  const common = {
+/** What install and uninstall have in common. */
+export function commonOf(args: Arguments): Common {
+  const { given } = args
+  return {
     isDry: given.has('dry-run'),
     pluginDir: given.get('plugin-dir'),
-    root: path('root'),
-    proc: path('proc'),
+    root: pathOf('root', args),
+    proc: pathOf('proc', args),
   }
-  if (verb === 'uninstall') return { verb, ...common, isPurging: given.has('purge'), isForced: given.has('force') }
-  const sha256 = given.get('sha256')?.toLowerCase()
-  return { verb, ...common, binary: path('binary'), sha256, config: path('config'), tryIn: path('try-in') }
+}
+
+export function pathOf(name: string, { given, workingDirectory }: Arguments): string | undefined {
+  const value = given.get(name)
+  // Not made normal: ".." behind a link is not where the text says.
+  return value === undefined || value.startsWith('/') ? value : `${workingDirectory()}/${value}`
 }

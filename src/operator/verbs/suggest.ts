@@ -1,3 +1,11 @@
+import { quoted } from '../../refusal/refusal.ts'
+
+/** The fault of a word that is none of the verbs. */
+export function noVerb(word: string, verbs: readonly string[]): string {
+  const meant = nearest(word, verbs)
+  return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
+}
+
 /** The one of `known` that was probably meant; undefined where none is close. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3))

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { GcDocument } from '../../../src/operator/actions/document.ts'
-import { run } from '../../../src/operator/actions/run.ts'
+import type { GcDocument } from '../../../src/operator/actions/gc.ts'
+import { run } from '../../../src/operator/verbs/run.ts'
 import { listMountPlaces } from '../../../src/store/places.ts'
 import { listVolumes } from '../../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { completionScript } from '../../../src/operator/text/completion.ts'
+import { completionScript } from '../../../src/operator/usage/completion.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 let top: string

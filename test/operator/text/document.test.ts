@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { PlanDocument } from '../../../src/operator/actions/document.ts'
 import { typeOf } from '../../../src/operator/actions/inode-type.ts'
+import type { PlanDocument } from '../../../src/operator/actions/plan.ts'
 import { modeString } from '../../../src/operator/text/differences.ts'
-import { linesOf } from '../../../src/operator/text/document.ts'
-import { helpText } from '../../../src/operator/text/help.ts'
 import { render } from '../../../src/operator/text/line.ts'
+import { planLines } from '../../../src/operator/text/plan.ts'
 import { jsonDocument, printable } from '../../../src/operator/text/printable.ts'
+import { helpText } from '../../../src/operator/usage/help.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.
@@ -41,7 +41,7 @@ const plan: PlanDocument = {
 
 describe('what an operator reads', () => {
   it('cannot be driven by the name of a file', () => {
-    const lines = render(linesOf(plan), false).split('\n')
+    const lines = render(planLines(plan), false).split('\n')
     expect(lines.filter((line) => DRIVES.test(line))).toEqual([])
     expect(lines.join('\n')).toContain('\\u{1b}[31m')
   })
@@ -58,7 +58,10 @@ describe('what an operator reads', () => {
   })
 
   it('has each change as ls shows it: now, after modekeep, after kubelet', () => {
-    const row = render(linesOf({ ...plan, differences: plan.differences.map((d) => ({ ...d, path: 'sub/a' })) }), false)
+    const row = render(
+      planLines({ ...plan, differences: plan.differences.map((d) => ({ ...d, path: 'sub/a' })) }),
+      false,
+    )
     expect(row).toMatch(/^ {2}-rwSr----- 7 5 +-rwSr----- 7 2000 +-rwSrw---- 7 2000 +sub\/a$/m)
     expect(row).toContain('Changes (the first 1 of 2)')
   })

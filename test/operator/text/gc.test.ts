@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { GcDocument } from '../../../src/operator/actions/document.ts'
+import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import { gcLines } from '../../../src/operator/text/gc.ts'
 
 const kept = (name: string) => ({ kind: 'volume', name, action: 'kept', reason: 'a pod uses it' }) as const

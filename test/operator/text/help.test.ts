@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { helpText } from '../../../src/operator/text/help.ts'
+import { helpText } from '../../../src/operator/usage/help.ts'
 import { VERB_NAMES, verbForm } from '../../../src/operator/verbs/index.ts'
 
 describe.each([undefined, ...VERB_NAMES])('the help of %s', (verb) => {

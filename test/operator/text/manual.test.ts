@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { optionTerm } from '../../../src/operator/text/help.ts'
-import { manualPage } from '../../../src/operator/text/manual.ts'
+import { optionTerm } from '../../../src/operator/usage/help.ts'
+import { manualPage } from '../../../src/operator/usage/manual.ts'
 import { VERB_NAMES, verbForm } from '../../../src/operator/verbs/index.ts'
 import type { OptionName } from '../../../src/operator/verbs/options.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../../src/operator/verbs/command.ts'
+import { isByHand, parseCommand } from '../../../src/operator/verbs/command.ts'
+import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
 
@@ -152,5 +153,18 @@ describe('an operator’s arguments', () => {
   it('are refused with all their faults at once', () => {
     const all = /--fsgroup is "x".*--fs-group-change-policy is "y".*has no option "--z".*takes one directory/
     expect(() => parse('apply', '--fsgroup', 'x', '--fs-group-change-policy', 'y', '--z')).toThrow(all)
+  })
+})
+
+describe('a first argument', () => {
+  it.each([...VERB_NAMES, '--help', '-h', '--version'])("%s is a person's", (word) => {
+    expect(isByHand(word)).toBe(true)
+  })
+
+  it.each(
+    `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
+     expandvolume expandfs toString`.split(/\s+/),
+  )('%s is not', (word) => {
+    expect(isByHand(word)).toBe(false)
   })
 })

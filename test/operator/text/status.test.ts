@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/document.ts'
-import { healLines, statusLines } from '../../../src/operator/text/node.ts'
+import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/status.ts'
+import { statusLines } from '../../../src/operator/text/status.ts'
+import { heal } from '../../../src/operator/verbs/heal.ts'
 
 const NOW = Date.parse('2026-01-03T00:00:00Z')
 
@@ -102,7 +103,7 @@ describe('heal for people', () => {
   ] as const
 
   it('counts the healthy, and says what was done about the others', () => {
-    const lines = healLines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [] })
+    const lines = heal.lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [] })
     expect(lines.map(({ text }) => text)).toEqual([
       '1 of 3 mounts healthy',
       'missing  mounted  /a  it is not mounted',
@@ -111,7 +112,7 @@ describe('heal for people', () => {
   })
 
   it('or what would be done', () => {
-    const lines = healLines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [] })
+    const lines = heal.lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [] })
     expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
     expect(lines[1]?.text).toContain('would be mounted')
     expect(lines[2]?.text).toMatch(/^stale +failed/)

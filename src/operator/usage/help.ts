@@ -1,5 +1,5 @@
 import type { VerbForm } from '../verbs/form.ts'
-import { KUBELETS_VERBS, VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
+import { isVerb, KUBELETS_VERBS, VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
 import { formOf, type OptionName } from '../verbs/options.ts'
 
 export const PURPOSE = "gives a directory's files to a group without damaging them, and puts back what it changed"
@@ -16,8 +16,8 @@ const WIDTH = 80
 const OPTION_COLUMN = 25
 
 /** @param topic undefined: the overview */
-export function helpText(topic: Verb | undefined): string {
-  return topic === undefined ? overview() : helpOf(topic, verbForm(topic))
+export function helpText(topic: string | undefined): string {
+  return topic !== undefined && isVerb(topic) ? helpOf(topic, verbForm(topic)) : overview()
 }
 
 /** How a verb is called. */

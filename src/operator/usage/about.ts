@@ -1,8 +1,8 @@
-import type { About } from '../verbs/command.ts'
+import { jsonDocument } from '../text/printable.ts'
+import type { CommandOf } from '../verbs/index.ts'
 import { completionScript } from './completion.ts'
 import { helpText } from './help.ts'
 import { manualPage } from './manual.ts'
-import { jsonDocument } from './printable.ts'
 
 export interface Versions {
   version: string
@@ -11,7 +11,11 @@ export interface Versions {
 }
 
 /** What modekeep says of itself, the same on every node. */
-export function aboutText(command: About, isJson: boolean, versions: Versions): string {
+export function aboutText(
+  command: CommandOf<'help' | 'version' | 'completion'>,
+  isJson: boolean,
+  versions: Versions,
+): string {
   switch (command.verb) {
     case 'help': {
       const text = command.isManual ? manualPage(versions.version) : helpText(command.topic)

@@ -1,7 +1,5 @@
-import type { HealAction } from '../../heal/state.ts'
-import type { HealDocument, MountStatus, StatusDocument, VolumeStatus, WalkStatus } from '../actions/document.ts'
-import type { Line } from './line.ts'
-import { aligned } from './line.ts'
+import type { MountStatus, StatusDocument, VolumeStatus, WalkStatus } from '../actions/status.ts'
+import { aligned, type Line } from './line.ts'
 
 /** `status` for people. */
 export function statusLines({ mounts, volumes, unreadable }: StatusDocument, now: number): Line[] {
@@ -91,19 +89,4 @@ const UNITS = [
 function age(milliseconds: number): string {
   const [unit, size] = UNITS.find(([, length]) => milliseconds >= length) ?? ['s', 1000]
   return `${Math.max(0, Math.floor(milliseconds / size))}${unit}`
-}
-
-/** `heal` for people: what was not well, and the count of what was. */
-export function healLines({ isDry, mounts, subPaths }: HealDocument): Line[] {
-  const done = (action: HealAction) =>
-    isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
-  const rows = mounts
-    .filter(({ state }) => state !== 'healthy')
-    .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
-  const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
-  const healthy = mounts.length - rows.length
-  return [
-    { text: `${healthy} of ${mounts.length} mounts healthy${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
-    ...aligned([...rows, ...others]).map((text) => ({ text })),
-  ]
 }

@@ -1,0 +1,61 @@
+import type { HealAction } from '../../heal/state.ts'
+import { type HealCommand, type HealDocument, heal as run } from '../actions/heal.ts'
+import { aligned, type Line } from '../text/line.ts'
+import { type Arguments, JSON_TEXT, type Work } from './form.ts'
+import { kubeletDirectory } from './kubelet-directory.ts'
+
+export const heal: Work<HealCommand, HealDocument> = {
+  operands: '',
+  summary: 'repair mounts whose source, daemon or layers changed',
+  text: [
+    "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
+      'that is missing or does not respond, layers mounted over it, interrupted calls, records of deleted pods.',
+    'A mount in use is replaced without a gap. Mounts that modekeep does not know stay as they are.',
+  ],
+  options: {
+    'dry-run': 'print what would be done; change nothing',
+    watch: 'stay, and repair whenever the mount table or a source changes; ends on SIGTERM',
+    'kubelet-subpaths':
+      "also repair kubelet's own subPath mounts of ConfigMaps, Secrets and similar volumes whose source an update " +
+      "deleted; without it the container's next start fails",
+    'kubelet-dir': 'where kubelet keeps its pods (default: /var/lib/kubelet)',
+    json: `${JSON_TEXT}; with --watch one line each time`,
+  },
+  examples: ['modekeep heal --dry-run --kubelet-subpaths'],
+  failure: 'a mount could not be repaired',
+  read: (args) => ({
+    verb: 'heal',
+    isDry: args.given.has('dry-run'),
+    isWatching: args.given.has('watch'),
+    kubelet: kubeletOf(args),
+  }),
+  run,
+  lines: healLines,
+  trouble: ({ mounts }) =>
+    mounts.some(({ action }) => action === 'failed')
+      ? 'not every mount could be repaired: the reasons are above'
+      : undefined,
+}
+
+function kubeletOf({ given, faults }: Arguments): string | undefined {
+  if (given.has('kubelet-dir') && !given.has('kubelet-subpaths')) {
+    faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
+  }
+  if (given.has('watch') && given.has('dry-run')) faults.push('--watch repairs and --dry-run does not: keep one')
+  return given.has('kubelet-subpaths') ? kubeletDirectory(given) : undefined
+}
+
+/** `heal` for people: what was not well, and the count of what was. */
+export function healLines({ isDry, mounts, subPaths }: HealDocument): Line[] {
+  const done = (action: HealAction) =>
+    isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
+  const rows = mounts
+    .filter(({ state }) => state !== 'healthy')
+    .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
+  const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
+  const healthy = mounts.length - rows.length
+  return [
+    { text: `${healthy} of ${mounts.length} mounts healthy${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
+    ...aligned([...rows, ...others]).map((text) => ({ text })),
+  ]
+}

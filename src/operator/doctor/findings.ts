@@ -1,7 +1,3 @@
-export interface DoctorCommand {
-  verb: 'doctor'
-}
-
 export interface DoctorDocument {
   verb: 'doctor'
   /** How many of each. */

@@ -1,8 +1,8 @@
-import type { DoctorCommand, DoctorDocument } from '../doctor/findings.ts'
+import type { DoctorDocument } from '../doctor/findings.ts'
 import { doctorLines } from '../text/doctor.ts'
 import { JSON_TEXT, type Shown } from './form.ts'
 
-export const doctor: Shown<DoctorCommand, DoctorDocument> = {
+export const doctor: Shown<{ verb: 'doctor' }, DoctorDocument> = {
   operands: '',
   summary: 'check the node: kernel, helpers, kubelet, permissions, records',
   text: [

@@ -2,7 +2,7 @@ import { apply } from './apply.ts'
 import { completion } from './completion.ts'
 import { devicePlugin } from './device-plugin.ts'
 import { doctor } from './doctor.ts'
-import type { Shown, VerbForm, Work } from './form.ts'
+import type { Shown, VerbForm } from './form.ts'
 import { gc } from './gc.ts'
 import { heal } from './heal.ts'
 import { help } from './help.ts'
@@ -67,9 +67,5 @@ export function verbForm(verb: Verb): VerbForm<Command> {
 
 /** How a verb is shown: each of its commands and documents names it. */
 export function shown({ verb }: { verb: ShownVerb }): Shown<NodeCommand, Document> {
-  return VERBS[verb]
-}
-
-export function workOf({ verb }: Task): Work<Task, Document> {
   return VERBS[verb]
 }

@@ -38,7 +38,6 @@ async function everything(): Promise<number> {
 async function long(): Promise<number> {
   process.env.MODEKEEP_TEST_SIZE ??= 'long'
   const parts: [string, string[]][] = [['vitest', vitest('run', ...sizedTests())]]
-  if (isRoot) parts.push(['scale', vitest('run', '--config', 'test/scale/vitest.config.ts')])
   return withAll(parts, kubelet())
 }
 

@@ -125,6 +125,25 @@ describe.skipIf(skipFor(missing.root))('an uninstall', () => {
     expect(existsSync(world.driver)).toBe(true)
   })
 
+  it.each(['self', '1'])(
+    'is refused when a line of the mounts of process %s is not understood, unless forced',
+    async (pid) => {
+      const world = makeWorld()
+      await install(world, standIn(world, 'a'))
+      for (const process of ['self', '1']) {
+        mkdirSync(join(world.proc, process), { recursive: true })
+        writeFileSync(join(world.proc, process, 'mountinfo'), process === pid ? 'a line of another kernel\n' : '')
+      }
+      const refused = await uninstall(world, {}, '--proc', world.proc)
+      expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('error: cannot read') })
+      expect(refused.stderr).toContain('or use --force')
+      expect(existsSync(world.driver)).toBe(true)
+      const forced = await uninstall(world, {}, '--proc', world.proc, '--force')
+      expect(forced).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('because of --force') })
+      expect(existsSync(world.driver)).toBe(false)
+    },
+  )
+
   it('keeps a link that leads elsewhere and files that are not modekeep’s', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))

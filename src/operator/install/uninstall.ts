@@ -45,8 +45,18 @@ function mountsWith({ admin: { files }, command }: Job, { root }: Places, part: 
   const read = (pid: string) => unlessRefused(() => files.read(`${command.proc ?? '/proc'}/${pid}/mountinfo`))
   const own = read('self')
   if (own === undefined) return undefined
-  const points = [own, read('1') ?? ''].flatMap((text) => parseMountinfo(text).map(({ mountPoint }) => mountPoint))
-  return [...new Set(points)].filter((point) => point.startsWith(`${root}/`) && point.includes(part)).sort()
+  const points = [own, read('1') ?? ''].map(mountPointsIn)
+  if (!points.every((known) => known !== undefined)) return undefined
+  return [...new Set(points.flat())].filter((point) => point.startsWith(`${root}/`) && point.includes(part)).sort()
+}
+
+/** Undefined where a line is not understood: --force is to help there too. */
+function mountPointsIn(mountinfo: string): string[] | undefined {
+  try {
+    return parseMountinfo(mountinfo).map(({ mountPoint }) => mountPoint)
+  } catch {
+    return undefined
+  }
 }
 
 /** @param goOn told what is wrong, where --force allows it */
@@ -56,7 +66,7 @@ function refuseWhileMounted(job: Job<UninstallCommand>, places: Places, goOn: (p
   if (mounted?.length === 0) return
   const problem = mounted
     ? 'volumes of modekeep/fs are mounted:'
-    : `cannot read ${command.proc ?? '/proc'}/self/mountinfo, so volumes of modekeep/fs may be mounted`
+    : `cannot read the mount tables in ${command.proc ?? '/proc'}, so volumes of modekeep/fs may be mounted`
   if (command.isForced && !command.isPurging) {
     goOn(problem)
     return

@@ -150,6 +150,8 @@ export interface Mounts {
 /** modekeep's own files, below directories only root can write. Paths are absolute. */
 export interface TrustedFiles {
   read(path: string): string | undefined
+  /** A file at a path that somebody else names. Nothing but a regular file of at most 1 MiB is read, and none waited for. */
+  readForeign(path: string): string | undefined
   /**
    * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever directory.
    * One process at a time for each path: what is left of another's `PATH.new` is removed.

@@ -3,6 +3,7 @@ import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
 import { unlessRefused, withPath } from './file-error.ts'
 import { errorCode } from './host.ts'
+import { readHead } from './regular-file.ts'
 import { trustedFiles } from './trusted-files.ts'
 
 /** As stat(2) tells it, what an installer asks for. */
@@ -16,10 +17,11 @@ export type NodeFiles = ReturnType<typeof nodeFiles>
  * @param fs node:fs, or memfs
  */
 export function nodeFiles(fs: typeof NodeFs) {
-  const { list, read, replace } = trustedFiles(fs)
+  const { list, read, readForeign, replace } = trustedFiles(fs)
   return {
     list,
     read,
+    readForeign,
     replace,
     /** Of what a path leads to, or of a link itself; undefined where there is nothing. */
     stat: (path: string, isLink?: 'of a link itself'): FileStat | undefined =>
@@ -57,14 +59,8 @@ export function nodeFiles(fs: typeof NodeFs) {
     isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
     /** SHA-256, in hexadecimal digits. */
     sum: (path: string) => withPath('read', path, () => withFile(fs, path, (fd) => sumOf(fs, fd))),
-    /** The first bytes, at most so many; undefined where it cannot be read. */
-    head: (path: string, length: number) =>
-      unlessRefused(() =>
-        withFile(fs, path, (fd) => {
-          const bytes = Buffer.alloc(length)
-          return bytes.subarray(0, fs.readSync(fd, bytes))
-        }),
-      ),
+    /** The first bytes of a regular file, at most so many; undefined where it cannot be read. */
+    head: (path: string, length: number) => unlessRefused(() => readHead(fs, path, length)),
   }
 }
 

@@ -3,29 +3,34 @@ import { dirname } from 'node:path'
 import { withPath } from './file-error.ts'
 import { errorCode, type TrustedFiles } from './host.ts'
 import { readText } from './read-text.ts'
+import { type RegularFs, readBounded } from './regular-file.ts'
 
-type Fs = Pick<
-  typeof NodeFs,
-  | 'closeSync'
-  | 'fchmodSync'
-  | 'fsyncSync'
-  | 'mkdirSync'
-  | 'openSync'
-  | 'readdirSync'
-  | 'readFileSync'
-  | 'renameSync'
-  | 'rmdirSync'
-  | 'rmSync'
-  | 'writeFileSync'
->
+type Fs = RegularFs &
+  Pick<
+    typeof NodeFs,
+    | 'fchmodSync'
+    | 'fsyncSync'
+    | 'mkdirSync'
+    | 'readdirSync'
+    | 'readFileSync'
+    | 'renameSync'
+    | 'rmdirSync'
+    | 'rmSync'
+    | 'writeFileSync'
+  >
 
 const PRIVATE = 0o600
+const MOST_FOREIGN = 1 << 20
 
 /** Files below directories that only root can write; `fs` is node:fs or memfs. */
 export function trustedFiles(fs: Fs): TrustedFiles {
   return {
     read(path) {
       return withPath('read', path, () => unlessMissing(() => readText(path, fs)))
+    },
+
+    readForeign(path) {
+      return withPath('read', path, () => unlessMissing(() => readBounded(fs, path, MOST_FOREIGN)))
     },
 
     replace(path, text, mode = PRIVATE) {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,5 +34,43 @@ describe('a copy', () => {
     for (const path of [from, to]) fs.writeFileSync(path, path)
     expect(() => files.copy(from, to)).toThrow(/EEXIST/)
     expect(fs.readFileSync(to, 'utf8')).toBe(to)
+  })
+})
+
+describe('a file that somebody else names', () => {
+  const named = () => join(directory(), 'named')
+
+  it('is read where it is a regular file of at most 1 MiB', () => {
+    const path = named()
+    expect(files.readForeign(path)).toBeUndefined()
+    fs.writeFileSync(path, 'ä'.repeat(1 << 19))
+    expect(files.readForeign(path)).toBe('ä'.repeat(1 << 19))
+    fs.appendFileSync(path, 'x')
+    expect(() => files.readForeign(path)).toThrow(/EFBIG/)
+  })
+
+  it('is read to its end where its size is told as 0', () => {
+    expect(files.readForeign('/proc/self/cmdline')).toBe(fs.readFileSync('/proc/self/cmdline', 'utf8'))
+  })
+
+  it('is not opened where it is a device, a directory or a FIFO, through a link either', () => {
+    const [fifo, link] = [named(), named()]
+    execFileSync('mkfifo', [fifo])
+    fs.symlinkSync('/dev/zero', link)
+    const opened: unknown[] = []
+    const watched = nodeFiles({ ...fs, openSync: (...args) => opened.push(args) })
+    for (const path of [fifo, link, '/dev/zero', directory()]) {
+      expect(() => watched.readForeign(path)).toThrow(/no regular file/)
+      expect(watched.head(path, 1)).toBeUndefined()
+    }
+    expect(opened).toEqual([])
+  })
+
+  it('is neither waited for nor read where it was exchanged for a FIFO or a device meanwhile', () => {
+    const fifo = named()
+    execFileSync('mkfifo', [fifo])
+    const regular = fs.statSync(import.meta.filename)
+    const late = nodeFiles({ ...fs, statSync: (() => regular) as unknown as typeof fs.statSync })
+    for (const path of [fifo, '/dev/zero']) expect(() => late.readForeign(path)).toThrow(/no regular file/)
   })
 })

@@ -1,10 +1,10 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { kubelets } from '../../src/operator/kubelet/discovery.ts'
-import { fakeProc, makeWorld, missing, pluginDir, put, runHere, skipFor, standIn, type World } from './world.ts'
+import { BINARY, fakeProc, makeWorld, missing, pluginDir, put, runHere, skipFor, standIn, type World } from './world.ts'
 
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 const config = '/var/lib/kubelet/config.yaml'
@@ -171,6 +171,22 @@ describe('the plugin directory', () => {
     expect(exitCode).toBe(1)
     expect(stderr).toContain(`cannot read its configuration ${config}`)
     expect(stderr).toContain('--plugin-dir DIR')
+  })
+
+  it.skipIf(skipFor(missing.root, missing.dist)).each([
+    ['FIFO', `--config=${config}`, config],
+    ['device', `--config=${config}`, config],
+    ['FIFO', '--config-dir=/etc/kubelet.d', '/etc/kubelet.d/10.conf'],
+  ])('is not waited for where a process names a %s as %s', async (kind, argument, file) => {
+    const world = makeWorld()
+    fakeProc(world, ['kubelet', argument])
+    const path = join(world.root, file)
+    mkdirSync(dirname(path), { recursive: true })
+    if (kind === 'FIFO') await execa('mkfifo', [path])
+    else symlinkSync('/dev/zero', path)
+    const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run']
+    const { exitCode, stderr } = await execa(BINARY, args, { reject: false, timeout: 20_000, killSignal: 'SIGKILL' })
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read its configuration ${file}`)])
   })
 
   it('is never a relative path', async () => {

@@ -18,7 +18,7 @@ export interface Kubelet {
   why: string
 }
 
-type Files = Pick<TrustedFiles, 'list' | 'read'>
+type Files = Pick<TrustedFiles, 'list' | 'readForeign'>
 
 /**
  * Finds the kubelets among the processes of `proc`, in the order of their ids.
@@ -29,7 +29,7 @@ export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
     .filter((name) => /^\d+$/.test(name))
     .sort((one, other) => Number(one) - Number(other))
     .flatMap((pid) => {
-      const text = unlessRefused(() => files.read(`${proc}/${pid}/cmdline`))
+      const text = unlessRefused(() => files.readForeign(`${proc}/${pid}/cmdline`))
       const found = text && kubeletArguments(text.replace(/\0$/, '').split('\0'))
       return found ? directoryOf(viewOf(files, [`${proc}/${pid}/root`, root]), pid, found) : []
     })
@@ -39,8 +39,9 @@ export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
 function directoryOf(view: Files, pid: string, { kind, pluginDir, config, configDir }: KubeletArguments): Kubelet[] {
   const told = (why: string, directory?: string) => [{ pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why }]
   if (pluginDir) return told('volume-plugin-dir in its arguments', pluginDir)
-  if (config && view.read(config) === undefined) return told(`cannot read its configuration ${config}`)
   const configurations = [...(config ? [config] : []), ...(configDir ? named(view, configDir, /\.conf$/) : [])]
+  const unread = configurations.find((file) => view.readForeign(file) === undefined)
+  if (unread) return told(`cannot read its configuration ${unread}`)
   const found = last(view, configurations, pluginDirIn) ?? (kind === 'kubelet' ? undefined : ofDistribution(view, kind))
   if (found) return told(...found)
   // rke2 starts a kubelet process of its own, which is the one to ask.
@@ -62,7 +63,7 @@ function last(
   directoryIn: (text: string) => string | undefined,
 ): [file: string, directory: string] | undefined {
   for (const file of paths.toReversed()) {
-    const directory = directoryIn(view.read(file) ?? '')
+    const directory = directoryIn(view.readForeign(file) ?? '')
     if (directory) return [file, directory]
   }
   return undefined
@@ -81,7 +82,7 @@ function viewOf(files: Files, roots: readonly string[]): Files {
   const first = <T>(path: string, look: (path: string) => T | undefined) =>
     roots.map((root) => unlessRefused(() => look(root + path))).find((found) => found !== undefined)
   return {
-    read: (path) => first(path, files.read),
+    readForeign: (path) => first(path, files.readForeign),
     list: (path) =>
       first(path, (place) => {
         const names = files.list(place)

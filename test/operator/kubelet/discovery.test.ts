@@ -4,7 +4,7 @@ import { kubelets } from '../../../src/operator/kubelet/discovery.ts'
 /** Files by their paths; a directory is what lies below it. */
 function filesOf(files: Record<string, string>) {
   return {
-    read: (path: string) => files[path],
+    readForeign: (path: string) => files[path],
     list: (path: string) => [
       ...new Set(
         Object.keys(files)
@@ -41,6 +41,16 @@ describe('the kubelets that run', () => {
   it('cannot be told where a configuration that is named cannot be read', () => {
     const [one] = found({ '/proc/3/cmdline': argv('kubelet', '--config=/c.yaml') })
     expect(one).toMatchObject({ directory: undefined, why: 'cannot read its configuration /c.yaml' })
+  })
+
+  it('cannot be told where a drop-in that is there cannot be read: it could be the one in force', () => {
+    const files = {
+      '/proc/3/cmdline': argv('kubelet', '--config-dir=/d'),
+      '/d/1.conf': 'volumePluginDir: /p',
+      '/d/2.conf': '',
+    }
+    const unread = { ...filesOf(files), readForeign: (path: string) => filesOf(files).readForeign(path) || undefined }
+    expect(kubelets(unread)).toMatchObject([{ directory: undefined, why: 'cannot read its configuration /d/2.conf' }])
   })
 
   it('are read in their own root first, then below the one that is given', () => {

@@ -30,6 +30,9 @@ describe.skipIf(skipFor(missing.root, missing.dist))('an install in which someth
     ['sha256sum', 1],
     ['awk', 127],
     ['uname', 2],
+    ['mktemp', 1],
+    ['cp', 1],
+    ['chmod', 1],
   ])('ends with an error and status 1 where %s ends with %i, or goes on without it', async (name, status) => {
     const world = makeWorld()
     const directory = unpacked(world)

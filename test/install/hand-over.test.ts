@@ -1,11 +1,22 @@
 // install.sh finds the executable, compares its sum and hands over.
 import { createHash } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
 import {
   BINARY,
+  bindMount,
+  commandThat,
   dotFiles,
   install,
   makeWorld,
@@ -83,13 +94,39 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
       expect(existsSync(world.driver)).toBe(false)
     })
 
-    it('tells of an executable that may not be run', async () => {
+    it.each([
+      ['what is named', (binary: string) => `--binary=${binary}`],
+      ['itself', () => '--dry-run'],
+    ])('installs %s with an executable beside it that may not be run', async (_what, named) => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
-      writeFileSync(join(directory, 'modekeep'), "#!/bin/sh\necho 'modekeep 1'\n", { mode: 0o644 })
-      const { exitCode, stderr } = await released(directory, below(world))
-      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('mounted noexec')])
+      copyFileSync(BINARY, join(directory, 'modekeep'))
+      chmodSync(join(directory, 'modekeep'), 0o644)
+      const { exitCode, stderr } = await released(directory, [...below(world), named(standIn(world, 'a'))])
+      expect([exitCode, stderr]).toEqual([0, ''])
+    })
+
+    it.skipIf(skipFor(missing.mounts))('installs from a file system that is mounted noexec', async () => {
+      const world = makeWorld()
+      const directory = unpacked(world)
+      rmSync(join(directory, 'modekeep'))
+      copyFileSync(BINARY, join(directory, 'modekeep'))
+      await bindMount(directory)
+      await execa('mount', ['-o', 'remount,bind,noexec', directory])
+      expect(await released(directory, below(world))).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(sameBytes(world.driver, BINARY)).toBe(true)
+      expect(await released(directory, [...below(world), '--uninstall'])).toMatchObject({ exitCode: 0, stderr: '' })
+    })
+
+    it('takes what is named where the file beside it is no program', async () => {
+      const world = makeWorld()
+      const directory = unpacked(world)
+      rmSync(join(directory, 'modekeep'))
+      writeFileSync(join(directory, 'modekeep'), '<html>not found</html>', { mode: 0o755 })
+      const { exitCode, stderr } = await released(directory, [...below(world), '--binary', BINARY])
+      expect([exitCode, stderr]).toEqual([0, ''])
+      expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
     it.each([
@@ -135,6 +172,83 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
       expect([exitCode, stderr]).toEqual([1, expect.stringContaining(message)])
       expect(existsSync(world.plugins)).toBe(false)
     })
+  },
+)
+
+/** Where install.sh made its directories, and the environment that writes it down. */
+function watchedCopies(world: World, before = '') {
+  const file = join(world.base, 'copies')
+  const env = commandThat(world, 'mktemp', `${before}\nPATH=\${PATH#*:}\nmktemp "$@" | tee -a '${file}'`)
+  return { env, copies: () => readFileSync(file, 'utf8').trim().split('\n') }
+}
+
+describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => [shell.join(' '), shell] as const))(
+  'the copy that install.sh under %s runs',
+  (_name, shell) => {
+    it.each([
+      ['a dry run', ['--dry-run'], 0],
+      ['an install', [], 0],
+      ['what is refused', ['--frce'], 2],
+      ['help', ['--help'], 0],
+    ])('is gone after %s', async (_what, args, status) => {
+      const world = makeWorld()
+      const { env, copies } = watchedCopies(world)
+      const { exitCode } = await run([...below(world), ...args], { shell, env })
+      expect([exitCode, copies().map((path) => existsSync(path))]).toEqual([status, [false]])
+    })
+
+    it('lies in the next place where the first has no room', async () => {
+      const world = makeWorld()
+      const { env, copies } = watchedCopies(world, 'case $2 in /run/*) exit 1 ;; esac')
+      expect(await run([...below(world), '--dry-run'], { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(copies().map((path) => [dirname(path), existsSync(path)])).toEqual([['/var/lib', false]])
+    })
+
+    it.each([
+      ['SIGTERM', 143],
+      ['SIGINT', 130],
+      ['SIGHUP', 129],
+    ] as const)('is gone after %s, which ends the work too', async (signal, status) => {
+      const world = makeWorld()
+      const { env, copies } = watchedCopies(world)
+      const trying = join(world.base, 'trying')
+      const slow = join(world.base, 'slow')
+      writeFileSync(slow, `#!/bin/sh\n>${trying}\nexec sleep 20\n`, { mode: 0o755 })
+      const [sh = 'sh', ...applet] = shell
+      const running = execa(sh, [...applet, script, ...below(world), '--binary', slow], { env, reject: false })
+      await expect.poll(() => existsSync(trying), { timeout: 20_000 }).toBe(true)
+      running.kill(signal)
+      const { exitCode, isTerminated } = await running
+      expect([exitCode, isTerminated, copies().map((path) => existsSync(path))]).toEqual([status, false, [false]])
+      expect([existsSync(world.driverDir), dotFiles(world)]).toEqual([false, []])
+    })
+
+    it.each(['by SHA256SUMS', 'by --sha256'])(
+      'is what was compared %s, though the file is exchanged then',
+      async (by) => {
+        const world = makeWorld()
+        const directory = unpacked(world)
+        const [trap, file] = [join(world.base, 'trap'), join(directory, 'modekeep')]
+        rmSync(file)
+        copyFileSync(BINARY, file)
+        const sum = sumOf(file)
+        if (by === 'by SHA256SUMS') writeFileSync(join(directory, 'SHA256SUMS'), `${sum}  modekeep\n`)
+        const evil = `#!/bin/sh\n>${trap}\necho "modekeep $1"\n`
+        writeFileSync(join(world.base, 'evil'), evil, { mode: 0o755 })
+        const exchange = `PATH=\${PATH#*:} sha256sum "$@"; mv '${world.base}/evil' '${file}'`
+        const [sh = 'sh', ...applet] = shell
+        const args = [
+          join(directory, 'install.sh'),
+          ...below(world),
+          ...(by === 'by --sha256' ? ['--sha256', sum] : []),
+        ]
+        const env = commandThat(world, 'sha256sum', exchange)
+        const { exitCode, stderr } = await execa(sh, [...applet, ...args], { env, reject: false })
+        expect(readFileSync(file, 'utf8')).toBe(evil)
+        expect([exitCode, stderr, existsSync(trap)]).toEqual([0, '', false])
+        expect(sumOf(world.driver)).toBe(sum)
+      },
+    )
   },
 )
 

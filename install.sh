@@ -76,15 +76,17 @@ main() {
     said=$({ cp "$runner" "$copy" && chmod 0700 "$copy"; } 2>&1) || continue
     require_sum
     require_program
-    # Where it cannot start it says so to kubelet: in JSON, and with status 0.
-    said=$("$copy" version 2>&1) || said="status $?: $said"
-    case $said in 'modekeep '*) ;; *) continue ;; esac
+    # Where it cannot start, or has no such verb, it says so to kubelet: in JSON, and with status 0.
+    said=$("$copy" "$verb" --help 2>&1) || said="status $?: $said"
+    case $said in "modekeep $verb"*) ;; *) continue ;; esac
     if [ "$verb" = install ]; then set -- --binary "${binary:-$copy}" "$@"; fi
     "$copy" "$verb" "$@" & child=$!
     # A signal ends the waiting before the work has ended.
     while status=0; wait "$child" || status=$?; kill -0 "$child" 2>/dev/null; do :; done
     exit "$status"
   done
+  case $said in *'"Not supported"'*) die "$runner is older than this script: it has no verb $verb" \
+    'run the install.sh that came with it' ;; esac
   die "$runner does not work here" "it said: $(printf '%s' "$said" | tr -cs '[:print:]' ' ' | cut -c1-300)" \
     "a copy of it must fit into /run, /var/lib or /tmp, and that not be mounted noexec"
 }

@@ -129,6 +129,24 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
       expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
+    it('does not end as done with an executable from before its verbs', async () => {
+      const world = makeWorld()
+      const directory = unpacked(world)
+      rmSync(join(directory, 'modekeep'))
+      const old = `case $1 in version) echo 'modekeep 0.1.0' ;; *) echo '{"status":"Not supported"}' ;; esac`
+      writeFileSync(join(directory, 'modekeep'), `#!/bin/sh\n${old}\n`, { mode: 0o755 })
+      for (const [verb, args] of [
+        ['install', []],
+        ['uninstall', ['--uninstall']],
+      ] as const) {
+        const { exitCode, stderr } = await released(directory, [...below(world), ...args])
+        expect([exitCode, stderr]).toEqual([
+          1,
+          expect.stringContaining(`older than this script: it has no verb ${verb}`),
+        ])
+      }
+    })
+
     it.each([
       ['by SHA256SUMS', (wrong: string) => [`${wrong}  modekeep\n`]],
       ['by SHA256SUMS without a sum of it', (wrong: string) => [`${wrong}  install.sh\n`]],
@@ -139,7 +157,7 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
       const directory = unpacked(world)
       const [trap, runner] = [join(world.base, 'trap'), join(directory, 'modekeep')]
       rmSync(runner)
-      writeFileSync(runner, `#!/bin/sh\n>${trap}\necho 'modekeep 1'\n`, { mode: 0o755 })
+      writeFileSync(runner, `#!/bin/sh\n>${trap}\necho 'modekeep install'\n`, { mode: 0o755 })
       const [sums = '', ...args] = given('0'.repeat(64))
       if (sums) writeFileSync(join(directory, 'SHA256SUMS'), sums)
       const all = [...applet, 'install.sh', ...below(world), ...args]

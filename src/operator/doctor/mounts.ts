@@ -19,18 +19,19 @@ export async function mountFindings(session: Session): Promise<CheckFinding[]> {
   if (elsewhere !== undefined)
     return [fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")]
   const records = listMountRecords(host, config.stateDir)
-  const recorded = new Set(
-    [...records, ...listUnreadableMounts(host, config.stateDir)].map(({ directory }) => directory),
+  const unreadable = new Map(
+    listUnreadableMounts(host, config.stateDir).map((mount) => [mount.directory, mount.problem]),
   )
-  const found = await healMounts(session, true)
+  const recorded = new Set([...records.map(({ directory }) => directory), ...unreadable.keys()])
+  // What cannot be read is told once, with its way out.
+  const found = (await healMounts(session, true)).filter(({ directory }) => !unreadable.has(directory))
   const healthy = found.filter(({ state }) => state === 'healthy').length
-  const unreadable = listUnreadableMounts(host, config.stateDir)
   const mounted = new Set(parseMountinfo(host.mounts.table()).map(({ mountPoint }) => mountPoint))
   const unknown = [...mounted].filter((path) => OURS.test(path) && !recorded.has(path))
   return [
     ok(`${healthy} of ${records.length} recorded mounts are healthy`),
     ...found.filter(({ state, reason }) => reason !== '' && state !== 'busy').map(unwell),
-    ...unreadable.map(({ directory, problem }) =>
+    ...[...unreadable].map(([directory, problem]) =>
       fault(`${directory}: ${problem.message}`, 'delete its pod: its unmount works without a record, which stays'),
     ),
     ...unknown.map((path) =>

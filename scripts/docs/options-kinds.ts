@@ -1,15 +1,15 @@
 import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { KNOWN_PROGRAMS } from '../../src/volume/fuse/fuse-options.ts'
-import { KIND_NAMES } from '../../src/volume/index.ts'
+import { PROGRAMS } from '../../src/volume/fuse/programs.ts'
+import { kinds } from '../../src/volume/index.ts'
 import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'
 import { answerTo, faultsOf, kindNamed } from './probe.ts'
 import { code, table } from './table.ts'
 
 /** Every fsType that the page tells of. */
 export const FS_TYPES: readonly string[] = [
-  ...KIND_NAMES.filter((name) => !name.includes('<')),
-  ...KNOWN_PROGRAMS.map((program) => `fuse.${program}`),
+  ...kinds.names.filter((name) => !name.includes('<')),
+  ...[...PROGRAMS.keys()].map((program) => `fuse.${program}`),
 ]
 
 export const sourceOf = (fsType: string) => KIND_TEXTS[fsType]?.source ?? ''

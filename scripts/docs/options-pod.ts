@@ -1,10 +1,9 @@
 import type * as z from 'zod/mini'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
-import { readRequest } from '../../src/request/request.ts'
-import { optionsSchema } from '../../src/request/schema.ts'
+import { optionsSchema, readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { type Described, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
+import { type AuthorKey, type AuthorOption, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
 import { code, table } from './table.ts'
 
@@ -17,33 +16,27 @@ const LEFT_OUT: MountRequest = readRequest(
   { ...DEFAULT_CONFIG, allowedFsTypes: ['tmpfs'] },
   kinds,
 )
-const MEMBERS: Readonly<Record<string, keyof MountRequest>> = {
-  ownership: 'ownership',
-  groupAccess: 'groupAccess',
-  fsGroupChangePolicy: 'changePolicy',
-  restoreOnUnmount: 'restoreOnUnmount',
-  subPath: 'subPath',
-  mountOptions: 'mountOptions',
-  idmapFrom: 'idmapFrom',
-}
-const WORDS: Readonly<Record<string, string>> = {
-  subPath: 'all of the source',
-  mountOptions: 'none',
-  idmapFrom: "the root's group",
+
+function defaultOf(key: AuthorKey, { member, leftOut }: AuthorOption): string {
+  const value = LEFT_OUT[member ?? (key as keyof MountRequest)]
+  const isNothing = value === undefined || typeof value === 'object'
+  if (isNothing !== (leftOut !== undefined)) {
+    throw new Error(`what ${key} is where it is left out: see scripts/docs/request-descriptions.ts`)
+  }
+  return leftOut ?? code(String(value))
 }
 
-function defaultOf(key: string): string {
-  const member = MEMBERS[key]
-  if (member === undefined) return '–'
-  const value = LEFT_OUT[member]
-  const isNothing = value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
-  return isNothing ? (WORDS[key] ?? '–') : code(String(value))
-}
-
-function rowFor(key: string, { text, example, values, appliesTo }: Described): string[] {
-  const schema: z.core.$ZodType = optionsSchema.shape[key as keyof typeof optionsSchema.shape]
+function rowFor(key: AuthorKey, option: AuthorOption): string[] {
+  const { text, example, values, appliesTo } = option
+  const schema: z.core.$ZodType = optionsSchema.shape[key]
   const meaning = appliesTo === undefined ? text : `${text} For ${appliesTo}.`
-  return [code(key), values ?? valuesOf(schema), defaultOf(key), meaning, code(`${key}: ${quoted(String(example))}`)]
+  return [
+    code(key),
+    values ?? valuesOf(schema),
+    defaultOf(key, option),
+    meaning,
+    code(`${key}: ${quoted(String(example))}`),
+  ]
 }
 
 /** YAML takes these for something else than text. */
@@ -52,7 +45,7 @@ const quoted = (text: string) => (/^[0-9]+$|^(true|false)$/.test(text) ? `"${tex
 export function authorOptions(): string {
   return table(
     HEAD,
-    Object.entries(OPTION_TEXTS).map(([key, text]) => rowFor(key, text)),
+    (Object.keys(OPTION_TEXTS) as AuthorKey[]).map((key) => rowFor(key, OPTION_TEXTS[key])),
   )
 }
 

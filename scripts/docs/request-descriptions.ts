@@ -1,5 +1,6 @@
 import type { KEYS } from '../../src/request/config.ts'
-import type { Options } from '../../src/request/schema.ts'
+import type { MountRequest } from '../../src/request/mount-request.ts'
+import type { Options } from '../../src/request/request.ts'
 
 /** What a key means to a reader of docs/options.md. No call of kubelet's loads this: it is for the generator alone. */
 export interface Described {
@@ -12,26 +13,37 @@ export interface Described {
   appliesTo?: string
 }
 
-type AuthorKey = Exclude<keyof Options, `kubernetes.io/${string}`>
+/** An option that a pod's author writes. */
+export interface AuthorOption extends Described {
+  /** Its member of a request, where that has another name: what this is where the option is left out is asked of the code. */
+  member?: keyof MountRequest
+  /** What that is in words, where it is no value. */
+  leftOut?: string
+}
+
+export type AuthorKey = Exclude<keyof Options, `kubernetes.io/${string}`>
 type KubeletKey = Extract<keyof Options, `kubernetes.io/${string}`>
 
 const GROUP = 'a decimal number from 0 to 4294967294'
 
-export const OPTION_TEXTS: Readonly<Record<AuthorKey, Described>> = {
+export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
   source: {
     text: "What is mounted. A path of the node must exist, have no symbolic link in it and lie below an entry of the node's `allowedSources`.",
     values: 'a path, a device, `host:/export`, `//server/share`, `user@host:/directory`; see the kinds',
     example: '/srv/volumes/data',
+    leftOut: '–',
   },
   subPath: {
     text: 'Mounts this part of the source alone: a directory, a file, a socket or a FIFO. Links inside are followed, none leads out.',
     values: 'a relative path without `..`',
     example: 'current/pages',
+    leftOut: 'all of the source',
   },
   mountOptions: {
     text: 'How it is mounted. `nosuid,nodev` hold always, unless the node allows `suid` or `dev` and the pod asks for it.',
     values: 'a list with commas; see the tables of each kind',
     example: 'noatime,noexec',
+    leftOut: 'none',
   },
   ownership: {
     text: "Who gives the pod's `fsGroup`: nobody; a walk over the volume before the pod sees it; the mount itself, which shows the group on disk as the pod's; or whichever of these fits the volume best.",
@@ -42,6 +54,7 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, Described>> = {
     text: "The group on disk that the pod's group stands for, where that is not the group of the volume's root.",
     values: GROUP,
     example: '100',
+    leftOut: "the root's group",
     appliesTo: '`ownership: idmap` and `auto`',
   },
   groupAccess: {
@@ -52,6 +65,7 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, Described>> = {
   fsGroupChangePolicy: {
     text: "Kubernetes' words, for a new mount: walk only where the root lacks the group or the last walk was not finished, or always. The field of the same name in a pod's `securityContext` does not reach a FlexVolume driver.",
     example: 'Always',
+    member: 'changePolicy',
     appliesTo: '`ownership: walk` and `auto`',
   },
   restoreOnUnmount: {

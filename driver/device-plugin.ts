@@ -1,20 +1,17 @@
-import { runPlugin } from '../src/fuse-device/plugin.ts'
-import { type Settings, TIMING } from '../src/fuse-device/settings.ts'
+import { runPlugin, type Settings, TIMING } from '../src/fuse-device/plugin.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
-import type { PluginCommand } from '../src/operator/verbs/device-plugin.ts'
+import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { endSignal } from './signals.ts'
 import { writeAll } from './streams.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
-export async function devicePlugin({ directory, devices }: PluginCommand): Promise<number> {
+export async function devicePlugin({ directory, devices }: CommandOf<'device-plugin'>): Promise<number> {
   const settings: Settings = {
     directory,
     count: devices,
     device: '/dev/fuse',
     timing: TIMING,
-    now: () => performance.now(),
-    random: Math.random,
     log,
   }
   try {

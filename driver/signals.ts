@@ -7,8 +7,8 @@ export function endSignal(): AbortSignal {
   return ending.signal
 }
 
-/** Lets something be said before a signal ends the process, at once, as ever. @returns ends the waiting */
-export function onInterrupt(say: () => void): () => void {
+/** Lets something be said before a signal ends the process, at once, as ever; until it is disposed of. */
+export function onInterrupt(say: () => void): Disposable {
   const listeners = ENDING.map((signal) => {
     const listener = () => {
       say()
@@ -18,7 +18,9 @@ export function onInterrupt(say: () => void): () => void {
     process.on(signal, listener)
     return [signal, listener] as const
   })
-  return () => {
-    for (const [signal, listener] of listeners) process.off(signal, listener)
+  return {
+    [Symbol.dispose]() {
+      for (const [signal, listener] of listeners) process.off(signal, listener)
+    },
   }
 }

@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import type { Reply } from '../src/flexvolume/reply.ts'
 import { answerVolumeCall, type VolumeCall } from '../src/flexvolume/volume-call.ts'
-import { forbidCoreDumps } from '../src/host/linux/core-dumps.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
-import { CallLog } from '../src/log/call-log.ts'
+import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
+import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { readConfig } from './config.ts'
 import { workerPool } from './worker-pool.ts'
@@ -16,7 +16,7 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     host: linuxHost,
     config,
     workerPool,
-    log: new CallLog({ verb, directory }, config.logLevel, (line) => appendLine(fs, config.logFile, line)),
+    log: callLog({ verb, directory }, config.logLevel, (line) => appendLine(fs, config.logFile, line)),
     configFaults: faults,
     forbidCoreDumps,
   })

@@ -3,7 +3,7 @@ import { watch } from '../src/heal/watch.ts'
 import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
 import { makeStop } from '../src/host/linux/mount-watch.ts'
 import { ProcessWatch } from '../src/host/linux/process-watch.ts'
-import type { Watch } from '../src/operator/actions/keep-healing.ts'
+import type { Watch } from '../src/operator/actions/heal.ts'
 import { endSignal } from './signals.ts'
 import { startThread } from './thread.ts'
 

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 
 /** What needs neither root nor dist/modekeep, by folder: the rooms of src, and the promises that memory can hold. */
 const OF_UNITS = ['architecture', 'conformance']
-/** The end of the names of a room's tests that need a kernel, programs or the executable. */
+/** The end of the names of a room's tests that need a kernel, its sockets, programs or the executable. */
 const NO_UNIT = '**/*.kernel.test.ts'
 
 /** Arguments for vitest: the tests that an engineer runs while typing. */

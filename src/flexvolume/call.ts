@@ -6,50 +6,41 @@ export type Call =
   | { verb: 'unmount'; directory: string }
   | { verb: 'other'; name: string }
 
+/** As kubelet gives them (kubernetes pkg/volume/flexvolume/driver-call.go). */
+const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['init', []],
+  ['mount', ['DIR', 'JSON']],
+  ['unmount', ['DIR']],
+])
+
 /**
- * Reads kubelet's arguments (kubernetes pkg/volume/flexvolume/driver-call.go): `init`, `mount DIR JSON`, `unmount DIR`.
+ * Reads kubelet's arguments.
  * @throws {Refusal} for a known verb with missing or extra arguments, or an unusable directory
  */
-export function parseCall(argv: readonly string[]): Call {
-  const [verb, ...rest] = argv
-  switch (verb) {
-    case undefined:
-      throw new Refusal('no verb was given: kubelet calls init, mount DIR JSON or unmount DIR')
-    case 'init':
-      expectArguments('init', [], rest)
-      return { verb }
-    case 'mount': {
-      expectArguments('mount', ['DIR', 'JSON'], rest)
-      return { verb, directory: mountDirectory(rest[0] ?? ''), options: rest[1] ?? '' }
-    }
-    case 'unmount':
-      expectArguments('unmount', ['DIR'], rest)
-      return { verb, directory: mountDirectory(rest[0] ?? '') }
-    default:
-      return { verb: 'other', name: verb }
+export function parseCall([verb, ...given]: readonly string[]): Call {
+  if (verb === undefined) throw new Refusal('no verb was given: kubelet calls init, mount DIR JSON or unmount DIR')
+  const names = ARGUMENTS.get(verb)
+  if (names === undefined) return { verb: 'other', name: verb }
+  if (given.length !== names.length) {
+    const wanted = [verb, ...names].join(' ')
+    throw new Refusal(`${verb} takes ${names.length} argument(s), got ${given.length}: call it as "${wanted}"`)
   }
-}
-
-function expectArguments(verb: string, names: string[], given: string[]): void {
-  if (given.length === names.length) return
-  const wanted = [verb, ...names].join(' ')
-  throw new Refusal(`${verb} takes ${names.length} argument(s), got ${given.length}: call it as "${wanted}"`)
+  if (verb === 'init') return { verb }
+  const [path = '', options = ''] = given
+  const directory = mountDirectory(path)
+  return verb === 'mount' ? { verb, directory, options } : { verb: 'unmount', directory }
 }
 
 function mountDirectory(path: string): string {
-  // Node decodes argv as UTF-8; U+FFFD is what an undecodable byte became, so the real name is lost.
-  const reason = !path.startsWith('/')
-    ? 'an absolute path is needed'
-    : path.includes('\ufffd')
-      ? 'it is not valid UTF-8'
-      : path.split('/').some((part) => part === '..')
-        ? 'it must not contain ".."'
-        : undefined
+  const parts = path.split('/')
+  const reasons = [
+    path.startsWith('/') || 'an absolute path is needed',
+    // Node decodes argv as UTF-8; U+FFFD is what an undecodable byte became, so the real name is lost.
+    !path.includes('\ufffd') || 'it is not valid UTF-8',
+    !parts.includes('..') || 'it must not contain ".."',
+  ]
+  const reason = reasons.find((one) => one !== true)
   if (reason)
     throw new Refusal(`mount directory ${quoted(path)}: ${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`)
-  return `/${path.split('/').filter(isRealPart).join('/')}`
-}
-
-function isRealPart(part: string): boolean {
-  return part !== '' && part !== '.'
+  return `/${parts.filter((part) => part !== '' && part !== '.').join('/')}`
 }

@@ -17,8 +17,7 @@ export type Reply =
 /** The one place where an error becomes an answer. Anything but a Refusal is modekeep's or the system's own fault. */
 export function failureReply(error: unknown): Reply {
   if (error instanceof Refusal) return { status: 'Failure', message: bounded(error.message) }
-  const text = messageOf(error)
-  return { status: 'Failure', message: `modekeep failed: ${bounded(text)}; see its log on the node` }
+  return { status: 'Failure', message: `modekeep failed: ${bounded(messageOf(error))}; see its log on the node` }
 }
 
 // An event's message holds 1,024 bytes (kubernetes pkg/apis/core/validation/events.go), kubelet's own words included.
@@ -28,10 +27,7 @@ function bounded(text: string): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= LONGEST) return text
   // A character cut in two decodes to U+FFFD.
-  const start = bytes
-    .subarray(0, LONGEST)
-    .toString()
-    .replace(/\ufffd$/, '')
+  const start = bytes.toString('utf8', 0, LONGEST).replace(/\ufffd$/, '')
   return `${start}… (the node's modekeep log has all of it)`
 }
 

@@ -1,10 +1,13 @@
-import { closing, errorCode, type Handle, type Host, type MountFlags } from '../host/host.ts'
+import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
-import { isTextIdentity, volumeIdentity } from '../store/volume-record.ts'
-import { holdsOwnRecords, openNodeDirectory } from '../volume/kind/source-path.ts'
-import { ownVolume, type VolumeOrder } from './own-volume.ts'
+import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
+import { isTextIdentity, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
+import { A_DIRECTORY, holdsOwnRecords, openNode } from '../volume/kind/source-path.ts'
+import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
+import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
+import { restoreTree } from './restore-volume.ts'
 
 /** What an operator asks for a directory. No mount directory and no pod have a part in it. */
 export type ByHandOrder = Pick<VolumeOrder, 'group' | 'access' | 'policy'>
@@ -34,7 +37,7 @@ export function openByHand(
       `directory ${quoted(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
     )
   }
-  const { handle, stat } = openNodeDirectory(host, directory, 'directory')
+  const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
   // A server's root does not tell.
   const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(host, handle, stat)
@@ -44,23 +47,20 @@ export function openByHand(
   return { directory, volume, tree: detachedMount(host, handle, flags) }
 }
 
-function detachedMount(host: Host, directory: Handle, flags: MountFlags): Handle {
+function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: MountFlags): Handle {
   let tree: Handle
   try {
-    tree = host.mounts.cloneTree(directory)
+    tree = mounts.cloneTree(directory)
   } catch (error) {
     if (errorCode(error) !== 'EPERM') throw error
     throw new Refusal(
       'it looks at a volume through a mount of its own, which this root may not make: run it on the node',
     )
   }
-  try {
-    host.mounts.setFlags(tree, flags)
+  return orClosed(inodes, tree, () => {
+    mounts.setFlags(tree, flags)
     return tree
-  } catch (error) {
-    host.inodes.close(tree)
-    throw error
-  }
+  })
 }
 
 /** The order as the walk of a mount takes it: no mount directory is left out when holders are looked for. */
@@ -79,6 +79,51 @@ export async function applyByHand(
   order: ByHandOrder,
 ): Promise<WalkReport | undefined> {
   const { lock, report } = await ownVolume(session, opened.tree, orderFor(opened, order))
-  lock.release()
+  lock.dispose()
   return report
+}
+
+interface RestoredByHand {
+  outcome: 'nothing recorded' | 'restored' | 'unfinished'
+  report?: WalkReport
+}
+
+const NOTHING_RECORDED: RestoredByHand = { outcome: 'nothing recorded' }
+
+/**
+ * Puts back what walks have changed of a volume, asked for by a pod or not.
+ * @param isForced also what its users changed since
+ * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
+ * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it
+ */
+export async function restoreByHand(
+  session: Session,
+  { directory, volume, tree }: VolumeByHand,
+  isForced = false,
+): Promise<RestoredByHand> {
+  // Before the lock, which would make the volume known.
+  if (!volumeRecords.has(session, volume) && !hasJournal(session, volume)) return NOTHING_RECORDED
+  using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseHolders)
+  const record = volumeRecords.readUnlessDamaged(session, volume)
+  // All was put back before.
+  if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
+  const { isDone, report } = await restoreTree(session, tree, volume, record, isForced)
+  return { outcome: isDone ? 'restored' : 'unfinished', report }
+}
+
+/**
+ * Would it be refused now?
+ * @throws {Refusal} as a restore
+ */
+export function refuseRestore(session: Session, { directory, volume }: VolumeByHand): void {
+  refuseHolders(othersWith(session, { volume, source: directory }, undefined))
+}
+
+function refuseHolders(others: Others): void {
+  const holder = holders(others).find((other) => groupOnDisk(other) !== undefined)
+  if (holder === undefined) return
+  throw new Refusal(
+    `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
+      'which a restore would take from it: delete that pod first',
+  )
 }

@@ -1,6 +1,7 @@
 import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import type { SourceView } from '../volume/source-view.ts'
+import type { SourceView } from '../volume/detached-tree.ts'
+import type { VolumeKind } from '../volume/kind/kind.ts'
 
 type GroupAccess = MountRequest['groupAccess']
 
@@ -26,18 +27,9 @@ export type WalkStep =
     }
 
 /** What a plan must know of a kind of volume. */
-export interface KindFacts {
-  /** Whether the data outlives the mount: what does not is never replaced. */
-  persistent: boolean
-  /** Whether a walk may give the group, else why not. */
-  walk: true | string
-  /** Whether it has mount options of its own that give a group. */
-  hasGroupOptions: boolean
-  /** Whether a process of the node serves it: it may die, and what lies beneath its mount would show. */
-  hasDaemon?: boolean
-}
+export type KindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
 
-interface Giving {
+export interface Giving {
   steps: (WalkStep | MapStep)[]
   /** The group that mount options of the kind's own give. */
   byOption?: number
@@ -48,19 +40,16 @@ interface Giving {
 export function giveGroup(request: MountRequest, source: SourceView | undefined, kind: KindFacts): Giving {
   const { ownership, fsGroup } = request
   if (fsGroup === undefined || ownership === 'none') return { steps: [] }
-  if (ownership === 'auto' && kind.hasGroupOptions) return { steps: [], byOption: fsGroup }
+  if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup }
   const walk = walkSteps(request, source, fsGroup, kind)
   // Permission bits are on disk, and no mapping adds any.
   const needsBits = ownership === 'auto' && request.groupAccess === 'grant' && walk.steps.length > 0
   if (ownership === 'walk' || needsBits) return walk
   // The group of root is everybody's who runs as root: it has what it needs.
   if (fsGroup === 0) return { steps: [] }
-  const otherwise = ownership === 'auto' ? instead(request, walk.steps) : 'refuse'
+  const instead = walk.steps[0] ?? (request.readOnly ? 'nothing' : 'refuse')
+  const otherwise = ownership === 'auto' ? instead : 'refuse'
   return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
-}
-
-function instead({ readOnly }: MountRequest, [step]: readonly WalkStep[]): MapStep['otherwise'] {
-  return step ?? (readOnly ? 'nothing' : 'refuse')
 }
 
 type Walking = { steps: WalkStep[]; refusal?: string }
@@ -70,7 +59,7 @@ function walkSteps(request: MountRequest, source: SourceView | undefined, group:
   // Read-only volumes are changed by nobody.
   if (readOnly) return { steps: [] }
   if (kind.walk !== true) {
-    const way = kind.hasGroupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
+    const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return { steps: [], refusal: `option "ownership" is "walk", but of ${quoted(fsType)} ${kind.walk}: use ${way}` }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }

@@ -1,9 +1,13 @@
+import { waitFor } from '../host/back-off.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { areNested, isNested, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { isOurs, listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
-import { listReservations, type Reservation } from '../store/reservation-record.ts'
-import type { Session } from '../store/session.ts'
+import { holdPlace } from '../store/leftovers.ts'
+import { tryLockNode } from '../store/locks.ts'
+import { isOurs, listMounts, type MountRecord } from '../store/mount-record.ts'
+import { volumePlace } from '../store/places.ts'
+import { listReservations, type Reservation, reservations, untilReleased } from '../store/reservation-record.ts'
+import { orWarn, type Session } from '../store/session.ts'
 
 interface Volume {
   volume?: string | undefined
@@ -24,27 +28,28 @@ export interface Others {
 /**
  * Looks for the mounts that are there and the calls at work.
  * @param except the mount directory that is left out
- * @throws {Refusal} where the record of a mount there cannot be read, so that nobody can tell which group it relies on
+ * @throws {Refusal} where the record of a mount there or the reservation of a call at work cannot be read, so that nobody can
+ * tell which group it relies on
  */
 export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
-  const { host, config } = session
   // In this order: a call gives its reservation up once its mount can be seen.
-  const reservations = listReservations(host, config.stateDir).filter((reservation) => reservation.volume !== volume)
-  const locationOf = locationsFrom(host.mounts.table())
+  const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
+  const locationOf = locationsFrom(session.host.mounts.table())
   const asked = { volume, source, location: location ?? (source === undefined ? undefined : locationOf(source)) }
-  for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
-    if (directory === except) continue
-    if (mayOverlap(locationOf(directory), asked.location) && hasMount(session, directory)) throw problem
-  }
   return {
     location: asked.location,
-    mounts: listMountRecords(host, config.stateDir)
-      .filter(({ directory }) => directory !== except)
+    mounts: listMounts(session).flatMap(({ directory, record, problem }) => {
+      if (directory === except) return []
       // A mount's own row, not the source's path, tells where its root lies now.
-      .filter((mount) => overlap({ ...mount, location: locationOf(mount.directory) }, asked))
-      // Asked last: it takes far longer than to compare.
-      .filter((mount) => isLive(session, mount)),
-    reservations: reservations.filter((reservation) => overlap(reservation, asked)),
+      const its = locationOf(directory)
+      // What is there is asked last: it takes far longer than to compare.
+      if (problem && mayOverlap(its, asked.location) && mountedAt(session, directory) !== undefined) throw problem
+      return record && overlap({ ...record, location: its }, asked) && isLive(session, record) ? [record] : []
+    }),
+    reservations: reserved.flatMap(({ record, problem }) => {
+      if (problem) throw problem
+      return record && overlap(record, asked) ? [record] : []
+    }),
   }
 }
 
@@ -74,25 +79,62 @@ const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+
 
 function isLive(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()
-  return isSeen(session, record.directory, (mounted) =>
-    mounted === 'broken' ? record.mounted !== undefined && record.boot === boot : isOurs(record, { mounted, boot }),
-  )
+  const mounted = mountedAt(session, record.directory)
+  if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot
+  return mounted === 'unknown' || isOurs(record, { mounted, boot })
 }
 
-function hasMount(session: Session, directory: string): boolean {
-  return isSeen(session, directory, (mounted) => mounted !== undefined)
-}
-
-/** What cannot be looked at counts as there. */
-function isSeen({ host }: Session, directory: string, isIt: (mounted: Seen['mounted']) => boolean): boolean {
-  const point = openMountPoint(host, directory)
-  if (point === undefined) return false
+/** 'unknown' where it cannot be looked at, which counts as there. */
+function mountedAt({ host }: Session, directory: string): Seen['mounted'] | 'unknown' {
+  using point = openMountPoint(host, directory)
   try {
-    return isIt(lookAt(host, point, statPoint(host, point)).mounted)
+    return point && lookAt(host, point, statPoint(host, point)).mounted
   } catch (error) {
     // There is what nobody could mount on.
-    return !(error instanceof Refusal)
-  } finally {
-    host.inodes.close(point.parent)
+    return error instanceof Refusal ? undefined : 'unknown'
   }
+}
+
+/**
+ * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what it
+ * is a part of: one of two journals would take the other walk's results for the original. Whoever has a reservation waits for
+ * nobody, so no two calls wait for each other.
+ * @param wanted its location is looked up by the source where it is not given
+ * @param except the mount directory that is left out when others are looked for
+ * @param refuse throws where somebody else has it; asked again after a wait
+ * @returns dispose of it to give the volume back
+ */
+export async function reserveVolume(
+  session: Session,
+  wanted: Reservation,
+  except: string | undefined,
+  refuse: (others: Others) => void,
+): Promise<DisposableStack> {
+  using held = new DisposableStack()
+  held.use(await holdPlace(session, volumePlace(session, wanted.volume)))
+  // Left by a process that crashed, it would pass for this one's while it waits.
+  reservations.remove(session, wanted.volume)
+  for (;;) {
+    const busy = await reserveUnlessBusy(session, wanted, except, refuse)
+    if (busy === undefined) break
+    await untilReleased(session, busy.volume)
+  }
+  // One that is left is believed by nobody without the volume's lock.
+  held.defer(() => orWarn(session, 'a reservation was left behind', () => reservations.remove(session, wanted.volume)))
+  return held.move()
+}
+
+/** @returns whose work stands in the way, if any */
+async function reserveUnlessBusy(
+  session: Session,
+  wanted: Reservation,
+  except: string | undefined,
+  refuse: (others: Others) => void,
+): Promise<Reservation | undefined> {
+  using _ = await waitFor(() => tryLockNode(session, 'reservations'))
+  const others = othersWith(session, wanted, except)
+  refuse(others)
+  const [busy] = others.reservations
+  if (busy === undefined) reservations.write(session, { ...wanted, location: others.location })
+  return busy
 }

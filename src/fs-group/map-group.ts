@@ -53,7 +53,8 @@ export function mapGroup(
   try {
     host.mounts.swapGroups(tree, from, to)
   } catch (error) {
-    throw reasonOf(error, source === undefined ? undefined : rowOf(host, source), fsType)
+    const why = error instanceof SystemError ? whyNot(host, error, source, fsType) : undefined
+    throw why === undefined ? error : new Unmappable(why, { cause: error })
   }
   // On a file system that belongs to another user namespace the map is not applied to what is seen, but to what is on
   // disk: files of a container's root would show as the node's root's.
@@ -63,41 +64,18 @@ export function mapGroup(
   throw new Unmappable('its file system belongs to another user namespace, so its owners on disk are not those seen')
 }
 
-function rowOf(host: Host, source: Handle): MountRow | undefined {
-  const id = host.mounts.tableId(source)
-  return parseMountinfo(host.mounts.table()).find((row) => row.id === id)
-}
-
-function reasonOf(error: unknown, row: MountRow | undefined, fsType: string | undefined): unknown {
-  if (!(error instanceof SystemError)) return error
-  const why = error.syscall === 'mount_setattr' ? ofMount(error, row, row?.fsType ?? fsType) : ofNamespace(error)
-  return why === undefined ? error : new Unmappable(why, { cause: error })
-}
-
 const NESTED = 'modekeep itself runs in a user namespace on this node'
 
-function ofMount(error: SystemError, row: MountRow | undefined, fsType: string | undefined): string | undefined {
-  switch (errorCode(error)) {
-    case 'ENOSYS':
-      return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
-    case 'EPERM':
-      return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : NESTED
-    case 'EINVAL':
-      return ofFileSystem(fsType)
-    default:
-      return undefined
+/** Undefined where the error is none that tells why. */
+function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsType?: string): string | undefined {
+  const code = errorCode(error)
+  if (error.syscall === 'mount_setattr') {
+    if (code === 'ENOSYS') return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
+    const row = source === undefined ? undefined : rowOf(host, source)
+    if (code === 'EPERM') return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : NESTED
+    return code === 'EINVAL' ? ofFileSystem(row?.fsType ?? fsType) : undefined
   }
-}
-
-function ofFileSystem(fsType = 'its file system'): string {
-  const cannot = `this node's kernel cannot mount ${fsType} idmapped`
-  if (SINCE[fsType] !== undefined) return `${cannot}, Linux ${SINCE[fsType]} and newer can`
-  if (!/^(fuse|virtiofs)/.test(fsType)) return cannot
-  return `${cannot}: its daemon must ask for it, on Linux 6.12 or newer`
-}
-
-function ofNamespace(error: SystemError): string | undefined {
-  switch (errorCode(error)) {
+  switch (code) {
     case 'ENOSPC':
     case 'EUSERS':
       return `this node allows no further user namespaces, which it needs for a moment (${error.message})`
@@ -109,4 +87,16 @@ function ofNamespace(error: SystemError): string | undefined {
     default:
       return undefined
   }
+}
+
+function rowOf(host: Host, source: Handle): MountRow | undefined {
+  const id = host.mounts.tableId(source)
+  return parseMountinfo(host.mounts.table()).find((row) => row.id === id)
+}
+
+function ofFileSystem(fsType = 'its file system'): string {
+  const cannot = `this node's kernel cannot mount ${fsType} idmapped`
+  if (SINCE[fsType] !== undefined) return `${cannot}, Linux ${SINCE[fsType]} and newer can`
+  if (!/^(fuse|virtiofs)/.test(fsType)) return cannot
+  return `${cannot}: its daemon must ask for it, on Linux 6.12 or newer`
 }

@@ -18,9 +18,7 @@ export interface State {
   readonly watchers: number
   readonly unwatchedSince: number
   /** Failures in a row to listen or register while kubelet's socket was the one named. */
-  readonly failures: number
-  readonly failedAt: string | undefined
-  readonly retryAt: number
+  readonly failed: { readonly kubelet: string; readonly times: number; readonly retryAt: number } | undefined
 }
 
 export type Action =
@@ -33,24 +31,20 @@ export type Event =
   | { readonly type: 'asking' | 'registered' | 'failed'; readonly kubelet: string }
   | { readonly type: 'watchers'; readonly count: number }
 
-export interface Timing extends BackOff {
-  /** How long kubelet may take, after it accepted a registration, until it watches. */
-  readonly graceMs: number
-}
-
 export const START: State = {
   serving: false,
   asking: undefined,
   registered: undefined,
   watchers: 0,
   unwatchedSince: 0,
-  failures: 0,
-  failedAt: undefined,
-  retryAt: 0,
+  failed: undefined,
 }
 
-/** The next thing to do. Decided from what is there, never from how it came about: a missed change is made up for. */
-export function decide(state: State, view: View, now: number, { graceMs }: Timing): Action {
+/**
+ * The next thing to do. Decided from what is there, never from how it came about: a missed change is made up for.
+ * @param graceMs how long kubelet may take, after it accepted a registration, until it watches
+ */
+export function decide(state: State, view: View, now: number, graceMs: number): Action {
   if (view.directory === 'detached') return { do: 'give-up' }
   // Kubelet empties the directory when it starts.
   if (state.serving && !view.own) return { do: 'close' }
@@ -63,12 +57,13 @@ export function decide(state: State, view: View, now: number, { graceMs }: Timin
     const until = state.watchers > 0 ? Number.POSITIVE_INFINITY : state.unwatchedSince + graceMs
     if (now < until) return { do: 'wait', until }
   }
-  if (state.failedAt === view.kubelet && now < state.retryAt) return { do: 'wait', until: state.retryAt }
+  const { failed } = state
+  if (failed?.kubelet === view.kubelet && now < failed.retryAt) return { do: 'wait', until: failed.retryAt }
   return { do: state.serving ? 'register' : 'listen', kubelet: view.kubelet }
 }
 
 /** @param random in [0, 1) */
-export function advance(state: State, event: Event, now: number, random: number, timing: Timing): State {
+export function advance(state: State, event: Event, now: number, random: number, backOff: BackOff): State {
   switch (event.type) {
     case 'listening':
       return { ...state, serving: true, watchers: 0 }
@@ -78,14 +73,12 @@ export function advance(state: State, event: Event, now: number, random: number,
       return { ...state, asking: event.kubelet, registered: undefined }
     case 'abandoned':
       return { ...state, asking: undefined }
-    case 'registered': {
-      const { kubelet } = event
-      return { ...state, asking: undefined, registered: kubelet, unwatchedSince: now, failures: 0, failedAt: undefined }
-    }
+    case 'registered':
+      return { ...state, asking: undefined, registered: event.kubelet, unwatchedSince: now, failed: undefined }
     case 'failed': {
-      const failures = state.failedAt === event.kubelet ? state.failures + 1 : 1
-      const retryAt = now + pause(timing, failures, random)
-      return { ...state, asking: undefined, failures, failedAt: event.kubelet, retryAt }
+      const times = state.failed?.kubelet === event.kubelet ? state.failed.times + 1 : 1
+      const retryAt = now + pause(backOff, times, random)
+      return { ...state, asking: undefined, failed: { kubelet: event.kubelet, times, retryAt } }
     }
     case 'watchers':
       return { ...state, watchers: event.count, unwatchedSince: event.count === 0 ? now : state.unwatchedSince }

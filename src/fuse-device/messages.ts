@@ -1,46 +1,59 @@
-import type { Field, Fields, Message } from '../grpc/wire.ts'
+import { type Message, protobufPackage } from '../grpc/protobuf.ts'
 
-// The messages of kubelet's device plugin API v1beta1, by the numbers of its api.proto. Left out: fields the plugin neither
-// sends nor reads (topology, environment, mounts, annotations).
+/**
+ * The messages of kubelet's device plugin API v1beta1, by the numbers of its api.proto. Left out: fields the plugin
+ * neither sends nor reads (topology, environment, mounts, annotations).
+ */
+export const MESSAGES = {
+  Empty: {},
+  DevicePluginOptions: { preStartRequired: [1, 'bool'], getPreferredAllocationAvailable: [2, 'bool'] },
+  RegisterRequest: {
+    version: [1, 'string'],
+    endpoint: [2, 'string'],
+    resourceName: [3, 'string'],
+    options: [4, 'DevicePluginOptions'],
+  },
+  Device: { ID: [1, 'string'], health: [2, 'string'] },
+  ListAndWatchResponse: { devices: [1, 'Device', 'repeated'] },
+  ContainerAllocateRequest: { devicesIDs: [1, 'string', 'repeated'] },
+  AllocateRequest: { containerRequests: [1, 'ContainerAllocateRequest', 'repeated'] },
+  DeviceSpec: { containerPath: [1, 'string'], hostPath: [2, 'string'], permissions: [3, 'string'] },
+  ContainerAllocateResponse: { devices: [3, 'DeviceSpec', 'repeated'] },
+  AllocateResponse: { containerResponses: [1, 'ContainerAllocateResponse', 'repeated'] },
+  PreStartContainerRequest: { devicesIDs: [1, 'string', 'repeated'] },
+  PreStartContainerResponse: {},
+  ContainerPreferredAllocationRequest: {
+    availableDeviceIDs: [1, 'string', 'repeated'],
+    mustIncludeDeviceIDs: [2, 'string', 'repeated'],
+    allocationSize: [3, 'int32'],
+  },
+  PreferredAllocationRequest: { containerRequests: [1, 'ContainerPreferredAllocationRequest', 'repeated'] },
+  ContainerPreferredAllocationResponse: { deviceIDs: [1, 'string', 'repeated'] },
+  PreferredAllocationResponse: { containerResponses: [1, 'ContainerPreferredAllocationResponse', 'repeated'] },
+} as const
 
-const text = (number: number) => ({ number, kind: 'string' }) as const
-const texts = (number: number) => ({ number, kind: 'string', repeated: true }) as const
-const flag = (number: number) => ({ number, kind: 'bool' }) as const
-const one = <F extends Fields>(number: number, kind: F) => ({ number, kind }) as const
-const many = <F extends Fields>(number: number, kind: F) => ({ number, kind, repeated: true }) as const
+export type Content<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
 
-export const Empty = {} satisfies Fields
+export const { codec, method } = protobufPackage('v1beta1', MESSAGES)
 
-export const DevicePluginOptions = { pre_start_required: flag(1), get_preferred_allocation_available: flag(2) }
-
-export const RegisterRequest = {
-  version: text(1),
-  endpoint: text(2),
-  resource_name: text(3),
-  options: one(4, DevicePluginOptions),
+/** What kubelet asks of a plugin, on the plugin's socket. */
+export const DevicePlugin = {
+  GetDevicePluginOptions: method('DevicePlugin/GetDevicePluginOptions', 'Empty', 'DevicePluginOptions'),
+  ListAndWatch: method('DevicePlugin/ListAndWatch', 'Empty', 'ListAndWatchResponse', true),
+  GetPreferredAllocation: method(
+    'DevicePlugin/GetPreferredAllocation',
+    'PreferredAllocationRequest',
+    'PreferredAllocationResponse',
+  ),
+  Allocate: method('DevicePlugin/Allocate', 'AllocateRequest', 'AllocateResponse'),
+  PreStartContainer: method('DevicePlugin/PreStartContainer', 'PreStartContainerRequest', 'PreStartContainerResponse'),
 }
 
-export const Device = { ID: text(1), health: text(2) }
-export const ListAndWatchResponse = { devices: many(1, Device) }
+/** What a plugin asks of kubelet, on kubelet.sock. */
+export const Register = method('Registration/Register', 'RegisterRequest', 'Empty')
 
-export const ContainerAllocateRequest = { devicesIDs: texts(1) }
-export const AllocateRequest = { container_requests: many(1, ContainerAllocateRequest) }
-export const DeviceSpec = { container_path: text(1), host_path: text(2), permissions: text(3) }
-export const ContainerAllocateResponse = { devices: many(3, DeviceSpec) }
-export const AllocateResponse = { container_responses: many(1, ContainerAllocateResponse) }
-
-export const PreStartContainerRequest = { devicesIDs: texts(1) }
-export const PreStartContainerResponse = {} satisfies Fields
-
-export const ContainerPreferredAllocationRequest = {
-  available_deviceIDs: texts(1),
-  must_include_deviceIDs: texts(2),
-  allocation_size: { number: 3, kind: 'int32' },
-} as const satisfies Record<string, Field>
-export const PreferredAllocationRequest = { container_requests: many(1, ContainerPreferredAllocationRequest) }
-export const ContainerPreferredAllocationResponse = { deviceIDs: texts(1) }
-export const PreferredAllocationResponse = { container_responses: many(1, ContainerPreferredAllocationResponse) }
-
-export type DeviceList = Message<typeof ListAndWatchResponse>
-export type Allocation = Message<typeof AllocateResponse>
-export type Registration = Message<typeof RegisterRequest>
+/** All devices are alike and need no preparation: kubelet need not ask, though it is answered. */
+export const OPTIONS: Content<'DevicePluginOptions'> = {
+  preStartRequired: false,
+  getPreferredAllocationAvailable: false,
+}

@@ -1,173 +1,176 @@
+import { open } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { Wakeup } from '../grpc/wakeup.ts'
+import type { BackOff } from '../host/back-off.ts'
 import { DirectoryWatches } from '../host/linux/directory-watches.ts'
+import type { Level } from '../log/call-log.ts'
 import { messageOf } from '../refusal/refusal.ts'
-import { type Action, advance, decide, type Event, START, type State } from './decide.ts'
-import { Devices, whyUnhealthy } from './devices.ts'
-import { register } from './registration.ts'
-import { DeviceServer } from './server.ts'
-import type { Settings } from './settings.ts'
+import { type Action, advance, decide, type Event, START } from './decide.ts'
+import { type DeviceServer, register, serveDevices } from './server.ts'
 import { KUBELET_SOCKET, observe, socketName, sweep } from './sockets.ts'
+
+/** In ms. */
+export interface Timing extends BackOff {
+  /** How long kubelet may take, after it accepted a registration, until it watches. */
+  readonly graceMs: number
+  /** Between two looks at the device and, should a change have been missed, at the directory. */
+  readonly lookMs: number
+  /** How long kubelet may take to answer a registration, and calls under way at the end. */
+  readonly registerMs: number
+  readonly drainMs: number
+}
+
+export const TIMING: Timing = {
+  firstMs: 500,
+  mostMs: 30_000,
+  graceMs: 30_000,
+  lookMs: 10_000,
+  registerMs: 10_000,
+  drainMs: 2_000,
+}
+
+export interface Settings {
+  /** Where kubelet.sock is. */
+  readonly directory: string
+  /** The device, on the node. */
+  readonly device: string
+  readonly count: number
+  readonly timing: Timing
+  /** Must not throw. */
+  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+}
 
 /**
  * Offers the device to kubelet until stopped, over any number of kubelet's restarts.
  * @throws Error when the directory was removed under a bind mount, where only a new mount helps
  */
-export async function runPlugin(settings: Settings, stop: AbortSignal): Promise<void> {
-  await new Plugin(settings).run(stop)
-}
+export async function runPlugin({ directory, device, count, timing, log }: Settings, stop: AbortSignal): Promise<void> {
+  const wakeup = new Wakeup()
+  const wake = () => wakeup.wake()
+  // Where they fail the regular look remains.
+  const watches = new DirectoryWatches(wake, ({ message }) => log('warn', 'watch-failed', { message }))
+  let state = START
+  let server: DeviceServer | undefined
+  let asking: { abort: AbortController; end: Promise<void> } | undefined
+  let health: { healthy: boolean; message?: string } | undefined
+  let nextLook = 0
 
-class Plugin {
-  readonly #settings: Settings
-  readonly #devices: Devices
-  readonly #wakeup = new Wakeup()
-  readonly #watches: DirectoryWatches
-  #state: State = START
-  #server: DeviceServer | undefined
-  #asking: { abort: AbortController; end: Promise<void> } | undefined
-  #unhealthy: string | undefined
-  #lookAt = 0
-
-  constructor(settings: Settings) {
-    this.#settings = settings
-    this.#devices = new Devices(settings.count, settings.device)
-    this.#watches = new DirectoryWatches(
-      () => this.#wakeup.wake(),
-      // The regular look remains.
-      (error) => settings.log('warn', 'watch-failed', { message: error.message }),
-    )
+  function note(event: Event): void {
+    state = advance(state, event, performance.now(), Math.random(), timing)
+    wake()
   }
 
-  async run(stop: AbortSignal): Promise<void> {
-    const { directory, device, count, timing, now, log } = this.#settings
-    log('info', 'start', { directory, device, devices: count })
-    this.#unhealthy = await whyUnhealthy(device)
-    this.#lookAt = now() + timing.lookMs
-    log(this.#unhealthy === undefined ? 'info' : 'warn', 'health', this.#health())
-    const wake = () => this.#wakeup.wake()
-    stop.addEventListener('abort', wake)
-    try {
-      while (!stop.aborted) {
-        if (now() >= this.#lookAt) await this.#lookAtDevice()
-        // Before the look, so that no change falls between the two. The parent tells of the directory's coming.
-        this.#watches.follow([directory, dirname(directory)])
-        await this.#act(decide(this.#state, observe(directory, this.#server?.socket), now(), timing))
-      }
-    } finally {
-      stop.removeEventListener('abort', wake)
-      this.#watches.close()
-      await this.#abandon()
-      await this.#close()
-      log('info', 'end')
-    }
+  function failed(event: string, kubelet: string, error: unknown): void {
+    note({ type: 'failed', kubelet })
+    const { times = 1, retryAt = 0 } = state.failed ?? {}
+    log('warn', event, { message: messageOf(error), failures: times, retryMs: Math.round(retryAt - performance.now()) })
   }
 
-  async #act(action: Action): Promise<void> {
-    switch (action.do) {
-      case 'wait': {
-        const now = this.#settings.now()
-        return this.#wakeup.sleep(Math.max(0, Math.min(action.until, this.#lookAt) - now))
-      }
-      case 'listen':
-        return this.#listen(action.kubelet)
-      case 'register':
-        return this.#register(action.kubelet)
-      case 'abandon':
-        return this.#abandon()
-      case 'close':
-        await this.#abandon()
-        return this.#close()
-      case 'give-up':
-        throw new Error(`${this.#settings.directory} was removed from the node under the mount it is seen through`)
-    }
+  async function lookAtDevice(): Promise<void> {
+    const before = health
+    const message = await whyUnhealthy(device)
+    health = message === undefined ? { healthy: true } : { healthy: false, message }
+    nextLook = performance.now() + timing.lookMs
+    if (before?.healthy === health.healthy) return
+    log(health.healthy ? 'info' : 'warn', 'health', health)
+    server?.send()
   }
 
-  async #listen(kubelet: string): Promise<void> {
-    const { directory, log } = this.#settings
+  async function listen(kubelet: string): Promise<void> {
     try {
       const removed = await sweep(directory, Date.now())
       if (removed.length > 0) log('info', 'swept', { sockets: removed })
       const path = join(directory, socketName(process.pid, Date.now()))
-      this.#server = await DeviceServer.listen(path, this.#devices, () => this.#list(), {
-        watchers: (count) => this.#watchers(count),
+      const offer = { count, device, isHealthy: () => health?.healthy ?? false }
+      server = await serveDevices(path, offer, {
+        watchers: (count) => {
+          log('info', 'watched', { watchers: count })
+          note({ type: 'watchers', count })
+        },
         allocated: (devices) => log('info', 'allocated', { devices }),
         refused: (method, message) => log('warn', 'refused', { method, message }),
       })
       log('info', 'listening', { socket: basename(path) })
-      this.#note({ type: 'listening' })
+      note({ type: 'listening' })
     } catch (error) {
-      this.#failed('listen-failed', kubelet, error)
+      failed('listen-failed', kubelet, error)
     }
   }
 
   /** Not waited for: kubelet may be slow, and may be another one before it answers. */
-  #register(kubelet: string): void {
-    const { directory, timing, log } = this.#settings
+  function ask(kubelet: string): void {
     const abort = new AbortController()
-    const endpoint = basename(this.#server?.socket.path ?? '')
-    this.#note({ type: 'asking', kubelet })
-    const asked = register(join(directory, KUBELET_SOCKET), endpoint, timing.registerMs, abort.signal).then(
+    const endpoint = basename(server?.socket.path ?? '')
+    note({ type: 'asking', kubelet })
+    const end = register(join(directory, KUBELET_SOCKET), endpoint, timing.registerMs, abort.signal).then(
       () => {
         if (abort.signal.aborted) return
         log('info', 'registered', { socket: endpoint })
-        this.#note({ type: 'registered', kubelet })
+        note({ type: 'registered', kubelet })
       },
       (error) => {
-        if (!abort.signal.aborted) this.#failed('register-failed', kubelet, error)
+        if (!abort.signal.aborted) failed('register-failed', kubelet, error)
       },
     )
-    this.#asking = { abort, end: asked }
+    asking = { abort, end }
   }
 
-  async #abandon(): Promise<void> {
-    this.#asking?.abort.abort()
-    await this.#asking?.end
-    this.#asking = undefined
-    this.#note({ type: 'abandoned' })
+  async function abandon(): Promise<void> {
+    asking?.abort.abort()
+    await asking?.end
+    asking = undefined
+    note({ type: 'abandoned' })
   }
 
-  async #close(): Promise<void> {
-    const server = this.#server
+  async function close(): Promise<void> {
+    await abandon()
     if (server === undefined) return
-    await server.close(this.#settings.timing.drainMs)
-    this.#server = undefined
-    this.#settings.log('info', 'closed', { socket: basename(server.socket.path) })
-    this.#note({ type: 'closed' })
+    const socket = basename(server.socket.path)
+    await server.close(timing.drainMs)
+    server = undefined
+    log('info', 'closed', { socket })
+    note({ type: 'closed' })
   }
 
-  #watchers(count: number): void {
-    this.#settings.log('info', 'watched', { watchers: count })
-    this.#note({ type: 'watchers', count })
+  async function act(action: Action): Promise<void> {
+    switch (action.do) {
+      case 'wait':
+        return wakeup.sleep(Math.max(0, Math.min(action.until, nextLook) - performance.now()))
+      case 'listen':
+        return listen(action.kubelet)
+      case 'register':
+        return ask(action.kubelet)
+      case 'abandon':
+        return abandon()
+      case 'close':
+        return close()
+      case 'give-up':
+        throw new Error(`${directory} was removed from the node under the mount it is seen through`)
+    }
   }
 
-  #failed(event: string, kubelet: string, error: unknown): void {
-    this.#note({ type: 'failed', kubelet })
-    const { failures, retryAt } = this.#state
-    const retryMs = Math.round(retryAt - this.#settings.now())
-    this.#settings.log('warn', event, { message: messageOf(error), failures, retryMs })
+  log('info', 'start', { directory, device, devices: count })
+  stop.addEventListener('abort', wake, { once: true })
+  try {
+    while (!stop.aborted) {
+      if (performance.now() >= nextLook) await lookAtDevice()
+      // Before the look, so that no change falls between the two. The parent tells of the directory's coming.
+      watches.follow([directory, dirname(directory)])
+      await act(decide(state, observe(directory, server?.socket), performance.now(), timing.graceMs))
+    }
+  } finally {
+    watches.close()
+    await close()
+    log('info', 'end')
   }
+}
 
-  #note(event: Event): void {
-    const { now, random, timing } = this.#settings
-    this.#state = advance(this.#state, event, now(), random(), timing)
-    this.#wakeup.wake()
-  }
-
-  async #lookAtDevice(): Promise<void> {
-    const { device, timing, now, log } = this.#settings
-    const before = this.#unhealthy
-    this.#unhealthy = await whyUnhealthy(device)
-    this.#lookAt = now() + timing.lookMs
-    if ((before === undefined) === (this.#unhealthy === undefined)) return
-    log(this.#unhealthy === undefined ? 'info' : 'warn', 'health', this.#health())
-    this.#server?.send(this.#list())
-  }
-
-  #health(): Record<string, unknown> {
-    return this.#unhealthy === undefined ? { healthy: true } : { healthy: false, message: this.#unhealthy }
-  }
-
-  #list() {
-    return this.#devices.list(this.#unhealthy === undefined)
+/** Only an open tells: the node may be there without its kernel module, or be denied by the device cgroup. @returns why not */
+export async function whyUnhealthy(device: string): Promise<string | undefined> {
+  try {
+    await using handle = await open(device, 'r+')
+    return (await handle.stat()).isCharacterDevice() ? undefined : `${device} is not a character device`
+  } catch (error) {
+    return messageOf(error)
   }
 }

@@ -1,10 +1,24 @@
-import type * as grpc from '@grpc/grpc-js'
-import { SocketServer, unary } from '../grpc/server.ts'
-import type { Devices } from './devices.ts'
-import type { DeviceList } from './messages.ts'
-import { DevicePlugin, OPTIONS } from './service.ts'
+import * as grpc from '@grpc/grpc-js'
+import { InvalidArgument, listen, type SocketServer, unary } from '../grpc/server.ts'
+import { type Content, DevicePlugin, OPTIONS, Register } from './messages.ts'
 
+/** As a pod's resources name it. */
+export const RESOURCE = 'modekeep/fuse'
+
+/** Where a container finds the device, and where FUSE libraries look. */
+const CONTAINER_PATH = '/dev/fuse'
+
+type DeviceList = Content<'ListAndWatchResponse'>
 type Watcher = grpc.ServerWritableStream<unknown, DeviceList>
+
+/** What is offered. */
+export interface Offer {
+  /** Each device is the node's one device, so their count only bounds how many containers may have it. */
+  readonly count: number
+  /** As the container runtime finds it. */
+  readonly device: string
+  isHealthy(): boolean
+}
 
 export interface ServerEvents {
   /** Streams on which the devices are watched now. */
@@ -14,60 +28,98 @@ export interface ServerEvents {
 }
 
 /** The plugin's own socket, what answers on it and who watches the devices there. */
-export class DeviceServer {
+export interface DeviceServer {
   readonly socket: SocketServer
-  readonly #watchers: Set<Watcher>
-
-  private constructor(socket: SocketServer, watchers: Set<Watcher>) {
-    this.socket = socket
-    this.#watchers = watchers
-  }
-
-  /** Resolves once connections are accepted. @param list what is sent to a watcher first */
-  static async listen(path: string, devices: Devices, list: () => DeviceList, events: ServerEvents) {
-    const watchers = new Set<Watcher>()
-    const socket = await SocketServer.listen(path, DevicePlugin, handlers(devices, list, watchers, events))
-    return new DeviceServer(socket, watchers)
-  }
-
-  send(list: DeviceList): void {
-    for (const watcher of this.#watchers) watcher.write(list)
-  }
-
+  /** Tells all who watch how the devices are. */
+  send(): void
   /** Ends the watching, waits for calls under way, at most this long; the socket is gone from the directory then. */
-  async close(graceMs: number): Promise<void> {
-    const watchers = [...this.#watchers]
-    // Nothing more is told of them.
-    this.#watchers.clear()
-    const closed = this.socket.close(graceMs)
-    for (const watcher of watchers) watcher.end()
-    await closed
+  close(graceMs: number): Promise<void>
+}
+
+/** Resolves once connections are accepted. */
+export async function serveDevices(path: string, offer: Offer, events: ServerEvents): Promise<DeviceServer> {
+  const ids: ReadonlySet<string> = new Set(Array.from({ length: offer.count }, (_, index) => `fuse-${index}`))
+  const device = { containerPath: CONTAINER_PATH, hostPath: offer.device, permissions: 'rwm' }
+  const watchers = new Set<Watcher>()
+
+  function list(): DeviceList {
+    const health = offer.isHealthy() ? 'Healthy' : 'Unhealthy'
+    return { devices: Array.from(ids, (ID) => ({ ID, health })) }
+  }
+
+  function check(asked: Iterable<string>): void {
+    const unknown = [...asked].filter((id) => !ids.has(id)).map((id) => JSON.stringify(id).slice(0, 80))
+    if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.slice(0, 5).join(', ')}`)
+  }
+
+  /** All devices are alike: those that must be, then the first that are free. */
+  function prefer(asked: Content<'ContainerPreferredAllocationRequest'>): { deviceIDs: string[] } {
+    const { availableDeviceIDs, mustIncludeDeviceIDs, allocationSize: size } = asked
+    const included = new Set(mustIncludeDeviceIDs)
+    const deviceIDs = [...included.union(new Set(availableDeviceIDs))]
+    check(deviceIDs)
+    if (size < included.size || size > deviceIDs.length) {
+      throw new InvalidArgument(`cannot choose ${size} of ${deviceIDs.length} devices, ${included.size} of them fixed`)
+    }
+    return { deviceIDs: deviceIDs.slice(0, size) }
+  }
+
+  const answers = unary<typeof DevicePlugin>(events.refused, {
+    GetDevicePluginOptions: () => OPTIONS,
+    GetPreferredAllocation: ({ containerRequests }) => ({ containerResponses: containerRequests.map(prefer) }),
+    Allocate({ containerRequests }) {
+      const asked = containerRequests.map(({ devicesIDs }) => devicesIDs)
+      asked.forEach(check)
+      events.allocated(asked.flat())
+      return { containerResponses: asked.map(({ length }) => ({ devices: length > 0 ? [device] : [] })) }
+    },
+    PreStartContainer({ devicesIDs }) {
+      check(devicesIDs)
+      return {}
+    },
+  })
+  const socket = await listen(path, DevicePlugin, {
+    ...answers,
+    ListAndWatch(watcher: Watcher) {
+      const gone = () => {
+        if (watchers.delete(watcher)) events.watchers(watchers.size)
+      }
+      for (const event of ['cancelled', 'close', 'finish', 'error']) watcher.on(event, gone)
+      watchers.add(watcher)
+      watcher.write(list())
+      events.watchers(watchers.size)
+    },
+  })
+  return {
+    socket,
+    send() {
+      for (const watcher of watchers) watcher.write(list())
+    },
+    async close(graceMs) {
+      const watching = [...watchers]
+      // Nothing more is told of them.
+      watchers.clear()
+      const closed = socket.close(graceMs)
+      for (const watcher of watching) watcher.end()
+      await closed
+    },
   }
 }
 
-function handlers(devices: Devices, list: () => DeviceList, watchers: Set<Watcher>, events: ServerEvents) {
-  const answer = <I, O>(name: string, reply: (request: I) => O) => unary(name, reply, events.refused)
-  const watch = (watcher: Watcher) => {
-    const gone = () => {
-      if (watchers.delete(watcher)) events.watchers(watchers.size)
-    }
-    for (const event of ['cancelled', 'close', 'finish', 'error']) watcher.on(event, gone)
-    watchers.add(watcher)
-    watcher.write(list())
-    events.watchers(watchers.size)
-  }
-  return {
-    GetDevicePluginOptions: answer('GetDevicePluginOptions', () => OPTIONS),
-    ListAndWatch: watch,
-    GetPreferredAllocation: answer('GetPreferredAllocation', devices.prefer.bind(devices)),
-    Allocate: answer('Allocate', (request: Parameters<Devices['allocate']>[0]) => {
-      const reply = devices.allocate(request)
-      events.allocated(request.container_requests.flatMap(({ devicesIDs }) => devicesIDs))
-      return reply
-    }),
-    PreStartContainer: answer('PreStartContainer', ({ devicesIDs }: { devicesIDs: string[] }) => {
-      devices.check(devicesIDs)
-      return {}
-    }),
-  }
+/**
+ * Asks kubelet to call back. A connection for each: kubelet's socket may be another next time.
+ * @param endpoint the plugin's socket, a name in the directory of kubelet's. @throws gRPC's error, also when aborted
+ */
+export async function register(kubelet: string, endpoint: string, timeoutMs: number, stop: AbortSignal): Promise<void> {
+  stop.throwIfAborted()
+  const client = new grpc.Client(`unix:${kubelet}`, grpc.credentials.createInsecure(), { 'grpc.enable_channelz': 0 })
+  const { path, requestSerialize, responseDeserialize } = Register
+  const request = { version: 'v1beta1', endpoint, resourceName: RESOURCE, options: OPTIONS }
+  const deadline = Date.now() + timeoutMs
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const call = client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, { deadline }, (error) =>
+    error ? reject(error) : resolve(),
+  )
+  stop.addEventListener('abort', () => call.cancel(), { once: true })
+  await promise.finally(() => client.close())
 }

@@ -1,25 +1,16 @@
+import { setTimeout } from 'node:timers/promises'
+
 /** Lets one waiter sleep until there is something to do. A wake that comes while nobody sleeps is kept. */
 export class Wakeup {
-  #isDue = false
-  #wake: (() => void) | undefined
+  #due = new AbortController()
 
   wake(): void {
-    this.#isDue = true
-    this.#wake?.()
+    this.#due.abort()
   }
 
   /** @param ms the longest sleep */
   async sleep(ms: number): Promise<void> {
-    if (!this.#isDue) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms)
-        this.#wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-      this.#wake = undefined
-    }
-    this.#isDue = false
+    await setTimeout(ms, undefined, { signal: this.#due.signal }).catch(() => {})
+    this.#due = new AbortController()
   }
 }

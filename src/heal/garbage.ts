@@ -1,32 +1,29 @@
+import { messageOf } from '../refusal/refusal.ts'
 import { removeLeftover } from '../store/leftovers.ts'
-import { isMountBusy, isPlaceBusy } from '../store/locks.ts'
-import { listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
-import { leftoverFiles, listMountPlaces, type MountPlace } from '../store/places.ts'
+import { isPlaceBusy } from '../store/locks.ts'
+import { listMounts, type MountRecord } from '../store/mount-record.ts'
+import { leftoverFiles, listMountPlaces, listVolumes, mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
-import { listVolumes } from '../store/volume-record.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
-import { BUSY, type Fate, failed, type GarbageItem, type GarbageOrder, INTERRUPTED } from './garbage-item.ts'
-import { forget, judge, judgeLocked } from './judge.ts'
-import type { HealPlan } from './plan.ts'
-import { collectVolume } from './volume-garbage.ts'
+import { forget, type HealPlan, judge, judgeLocked } from './judge.ts'
+import { BUSY, collectVolume, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './volume-garbage.ts'
 
 /** Removes what no mount, no pod and no restore needs, each thing under its lock; what a call is at work on is kept. */
 export async function collectGarbage(session: Session, order: GarbageOrder): Promise<GarbageItem[]> {
   const { host, config } = session
   const items: GarbageItem[] = []
   const { isDry } = order
-  for (const record of listMountRecords(host, config.stateDir)) {
-    items.push(await trying('mount record', record.directory, () => collectRecord(session, record, isDry)))
+  for (const { directory, record, problem } of listMounts(session)) {
+    if (problem) items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
+    if (record) items.push(await trying('mount record', directory, () => collectRecord(session, record, isDry)))
   }
-  for (const { directory, problem } of listUnreadableMounts(host, config.stateDir)) {
-    items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
-  }
-  for (const place of listMountPlaces(host, config.stateDir)) {
-    if (!leftoverFiles(host, place)) continue
-    items.push(await trying('lock', place.directory || place.path, () => collectLock(session, place, isDry)))
+  for (const place of listMountPlaces(session)) {
+    if (!leftoverFiles(session, place)) continue
+    const collect = () => ((isDry ? !isPlaceBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : BUSY)
+    items.push(await trying('lock', place.name, collect))
   }
   // After the mounts: a record that is gone no longer needs its volume.
-  for (const volume of listVolumes(host, config.stateDir)) {
+  for (const volume of listVolumes(session)) {
     items.push(...(await collectVolume(session, volume, order).catch((error) => [failed('volume', volume, error)])))
   }
   const stages = staleStages(host, config.stateDir)
@@ -50,13 +47,18 @@ async function trying(
   }
 }
 
+function failed(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
+  return { kind, name, action: 'failed', reason: messageOf(error) }
+}
+
 /** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
 async function collectRecord(session: Session, record: MountRecord, isDry: boolean): Promise<Fate> {
+  const { directory } = record
   if (isDry) {
-    if (isMountBusy(session.host, session.config.stateDir, record.directory)) return BUSY
+    if (isPlaceBusy(session, mountPlace(session, directory))) return BUSY
     return judge(session, record, ({ plan }) => fateOf(plan))
   }
-  const fate = await judgeLocked(session, record.directory, async (judged) => {
+  const fate = await judgeLocked(session, directory, async (judged) => {
     if (judged.plan.action === 'forget') await forget(session, judged)
     return fateOf(judged.plan)
   })
@@ -68,9 +70,4 @@ function fateOf({ action, reason }: HealPlan): Fate {
   if (action === 'forget') return { action: 'removed', reason }
   if (action === 'leave') return { action: 'kept', reason }
   return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal repairs it` }
-}
-
-function collectLock(session: Session, place: MountPlace, isDry: boolean): Fate {
-  const isOver = isDry ? !isPlaceBusy(session.host, place.path) : removeLeftover(session, place)
-  return isOver ? INTERRUPTED : BUSY
 }

@@ -1,14 +1,26 @@
 import { dirname } from 'node:path'
+import { mountLocked } from '../mount/mount.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { kindFaults } from '../request/request.ts'
 import { sourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
-import { isMountBusy } from '../store/locks.ts'
-import { listMountRecords, listUnreadableMounts, type MountRecord } from '../store/mount-record.ts'
+import { isPlaceBusy } from '../store/locks.ts'
+import { listMountRecords, listMounts, type MountRecord, requestOf } from '../store/mount-record.ts'
+import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { type IsSilent, silentSources } from '../volume/daemon.ts'
+import { kinds } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
-import { failed, type Outcome, remount } from './remount.ts'
 import type { Finding } from './state.ts'
+
+/** What became of a mount. */
+type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
+  /** It is healthy, but an interrupted call has left something to do. */
+  isUnfinished?: boolean
+}
+
+const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
 
 /**
  * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call is
@@ -18,15 +30,14 @@ import type { Finding } from './state.ts'
 export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
   const findings: Finding[] = []
-  for (const { directory, problem } of listUnreadableMounts(session.host, session.config.stateDir)) {
-    findings.push({ directory, pod: '', state: 'unknown', action: 'none', reason: problem.message })
-  }
   const isSilent = silentSources(session)
-  for (const record of listMountRecords(session.host, session.config.stateDir)) {
+  for (const { directory, record, problem } of listMounts(session)) {
+    if (problem) findings.push({ directory, pod: '', state: 'unknown', action: 'none', reason: problem.message })
+    if (!record) continue
     const found = await healOne(session, record, isSilent, isDry)
     if (found === 'gone') continue
     const { state, action, reason } = found
-    findings.push({ directory: record.directory, pod: record.pod ?? '', state, action, reason })
+    findings.push({ directory, pod: record.pod ?? '', state, action, reason })
   }
   if (!isDry) removeLeftovers(session)
   return findings
@@ -36,9 +47,9 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
  * Directories whose changes may make a mount stale: the sources, those that they lie in, and with a subPath all between
  * the source and what was found there, where a link may be exchanged.
  */
-export function sourceDirectories({ host, config }: Session): string[] {
+export function sourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
-  for (const record of listMountRecords(host, config.stateDir)) {
+  for (const record of listMountRecords(session)) {
     const source = sourcePath(record.request.source)
     if (source === undefined) continue
     for (const directory of [source, dirname(source)]) directories.add(directory)
@@ -47,20 +58,17 @@ export function sourceDirectories({ host, config }: Session): string[] {
   return [...directories].sort()
 }
 
-const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
-
 async function healOne(
   session: Session,
   record: MountRecord,
   isSilent: IsSilent,
   isDry: boolean,
 ): Promise<Outcome | 'gone'> {
-  const { host, config } = session
   let seen: Outcome | undefined
   try {
     seen = await judge(session, record, (judged) => repair(session, judged, isSilent, true))
     if (seen.action === 'none' && !seen.isUnfinished) return seen
-    if (isDry) return isMountBusy(host, config.stateDir, record.directory) ? BUSY : seen
+    if (isDry) return isPlaceBusy(session, mountPlace(session, record.directory)) ? BUSY : seen
     const done = await judgeLocked(session, record.directory, (judged) => repair(session, judged, isSilent, false))
     return done === 'busy' ? BUSY : done
   } catch (error) {
@@ -84,4 +92,46 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
   } catch (error) {
     return failed(state, error)
   }
+}
+
+const NO_SECRETS =
+  'its secrets came with the call that mounted it and are kept nowhere: delete the pod to mount it anew'
+
+const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
+
+/**
+ * Does what kubelet's next call for the mount would do. Call it under the mount's lock, unless it is dry.
+ * @throws {Refusal} where the mount cannot be made
+ */
+export async function remount(
+  session: Session,
+  { record, point, plan: { state, reason } }: Judged,
+  isDry: boolean,
+): Promise<Outcome> {
+  if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
+  const request = { ...requestOf(record), directory: point.path }
+  // The configuration may have changed since.
+  const faults = kindFaults(request, session.config, kinds)
+  if (faults.length > 0) throw new Refusal(faults)
+  const warn = (message: string) => session.warn(`${point.path}: ${message}`)
+  // What is told of one mount is its finding.
+  const quiet = { ...session, note: () => {}, warn }
+  const isSecretive = record.hadSecrets
+  const { plan, doubt } = await mountLocked(quiet, request, point, { isDry: isDry || isSecretive, isKept: true })
+  if (plan.decision === 'ready') {
+    const isUnfinished = plan.steps.length > 0
+    return doubt === undefined
+      ? { state: 'healthy', action: 'none', reason: '', isUnfinished }
+      : { state: 'unknown', action: 'none', reason: doubt, isUnfinished }
+  }
+  const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const
+  if (isSecretive) return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}` }
+  return { ...found, action: ACTIONS[plan.decision] }
+}
+
+/** @param state what the mount is as far as the mount table tells */
+export function failed(state: Outcome['state'], error: unknown): Outcome {
+  // What it shows is there, and can be had no more; any other error leaves open what it should show.
+  const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
+  return { state: seen, action: 'failed', reason: messageOf(error) }
 }

@@ -1,10 +1,29 @@
 import { forgetLocked } from '../mount/unmount.ts'
 import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
-import { releaseMount } from '../store/leftovers.ts'
-import { tryLockMount } from '../store/locks.ts'
-import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
+import { tryHoldPlace } from '../store/leftovers.ts'
+import { isOurs, type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
-import { type HealPlan, planHeal } from './plan.ts'
+import type { MountState } from './state.ts'
+
+/** What is there of a mount that a record speaks of. */
+export interface HealView extends Seen {
+  record: MountRecord
+  boot: string
+  /** The topmost mount shows the same directory or file as the record's source. */
+  showsSource: boolean
+}
+
+export interface HealPlan {
+  /** As far as the mount table tells: whether the source is still the one that is mounted takes a look at that. */
+  state: MountState
+  /**
+   * `mount`: as kubelet's call would, which finds it ready or makes it so. `forget`: what is recorded is over. `leave`:
+   * not for modekeep to decide.
+   */
+  action: 'mount' | 'forget' | 'leave'
+  reason: string
+}
 
 /** A recorded mount, what lies there, and what is to become of it. The point is open while it is worked with. */
 export interface Judged {
@@ -21,14 +40,10 @@ export async function judge<T>(
   work: (judged: Judged) => T | Promise<T>,
 ): Promise<T> {
   const { host } = session
-  const point = openMountPoint(host, record.directory)
-  try {
-    const seen: Seen = point ? lookAt(host, point, statPoint(host, point)) : { mounted: undefined, target: 'missing' }
-    const view = { ...seen, showsSource: showsVolume(record, seen.mounted) }
-    return await work({ record, point, plan: planHeal({ record, boot: host.bootId(), ...view }) })
-  } finally {
-    if (point) host.inodes.close(point.parent)
-  }
+  using point = openMountPoint(host, record.directory)
+  const seen: Seen = point ? lookAt(host, point, statPoint(host, point)) : { mounted: undefined, target: 'missing' }
+  const view = { ...seen, showsSource: showsVolume(record, seen.mounted) }
+  return await work({ record, point, plan: planHeal({ record, boot: host.bootId(), ...view }) })
 }
 
 /**
@@ -40,15 +55,10 @@ export async function judgeLocked<T>(
   directory: string,
   work: (judged: Judged) => T | Promise<T>,
 ): Promise<T | 'busy' | 'gone'> {
-  const { host, config } = session
-  const lock = tryLockMount(host, config.stateDir, directory)
+  using lock = tryHoldPlace(session, mountPlace(session, directory))
   if (lock === undefined) return 'busy'
-  try {
-    const record = readMountRecord(host, config.stateDir, directory)
-    return record ? await judge(session, record, work) : 'gone'
-  } finally {
-    releaseMount(session, directory, lock)
-  }
+  const record = mountRecords.read(session, directory)
+  return record ? await judge(session, record, work) : 'gone'
 }
 
 /** Call it under the lock. The pending restore of a deleted pod is run; after a reboot the pod comes again. */
@@ -60,4 +70,34 @@ export function forget(session: Session, { record, point, plan }: Judged): Promi
 function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: Seen['mounted']): boolean {
   if (mounted === undefined || mounted === 'broken' || volume === undefined) return false
   return mounted.device === recorded?.device && volume.split('-').at(-2) === mounted.inode.toString(16)
+}
+
+/** Decides what becomes of a recorded mount that no call is at work on. Pure. */
+export function planHeal(view: HealView): HealPlan {
+  const { record, boot, mounted, target } = view
+  const { replaces } = record
+  const isMissing = mounted === undefined
+  if (isMissing && target === 'missing') return { state: 'orphaned', action: 'forget', reason: 'its directory is gone' }
+  if (record.boot !== boot) {
+    return isMissing ? { state: 'missing', action: 'forget', reason: 'a reboot has ended it' } : FOREIGN
+  }
+  if (record.mounted === undefined) {
+    return isMissing ? mount('interrupted', 'the call that mounted it was interrupted') : FOREIGN
+  }
+  if (isMissing) return mount('missing', 'it is not mounted')
+  if (mounted === 'broken') return mount('stale', 'it does not respond')
+  if (isOurs(record, view)) return mount('healthy', '')
+  if (replaces?.mountId === String(mounted.mountId)) return mount('interrupted', 'its replacement was interrupted')
+  return view.showsSource ? mount('stale', 'its source is mounted over it once more') : FOREIGN
+}
+
+function mount(state: MountState, reason: string): HealPlan {
+  return { state, action: 'mount', reason }
+}
+
+/** Whoever mounted that may need it. */
+const FOREIGN: HealPlan = {
+  state: 'unknown',
+  action: 'leave',
+  reason: 'something that modekeep does not know is mounted there: unmount it, or delete the pod',
 }

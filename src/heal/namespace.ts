@@ -7,10 +7,10 @@ import type { Session } from '../store/session.ts'
  * is in use.
  * @throws {Refusal} where this process is in another one than the mounts on record were made in
  */
-export function refuseOtherNamespace({ host, config }: Session): void {
-  const boot = host.bootId()
-  const here = host.mountNamespace()
-  const other = listMountRecords(host, config.stateDir).find(
+export function refuseOtherNamespace(session: Session): void {
+  const boot = session.host.bootId()
+  const here = session.host.mountNamespace()
+  const other = listMountRecords(session).find(
     ({ mounted, boot: of }) => of === boot && mounted !== undefined && mounted.namespace !== here,
   )
   if (other === undefined) return

@@ -1,10 +1,11 @@
-import { errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
+import { closing, errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
 import { attachAt } from '../mount/attach.ts'
 import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { openInside } from '../path/inside.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
 
 /** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */
@@ -16,8 +17,6 @@ export interface SubPathFinding {
   action: 'replaced' | 'none'
   reason: string
 }
-
-const LOCK_FILE = 'sub-paths.lock'
 
 const STALE = 'its source was deleted when the volume changed'
 
@@ -32,17 +31,13 @@ export function healSubPaths(session: Session, kubeletDir: string, options: { dr
   const stale = subPaths(session, kubeletDir).filter((subPath) => subPath.stale)
   if (stale.length === 0) return []
   // Of two at one place the second could take away what the first has put there.
-  const lock = options.dryRun ? undefined : tryLock(session)
-  try {
-    const isBusy = !options.dryRun && lock === undefined
-    return stale.map((subPath) => ({
-      mountPoint: subPath.row.mountPoint,
-      source: `${subPath.volumeDirectory}/${subPath.subPath}`,
-      ...(isBusy ? left('another heal is at work') : heal(session, subPath, options.dryRun)),
-    }))
-  } finally {
-    lock?.release()
-  }
+  using lock = options.dryRun ? undefined : tryLockNode(session, 'sub-paths')
+  const isBusy = !options.dryRun && lock === undefined
+  return stale.map((subPath) => ({
+    mountPoint: subPath.row.mountPoint,
+    source: `${subPath.volumeDirectory}/${subPath.subPath}`,
+    ...(isBusy ? left('another heal is at work') : heal(session, subPath, options.dryRun)),
+  }))
 }
 
 /** The volume directories of all such binds, stale or not: whatever makes one stale changes its directory. */
@@ -50,26 +45,16 @@ export function subPathVolumes(session: Session, kubeletDir: string): string[] {
   return [...new Set(subPaths(session, kubeletDir).map(({ volumeDirectory }) => volumeDirectory))].sort()
 }
 
-function subPaths(session: Session, kubeletDir: string): KubeletSubPath[] {
-  const real = realPath(session, kubeletDir)
-  return real === undefined ? [] : kubeletSubPaths(session.host.mounts.table(), real)
-}
-
-function realPath({ host }: Session, directory: string): string | undefined {
+function subPaths({ host: { inodes, mounts } }: Session, kubeletDir: string): KubeletSubPath[] {
+  const table = mounts.table()
   try {
-    const handle = host.inodes.openTrusted(directory)
-    const path = host.inodes.pathOf(handle)
-    host.inodes.close(handle)
-    return path
+    const handle = inodes.openTrusted(kubeletDir)
+    using _ = closing(inodes, handle)
+    return kubeletSubPaths(table, inodes.pathOf(handle))
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
+    if (errorCode(error) === 'ENOENT') return []
     throw error
   }
-}
-
-function tryLock({ host, config }: Session) {
-  host.files.makeDirectory(config.stateDir)
-  return host.tryLock(`${config.stateDir}/${LOCK_FILE}`)
 }
 
 type Outcome = Pick<SubPathFinding, 'action' | 'reason'>
@@ -81,17 +66,13 @@ const left = (reason: string): Outcome => ({ action: 'none', reason })
 function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outcome {
   if (subPath.doubt !== undefined) return left(subPath.doubt)
   const { inodes } = session.host
-  const handles: Handle[] = []
-  const hold = (handle: Handle) => {
-    handles.push(handle)
-    return handle
-  }
+  using handles = new DisposableStack()
+  const hold = (handle: Handle) => handles.adopt(handle, (one) => inodes.close(one))
   try {
     const volume = hold(inodes.openLinkFree(subPath.volumeDirectory))
     const current = hold(openInside(inodes, volume, subPath.subPath))
-    const point = openMountPoint(session.host, subPath.row.mountPoint)
+    using point = openMountPoint(session.host, subPath.row.mountPoint)
     if (point === undefined) return left('its place is gone')
-    hold(point.parent)
     const old = hold(inodes.openEntry(point.parent, point.name))
     const objection = compare(session, subPath, { volume, current, old })
     if (objection !== undefined) return left(objection)
@@ -100,8 +81,6 @@ function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outco
   } catch (error) {
     if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
     return left(messageOf(error))
-  } finally {
-    for (const handle of handles) inodes.close(handle)
   }
 }
 
@@ -111,11 +90,11 @@ function compare(
   { row, subPath }: KubeletSubPath,
   handles: { volume: Handle; current: Handle; old: Handle },
 ): string | undefined {
-  const [volume, current, old] = [handles.volume, handles.current, handles.old].map((handle) => inodes.stat(handle))
-  if (!volume || !current || !old) return undefined
+  const [current, old] = [inodes.stat(handles.current), inodes.stat(handles.old)]
   if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED
   if (current.device === old.device && current.inode === old.inode) return `${quoted(subPath)} is what it shows already`
-  if (current.device !== volume.device) return `${quoted(subPath)} lies on another file system than its volume`
+  if (current.device !== inodes.stat(handles.volume).device)
+    return `${quoted(subPath)} lies on another file system than its volume`
   if (isDirectory(current) === isDirectory(old)) return undefined
   const [was, is] = isDirectory(old) ? ['a directory', 'none'] : ['no directory', 'one']
   return `${quoted(subPath)} was ${was} and is ${is} now: the container's next start needs kubelet to mount it anew`
@@ -134,20 +113,17 @@ function replace(
 ): boolean {
   const { inodes, mounts } = host
   const tree = mounts.cloneTree(current)
-  try {
-    mounts.setFlags(tree, flagsOfRow(row.options))
-    const [its, ours] = [inodes.stat(old).mountId, inodes.stat(tree).mountId]
-    if (mounts.attachBeneath(tree, old)) {
-      const top = inodes.statEntry(point.parent, point.name).mountId
-      if (top === its || top === ours) mounts.detach(point.parent, point.name)
-      return top === its
-    }
-    // A kernel before 6.5, or nothing is mounted there any more.
-    if (!isStale(inodes, old, row.mountPoint)) return false
-    mounts.detach(point.parent, point.name)
-    attachAt(host, point, tree)
-    return true
-  } finally {
-    inodes.close(tree)
+  using _ = closing(inodes, tree)
+  mounts.setFlags(tree, flagsOfRow(row.options))
+  const [its, ours] = [inodes.stat(old).mountId, inodes.stat(tree).mountId]
+  if (mounts.attachBeneath(tree, old)) {
+    const top = inodes.statEntry(point.parent, point.name).mountId
+    if (top === its || top === ours) mounts.detach(point.parent, point.name)
+    return top === its
   }
+  // A kernel before 6.5, or nothing is mounted there any more.
+  if (!isStale(inodes, old, row.mountPoint)) return false
+  mounts.detach(point.parent, point.name)
+  attachAt(host, point, tree)
+  return true
 }

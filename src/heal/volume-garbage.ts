@@ -1,46 +1,59 @@
 import { dirname, normalize } from 'node:path'
-import { errorCode } from '../host/host.ts'
+import { closing, errorCode } from '../host/host.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
-import { unlessUnreadable } from '../store/json-record.ts'
-import { releasePlace, removeTransient } from '../store/leftovers.ts'
-import { isVolumeBusy, tryLockPlace } from '../store/locks.ts'
+import { removeTransient, tryHoldPlace } from '../store/leftovers.ts'
+import { isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
-import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumeStateDirectory } from '../store/paths.ts'
-import { volumePlace } from '../store/places.ts'
-import { readReservation } from '../store/reservation-record.ts'
+import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumePlace } from '../store/places.ts'
+import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
-import { readVolumeRecord, type VolumeRecord, volumeRecordProblem } from '../store/volume-record.ts'
-import { BUSY, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './garbage-item.ts'
+import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+
+/** Something in the state directory, and what becomes of it. */
+export interface GarbageItem {
+  kind: 'mount record' | 'lock' | 'volume' | 'reservation' | 'stage'
+  /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage. */
+  name: string
+  /** In a dry run: what would be done. */
+  action: 'removed' | 'kept' | 'failed'
+  reason: string
+}
+
+export interface GarbageOrder {
+  isDry: boolean
+  /** A volume that is to be given up; its directory is not there. */
+  forget: string | undefined
+}
+
+/** What becomes of an item. */
+export type Fate = Pick<GarbageItem, 'action' | 'reason'>
+
+export const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
+export const INTERRUPTED: Fate = { action: 'removed', reason: 'an interrupted call left it' }
 
 /** Removes what is remembered of a volume if nobody needs it; what an interrupted call has left is removed in any case. */
 export async function collectVolume(session: Session, volume: string, order: GarbageOrder): Promise<GarbageItem[]> {
-  const { host, config } = session
   const busy: GarbageItem = { kind: 'volume', name: volume, ...BUSY }
   if (order.isDry) {
-    if (isVolumeBusy(host, config.stateDir, volume)) return [busy]
-    return itemsOf(session, volume, judge(session, volume, order))
+    return isVolumeBusy(session, volume) ? [busy] : itemsOf(session, volume, judge(session, volume, order))
   }
-  const place = volumePlace(config.stateDir, volume)
-  const lock = tryLockPlace(host, place.path)
+  const place = volumePlace(session, volume)
+  using lock = tryHoldPlace(session, place)
   if (lock === undefined) return [busy]
-  try {
-    // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
-    const fate = judge(session, volume, order)
-    const items = itemsOf(session, volume, fate)
-    removeTransient(session, place)
-    if (fate.action === 'removed') forgetVolume(session, volume)
-    return items
-  } finally {
-    releasePlace(session, place, lock)
-  }
+  // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
+  const fate = judge(session, volume, order)
+  const items = itemsOf(session, volume, fate)
+  removeTransient(session, place)
+  if (fate.action === 'removed') forgetVolume(session, volume)
+  return items
 }
 
-function itemsOf({ host, config }: Session, volume: string, fate: Fate): GarbageItem[] {
+function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {
   const item: GarbageItem = { kind: 'volume', name: volume, ...fate }
-  const reservation = unlessUnreadable(() => readReservation(host, config.stateDir, volume))
+  const { record: reservation } = reservations.find(session, volume)
   if (fate.action === 'removed' || !reservation) return [item]
   return [{ kind: 'reservation', name: volume, ...INTERRUPTED }, item]
 }
@@ -49,57 +62,46 @@ function itemsOf({ host, config }: Session, volume: string, fate: Fate): Garbage
 const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
 function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate {
-  const { host, config } = session
-  const user = listMountRecords(host, config.stateDir).find((mount) => mount.volume === volume)
+  const user = listMountRecords(session).find((mount) => mount.volume === volume)
   if (user) return keep(`${user.directory} shows it`)
-  const problem = volumeRecordProblem(host, config.stateDir, volume)
+  const { record, problem } = volumeRecords.find(session, volume)
   if (problem instanceof UnknownFormat) return keep(problem.message)
   const holds = journalHolds(session, volume)
   if (holds instanceof UnknownFormat) return keep(holds.message)
   if (volume === forget) return { action: 'removed', reason: 'it is given up, as asked' }
-  const way = `"modekeep restore ${volume}"`
   if (problem !== undefined) {
     return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
   }
-  const names = host.files.list(volumeStateDirectory(config.stateDir, volume))
   if (holds instanceof Refusal) return keep(holds.message)
-  const record = readVolumeRecord(host, config.stateDir, volume)
   if (record === undefined && holds) {
     return keep(
       'it is recorded what its files were, not where: "modekeep restore DIR", with its directory, puts it back',
     )
   }
   if (record === undefined) {
-    const foreign = names.find((name) => !OURS.has(name))
-    return foreign === undefined ? OVER : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
+    const foreign = session.host.files.list(volumePlace(session, volume).path).find((name) => !OURS.has(name))
+    return foreign === undefined
+      ? { action: 'removed', reason: 'nothing is recorded of it any more' }
+      : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
   }
   const { source, group, restorePending } = record
-  const isGone = isSwappedAway(session, record)
-  if (isGone && !restorePending) {
-    return { action: 'removed', reason: `${source} was deleted when the symlink that led to it was swapped` }
+  if (isSwappedAway(session, record)) {
+    return restorePending
+      ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
+      : { action: 'removed', reason: `${source} was deleted when the symlink that led to it was swapped` }
   }
-  if (isGone) {
-    return keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
-  }
-  return keep(
-    restorePending
-      ? `the restore of ${source} is pending: ${way}`
-      : `${source} was walked for group ${group}: ${way} puts it back`,
-  )
+  const way = `"modekeep restore ${volume}"`
+  if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
+  return keep(`${source} was walked for group ${group}: ${way} puts it back`)
 }
 
 const keep = (reason: string): Fate => ({ action: 'kept', reason })
-const OVER: Fate = { action: 'removed', reason: 'nothing is recorded of it any more' }
 
 /** Whether a journal has anything to put back; why not, where it cannot be read. */
 function journalHolds(session: Session, volume: string): boolean | Refusal {
   try {
-    const journal = openJournalForReading(session, volume, false)
-    try {
-      return journal !== undefined && !journal.isEmpty()
-    } finally {
-      journal?.close()
-    }
+    using journal = openJournalForReading(session, volume, false)
+    return journal !== undefined && !journal.isEmpty()
   } catch (error) {
     if (error instanceof Refusal) return error
     throw error
@@ -113,16 +115,13 @@ function journalHolds(session: Session, volume: string): boolean | Refusal {
  */
 function isSwappedAway(session: Session, { asked, source, volume }: VolumeRecord): boolean {
   if (asked === undefined || normalize(asked) === source || placeOfVolume(session, volume) !== undefined) return false
-  const { host } = session
+  const { inodes } = session.host
   const fork = commonDirectory(normalize(asked), source)
   for (let above = dirname(source); above.length >= fork.length; above = dirname(above)) {
     try {
-      const handle = host.inodes.openLinkFree(above)
-      try {
-        return volume.startsWith(`${host.inodes.fileSystemId(handle)}-`)
-      } finally {
-        host.inodes.close(handle)
-      }
+      const handle = inodes.openLinkFree(above)
+      using _ = closing(inodes, handle)
+      return volume.startsWith(`${inodes.fileSystemId(handle)}-`)
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') return false
     }

@@ -109,16 +109,3 @@ export class Dirents {
     return this.bytes[first + 1] === 0 || (this.bytes[first + 1] === DOT && this.bytes[first + 2] === 0)
   }
 }
-
-/** The block that holds `names`; the entry with index i has `first + i + 1` as the position after it. */
-export function toDirents(names: readonly Name[], first: number): Uint8Array {
-  return Buffer.concat(
-    names.map((name, index) => {
-      const entry = Buffer.alloc((NAME + name.length + 1 + 7) & ~7)
-      entry.writeBigInt64LE(BigInt(first + index + 1), OFF)
-      entry.writeUInt16LE(entry.length, LENGTH)
-      entry.set(name, NAME)
-      return entry
-    }),
-  )
-}

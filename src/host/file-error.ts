@@ -1,4 +1,4 @@
-import { errorCode } from './host.ts'
+import { errorCode } from './system-error.ts'
 
 /** What its administrator can do about a disk. */
 const WAYS_OUT: Readonly<Record<string, string>> = {
@@ -31,11 +31,6 @@ export function withPath<T>(doing: string, path: string, work: () => T): T {
   }
 }
 
-/** Whether it is modekeep's own files that failed, whatever the reason. */
-export function isDiskError(error: unknown): boolean {
-  return error instanceof FileError
-}
-
 /** What was looked at; undefined where the system refuses, for whatever reason. */
 export function unlessRefused<T>(look: () => T): T | undefined {
   try {
@@ -44,4 +39,13 @@ export function unlessRefused<T>(look: () => T): T | undefined {
     if (errorCode(error) === undefined) throw error
     return undefined
   }
+}
+
+/** Whether the system lets it be done. */
+export function succeeds(attempt: () => void): boolean {
+  const isDone = unlessRefused(() => {
+    attempt()
+    return true
+  })
+  return isDone ?? false
 }

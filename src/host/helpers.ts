@@ -36,8 +36,5 @@ export interface Helpers {
 
 /** A helper program that is missing, failed or did not end: a sentence with the end of its output, without a secret. */
 export class HelperError extends Refusal {
-  constructor(message: string) {
-    super(message)
-    this.name = 'HelperError'
-  }
+  override name = 'HelperError'
 }

@@ -1,11 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { BlockDevices } from './blocks.ts'
-import type { Daemons } from './daemons.ts'
 import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
+import type { TrustedFiles } from './trusted-files.ts'
 
-export { closing, type Handle, type Name } from './handle.ts'
-export { errorCode, SystemError } from './system-error.ts'
+export { closing, type Handle, type Name, orClosed } from './handle.ts'
+export { errorCode, explained, SystemError, unless } from './system-error.ts'
 
 export const FILE_TYPE = 0o170000
 export const DIRECTORY = 0o040000
@@ -147,29 +146,55 @@ export interface Mounts {
   table(): string
 }
 
-/** modekeep's own files, below directories only root can write. Paths are absolute. */
-export interface TrustedFiles {
-  read(path: string): string | undefined
-  /** A file at a path that somebody else names. Nothing but a regular file of at most 1 MiB is read, and none waited for. */
-  readForeign(path: string): string | undefined
-  /**
-   * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever directory.
-   * One process at a time for each path: what is left of another's `PATH.new` is removed.
-   * @param mode 0600 if not given
-   */
-  replace(path: string, text: string, mode?: number): void
-  remove(path: string): void
-  makeDirectory(path: string): void
-  /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
-  removeEmpty(path: string, top: string): void
-  /** Nothing where there is no directory. */
-  list(path: string): string[]
-  /** The content of a file that is there; neither atomic nor durable. */
-  write(path: string, bytes: Uint8Array): void
+/** A loop device that shows a file. */
+export interface LoopDevice {
+  /** Open; closed like any handle. */
+  device: Handle
+  isReadOnly: boolean
+  /** Not a part of the file only. */
+  isWhole: boolean
 }
 
-export interface Lock {
-  /** Once: later calls do nothing. @param discard also removes the lock's file: where that fails it is given back too */
+export interface BlockDevices {
+  /** Opens a device by its node; it stays the same disk's as long as it is open. */
+  open(node: Handle): Handle
+  isReadOnly(device: Handle): boolean
+  /** `/dev/sdb`, for messages and for the mount table. */
+  nameOf(device: Handle): string
+  /** Whether a row of the mount table is of this device, by whatever name. */
+  isShownBy(device: Handle, row: { device: string; fsType: string; source: string }): boolean
+  /** Up to `length` bytes from the start. */
+  start(device: Handle, length: number): Uint8Array
+  /** The loop device that shows the file already: two at once would both write to it, each with a cache of its own. */
+  loopOf(image: Handle): LoopDevice | undefined
+  /**
+   * Makes a file a loop device, which goes when its last mount and the last handle of it are gone, however that comes.
+   * @throws {SystemError} EBUSY where others take each free device first; ENOENT of `/dev/loop-control`
+   */
+  attachLoop(image: Handle, readOnly: boolean): Handle
+}
+
+/** A process that serves a mount. */
+export interface Daemon {
+  pid: number
+  /** As /proc/PID/stat has it: R, S, D, T (stopped), … */
+  state: string
+}
+
+/** The processes that serve mounts; they are children of nobody that still runs. */
+export interface Daemons {
+  /** The one that has this among its arguments: a path that no other process was ever given. */
+  find(argument: string): Daemon | undefined
+  /** Whether what is mounted at parent/name says anything within this time, be it an error; true where it cannot be asked. */
+  answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean>
+  /** All that were given a path below this directory: also the programs that a daemon has started. */
+  below(directory: string): number[]
+  /** SIGKILL to them. */
+  kill(directory: string): void
+}
+
+export interface Lock extends Disposable {
+  /** Once: later calls do nothing; so does the end of a block that has it in use. @param discard also removes the lock's file: where that fails it is given back too */
   release(discard?: boolean): void
 }
 
@@ -184,6 +209,7 @@ export interface Host {
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */
   isLocked(path: string): boolean
+  /** Its integers are bigint. */
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */
   bootId(): string

@@ -1,4 +1,4 @@
-const MASK = Buffer.from('***')
+const MASK = '***'
 // Shorter pieces say nothing, and are found everywhere.
 const SHORTEST_PIECE = 4
 const SHORTEST_SECRET = 3
@@ -8,59 +8,61 @@ interface Range {
   end: number
 }
 
-/** Masks secrets in a stream of bytes, also where one is cut in two. */
-export class Scrubber {
+/** The first and last bytes of a stream as text, in which every secret is masked, also where it is cut in two. */
+export class KeptEnds {
   readonly #forms: readonly Buffer[]
-  /** What must be seen again with the bytes that follow, and how much of it has been given out. */
-  #kept = Buffer.alloc(0)
-  #given = 0
-  readonly #overlap: number
+  readonly #shown: number
+  /** Of each end: what is shown, and as much as a secret reaches beyond it. */
+  readonly #kept: number
+  #head = Buffer.alloc(0)
+  #tail = Buffer.alloc(0)
+  #isCut = false
 
-  constructor(secrets: readonly Uint8Array[]) {
+  /** @param shown bytes of each end, at least */
+  constructor(secrets: readonly Uint8Array[], shown: number) {
     this.#forms = formsOf(secrets)
-    this.#overlap = Math.max(1, ...this.#forms.map((form) => form.length)) - 1
+    this.#shown = shown
+    this.#kept = shown + Math.max(0, ...this.#forms.map((form) => form.length))
   }
 
-  push(chunk: Uint8Array): Buffer {
-    const bytes = Buffer.concat([this.#kept, chunk])
-    return this.#give(bytes, rangesOf(bytes, this.#forms), bytes.length - this.#overlap)
+  add(bytes: Uint8Array): void {
+    const room = this.#kept - this.#head.length
+    this.#head = Buffer.concat([this.#head, bytes.subarray(0, room)])
+    const rest = bytes.subarray(room)
+    this.#isCut ||= this.#tail.length + rest.length > this.#kept
+    this.#tail = Buffer.concat([this.#tail, rest.subarray(-this.#kept)]).subarray(-this.#kept)
   }
 
-  /** The rest. The beginning of a secret whose end never came is masked too. */
-  end(): Buffer {
-    const bytes = this.#kept
-    const ranges = rangesOf(bytes, this.#forms)
-    const start = beginningOf(bytes, this.#forms)
-    if (start !== undefined) ranges.push({ start, end: bytes.length })
-    return this.#give(bytes, merged(ranges), bytes.length)
-  }
-
-  #give(bytes: Buffer, ranges: readonly Range[], limit: number): Buffer {
-    const parts: Buffer[] = []
-    const end = Math.max(limit, this.#given)
-    let at = this.#given
-    for (const range of ranges) {
-      if (range.end <= at) continue
-      if (range.start >= end) break
-      parts.push(bytes.subarray(at, Math.max(at, range.start)), MASK)
-      at = range.end
-    }
-    if (at < end) parts.push(bytes.subarray(at, end))
-    at = Math.max(at, end)
-    const first = Math.max(0, Math.min(at, bytes.length - this.#overlap))
-    this.#kept = Buffer.from(bytes.subarray(first))
-    this.#given = at - first
-    return Buffer.concat(parts)
+  get text(): string {
+    if (!this.#isCut) return masked(Buffer.concat([this.#head, this.#tail]), this.#forms)
+    const start = this.#tail.length - this.#shown
+    return `${masked(this.#head, this.#forms, 0, this.#shown)} … ${masked(this.#tail, this.#forms, start)}`
   }
 }
 
-function rangesOf(bytes: Buffer, forms: readonly Buffer[]): Range[] {
+/** What lies from `start` to `end`. At the end of all bytes the beginning of a secret whose end never came is masked too. */
+function masked(bytes: Buffer, forms: readonly Buffer[], start = 0, end = bytes.length): string {
+  const parts: Buffer[] = []
+  let at = start
+  for (const range of rangesOf(bytes, forms, end === bytes.length)) {
+    if (range.end <= at) continue
+    if (range.start >= end) break
+    parts.push(bytes.subarray(at, Math.max(at, range.start)), Buffer.from(MASK))
+    at = range.end
+  }
+  if (at < end) parts.push(bytes.subarray(at, end))
+  return Buffer.concat(parts).toString()
+}
+
+function rangesOf(bytes: Buffer, forms: readonly Buffer[], isEnd: boolean): Range[] {
   const ranges: Range[] = []
   for (const form of forms) {
     for (let start = bytes.indexOf(form); start >= 0; start = bytes.indexOf(form, start + 1)) {
       ranges.push({ start, end: start + form.length })
     }
   }
+  const start = isEnd ? beginningOf(bytes, forms) : undefined
+  if (start !== undefined) ranges.push({ start, end: bytes.length })
   return merged(ranges)
 }
 
@@ -85,44 +87,42 @@ function beginningOf(bytes: Buffer, forms: readonly Buffer[]): number | undefine
 
 /** Every way in which a program may repeat a secret: as it is, by lines, as kubelet sent it, quoted. */
 export function formsOf(secrets: readonly Uint8Array[]): Buffer[] {
-  const forms = new Map<string, Buffer>()
-  const add = (form: string | Buffer) => {
-    const bytes = Buffer.from(form)
-    if (bytes.length >= SHORTEST_SECRET) forms.set(bytes.toString('latin1'), bytes)
-  }
-  for (const secret of secrets.map((bytes) => Buffer.from(bytes))) {
-    add(secret)
-    for (const line of secret.toString('latin1').split(/[\r\n]+/)) {
-      if (line.length >= SHORTEST_PIECE) add(Buffer.from(line, 'latin1'))
-    }
-    const text = secret.toString()
-    add(secret.toString('base64'))
-    add(secret.toString('base64').replace(/=+$/, ''))
-    add(percent(secret, /[A-Za-z0-9_.~-]/))
-    add(percent(secret, /[A-Za-z0-9_.~-]/).toLowerCase())
-    add(percent(secret, /[A-Za-z0-9_.~!'()*-]/))
-    add(JSON.stringify(text).slice(1, -1))
-    add(secret.toString('hex'))
-    add(secret.toString('hex').toUpperCase())
-    add(text.replaceAll("'", "'\\''"))
-    add(markup(text))
-    add(escaped(secret, (code) => `\\${code.toString(8).padStart(3, '0')}`))
-    add(escaped(secret, (code) => `\\x${code.toString(16).padStart(2, '0')}`))
-    for (const offset of [0, 1, 2]) add(inBase64(secret, offset))
+  const forms = secrets.flatMap((secret) => formsOfOne(Buffer.from(secret))).map((form) => Buffer.from(form))
+  const long = forms.filter((form) => form.length >= SHORTEST_SECRET)
+  return [...new Map(long.map((form) => [form.toString('latin1'), form])).values()]
+}
+
+function formsOfOne(secret: Buffer): (string | Buffer)[] {
+  const text = secret.toString()
+  const bytes = secret.toString('latin1')
+  const base64 = secret.toString('base64')
+  const hex = secret.toString('hex')
+  const lines = bytes.split(/[\r\n]+/).filter((line) => line.length >= SHORTEST_PIECE)
+  return [
+    secret,
+    ...lines.map((line) => Buffer.from(line, 'latin1')),
+    base64,
+    base64.replace(/=+$/, ''),
+    bytes.replace(/[^A-Za-z0-9_.~-]/g, (byte) => `%${hexOf(byte).toUpperCase()}`),
+    bytes.replace(/[^A-Za-z0-9_.~-]/g, (byte) => `%${hexOf(byte)}`),
+    bytes.replace(/[^A-Za-z0-9_.~!'()*-]/g, (byte) => `%${hexOf(byte).toUpperCase()}`),
+    JSON.stringify(text).slice(1, -1),
+    hex,
+    hex.toUpperCase(),
+    text.replaceAll("'", "'\\''"),
+    text.replaceAll(/[&<>"']/g, (character) => MARKUP[character] ?? character),
+    bytes.replace(/[^ -~]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`),
+    bytes.replace(/[^ -~]/g, (byte) => `\\x${hexOf(byte)}`),
+    ...[0, 1, 2].map((offset) => inBase64(secret, offset)),
     // mount.cifs(8) doubles commas for the kernel.
-    add(Buffer.from(secret.toString('latin1').replaceAll(',', ',,'), 'latin1'))
-  }
-  return [...forms.values()]
+    Buffer.from(bytes.replaceAll(',', ',,'), 'latin1'),
+  ]
 }
 
 const MARKUP: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-function markup(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => MARKUP[character] ?? character)
-}
-
-function escaped(bytes: Buffer, write: (code: number) => string): string {
-  return [...bytes.toString('latin1')].map((byte) => (/[ -~]/.test(byte) ? byte : write(byte.charCodeAt(0)))).join('')
+function hexOf(byte: string): string {
+  return byte.charCodeAt(0).toString(16).padStart(2, '0')
 }
 
 /** Of base64 of a text that holds the secret, what depends on the secret alone. */
@@ -141,11 +141,5 @@ export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (
   const long = forms
     .filter((form) => form.length >= SHORTEST_SECRET)
     .toSorted((one, other) => other.length - one.length)
-  return long.reduce((rest, form) => rest.replaceAll(form, '***'), text)
-}
-
-function percent(bytes: Buffer, plain: RegExp): string {
-  return [...bytes.toString('latin1')]
-    .map((byte) => (plain.test(byte) ? byte : `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`))
-    .join('')
+  return long.reduce((rest, form) => rest.replaceAll(form, MASK), text)
 }

@@ -1,71 +1,64 @@
-import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
 import { withPath } from './file-error.ts'
-import { errorCode, type TrustedFiles } from './host.ts'
-import { readText } from './read-text.ts'
-import { type RegularFs, readBounded } from './regular-file.ts'
-
-type Fs = RegularFs &
-  Pick<
-    typeof NodeFs,
-    | 'fchmodSync'
-    | 'fsyncSync'
-    | 'mkdirSync'
-    | 'readdirSync'
-    | 'readFileSync'
-    | 'renameSync'
-    | 'rmdirSync'
-    | 'rmSync'
-    | 'writeFileSync'
-  >
+import { type Fs, opened, readHead, readText } from './read-file.ts'
+import { errorCode, SystemError, unless } from './system-error.ts'
 
 const PRIVATE = 0o600
 const MOST_FOREIGN = 1 << 20
 
-/** Files below directories that only root can write; `fs` is node:fs or memfs. */
-export function trustedFiles(fs: Fs): TrustedFiles {
+/** What would lie in a file that is no directory is missing too. */
+const MISSING = 'ENOENT ENOTDIR'
+
+export type TrustedFiles = ReturnType<typeof trustedFiles>
+
+/**
+ * modekeep's own files, below directories that only root can write. Paths are absolute. Each method but `removeEmpty` throws a
+ * FileError that names the path.
+ */
+export function trustedFiles(fs: Fs) {
   return {
-    read(path) {
-      return withPath('read', path, () => unlessMissing(() => readText(path, fs)))
-    },
+    /** Undefined where there is none. */
+    read: (path: string) => withPath('read', path, () => unless(MISSING, () => readText(path, fs))),
 
-    readForeign(path) {
-      return withPath('read', path, () => unlessMissing(() => readBounded(fs, path, MOST_FOREIGN)))
-    },
+    /** A file at a path that somebody else names. Nothing but a regular file of at most 1 MiB is read, and none waited for. */
+    readForeign: (path: string) =>
+      withPath('read', path, () => {
+        const bytes = unless(MISSING, () => readHead(fs, path, MOST_FOREIGN + 1))
+        if (bytes !== undefined && bytes.length > MOST_FOREIGN) throw new SystemError('read', 'EFBIG', path)
+        return bytes?.toString()
+      }),
 
-    replace(path, text, mode = PRIVATE) {
-      withPath('write', path, () => replaceIn(fs, path, text, mode))
-    },
+    /**
+     * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever directory.
+     * One process at a time for each path: what is left of another's `PATH.new` is removed.
+     */
+    replace: (path: string, text: string, mode = PRIVATE) =>
+      withPath('write', path, () => replaceIn(fs, path, text, mode)),
 
-    remove(path) {
+    remove: (path: string) =>
       withPath('remove', path, () => {
         fs.rmSync(path, { force: true })
         fs.rmSync(temporaryOf(path), { force: true })
-      })
-    },
+      }),
 
-    makeDirectory(path) {
-      withPath('make', path, () => makeWithParents(fs, path))
-    },
+    makeDirectory: (path: string) => withPath('make', path, () => makeWithParents(fs, path)),
 
-    removeEmpty(path, top) {
+    /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
+    removeEmpty(path: string, top: string): void {
       for (let here = path; here.startsWith(`${top}/`); here = dirname(here)) {
         try {
           fs.rmdirSync(here)
         } catch (error) {
-          if (errorCode(error) === 'ENOENT') continue
-          return
+          if (errorCode(error) !== 'ENOENT') return
         }
       }
     },
 
-    write(path, bytes) {
-      withPath('write', path, () => fs.writeFileSync(path, bytes))
-    },
+    /** The content of a file that is there; neither atomic nor durable. */
+    write: (path: string, bytes: Uint8Array) => withPath('write', path, () => fs.writeFileSync(path, bytes)),
 
-    list(path) {
-      return withPath('list', path, () => unlessMissing(() => fs.readdirSync(path))) ?? []
-    },
+    /** Nothing where there is no directory. */
+    list: (path: string) => withPath('list', path, () => unless(MISSING, () => fs.readdirSync(path))) ?? [],
   }
 }
 
@@ -76,70 +69,37 @@ function makeWithParents(fs: Fs, path: string): void {
     // Node's answer too where a file system is read-only, over its quota or broken: one by one they say so.
     if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
     makeWithParents(fs, dirname(path))
-    makeOne(fs, path)
-  }
-}
-
-function makeOne(fs: Fs, path: string): void {
-  try {
-    fs.mkdirSync(path, { mode: 0o700 })
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
+    unless('EEXIST', () => fs.mkdirSync(path, { mode: 0o700 }))
   }
 }
 
 function replaceIn(fs: Fs, path: string, text: string, mode: number): void {
   const temporary = temporaryOf(path)
   try {
-    const fd = openNew(fs, temporary, mode)
-    try {
-      fs.writeFileSync(fd, text)
-      // Whatever the umask takes from it.
-      if (mode !== PRIVATE) fs.fchmodSync(fd, mode)
-      fs.fsyncSync(fd)
-    } finally {
-      fs.closeSync(fd)
-    }
+    writeNew(fs, temporary, text, mode)
     fs.renameSync(temporary, path)
   } catch (error) {
     // On a full disk it would be in the way of removing the directory.
     fs.rmSync(temporary, { force: true })
     throw error
   }
-  syncDirectory(fs, dirname(path))
+  using directory = opened(fs, dirname(path))
+  fs.fsyncSync(directory.fd)
 }
 
-/** Exclusive: no link of this name is followed, and what a process that died has left is not written to. */
-function openNew(fs: Fs, path: string, mode: number): number {
-  try {
-    return fs.openSync(path, 'wx', mode)
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
-    fs.rmSync(path)
-    return fs.openSync(path, 'wx', mode)
-  }
+function writeNew(fs: Fs, path: string, text: string, mode: number): void {
+  // Exclusive: no link of this name is followed, and what a process that died has left is not written to.
+  const open = () => opened(fs, path, 'wx', mode)
+  const first = unless('EEXIST', open)
+  if (first === undefined) fs.rmSync(path)
+  using file = first ?? open()
+  fs.writeFileSync(file.fd, text)
+  // Whatever the umask takes from it.
+  if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
+  fs.fsyncSync(file.fd)
 }
 
 /** Left behind where a process died between writing and renaming. */
 function temporaryOf(path: string): string {
   return `${path}.new`
-}
-
-/** What would lie in a file that is no directory is missing too. */
-function unlessMissing<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '')) return undefined
-    throw error
-  }
-}
-
-function syncDirectory(fs: Fs, path: string): void {
-  const fd = fs.openSync(path, 'r')
-  try {
-    fs.fsyncSync(fd)
-  } finally {
-    fs.closeSync(fd)
-  }
 }

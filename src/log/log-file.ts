@@ -50,32 +50,24 @@ function openLog(fs: Fs, file: string): number {
  */
 function rotate(fs: Fs, file: string, fd: number): void {
   const claim = `${file}.rotating`
-  if (!take(fs, claim)) return
-  try {
-    if (fs.statSync(file).ino === fs.fstatSync(fd).ino) shift(fs, file)
-  } finally {
-    fs.rmdirSync(claim)
-  }
-}
-
-/** False while another call rotates. What one that died has left is removed: the next call may. */
-function take(fs: Fs, claim: string): boolean {
   try {
     fs.mkdirSync(claim)
-    return true
   } catch {
+    // Another call rotates. What one that died has left is removed: the next call may.
     if (Date.now() - fs.statSync(claim).mtimeMs > LONGEST_ROTATION) fs.rmdirSync(claim)
-    return false
+    return
   }
-}
-
-function shift(fs: Fs, file: string): void {
-  const names = generations(file)
-  for (let n = KEPT; n > 0; n--) {
-    try {
-      fs.renameSync(names[n - 1] ?? '', names[n] ?? '')
-    } catch {
-      // That many generations do not exist yet.
+  try {
+    if (fs.statSync(file).ino !== fs.fstatSync(fd).ino) return
+    const names = generations(file)
+    for (let n = KEPT; n > 0; n--) {
+      try {
+        fs.renameSync(names[n - 1] ?? '', names[n] ?? '')
+      } catch {
+        // That many generations do not exist yet.
+      }
     }
+  } finally {
+    fs.rmdirSync(claim)
   }
 }

@@ -21,78 +21,53 @@ const HEAD = 128
 const BLOCK = 1 << 20
 const NEWLINE = 0x0a
 
+export type LogReader = ReturnType<typeof logReader>
+
 /**
  * Reads a log that is rotated while it is read (log-file.ts): each line once, the oldest first, as long as its file is
  * there. That holds for a late line too: a call that had the file open writes it after the file has lost its name.
  *
  * Where the file that was read last is gone, or has become shorter, lines may be missing and what else is there may have
  * been told under another head: who counts goes on at the end, who shows is shown what is there now.
+ * @param cursor of an earlier reader; [] for the first line that is there
  */
-export class LogReader {
-  readonly #fs: Fs
-  readonly #file: string
-  readonly #afterGap: 'show' | 'skip'
-  #cursor: Cursor
-  #gaps = 0
-
-  /** @param cursor of an earlier reader; [] for the first line that is there */
-  constructor(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: Cursor = []) {
-    this.#fs = fs
-    this.#file = file
-    this.#afterGap = afterGap
-    this.#cursor = cursor
-  }
-
-  /** Where the lines end that were told; to be read between two looks. */
-  get cursor(): Cursor {
-    return this.#cursor
-  }
-
-  /** How often lines may have been lost. */
-  get gaps(): number {
-    return this.#gaps
-  }
-
-  /** All lines there are; called again, those that came since. A look that is broken off is begun anew by the next. */
-  *lines(): Generator<string> {
-    const files = openAll(this.#fs, this.#file)
-    try {
-      const places = files.map((fd) => this.#placeOf(fd))
-      const [last] = this.#cursor
-      const isGap = last !== undefined && !files.some((fd, at) => places[at] === last && !isCut(this.#fs, fd, last))
-      if (isGap) this.#gaps++
-      const ends: number[] = []
-      for (const [at, fd] of [...files.entries()].reverse()) {
-        const place = places[at]
-        const isPassed = place ? isCut(this.#fs, fd, place) : isGap && this.#afterGap === 'skip'
-        ends[at] = isPassed ? endOf(this.#fs, fd) : yield* read(this.#fs, fd, place?.offset ?? 0, at > 0)
-      }
-      this.#cursor = cursorOf(this.#fs, files, ends)
-    } finally {
-      for (const fd of files) this.#fs.closeSync(fd)
-    }
-  }
-
+export function logReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: Cursor = []) {
+  const isCut = (fd: number, { offset }: Place) => fs.fstatSync(fd).size < offset
   /** Undefined for a new file. The longest head that fits: one may have been read when its first line was not whole. */
-  #placeOf(fd: number): Place | undefined {
-    const fitting = this.#cursor.filter(({ head }) => readHead(this.#fs, fd, head.length) === head)
+  const placeOf = (fd: number): Place | undefined => {
+    const fitting = reader.cursor.filter(({ head }) => readHead(fs, fd, head.length) === head)
     return fitting.sort((one, other) => other.head.length - one.head.length)[0]
   }
+  const reader = {
+    /** Where the lines end that were told; to be read between two looks. */
+    cursor,
+    /** How often lines may have been lost. */
+    gaps: 0,
+
+    /** All lines there are; called again, those that came since. A look that is broken off is begun anew by the next. */
+    *lines(): Generator<string> {
+      using opened = openAll(fs, file)
+      const places = opened.files.map(placeOf)
+      const [last] = reader.cursor
+      const isGap = last !== undefined && !opened.files.some((fd, at) => places[at] === last && !isCut(fd, last))
+      if (isGap) reader.gaps++
+      const ends: number[] = []
+      for (const [at, fd] of [...opened.files.entries()].reverse()) {
+        const place = places[at]
+        const isPassed = place ? isCut(fd, place) : isGap && afterGap === 'skip'
+        ends[at] = isPassed ? endOf(fs, fd) : yield* read(fs, fd, place?.offset ?? 0, at > 0)
+      }
+      reader.cursor = cursorOf(fs, opened.files, ends)
+    },
+  }
+  return reader
 }
 
 /** Behind the last line there is now. */
 export function endOfLog(fs: Fs, file: string): Cursor {
-  const files = openAll(fs, file)
-  try {
-    const ends = files.map((fd) => endOf(fs, fd))
-    return cursorOf(fs, files, ends)
-  } finally {
-    for (const fd of files) fs.closeSync(fd)
-  }
-}
-
-function isCut(fs: Fs, fd: number, { offset }: Place): boolean {
-  return fs.fstatSync(fd).size < offset
+  using opened = openAll(fs, file)
+  const ends = opened.files.map((fd) => endOf(fs, fd))
+  return cursorOf(fs, opened.files, ends)
 }
 
 function cursorOf(fs: Fs, files: readonly number[], ends: readonly number[]): Cursor {
@@ -104,19 +79,20 @@ function cursorOf(fs: Fs, files: readonly number[], ends: readonly number[]): Cu
 const MOST_TRIES = 10
 
 /** All generations, the youngest first, as they were at one moment. */
-function openAll(fs: Fs, file: string): number[] {
+function openAll(fs: Fs, file: string): Disposable & { files: readonly number[] } {
+  const inodeNow = () => fs.statSync(file, { throwIfNoEntry: false })?.ino
   for (let tries = 1; ; tries++) {
-    const before = inodeAt(fs, file)
-    const opened = generations(file).flatMap((name) => open(fs, name) ?? [])
-    const inodes = new Set(opened.map((fd) => fs.fstatSync(fd).ino))
+    const before = inodeNow()
+    const files = generations(file).flatMap((name) => open(fs, name) ?? [])
+    const close = () => {
+      for (const fd of files) fs.closeSync(fd)
+    }
+    const inodes = new Set(files.map((fd) => fs.fstatSync(fd).ino))
     // In between, a file may have moved on and been opened twice, or a new one may have come to the front.
-    if ((inodes.size === opened.length && inodeAt(fs, file) === before) || tries === MOST_TRIES) return opened
-    for (const fd of opened) fs.closeSync(fd)
+    const isOneMoment = inodes.size === files.length && inodeNow() === before
+    if (isOneMoment || tries === MOST_TRIES) return { files, [Symbol.dispose]: close }
+    close()
   }
-}
-
-function inodeAt(fs: Fs, path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.ino
 }
 
 function open(fs: Fs, path: string): number | undefined {
@@ -152,18 +128,14 @@ function endOf(fs: Fs, fd: number): number {
 function* read(fs: Fs, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
   let end = offset
   let rest = Buffer.alloc(0)
-  for (let at = offset; ; ) {
-    const block = readAt(fs, fd, at, BLOCK)
+  for (;;) {
+    const block = readAt(fs, fd, end + rest.length, BLOCK)
     if (block.length === 0) break
-    at += block.length
     const bytes = Buffer.concat([rest, block])
-    let start = 0
-    for (let next = bytes.indexOf(NEWLINE); next >= 0; next = bytes.indexOf(NEWLINE, start)) {
-      if (next > start) yield bytes.toString('utf8', start, next)
-      start = next + 1
-    }
-    rest = bytes.subarray(start)
-    end += start
+    const whole = bytes.lastIndexOf(NEWLINE) + 1
+    yield* bytes.toString('utf8', 0, whole).split('\n').filter(Boolean)
+    rest = bytes.subarray(whole)
+    end += whole
   }
   if (!isClosed || rest.length === 0) return end
   yield rest.toString()

@@ -2,11 +2,15 @@ import type * as NodeFs from 'node:fs'
 import { refuseOtherNamespace } from '../heal/namespace.ts'
 import type { Host } from '../host/host.ts'
 import { status } from '../operator/actions/status.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { isVolumeBusy } from '../store/locks.ts'
+import { listMountRecords } from '../store/mount-record.ts'
+import { listVolumes } from '../store/places.ts'
+import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
+import { volumeRecords } from '../store/volume-record.ts'
 import { count } from './counters.ts'
-import { addGauges } from './gauges.ts'
-import { textOf, zeros } from './samples.ts'
+import { add, type Samples, textOf, zeros } from './samples.ts'
 
 /**
  * Looks at the node as `status` does, and counts what the log says since the last time.
@@ -19,13 +23,32 @@ export async function expose(
   write: (text: string) => void,
 ): Promise<void> {
   refuseOtherNamespace(session)
-  const gauges = zeros('gauges')
-  addGauges(gauges, session, await status(session), version)
+  const gauges = await gaugesOf(session, version)
   count(fs, session, (counters) => write(textOf(new Map([...gauges, ...counters]))))
 }
 
-/** Everybody may read it: the collector is not root. */
-const READABLE = 0o644
+/** What is so at this moment. */
+async function gaugesOf(session: Session, version: string): Promise<Samples> {
+  const gauges = zeros('gauges')
+  add(gauges, 'modekeep_info', { version })
+  for (const { fsType, ownership, state, daemon } of (await status(session)).mounts) {
+    add(gauges, 'modekeep_mounts', { type: fsType, ownership, state })
+    if (daemon) add(gauges, 'modekeep_daemons', { state: daemon.state })
+  }
+  add(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
+  for (const state of pendingRestores(session)) add(gauges, 'modekeep_restores_pending', { state })
+  add(gauges, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(session.config.logLevel) ? 1 : 0)
+  return gauges
+}
+
+/** One for each volume with a pending restore; a restore that is running is not overdue. */
+function pendingRestores(session: Session): ('mounted' | 'overdue')[] {
+  const mounted = new Set(listMountRecords(session).map(({ volume }) => volume))
+  return listVolumes(session).flatMap((volume) => {
+    if (!volumeRecords.find(session, volume).record?.restorePending) return []
+    return mounted.has(volume) || isVolumeBusy(session, volume) ? 'mounted' : 'overdue'
+  })
+}
 
 /**
  * Exchanges a file for one with this text. The temporary name ends in no `.prom`, by which a collector goes.
@@ -33,15 +56,11 @@ const READABLE = 0o644
  */
 export function writeTextfile({ files }: Host, path: string, text: string): void {
   try {
-    files.replace(path, text, READABLE)
+    // Everybody may read it: the collector is not root.
+    files.replace(path, text, 0o644)
   } catch (error) {
-    const { cause = error } = error as Error
-    const said = (cause as Error).message
-    throw new Refusal(
-      `--output ${quoted(path)} cannot be written (${said}): name a file in a directory that is there`,
-      {
-        cause: error,
-      },
-    )
+    const said = messageOf((error as Error).cause ?? error)
+    const told = `--output ${quoted(path)} cannot be written (${said}): name a file in a directory that is there`
+    throw new Refusal(told, { cause: error })
   }
 }

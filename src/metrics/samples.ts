@@ -19,16 +19,14 @@ export function add(samples: Samples, name: FamilyName, labels: Labels, value = 
   addTo(samples, series(name, labels), value)
 }
 
-/** Counts one observation in a histogram's cumulative buckets, its sum and its count. */
-export function observe(samples: Samples, name: FamilyName, labels: Labels, seconds: number): void {
-  for (const [key, isIn] of bucketsOf(name, labels, seconds)) addTo(samples, key, isIn ? 1 : 0)
-  addTo(samples, series(`${name}_sum`, labels), seconds)
-  addTo(samples, series(`${name}_count`, labels), 1)
-}
-
-function bucketsOf(name: FamilyName, labels: Labels, seconds: number): [string, boolean][] {
-  const key = (le: string) => series(`${name}_bucket`, { ...labels, le })
-  return [...BUCKETS.map((le): [string, boolean] => [key(String(le)), seconds <= le]), [key('+Inf'), true]]
+/** Counts one observation, or none, in a histogram's cumulative buckets, its sum and its count. */
+export function observe(samples: Samples, name: FamilyName, labels: Labels, seconds: number, times: 0 | 1 = 1): void {
+  for (const limit of BUCKETS) {
+    const le = Number.isFinite(limit) ? String(limit) : '+Inf'
+    addTo(samples, series(`${name}_bucket`, { ...labels, le }), seconds <= limit ? times : 0)
+  }
+  addTo(samples, series(`${name}_sum`, labels), seconds * times)
+  addTo(samples, series(`${name}_count`, labels), times)
 }
 
 function addTo(samples: Samples, key: string, value: number): void {
@@ -41,14 +39,11 @@ function addTo(samples: Samples, key: string, value: number): void {
  */
 export function zeros(kind: 'gauges' | 'counters'): Samples {
   const samples: Samples = new Map()
-  for (const [name, family] of Object.entries(FAMILIES) as [FamilyName, Family][]) {
-    if ((family.type === 'gauge') !== (kind === 'gauges')) continue
-    for (const labels of combinations(Object.entries(family.labels))) {
-      if (family.type !== 'histogram') add(samples, name, labels, 0)
-      else {
-        for (const [key] of bucketsOf(name, labels, 0)) samples.set(key, 0)
-        for (const part of ['sum', 'count']) samples.set(series(`${name}_${part}`, labels), 0)
-      }
+  for (const [name, { type, labels: known }] of Object.entries(FAMILIES) as [FamilyName, Family][]) {
+    if ((type === 'gauge') !== (kind === 'gauges')) continue
+    for (const labels of combinations(Object.entries(known))) {
+      if (type === 'histogram') observe(samples, name, labels, 0, 0)
+      else add(samples, name, labels, 0)
     }
   }
   return samples
@@ -66,19 +61,10 @@ function combinations(labels: readonly (readonly [string, readonly string[] | un
  * another version may have counted them.
  */
 export function textOf(samples: Samples): string {
-  return Object.entries<Family>(FAMILIES)
-    .flatMap(([name, { type, help }]) => {
-      const own = [...samples].filter(([key]) => isOf(name, type, key))
-      if (own.length === 0) return []
-      const lines = own.map(([key, value]) => `${key} ${value}\n`)
-      return [`# HELP ${name} ${help}\n`, `# TYPE ${name} ${type}\n`, ...lines]
-    })
-    .join('')
+  const families = Map.groupBy(samples, ([key]) => key.replace(/(_bucket|_sum|_count)?(\{.*)?$/s, ''))
+  const lines = Object.entries<Family>(FAMILIES).flatMap(([name, { type, help }]) => {
+    const own = families.get(name)?.map(([key, value]) => `${key} ${value}`)
+    return own ? [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...own] : []
+  })
+  return lines.map((line) => `${line}\n`).join('')
 }
-
-function isOf(family: string, type: Family['type'], key: string): boolean {
-  const name = key.split('{', 1)[0]
-  return type === 'histogram' ? PARTS.some((part) => name === `${family}${part}`) : name === family
-}
-
-const PARTS = ['_bucket', '_sum', '_count']

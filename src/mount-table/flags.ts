@@ -1,19 +1,13 @@
+import type { MountFlags } from '../host/host.ts'
+
 /** MOUNT_ATTR_ bits of mount_setattr(2), include/uapi/linux/mount.h. */
 export const RDONLY = 0x1
-const NOSUID = 0x2
-const NODEV = 0x4
-const NOEXEC = 0x8
 const ATIME_MASK = 0x70
-const NOATIME = 0x10
-const STRICTATIME = 0x20
-const NODIRATIME = 0x80
 export const NOSYMFOLLOW = 0x200000
 
-interface Flag {
+interface Flag extends MountFlags {
   /** Options of one family contradict each other. */
   family: string
-  set: number
-  clear: number
 }
 
 /**
@@ -23,59 +17,51 @@ interface Flag {
 export const FLAGS: ReadonlyMap<string, Flag> = new Map([
   ['ro', { family: 'write', set: RDONLY, clear: 0 }],
   ['rw', { family: 'write', set: 0, clear: 0 }],
-  ['nosuid', { family: 'suid', set: NOSUID, clear: 0 }],
+  ['nosuid', { family: 'suid', set: 0x2, clear: 0 }],
   ['suid', { family: 'suid', set: 0, clear: 0 }],
-  ['nodev', { family: 'dev', set: NODEV, clear: 0 }],
+  ['nodev', { family: 'dev', set: 0x4, clear: 0 }],
   ['dev', { family: 'dev', set: 0, clear: 0 }],
-  ['noexec', { family: 'exec', set: NOEXEC, clear: 0 }],
+  ['noexec', { family: 'exec', set: 0x8, clear: 0 }],
   ['exec', { family: 'exec', set: 0, clear: 0 }],
   ['relatime', { family: 'atime', set: 0, clear: ATIME_MASK }],
-  ['noatime', { family: 'atime', set: NOATIME, clear: ATIME_MASK }],
-  ['strictatime', { family: 'atime', set: STRICTATIME, clear: ATIME_MASK }],
-  ['nodiratime', { family: 'diratime', set: NODIRATIME, clear: 0 }],
+  ['noatime', { family: 'atime', set: 0x10, clear: ATIME_MASK }],
+  ['strictatime', { family: 'atime', set: 0x20, clear: ATIME_MASK }],
+  ['nodiratime', { family: 'diratime', set: 0x80, clear: 0 }],
   ['nosymfollow', { family: 'symfollow', set: NOSYMFOLLOW, clear: 0 }],
 ])
 
 /** What a pod may use unless the node's configuration says otherwise: suid and dev are the administrator's to grant. */
 export const ORDINARY_FLAGS: readonly string[] = [...FLAGS.keys()].filter((name) => name !== 'suid' && name !== 'dev')
 
-const ALWAYS = ['nosuid', 'nodev']
+function combined(flags: readonly Flag[]): MountFlags {
+  const none: MountFlags = { set: 0, clear: 0 }
+  return flags.reduce(({ set, clear }, flag) => ({ set: set | flag.set, clear: clear | flag.clear }), none)
+}
+
+function flagsOf(options: readonly string[]): Flag[] {
+  return options.flatMap((option) => FLAGS.get(option) ?? [])
+}
 
 /** The attributes of a mount out of its options (those that are no flags are the file system's own and passed over). */
-export function mountFlags(options: readonly string[], readOnly: boolean): { set: number; clear: number } {
-  const named = options.flatMap((option) => FLAGS.get(option) ?? [])
+export function mountFlags(options: readonly string[], readOnly: boolean): MountFlags {
+  const named = flagsOf(options)
   const families = new Set(named.map((flag) => flag.family))
-  const always = ALWAYS.flatMap((option) => FLAGS.get(option) ?? []).filter((flag) => !families.has(flag.family))
-  const result = { set: readOnly ? RDONLY : 0, clear: 0 }
-  for (const flag of [...always, ...named]) {
-    result.set |= flag.set
-    result.clear |= flag.clear
-  }
-  return result
+  const always = flagsOf(['nosuid', 'nodev']).filter((flag) => !families.has(flag.family))
+  return combined([...always, ...named, ...(readOnly ? flagsOf(['ro']) : [])])
 }
 
 /** Pairs of options that cannot both hold, in the order given. */
 export function contradictingFlags(options: readonly string[]): [string, string][] {
-  const first = new Map<string, string>()
-  const pairs: [string, string][] = []
-  for (const option of options) {
+  return options.flatMap((option): [string, string][] => {
     const family = FLAGS.get(option)?.family
-    if (family === undefined) continue
-    const earlier = first.get(family)
-    if (earlier === undefined) first.set(family, option)
-    else if (earlier !== option) pairs.push([earlier, option])
-  }
-  return pairs
+    const first = options.find((other) => FLAGS.get(other)?.family === family)
+    return family === undefined || first === undefined || first === option ? [] : [[first, option]]
+  })
 }
 
 /** The attributes a mount has by its row in mountinfo, to be given to another that takes its place. */
-export function flagsOfRow(options: readonly string[]): { set: number; clear: number } {
-  const atime = options.find((option) => FLAGS.get(option)?.family === 'atime')
-  const result = { set: 0, clear: 0 }
+export function flagsOfRow(options: readonly string[]): MountFlags {
+  const hasAtime = options.some((option) => FLAGS.get(option)?.family === 'atime')
   // The kernel writes relatime and noatime; strictatime is neither.
-  for (const flag of [...options, atime ?? 'strictatime'].flatMap((option) => FLAGS.get(option) ?? [])) {
-    result.set |= flag.set
-    result.clear |= flag.clear
-  }
-  return result
+  return combined(flagsOf(hasAtime ? options : [...options, 'strictatime']))
 }

@@ -9,14 +9,11 @@ export function layersAtPath(host: Host, path: string): MountRow[] {
 /** No volume has a file system without room for a single inode. */
 export const GUARD_OPTIONS = ['ro', 'mode=0000', 'nr_inodes=1', 'size=4k']
 
-const PERMISSIONS = 0o7777
-
 /** Whether the topmost mount at a path is a guard: then no volume is mounted there. */
 export function isGuard(host: Host, path: string, { mode, mountRoot }: Stat): boolean {
-  // The mode is a hint that costs nothing; long tables are read for few.
-  if (!mountRoot || (mode & PERMISSIONS) !== 0 || (mode & ~PERMISSIONS) !== DIRECTORY) return false
-  const top = layersAtPath(host, path).at(-1)
-  return top !== undefined && isGuardRow(top)
+  // No permissions at all: a hint that costs nothing, as long tables are to be read for few.
+  const isAlike = mountRoot && mode === DIRECTORY
+  return isAlike && layersAtPath(host, path).slice(-1).some(isGuardRow)
 }
 
 export function hasGuard(host: Host, path: string): boolean {

@@ -1,5 +1,6 @@
 import { basename, dirname } from 'node:path'
 import {
+  closing,
   errorCode,
   FILE_TYPE,
   type Handle,
@@ -35,16 +36,21 @@ export interface MountPoint {
 }
 
 /** Undefined when the parent does not exist, so nothing can be mounted. */
-export function openMountPoint(host: Host, directory: string): MountPoint | undefined {
+export function openMountPoint({ inodes }: Host, directory: string): (MountPoint & Disposable) | undefined {
   try {
-    const parent = host.inodes.openTrusted(dirname(directory))
-    const above = host.inodes.pathOf(parent)
+    const parent = inodes.openTrusted(dirname(directory))
+    const above = inodes.pathOf(parent)
     const name = basename(directory)
-    return { parent, name: Buffer.from(name), path: `${above === '/' ? '' : above}/${name}` }
+    const path = `${above === '/' ? '' : above}/${name}`
+    return { parent, name: Buffer.from(name), path, ...closing(inodes, parent) }
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
     throw error
   }
+}
+
+export function isMounted(stat: Stat | 'broken' | undefined): boolean {
+  return stat === 'broken' || stat?.mountRoot === true
 }
 
 export function missingMountPoint(path: string): Refusal {
@@ -53,8 +59,9 @@ export function missingMountPoint(path: string): Refusal {
 
 /** What is mounted at a point, and what it is where nothing is. */
 export interface Seen {
+  /** The topmost mount; 'broken' where even asking fails (a dead FUSE daemon, a stale NFS handle). */
   mounted: MountedView | 'broken' | undefined
-  /** Said of a point where nothing is mounted. */
+  /** Where nothing is mounted; below a mount it is of the mounted root's type. */
   target: Target
 }
 
@@ -85,8 +92,8 @@ export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
 }
 
 /** What a volume that is no directory lies on. */
-export function isEmptyFile({ mode, size, mountRoot }: Stat): boolean {
-  return (mode & FILE_TYPE) === REGULAR && size === 0n && !mountRoot
+export function isEmptyFile(stat: Stat): boolean {
+  return (stat.mode & FILE_TYPE) === REGULAR && stat.size === 0n && !stat.mountRoot
 }
 
 /** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */

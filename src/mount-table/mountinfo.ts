@@ -15,45 +15,35 @@ export interface MountRow {
 }
 
 /**
- * Reads the text of mountinfo, proc_pid_mountinfo(5):
- * (1) id (2) parent (3) major:minor (4) root (5) mount point (6) options (7) zero or more tags (8) "-" (9) type (10) source (11) super options
+ * proc_pid_mountinfo(5): id, parent, major:minor, root, mount point, options, zero or more tags, "-", type, source, super
+ * options. A source may be empty, which leaves two spaces; super options are missing nowhere.
+ */
+const ROW = /^(\d+) (\d+) (\d+:\d+) ([^ ]+) ([^ ]+) ([^ ]+) ((?:[^ ]+ )*?)- ([^ ]*) ([^ ]*) ([^ ]*)/
+
+/**
+ * Reads the text of mountinfo.
  * @throws {Error} quoting the line that does not fit
  */
 export function parseMountinfo(text: string): MountRow[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map(parseRow)
-}
-
-function parseRow(line: string): MountRow {
-  const [id, parent, device, root, mountPoint, options, ...rest] = line.split(' ')
-  const dash = rest.indexOf('-')
-  // A source may be empty, which leaves two spaces; super options are missing nowhere.
-  const [fsType, source, superOptions] = rest.slice(dash + 1)
-  if (
-    !/^\d+ \d+ \d+:\d+ \S/.test(line) ||
-    !mountPoint ||
-    !options ||
-    dash < 0 ||
-    fsType === undefined ||
-    source === undefined ||
-    superOptions === undefined
-  ) {
-    throw new Error(`mountinfo line not understood: ${JSON.stringify(line)}`)
-  }
-  return {
-    id: Number(id),
-    parent: Number(parent),
-    device: device ?? '',
-    root: unescapeField(root ?? ''),
-    mountPoint: unescapeField(mountPoint),
-    options: options.split(','),
-    propagation: rest.slice(0, dash),
-    fsType,
-    source: unescapeField(source),
-    superOptions: superOptions.split(','),
-  }
+  const lines = text.split('\n').filter((line) => line !== '')
+  return lines.map((line) => {
+    const fields = ROW.exec(line)
+    if (fields === null) throw new Error(`mountinfo line not understood: ${JSON.stringify(line)}`)
+    const [, id, parent, device = '', root = '', mountPoint = '', options = '', tags = '', ...rest] = fields
+    const [fsType = '', source = '', superOptions = ''] = rest
+    return {
+      id: Number(id),
+      parent: Number(parent),
+      device,
+      root: unescapeField(root),
+      mountPoint: unescapeField(mountPoint),
+      options: options.split(','),
+      propagation: tags.split(' ').slice(0, -1),
+      fsType,
+      source: unescapeField(source),
+      superOptions: superOptions.split(','),
+    }
+  })
 }
 
 // The kernel writes space, tab, newline and backslash as three octal digits (fs/proc_namespace.c).

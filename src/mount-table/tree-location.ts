@@ -28,55 +28,39 @@ export function areNested(one: string, other: string): boolean {
   return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`)
 }
 
-/** The mounts on one mount, by mount point: of those that are listed with the same one, the first. */
-type Children = Map<number, Map<string, MountRow>>
-
 /**
- * Finds the locations of directories from the text of mountinfo.
+ * Finds the locations of directories from the text of mountinfo, down from mount to mount as the kernel finds a path. The
+ * table lists also mounts that others hide; of those with one parent and one mount point the first counts.
  * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It takes
  * as long for many mounts as for few
  */
 export function locationsFrom(mountinfo: string): (path: string) => TreeLocation | undefined {
   const rows = parseMountinfo(mountinfo)
-  const children = childrenOf(rows)
   const ids = new Set(rows.map(({ id }) => id))
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
+  const below = Map.groupBy(
+    rows.filter(({ id, parent }) => id !== parent),
+    ({ parent, mountPoint }) => `${parent} ${mountPoint}`,
+  )
+  const childAt = (mount: MountRow | undefined, path: string) => below.get(`${mount?.id} ${path}`)?.[0]
   return (path) => {
-    const mount = root && topmost(root, pathsTo(path), children, rows.length)
+    let mount = root
+    // A table that changes while it is read may have an id twice, and lead in a circle.
+    let deepest = rows.length
+    for (const above of pathsTo(path)) {
+      for (let child = childAt(mount, above); child && deepest > 0; child = childAt(mount, above)) {
+        mount = child
+        deepest--
+      }
+    }
     return mount && placeIn(mount, path)
   }
 }
 
-function childrenOf(rows: readonly MountRow[]): Children {
-  const children: Children = new Map()
-  for (const row of rows) {
-    if (row.id === row.parent) continue
-    const there = children.get(row.parent) ?? new Map<string, MountRow>()
-    children.set(row.parent, there)
-    if (!there.has(row.mountPoint)) there.set(row.mountPoint, row)
-  }
-  return children
-}
-
 /** The path and all above it, the shortest first. */
 function pathsTo(path: string): string[] {
-  const paths = ['/']
-  for (let slash = path.indexOf('/', 1); slash > 0; slash = path.indexOf('/', slash + 1))
-    paths.push(path.slice(0, slash))
-  return path === '/' ? paths : paths.concat(path)
-}
-
-/**
- * Down from mount to mount as the kernel finds a path: of the mounts on this one, the first on the way counts. Others
- * may be listed that it hides.
- * @param deepest how many mounts can lie on one another: a table that changes while it is read may have an id twice, and
- * lead in a circle
- */
-function topmost(mount: MountRow, paths: readonly string[], children: Children, deepest: number): MountRow {
-  const there = children.get(mount.id)
-  const first = there && paths.find((path) => there.has(path))
-  const next = first === undefined ? undefined : there?.get(first)
-  return next && deepest > 0 ? topmost(next, paths, children, deepest - 1) : mount
+  const names = path.split('/').filter((name) => name !== '')
+  return ['/', ...names.map((_, index) => `/${names.slice(0, index + 1).join('/')}`)]
 }
 
 function placeIn(row: MountRow, path: string): TreeLocation {

@@ -1,14 +1,26 @@
 import { hasGuard } from '../mount-table/layers.ts'
-import { lookAt, type MountPoint, missingMountPoint } from '../mount-table/mount-point.ts'
+import { lookAt, type MountPoint, missingMountPoint, type Seen } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { unlessDamaged } from '../store/json-record.ts'
-import { type MountRecord, readMountRecord } from '../store/mount-record.ts'
+import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { readVolumeRecord, type VolumeRecord } from '../store/volume-record.ts'
+import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { askServed } from '../volume/daemon.ts'
+import { type SourceView, sourceView } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
-import { sourceView } from '../volume/source-view.ts'
-import type { View } from './view.ts'
+
+/** All that a plan is made from: what was observed, at one moment, under the lock. */
+export interface View extends Seen {
+  record: MountRecord | undefined
+  /** A daemon serves what is mounted, and nothing beneath keeps pods from writing to the node's disk. */
+  needsGuard: boolean
+  /** Undefined for kinds that have none. */
+  source: SourceView | undefined
+  boot: string
+  /** Why the health of what is mounted is unknown. */
+  doubt?: string | undefined
+  /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known of. */
+  walked: Pick<VolumeRecord, 'group' | 'complete'> | undefined
+}
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */
 export async function observe(
@@ -18,18 +30,17 @@ export async function observe(
   point: MountPoint,
   source: OpenedSource | undefined,
 ): Promise<View> {
-  const { host, config } = session
-  const record = unlessDamaged(() => readMountRecord(host, config.stateDir, point.path))
+  const { host } = session
+  const record = mountRecords.readUnlessDamaged(session, point.path)
   const { stat, doubt } = await askServed(session, point, record)
   if (doubt !== undefined) session.warn(doubt)
   // With a record: a call that crashed between removing kubelet's directory and making a file in its place left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
-  const { mounted, target } = lookAt(host, point, stat)
-  const isServed = kind.hasDaemon === true && mounted !== undefined && mounted !== 'broken'
+  const seen = lookAt(host, point, stat)
+  const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'
   return {
-    mounted,
+    ...seen,
     needsGuard: isServed && !hasGuard(host, point.path),
-    target,
     record,
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
@@ -38,7 +49,7 @@ export async function observe(
   }
 }
 
-function walkedVolume({ host, config }: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
+function walkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
-  return unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
+  return volumeRecords.readUnlessDamaged(session, volume)
 }

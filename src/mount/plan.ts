@@ -1,10 +1,33 @@
-import { giveGroup, type KindFacts } from '../fs-group/decide.ts'
+import { type Giving, giveGroup, type KindFacts, type MapStep, type WalkStep } from '../fs-group/decide.ts'
 import { mountFlags } from '../mount-table/flags.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
-import type { Step } from './step.ts'
-import type { View } from './view.ts'
+import type { View } from './observe.ts'
+
+/** The record that was there before; undefined: none was, and nothing is to be left of the volume. */
+type RecordUndo = { restore: MountRecord | undefined }
+
+/** One effect of a mount plan. `undo` names its inverse, which runs, latest first, when a later step fails. */
+export type Step =
+  | { do: 'record'; record: MountRecord; undo: RecordUndo }
+  /** @property group given by the kind's own mount options */
+  | { do: 'make-tree'; group: number | undefined; undo: 'close-tree' }
+  | { do: 'set-flags'; set: number; clear: number }
+  | WalkStep
+  | MapStep
+  /** The record says ready before anything is attached: a ready record without its mount is harmless, the reverse is not. */
+  | { do: 'record-ready'; record: MountRecord; undo: RecordUndo }
+  /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
+  | { do: 'set-target'; type: 'directory' | 'file'; undo: 'directory-target' }
+  /** Beneath what a daemon serves: see guard.ts. */
+  | { do: 'guard' }
+  /** Of daemons whose mounts were replaced, those that would stay for ever. */
+  | { do: 'end-daemons' }
+  | { do: 'attach'; undo: 'detach' }
+  /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
+  | { do: 'replace' }
+  | { do: 'detach-all'; undo: 'old-mount' }
 
 export interface MountPlan {
   decision: 'ready' | 'fresh' | 'replace' | 'refuse'
@@ -25,51 +48,53 @@ export function planMount(
   isKept = false,
 ): MountPlan {
   const { record, mounted } = view
-  const ours = mounted !== undefined && mounted !== 'broken' && isOurs(record, view) ? record : undefined
-  if (ours) {
-    const change = whatChanged(ours, request, view)
+  const { directory, fsType } = request
+  const kind = kindOf(fsType)
+  const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
+    const given = giveGroup(request, view.source, kind)
+    if (given.refusal !== undefined) return refuse(given.refusal)
+    return { decision, reason, steps: stepsOf(request, view, given, kind.hasDaemon ?? false, isKept) }
+  }
+  if (mounted === undefined) {
+    if (view.target === 'file' && record === undefined && !isKubeletVolume(directory)) {
+      return refuse(`mount directory ${directory} is a file: name a directory`)
+    }
+    const isInterrupted = record !== undefined && record.mounted === undefined
+    return make('fresh', isInterrupted ? 'an earlier call was interrupted' : 'nothing is mounted')
+  }
+  if (mounted !== 'broken' && isOurs(record, view)) {
+    const change = whatChanged(record, request, view)
     if (change === undefined) {
-      return { decision: 'ready', reason: 'the mount is there and as asked for', steps: finish(ours, view) }
+      return { decision: 'ready', reason: 'the mount is there and as asked for', steps: finish(record, view) }
     }
-    if (!kindOf(ours.request.fsType).persistent) {
-      return refuse(
-        `${change}, and replacing this ${ours.request.fsType} would lose its files: delete the pod to apply it`,
-      )
-    }
-    return act('replace', change, request, view, kindOf(request.fsType), isKept)
+    const { fsType } = record.request
+    if (kindOf(fsType).persistent) return make('replace', change)
+    return refuse(`${change}, and replacing this ${fsType} would lose its files: delete the pod to apply it`)
   }
-  if (mounted !== undefined) {
-    if (!isKubeletVolume(request.directory) && !isBeingReplaced(record, view)) {
-      return refuse(
-        `something else is mounted at ${request.directory}, which is no volume directory of kubelet's: unmount it first`,
-      )
-    }
-    if (mounted !== 'broken' && !kindOf(request.fsType).persistent && !isBeingReplaced(record, view)) {
-      return refuse(
-        `a mount without a record is there, and if it is this ${request.fsType}, replacing it would lose its files: delete the pod to mount a new one`,
-      )
-    }
-    const reason = mounted === 'broken' ? 'what is mounted does not respond' : 'something else is mounted'
-    return act('replace', reason, request, view, kindOf(request.fsType), isKept)
+  const isUnfinished = isBeingReplaced(record, view)
+  if (!isKubeletVolume(directory) && !isUnfinished) {
+    return refuse(
+      `something else is mounted at ${directory}, which is no volume directory of kubelet's: unmount it first`,
+    )
   }
-  if (view.target === 'file' && record === undefined && !isKubeletVolume(request.directory)) {
-    return refuse(`mount directory ${request.directory} is a file: name a directory`)
-  }
-  const reason =
-    record !== undefined && record.mounted === undefined ? 'an earlier call was interrupted' : 'nothing is mounted'
-  return act('fresh', reason, request, view, kindOf(request.fsType), isKept)
+  if (mounted === 'broken') return make('replace', 'what is mounted does not respond')
+  if (kind.persistent || isUnfinished) return make('replace', 'something else is mounted')
+  return refuse(
+    `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files: delete the pod to mount a new one`,
+  )
 }
 
 function refuse(reason: string): MountPlan {
   return { decision: 'refuse', reason, steps: [] }
 }
 
+function when(condition: boolean, step: Step): Step[] {
+  return condition ? [step] : []
+}
+
 /** What a call that crashed once the mount was there has left to do. */
 function finish({ replacedDaemons }: MountRecord, { needsGuard }: View): Step[] {
-  return [
-    ...(needsGuard ? [{ do: 'guard' } as const] : []),
-    ...(replacedDaemons.length === 0 ? [] : [{ do: 'end-daemons' } as const]),
-  ]
+  return [...when(needsGuard, { do: 'guard' }), ...when(replacedDaemons.length > 0, { do: 'end-daemons' })]
 }
 
 /** A call crashed before the new mount was in its place. */
@@ -92,42 +117,29 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
   if (mounted.device !== root.device || mounted.inode !== root.inode) {
     return `the source is another ${isDirectory ? 'directory' : 'file'} now`
   }
-  if (given.by === 'idmap' && request.idmapFrom === undefined && given.from !== root.group) {
-    return 'the volume has another group on disk now'
-  }
-  return undefined
+  const hasOtherGroup = given.by === 'idmap' && request.idmapFrom === undefined && given.from !== root.group
+  return hasOtherGroup ? 'the volume has another group on disk now' : undefined
 }
 
 /**
  * The steps up to the new mount. A mount that is there keeps its record until the new one is whole: others must see it
  * as a holder of its volume.
  */
-function act(
-  decision: 'fresh' | 'replace',
-  reason: string,
-  request: MountRequest,
-  view: View,
-  kind: KindFacts,
-  isKept: boolean,
-): MountPlan {
-  const given = giveGroup(request, view.source, kind)
-  if (given.refusal !== undefined) return refuse(given.refusal)
-  const { mounted } = view
+function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: boolean, isKept: boolean): Step[] {
+  const isFresh = view.mounted === undefined
   const replacedDaemons = daemonsOf(view)
   const record = { ...newMountRecord(request, view.boot, view.source), replaces: replacedBy(view), replacedDaemons }
   // Without a mount a record is what an interrupted call left.
-  const undo = { restore: mounted === undefined && !isKept ? undefined : view.record }
-  const preparing: Step[] = mounted === undefined ? [{ do: 'record', record, undo }] : []
-  const steps: Step[] = [
-    ...preparing,
+  const undo = { restore: isFresh && !isKept ? undefined : view.record }
+  return [
+    ...when(isFresh, { do: 'record', record, undo }),
     { do: 'make-tree', group: given.byOption, undo: 'close-tree' },
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },
-    ...attachSteps(view, kind.hasDaemon ?? false),
-    ...(replacedDaemons.length === 0 ? [] : [{ do: 'end-daemons' } as const]),
+    ...attachSteps(view, hasDaemon),
+    ...when(replacedDaemons.length > 0, { do: 'end-daemons' }),
   ]
-  return { decision, reason, steps }
 }
 
 /** The mount that the new one takes the place of. */
@@ -147,11 +159,13 @@ function daemonsOf({ record, boot }: View): string[] {
 function attachSteps({ mounted, target, source }: View, hasDaemon: boolean): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
-  if (mounted !== undefined && there === type)
-    return [...(hasDaemon ? [{ do: 'guard' } as const] : []), { do: 'replace' }]
-  const clear: Step[] = mounted === undefined ? [] : [{ do: 'detach-all', undo: 'old-mount' }]
-  const place: Step[] = there === type ? [] : [{ do: 'set-target', type, undo: 'directory-target' }]
-  // After the mount: kubelet would take a guard alone for the volume.
-  const guard: Step[] = hasDaemon ? [{ do: 'guard' }] : []
-  return [...clear, ...place, { do: 'attach', undo: 'detach' }, ...guard]
+  const guard = when(hasDaemon, { do: 'guard' })
+  if (mounted !== undefined && there === type) return [...guard, { do: 'replace' }]
+  return [
+    ...when(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
+    ...when(there !== type, { do: 'set-target', type, undo: 'directory-target' }),
+    { do: 'attach', undo: 'detach' },
+    // After the mount: kubelet would take a guard alone for the volume.
+    ...guard,
+  ]
 }

@@ -1,165 +1,122 @@
-import { GroupGiver } from '../fs-group/group-giver.ts'
+import { giveGroupBy } from '../fs-group/give-group.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
 import { forgetMount } from '../store/forget.ts'
-import { type Given, type MountRecord, writeMountRecord } from '../store/mount-record.ts'
-import type { Session } from '../store/session.ts'
-import { endHanging, endReplaced } from '../volume/daemon.ts'
+import { type Given, type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { orWarn, type Session } from '../store/session.ts'
+import { endHanging, endReplaced, putGuard } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
-import { putGuard } from '../volume/guard.ts'
-import { attachAt, detachAll } from './attach.ts'
-import { setTarget } from './mount-target.ts'
-import { replaceAt } from './replace.ts'
-import { SavedMount } from './saved-mount.ts'
-import type { Step, Undoable } from './step.ts'
+import { attachAt, detachAll, replaceAt, type SavedMount, saveMount, setTarget } from './attach.ts'
+import type { Step } from './plan.ts'
+
+/** The steps that have an inverse. */
+type Undoable = Extract<Step, { undo: unknown }>
 
 /**
- * Runs a mount plan. When a step fails, the inverses of those before it run, latest first.
+ * Runs a mount plan: the one interpreter, which knows what each step and each inverse does. When a step fails, the
+ * inverses of those before it run, latest first.
  * @returns how the group was given
  * @throws the first cause
  */
-export function runPlan(
+export async function runPlan(
   session: Session,
   point: MountPoint,
   tree: DetachedTree,
   steps: readonly Step[],
 ): Promise<Given> {
-  return new Run(session, point, tree).all(steps)
-}
+  const { host } = session
+  // What others must not touch until the tree is attached, or will never be.
+  const held = new DisposableStack()
+  let given: Given = { by: 'none' }
+  const done: Undoable[] = []
+  let written: MountRecord | undefined
+  let saved: SavedMount | undefined
 
-/** The one interpreter of mount plans: what each step and each inverse does. */
-class Run {
-  readonly #session: Session
-  readonly #point: MountPoint
-  readonly #tree: DetachedTree
-  readonly #giver: GroupGiver
-  #preparing: MountRecord | undefined
-  #recorded: MountRecord | undefined
-  #saved: SavedMount | undefined
-
-  constructor(session: Session, point: MountPoint, tree: DetachedTree) {
-    this.#session = session
-    this.#point = point
-    this.#tree = tree
-    this.#giver = new GroupGiver(session, tree)
+  function write(record: MountRecord): void {
+    written = record
+    mountRecords.write(session, record)
   }
 
-  async all(steps: readonly Step[]): Promise<Given> {
-    const done: Step[] = []
-    try {
-      for (const step of steps) {
-        await this.#apply(step)
-        done.push(step)
-      }
-      return this.#giver.given
-    } catch (error) {
-      for (const step of done.reverse()) if ('undo' in step) this.#undo(step)
-      throw error
-    } finally {
-      this.#tree.close()
-      this.#saved?.close()
-      this.#giver.release()
-    }
-  }
-
-  async #apply(step: Step): Promise<void> {
-    const { host } = this.#session
+  async function apply(step: Step): Promise<void> {
     switch (step.do) {
       case 'record':
-        this.#preparing = { ...step.record, hadSecrets: this.#tree.hadSecrets }
-        return this.#write(this.#preparing)
+        return write({ ...step.record, hadSecrets: tree.hadSecrets })
       case 'make-tree':
-        await this.#tree.make(step.group)
-        this.#giver.byOption(step.group)
-        return this.#recordVolume()
+        await tree.make(step.group)
+        if (step.group !== undefined) given = { by: 'option', why: 'by mount options' }
+        // Should this call crash from now on, the next one must find what it may have done to the volume.
+        if (written && written.volume !== tree.volume) write({ ...written, volume: tree.volume })
+        return
       case 'set-flags':
-        return this.#tree.setFlags(step)
+        return tree.setFlags(step)
       case 'own-root':
       case 'own-volume':
-        return this.#giver.walk(step)
       case 'map-group':
-        return this.#giver.map(step)
+        given = await giveGroupBy(session, tree, step, held)
+        return
       case 'record-ready':
-        this.#recorded = this.#ready(step.record)
-        return this.#write(this.#recorded)
+        return write({ ...step.record, ...madeOf() })
       case 'detach-all':
-        await endHanging(this.#session, this.#point, this.#recorded)
-        return this.#detachSaved(step)
+        await endHanging(session, point, written)
+        saved = saveMount(host, point)
+        try {
+          return detachAll(host, point)
+        } catch (error) {
+          // The mount may be gone already: what is undone is this step too.
+          undo(step)
+          throw error
+        }
       case 'set-target':
-        return setTarget(host, this.#point, step.type)
+        return setTarget(host, point, step.type)
       case 'guard':
-        return putGuard(host, this.#point)
+        return putGuard(host, point)
       case 'attach':
-        return attachAt(host, this.#point, this.#tree.handle)
+        return attachAt(host, point, tree.handle)
       case 'end-daemons':
-        return endReplaced(this.#session, this.#point.path)
+        return endReplaced(session, point.path)
       case 'replace':
-        await endHanging(this.#session, this.#point, this.#recorded)
-        return replaceAt(host, this.#point, this.#tree.handle, this.#tree.where.source)
+        await endHanging(session, point, written)
+        return replaceAt(host, point, tree.handle, tree.where.source)
       default:
         step satisfies never
     }
   }
 
-  /** It may fail when the mount is gone already: what is undone is this step too. */
-  #detachSaved(step: Undoable): void {
-    this.#saved = SavedMount.of(this.#session.host, this.#point)
-    try {
-      detachAll(this.#session.host, this.#point)
-    } catch (error) {
-      this.#undo(step)
-      throw error
-    }
-  }
-
-  #ready(record: MountRecord): MountRecord {
+  /** What is known of the mount, and recorded, once it is whole. */
+  function madeOf(): Partial<MountRecord> {
     // A daemon that serves it may hang from the beginning.
-    const { host } = this.#session
-    const { mountId, device } = host.inodes.statMountPoint(this.#tree.handle)
-    const { volume, staging, hadSecrets } = this.#tree
-    return {
-      ...record,
-      given: this.#giver.given,
-      volume,
-      staging,
-      hadSecrets,
-      mounted: { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() },
-    }
-  }
-
-  /** Should this call crash from now on, the next one must find what it may have done to the volume. */
-  #recordVolume(): void {
-    const { volume } = this.#tree
-    if (!this.#preparing || this.#preparing.volume === volume) return
-    this.#preparing = { ...this.#preparing, volume }
-    this.#write(this.#preparing)
-  }
-
-  #write(record: MountRecord): void {
-    writeMountRecord(this.#session.host, this.#session.config.stateDir, record)
-  }
-
-  /** The record goes last: by it the next call finds what could not be removed. */
-  #forget(): void {
-    this.#giver.release()
-    forgetMount(this.#session, this.#point.path, this.#preparing?.volume)
+    const { mountId, device } = host.inodes.statMountPoint(tree.handle)
+    const mounted = { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() }
+    return { given, volume: tree.volume, staging: tree.staging, hadSecrets: tree.hadSecrets, mounted }
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
-  #undo(step: Undoable): void {
-    try {
-      this.#invert(step.undo)
-    } catch (error) {
-      this.#session.warn(`could not undo "${step.do}": ${(error as Error).message}`)
-    }
+  function undo({ do: name, undo: inverse }: Undoable): void {
+    orWarn(session, `could not undo "${name}"`, () => {
+      if (inverse === 'close-tree') tree.close()
+      else if (inverse === 'directory-target') setTarget(host, point, 'directory')
+      else if (inverse === 'detach') detachAll(host, point)
+      else if (inverse === 'old-mount') saved?.putBack()
+      else if (inverse.restore) write(inverse.restore)
+      else {
+        // The record goes last: by it the next call finds what could not be removed.
+        held.dispose()
+        forgetMount(session, point.path, written?.volume)
+      }
+    })
   }
 
-  #invert(undo: Undoable['undo']): void {
-    const { host } = this.#session
-    if (undo === 'close-tree') this.#tree.close()
-    else if (undo === 'directory-target') setTarget(host, this.#point, 'directory')
-    else if (undo === 'detach') detachAll(host, this.#point)
-    else if (undo === 'old-mount') this.#saved?.putBack()
-    else if (undo.restore) this.#write(undo.restore)
-    else this.#forget()
+  try {
+    for (const step of steps) {
+      await apply(step)
+      if ('undo' in step) done.push(step)
+    }
+    return given
+  } catch (error) {
+    for (const step of done.reverse()) undo(step)
+    throw error
+  } finally {
+    tree.close()
+    saved?.[Symbol.dispose]()
+    held.dispose()
   }
 }

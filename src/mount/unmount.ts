@@ -1,19 +1,18 @@
-import { isRestorePending, restoreVolume } from '../fs-group/restore-volume.ts'
-import { isDiskError } from '../host/file-error.ts'
-import { closing, type Host } from '../host/host.ts'
+import { restoreVolume } from '../fs-group/restore-volume.ts'
+import { FileError } from '../host/file-error.ts'
+import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
-import { isEmptyFile, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { forgetMount } from '../store/forget.ts'
-import { isUnreadable } from '../store/json-record.ts'
-import { releaseMount } from '../store/leftovers.ts'
-import { lockMount } from '../store/locks.ts'
-import { hasMountRecord, type MountRecord, readMountRecord } from '../store/mount-record.ts'
+import { holdPlace } from '../store/leftovers.ts'
+import { type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { mountPlace } from '../store/places.ts'
+import { isUnreadable } from '../store/record.ts'
 import type { Session } from '../store/session.ts'
-import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
-import { sweepStages } from '../volume/kind/staged.ts'
-import { detachAll } from './attach.ts'
-import { setTarget } from './mount-target.ts'
+import { endStopped, hangingDaemon } from '../volume/daemon.ts'
+import { killStaged, sweepStages } from '../volume/kind/staged.ts'
+import { detachAll, setTarget } from './attach.ts'
 
 /**
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
@@ -22,43 +21,31 @@ import { setTarget } from './mount-target.ts'
  */
 export async function unmount(session: Session, directory: string): Promise<void> {
   const { host, config } = session
-  const point = openMountPoint(host, directory)
+  using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
-  using _ = closing(host.inodes, point?.parent)
-  const lock = await asFarAsRecordsGo(session, () => lockMount(host, config.stateDir, path))
-  try {
-    await detachAndForget(session, point, path, lock !== undefined)
-    if (lock) sweepStages(session)
-  } finally {
-    if (lock) releaseMount(session, path, lock)
-  }
-}
-
-async function detachAndForget(
-  session: Session,
-  point: MountPoint | undefined,
-  path: string,
-  isLocked: boolean,
-): Promise<void> {
-  const { host, config } = session
-  const record = await asFarAsRecordsGo(session, () => readMountRecord(host, config.stateDir, path))
-  const isOnRecord = record !== undefined || (await isRecorded(session, path))
+  using lock = await asFarAsRecordsGo(session, () => holdPlace(session, mountPlace(session, path)))
+  const record = await asFarAsRecordsGo(session, () => mountRecords.read(session, path))
+  // Also by a record that says nothing to this version: it was made for this directory.
+  const isOnRecord = record !== undefined || (await asFarAsRecordsGo(session, () => mountRecords.has(session, path)))
   if (!isOnRecord) refuseForeign(host, point)
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded' })
-  const hanging = point && (await hangingDaemon(session, point, record))
-  if (point && hanging !== undefined) host.mounts.detach(point.parent, point.name, true)
-  endDaemon(session, hanging)
   if (point) {
+    const hanging = await hangingDaemon(session, point, record)
+    if (hanging !== undefined) {
+      host.mounts.detach(point.parent, point.name, true)
+      killStaged(host, config.stateDir, hanging)
+    }
     detachAll(host, point)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
   }
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
   // stays too.
-  if (isLocked && record) {
+  if (lock && record) {
     await restoreIfPending(session, record)
     await asFarAsRecordsGo(session, () => forgetMount(session, path, record.volume))
   }
   if (record) endStopped(session, record)
+  if (lock) sweepStages(session)
 }
 
 /**
@@ -82,22 +69,15 @@ async function asFarAsRecordsGo<T>(session: Session, work: () => T | Promise<T>)
   try {
     return await work()
   } catch (error) {
-    if (!isDiskError(error) && !isUnreadable(error)) throw error
+    if (!(error instanceof FileError) && !isUnreadable(error)) throw error
     session.warn(`unmounting all the same: ${(error as Error).message}`)
     return undefined
   }
 }
 
-/** Also by a record that says nothing to this version: it was made for this directory. */
-async function isRecorded(session: Session, path: string): Promise<boolean> {
-  const { host, config } = session
-  return (await asFarAsRecordsGo(session, () => hasMountRecord(host, config.stateDir, path))) ?? false
-}
-
 function refuseForeign(host: Host, point: MountPoint | undefined): void {
   if (point === undefined || isKubeletVolume(point.path)) return
-  const there = statPoint(host, point)
-  if (there !== 'broken' && !there?.mountRoot) return
+  if (!isMounted(statPoint(host, point))) return
   throw new Refusal(
     `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's: use umount(8)`,
   )
@@ -110,11 +90,9 @@ function leaveDirectory(host: Host, point: MountPoint): void {
 }
 
 /** Puts the volume back where a pod has asked for that. What cannot be done now is done at the volume's next unmount. */
-async function restoreIfPending(session: Session, record: MountRecord | undefined): Promise<void> {
-  if (record?.volume === undefined || record.source === undefined) return
+async function restoreIfPending(session: Session, record: MountRecord): Promise<void> {
   try {
-    if (!isRestorePending(session, record.volume)) return
-    await restoreVolume(session, record.volume, record.source, record.directory)
+    await restoreVolume(session, record)
   } catch (error) {
     session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`)
   }

@@ -1,21 +1,21 @@
 import type * as NodeFs from 'node:fs'
 import type { Host } from '../host/host.ts'
-import { CallLog } from '../log/call-log.ts'
+import { callLog } from '../log/call-log.ts'
 import { appendLine } from '../log/log-file.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
-import { keepHealing, type Watch } from './actions/keep-healing.ts'
+import { keepHealing, type Watch } from './actions/heal.ts'
 import { logs } from './actions/logs.ts'
 import { doctor, type Patient } from './doctor/index.ts'
-import { render } from './text/line.ts'
-import { logLine } from './text/log.ts'
-import { jsonDocument, jsonText, printable } from './text/printable.ts'
-import { ProgressLine } from './text/progress.ts'
-import { aboutText, type Versions } from './usage/about.ts'
-import { isChanging, parseCommand, subjectOf } from './verbs/command.ts'
-import { type Command, type CommandOf, type Document, type NodeCommand, shown } from './verbs/index.ts'
-import { run } from './verbs/run.ts'
+import { jsonDocument, jsonText, printable, render } from './text/output.ts'
+import { progressLine } from './text/progress.ts'
+import { completionScript } from './usage/completion.ts'
+import { helpText } from './usage/help.ts'
+import { manualPage } from './usage/manual.ts'
+import { parseCommand } from './verbs/command.ts'
+import { type Command, type CommandOf, type Document, type NodeCommand, run, shown, type Verb } from './verbs/index.ts'
+import { logLine } from './verbs/logs.ts'
 
 export const OK = 0
 export const FAILED = 1
@@ -29,7 +29,8 @@ type Stream = typeof STDOUT | typeof STDERR
 export interface World extends Omit<Patient, 'configuration'> {
   argv: readonly string[]
   env: Readonly<Record<string, string | undefined>>
-  versions: Versions
+  /** modekeep's, and those of the runtime. */
+  versions: { version: string; node: string; arch: string }
   host: Host
   /** For the log. */
   fs: typeof NodeFs
@@ -43,8 +44,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   workingDirectory(): string
   /** The node's configuration as it is now, and every fault in its file. */
   readConfig(): Promise<{ file: string; config: NodeConfig; faults: string[] }>
-  /** Says something when Ctrl-C or SIGTERM ends the process. @returns ends the waiting */
-  onInterrupt(say: () => void): () => void
+  /** Says something when Ctrl-C or SIGTERM ends the process, until it is disposed of. */
+  onInterrupt(say: () => void): Disposable
   watch: Watch
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
@@ -55,111 +56,109 @@ export interface World extends Omit<Patient, 'configuration'> {
 /** Runs a verb that a person gives by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
 export async function operate(world: World): Promise<number> {
   const isJson = world.argv.includes('--json')
-  const fail = (message: string, status: number) => {
-    if (isJson) world.write(jsonDocument({ verb: 'error', error: message }), STDOUT)
-    else world.write(`modekeep: ${printable(message)}\n`, STDERR)
-    return status
-  }
-  let command: Command
+  let failure = USAGE
   try {
-    command = parseCommand(world.argv, world.workingDirectory)
-  } catch (error) {
-    return fail(sentenceOf(error), USAGE)
-  }
-  try {
+    const command = parseCommand(world.argv, world.workingDirectory)
+    failure = FAILED
     return await carryOut(world, command, isJson)
   } catch (error) {
-    return fail(sentenceOf(error), FAILED)
+    const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
+    if (isJson) world.write(jsonDocument({ verb: 'error', error: message }), STDOUT)
+    else world.write(`modekeep: ${printable(message)}\n`, STDERR)
+    return failure
   }
-}
-
-function sentenceOf(error: unknown): string {
-  return error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
 }
 
 async function carryOut(world: World, command: Command, isJson: boolean): Promise<number> {
+  const { verb } = command
+  const { version } = world.versions
+  const say = (text: string, facts: object) => {
+    world.write(isJson ? jsonDocument({ verb, ...facts }) : text, STDOUT)
+    return OK
+  }
   switch (command.verb) {
-    case 'help':
+    case 'help': {
+      const text = command.isManual ? manualPage(version) : helpText(command.topic)
+      return say(text, { topic: command.topic ?? null, text })
+    }
     case 'version':
-    case 'completion':
-      world.write(aboutText(command, isJson, world.versions), STDOUT)
-      return OK
+      return say(`modekeep ${version}\n`, world.versions)
+    case 'completion': {
+      const text = completionScript(command.shell)
+      return say(text, { shell: command.shell, text })
+    }
     case 'install':
     case 'uninstall':
       return world.runInstaller(command, isJson)
     case 'device-plugin':
       return world.runPlugin(command)
   }
-  if (!world.isRoot) throw new Refusal(`${command.verb} needs root: run it with sudo`)
+  if (!world.isRoot) throw new Refusal(`${verb} needs root: run it with sudo`)
   return command.verb === 'logs' ? showLogs(world, command, isJson) : work(world, command, isJson)
 }
 
 /** Also with an invalid configuration, whose faults are among what the log tells: the file's name may be right. */
 async function showLogs(world: World, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
   const { config } = await world.readConfig()
-  const colour = hasColour(world)
-  const text = (raw: string) => (isJson ? `${jsonText(raw)}\n` : render([logLine(raw)], colour))
+  const text = (raw: string) => (isJson ? `${jsonText(raw)}\n` : render([logLine(raw)], hasColour(world)))
   await logs(world.fs, command, config.logFile, (raw) => world.write(text(raw), STDOUT))
   return OK
 }
 
 async function work(world: World, command: NodeCommand, isJson: boolean): Promise<number> {
-  const { file, config, faults } = await world.readConfig()
-  // Another stateDir than the node's would be another memory.
-  if (faults.length > 0 && command.verb !== 'doctor') throw new Refusal(faults)
+  const { fs, host, watch } = world
+  const { verb } = command
+  const { file, config, faults } = await configFor(world, verb)
+  const { isLooking, lines, interrupted, trouble, hasTrouble } = shown(command)
   const tell = (document: Document) =>
-    world.write(isJson ? jsonDocument(document) : render(shown(document).lines(document), hasColour(world)), STDOUT)
-  const log = new CallLog({ verb: command.verb, ...subjectOf(command) }, config.logLevel, (line) => {
-    if (isChanging(command)) appendLine(world.fs, config.logFile, line)
+    world.write(isJson ? jsonDocument(document) : render(lines(document), hasColour(world)), STDOUT)
+  const subject = 'directory' in command ? { directory: command.directory } : 'target' in command ? command.target : {}
+  const log = callLog({ verb, ...subject }, config.logLevel, (line) => {
+    // What changes nothing leaves no line.
+    if (!isLooking && !('isDry' in command && command.isDry)) appendLine(fs, config.logFile, line)
   })
   const isWatched = !isJson && world.isTerminal(STDERR)
-  const progress = new ProgressLine(command.verb, world.columns, (text) => isWatched && world.write(text, STDERR))
-  const session: Session = {
-    host: world.host,
-    config,
-    workerPool: world.workerPool(),
-    note: (facts) => log.note(facts),
-    warn: (message) => log.warn(message),
-    progress: (counts) => progress.update(counts),
-    ...(isWatched && { expect: (inodes) => progress.expect(inodes) }),
-  }
+  const { update, expect, clear } = progressLine(verb, world.columns, (text) => isWatched && world.write(text, STDERR))
+  const workerPool = world.workerPool()
+  const { note, warn } = log
+  const session = { host, config, workerPool, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {
-    await keepHealing(session, command, { fs: world.fs, watch: world.watch, configNow: () => validConfig(world), tell })
+    const configNow = async () => (await configFor(world, verb)).config
+    await keepHealing(session, command, { fs, watch, configNow, tell })
     return OK
   }
   if (command.verb === 'status' && command.metrics) {
     await world.exposeMetrics(session, command.metrics.output)
     return OK
   }
-  const say = shown(command).interrupted?.(command)
-  const endWaiting = world.onInterrupt(() => {
-    progress.clear()
-    if (say !== undefined) world.write(`modekeep: ${say}\n`, STDERR)
+  const say = (sentence: string | undefined) => sentence && world.write(`modekeep: ${sentence}\n`, STDERR)
+  const standing = interrupted?.(command)
+  using _waiting = world.onInterrupt(() => {
+    clear()
+    say(standing)
   })
   try {
-    const document =
-      command.verb === 'doctor'
-        ? await doctor(session, { ...world, configuration: { file, faults } })
-        : await run(session, command)
+    const isDoctor = command.verb === 'doctor'
+    const patient = { ...world, configuration: { file, faults } }
+    const document = isDoctor ? await doctor(session, patient) : await run(session, command)
     log.end('Success')
-    progress.clear()
+    clear()
     tell(document)
-    const trouble = shown(document).trouble?.(document)
-    if (trouble !== undefined && !isJson) world.write(`modekeep: ${trouble}\n`, STDERR)
-    return trouble === undefined ? OK : FAILED
+    const isTrouble = hasTrouble?.(document) ?? false
+    if (isTrouble && !isJson) say(trouble)
+    return isTrouble ? FAILED : OK
   } catch (error) {
     log.end('Failure', error)
-    progress.clear()
+    clear()
     throw error
-  } finally {
-    endWaiting()
   }
 }
 
-async function validConfig(world: World): Promise<NodeConfig> {
-  const { config, faults } = await world.readConfig()
-  if (faults.length > 0) throw new Refusal(faults)
-  return config
+/** Another stateDir than the node's would be another memory: only doctor works with a faulty configuration. */
+async function configFor(world: World, verb: Verb) {
+  const read = await world.readConfig()
+  if (read.faults.length > 0 && verb !== 'doctor') throw new Refusal(read.faults)
+  return read
 }
 
 function hasColour({ isTerminal, env }: World): boolean {

@@ -1,25 +1,29 @@
 import type { Worker } from 'node:worker_threads'
-import type { Handle, Inodes } from '../host/host.ts'
+import { closing, type Handle, type Inodes } from '../host/host.ts'
 import type { OwnOrder } from './inode/policy.ts'
 import { keyOf } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
-import { FirstNames, HardLinks, type LinkNames } from './walk/hard-links.ts'
-import { JournalLedger, SurveyLedger } from './walk/ledger.ts'
-import type { ProgressListener } from './walk/progress.ts'
-import type { WalkReport } from './walk/report.ts'
-import type { TaskSpec } from './walk/walk.ts'
-import { type Others, type TreeOptions, walkTree } from './walk/walk-tree.ts'
+import { SELF } from './walk/entry.ts'
+import { wholeTree } from './walk/frames.ts'
+import { FirstNames, HardLinks } from './walk/hard-links.ts'
+import { JournalLedger } from './walk/ledger.ts'
+import { batchSize, type Observer } from './walk/pipeline.ts'
+import { Progress, type ProgressListener } from './walk/progress.ts'
+import { mergeReports, type WalkReport } from './walk/report.ts'
+import type { TaskSpec } from './walk/tasks.ts'
+import { traverse } from './walk/traverse.ts'
+import { Walk, type WalkSettings } from './walk/walk.ts'
 import type { WorkerData } from './workers/messages.ts'
 
 /** What a walk may use beside the thread it is called in. */
 export interface WalkOptions {
-  /** Threads for a large tree: how many, and how one is started that runs `runWorker`. */
+  /** Threads for a large tree: how many, how one is started that runs `runWorker`, and from how many inodes on. */
   workerPool?: { size: number; spawn(data: WorkerData): Worker; from?: number }
-  progress?: ProgressListener
+  progress?: ProgressListener | undefined
 }
 
-/** Inodes. */
-const WORKERS_FROM = 4000
+/** Inodes after which other threads are started, and a thread that walks alone lets signals and timers have their turn. */
+const STOPS_AFTER = 4000
 
 // ctime comes from a clock that ticks every few milliseconds.
 const CLOCK_SLACK_MS = 100
@@ -37,7 +41,9 @@ export async function own(
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
-  return walkAndChange(inodes, root, ownSpec(order, journal), journal, options)
+  const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
+  journal.confirm()
+  return report
 }
 
 /**
@@ -55,7 +61,8 @@ export async function restore(
   options: WalkOptions = {},
   isForced = false,
 ): Promise<WalkReport> {
-  const report = await walkAndChange(inodes, root, { do: 'restore', isForced }, journal, options)
+  const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
+  journal.confirm()
   journal.checkRest()
   return report
 }
@@ -72,30 +79,10 @@ export async function survey(
   root: Handle,
   intent: Intent,
   journal: Journal | undefined,
-  options: Pick<TreeOptions, 'observer' | 'progress'>,
+  options: { observer?: Observer; progress?: ProgressListener | undefined },
 ): Promise<WalkReport> {
   const spec = intent.do === 'own' ? ownSpec(intent.order, journal) : intent
-  return walkTree(inodes, root, spec, new SurveyLedger(journal, namesFor(spec)), options)
-}
-
-async function walkAndChange(
-  inodes: Inodes,
-  root: Handle,
-  spec: TaskSpec,
-  journal: Journal,
-  { workerPool, progress }: WalkOptions,
-): Promise<WalkReport> {
-  const ledger = new JournalLedger(journal, namesFor(spec))
-  const others: Others | undefined = workerPool && {
-    from: workerPool.from ?? WORKERS_FROM,
-    async walk(part, inside, watch) {
-      const { WorkerPool } = await import('./workers/pool.ts')
-      return new WorkerPool({ ...workerPool, inodes, spec, inside, first: part, journal, ledger, watch }).run()
-    },
-  }
-  const report = await walkTree(inodes, root, spec, ledger, { progress, others })
-  journal.confirm()
-  return report
+  return walkTree(inodes, root, spec, journal, options, true)
 }
 
 /** What a walk that starts now has to know. @param journal of the volume; undefined: it has none */
@@ -109,7 +96,51 @@ function ownSpec(order: OwnOrder, journal: Journal | undefined): TaskSpec {
   }
 }
 
-/** A group is given under the last name, when all have been seen inside; a record is put back under the first. */
-function namesFor(spec: TaskSpec): LinkNames {
-  return spec.do === 'own' ? new HardLinks() : new FirstNames()
+/** Walks a tree, its root last. @throws {Refusal} {SystemError} what stopped it; what was made is recorded */
+async function walkTree(
+  inodes: Inodes,
+  root: Handle,
+  spec: TaskSpec,
+  journal: Journal | undefined,
+  { workerPool, progress, observer }: WalkOptions & { observer?: Observer },
+  isSurvey = false,
+): Promise<WalkReport> {
+  // A group is given under the last name, when all have been seen inside; a record is put back under the first.
+  const names = spec.do === 'own' ? new HardLinks() : new FirstNames()
+  const ledger = new JournalLedger(journal, names, isSurvey)
+  const top = inodes.openDirectory(root, SELF)
+  using _ = closing(inodes, top)
+  const stat = inodes.stat(top)
+  const inside = { mountId: stat.mountId, device: stat.device }
+  using shown = new Progress(progress)
+  const settings: WalkSettings = {
+    inside,
+    observer,
+    stopAfter: workerPool?.from ?? STOPS_AFTER,
+    batchSize: batchSize(inodes.handleLimit(), 1),
+    onBatch: () => shown.tell(walk.report),
+  }
+  using walk: Walk = new Walk(inodes, spec, ledger, settings)
+  const reports = [walk.report]
+  let rest = traverse(inodes, wholeTree(inodes, top, stat), inside, walk)
+  if (rest && workerPool && journal) {
+    walk.makeRoom()
+    const { WorkerPool } = await import('./workers/pool.ts')
+    const pool = new WorkerPool({ ...workerPool, inodes, spec, inside, first: rest, journal, ledger })
+    shown.watch(() => mergeReports([walk.report, pool.report]))
+    const report = await pool.run()
+    if (report) {
+      reports.push(report)
+      rest = undefined
+    }
+  }
+  for (; rest; rest = traverse(inodes, rest, inside, walk)) {
+    shown.tell(walk.report)
+    await new Promise((resolve) => setImmediate(resolve))
+    settings.stopAfter = walk.report.visited + STOPS_AFTER
+  }
+  walk.directory(top, new Uint8Array())
+  walk.makeRoom()
+  for (const path of names.outside()) walk.left('linked outside the volume', path)
+  return mergeReports(reports)
 }

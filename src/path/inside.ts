@@ -1,6 +1,16 @@
-import { DIRECTORY, errorCode, FIFO, FILE_TYPE, type Handle, type Inodes, REGULAR, SOCKET } from '../host/host.ts'
+import {
+  DIRECTORY,
+  errorCode,
+  FIFO,
+  FILE_TYPE,
+  type Handle,
+  type Inodes,
+  orClosed,
+  REGULAR,
+  SOCKET,
+} from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { refusals } from './refusals.ts'
+import { sentences } from './refusals.ts'
 import { openByParts } from './steps.ts'
 
 const LONGEST_NAME = 255
@@ -33,15 +43,11 @@ export function subPathFaults(subPath: string): string[] {
 export function openInside(inodes: Inodes, root: Handle, subPath: string): Handle {
   const faults = subPathFaults(subPath)
   if (faults.length > 0) throw new Refusal(faults)
-  const handle = openAtOnce(inodes, root, subPath) ?? openByParts(inodes, root, subPath)
-  try {
+  return orClosed(inodes, openAtOnce(inodes, root, subPath) ?? openByParts(inodes, root, subPath), (handle) => {
     const { mode } = inodes.stat(handle)
-    if (!MOUNTABLE.has(mode & FILE_TYPE)) throw refusals(subPath).wrongKind(mode)
+    if (!MOUNTABLE.has(mode & FILE_TYPE)) throw new Refusal(sentences(subPath).wrongKind(mode))
     return handle
-  } catch (error) {
-    inodes.close(handle)
-    throw error
-  }
+  })
 }
 
 /** Undefined where the kernel does not give it, for any reason: the way by parts follows no link that it refuses. */

@@ -1,5 +1,5 @@
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FIFO, FILE_TYPE, REGULAR, SOCKET, SYMLINK } from '../host/host.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { quoted } from '../refusal/refusal.ts'
 
 /** A link met on the way: where it is in the source, and its target as text for people. */
 export interface Link {
@@ -17,53 +17,30 @@ const KINDS: Readonly<Record<number, string>> = {
   [CHARACTER_DEVICE]: 'a character device',
 }
 
-function kindOf(mode: number): string {
-  return KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
-}
-
+const kindOf = (mode: number) => KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
 const arrow = ({ path, target }: Link) => `${quoted(path)} -> ${quoted(target)}`
+const led = (link: Link | undefined) => (link ? `, where the link ${arrow(link)} leads` : '')
 
 /** What a pod's author is told of a subPath that cannot be mounted. Paths are those in the source. */
-export function refusals(subPath: string) {
+export function sentences(subPath: string) {
   const asked = `subPath ${quoted(subPath)}`
   return {
     leaves: (link: Link | undefined) =>
-      new Refusal(
-        `${asked} leads out of the source${link ? ` through the link ${arrow(link)}` : ''}: ` +
-          'name something whose links stay inside the source, or mount what lies outside as a source of its own',
-      ),
-
+      `${asked} leads out of the source${link ? ` through the link ${arrow(link)}` : ''}: ` +
+      'name something whose links stay inside the source, or mount what lies outside as a source of its own',
     loops: (link: Link, most: number) =>
-      new Refusal(
-        `${asked} goes through more than ${most} links, in a circle it seems, the last being ${arrow(link)}: ` +
-          'mend the links, or name what they should lead to',
-      ),
-
+      `${asked} goes through more than ${most} links, in a circle it seems, the last being ${arrow(link)}: ` +
+      'mend the links, or name what they should lead to',
     missing: (path: string, link: Link | undefined) =>
-      new Refusal(
-        `${asked} is not in the source: ${quoted(path)} does not exist` +
-          `${link ? `, where the link ${arrow(link)} leads` : ''}; create it there, or correct the name`,
-      ),
-
+      `${asked} is not in the source: ${quoted(path)} does not exist${led(link)}; create it there, or correct the name`,
     notDirectory: (path: string, mode: number, link: Link | undefined) =>
-      new Refusal(
-        `${asked} is not in the source: ${quoted(path)} is ${kindOf(mode)}, not a directory` +
-          `${link ? `, where the link ${arrow(link)} leads` : ''}; correct the name`,
-      ),
-
+      `${asked} is not in the source: ${quoted(path)} is ${kindOf(mode)}, not a directory${led(link)}; correct the name`,
     notFollowed: (path: string) =>
-      new Refusal(
-        `${asked} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
-          'name what it leads to',
-      ),
-
+      `${asked} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
+      'name what it leads to',
     notTrusted: (path: string, uid: number) =>
-      new Refusal(
-        `${asked} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users: ` +
-          'name what it leads to, or let the owner of the directory make the link',
-      ),
-
-    wrongKind: (mode: number) =>
-      new Refusal(`${asked} is ${kindOf(mode)}: name a directory, a file, a socket or a FIFO`),
+      `${asked} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users: ` +
+      'name what it leads to, or let the owner of the directory make the link',
+    wrongKind: (mode: number) => `${asked} is ${kindOf(mode)}: name a directory, a file, a socket or a FIFO`,
   }
 }

@@ -1,10 +1,10 @@
-import { DIRECTORY, errorCode, FILE_TYPE, type Handle, type Inodes, SYMLINK } from '../host/host.ts'
-import { type Link, refusals } from './refusals.ts'
+import { DIRECTORY, explained, FILE_TYPE, type Handle, type Inodes, SYMLINK } from '../host/host.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import { type Link, sentences } from './refusals.ts'
 
 /** The kernel's own bound (MAXSYMLINKS). */
 const MOST_LINKS = 40
 
-const SLASH = 0x2f
 const STICKY = 0o1000
 const WRITABLE_BY_ALL = 0o0002
 
@@ -12,11 +12,6 @@ const WRITABLE_BY_ALL = 0o0002
 interface Part {
   name: Buffer
   link: Link | undefined
-}
-
-interface Held {
-  handle: Handle
-  name: string
 }
 
 /**
@@ -27,67 +22,53 @@ interface Held {
  * @throws {Refusal}
  */
 export function openByParts(inodes: Inodes, root: Handle, subPath: string): Handle {
-  const refuse = refusals(subPath)
-  const held: Held[] = []
+  const say = sentences(subPath)
+  const held: { handle: Handle; name: string }[] = []
   const ahead = partsOf(Buffer.from(subPath), undefined).reverse()
-  const pathTo = (name: string) => [...held.map((one) => one.name), name].join('/')
   let links = 0
   try {
     for (let part = ahead.pop(); part; part = ahead.pop()) {
-      if (isHere(part.name)) continue
-      if (isParent(part.name)) {
+      const { link } = part
+      const name = part.name.toString()
+      if (isHere(name)) continue
+      if (name === '..') {
         const left = held.pop()
-        if (!left) throw refuse.leaves(part.link)
+        if (!left) throw new Refusal(say.leaves(link))
         inodes.close(left.handle)
         continue
       }
       const parent = held.at(-1)?.handle ?? root
-      const path = pathTo(part.name.toString())
-      const handle = openPart(parent, part, path)
-      held.push({ handle, name: part.name.toString() })
+      const path = [...held.map((one) => one.name), name].join('/')
+      const missing = () => ({ 'ENOENT ENAMETOOLONG': say.missing(path, link) })
+      const handle = explained(() => inodes.openEntry(parent, part.name), missing)
+      held.push({ handle, name })
       const { mode, uid } = inodes.stat(handle)
       const type = mode & FILE_TYPE
       if (type === SYMLINK) {
-        if (!isTrusted(inodes, parent, uid)) throw refuse.notTrusted(path, uid)
-        const target = readLink(handle, path)
-        const link = { path, target: target.toString() }
-        if (++links > MOST_LINKS) throw refuse.loops(link, MOST_LINKS)
+        if (!isTrusted(inodes, parent, uid)) throw new Refusal(say.notTrusted(path, uid))
+        const target = explained(
+          () => Buffer.from(inodes.readLink(handle)),
+          () => ({ ELOOP: say.notFollowed(path) }),
+        )
+        const next = { path, target: target.toString() }
+        if (++links > MOST_LINKS) throw new Refusal(say.loops(next, MOST_LINKS))
         held.pop()
         inodes.close(handle)
-        ahead.push(...follow(target, link).reverse())
-      } else if (type !== DIRECTORY && ahead.length > 0) throw refuse.notDirectory(path, mode, part.link)
+        ahead.push(...follow(target, next).reverse())
+      } else if (type !== DIRECTORY && ahead.length > 0) throw new Refusal(say.notDirectory(path, mode, link))
     }
     return held.pop()?.handle ?? inodes.duplicate(root)
   } finally {
     for (const { handle } of held) inodes.close(handle)
   }
 
-  function openPart(parent: Handle, { name, link }: Part, path: string): Handle {
-    try {
-      return inodes.openEntry(parent, name)
-    } catch (error) {
-      const code = errorCode(error)
-      if (code === 'ENOENT' || code === 'ENAMETOOLONG') throw refuse.missing(path, link)
-      throw error
-    }
-  }
-
-  function readLink(handle: Handle, path: string): Buffer {
-    try {
-      return Buffer.from(inodes.readLink(handle))
-    } catch (error) {
-      if (errorCode(error) === 'ELOOP') throw refuse.notFollowed(path)
-      throw error
-    }
-  }
-
   function follow(target: Buffer, link: Link): Part[] {
     const parts = partsOf(target, link)
-    if (target[0] !== SLASH) return parts
+    if (link.target[0] !== '/') return parts
     for (const { name } of partsOf(Buffer.from(inodes.pathOf(root)), undefined)) {
-      if (isHere(name)) continue
-      while (parts[0] && isHere(parts[0].name)) parts.shift()
-      if (!parts.shift()?.name.equals(name)) throw refuse.leaves(link)
+      if (isHere(name.toString())) continue
+      while (parts[0] && isHere(parts[0].name.toString())) parts.shift()
+      if (!parts.shift()?.name.equals(name)) throw new Refusal(say.leaves(link))
     }
     for (const { handle } of held.splice(0)) inodes.close(handle)
     return parts
@@ -103,24 +84,12 @@ function isTrusted(inodes: Inodes, parent: Handle, uid: number): boolean {
 }
 
 function partsOf(path: Buffer, link: Link | undefined): Part[] {
-  const parts: Part[] = []
-  for (let start = 0; start <= path.length; ) {
-    const slash = path.indexOf(SLASH, start)
-    const end = slash < 0 ? path.length : slash
-    parts.push({ name: path.subarray(start, end), link })
-    start = end + 1
-  }
-  return parts
+  // A character for each byte: names need not be UTF-8.
+  const names = path.toString('latin1').split('/')
+  return names.map((name) => ({ name: Buffer.from(name, 'latin1'), link }))
 }
 
 /** Also the nothing between two slashes and after the last: like a dot, it wants a directory before it. */
-function isHere(name: Buffer): boolean {
-  return name.length === 0 || name.equals(DOT)
+function isHere(name: string): boolean {
+  return name === '' || name === '.'
 }
-
-function isParent(name: Buffer): boolean {
-  return name.equals(DOT_DOT)
-}
-
-const DOT = Buffer.from('.')
-const DOT_DOT = Buffer.from('..')

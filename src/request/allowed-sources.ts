@@ -1,14 +1,11 @@
 import { quoted } from '../refusal/refusal.ts'
 import type { NodeConfig } from './defaults.ts'
-import { type Remote, remoteOf, type Source, sourceText } from './source.ts'
-
-const REMOTE_EXAMPLES = { export: 'host:/export', share: '//server/share' } as const
+import { REMOTE_EXAMPLES, type Remote, remoteOf, type Source, sourceText } from './source.ts'
 
 /** Faults of a source as the node's configuration allows sources. */
 export function allowedFaults(source: Source, fsType: string, { allowedSources }: NodeConfig): string[] {
-  const remote = source.type === 'export' || source.type === 'share' ? source.type : undefined
   // A program's text is allowed as such, whatever else it looks like.
-  if (remote === undefined || fsType.startsWith('fuse.')) {
+  if (!('server' in source) || fsType.startsWith('fuse.')) {
     const text = sourceText(source) ?? ''
     if (allowedSources.some((entry) => holdsPath(entry, text) || holdsText(entry, text))) return []
     return [
@@ -16,11 +13,11 @@ export function allowedFaults(source: Source, fsType: string, { allowedSources }
         "its administrator can add a prefix to allowedSources in the node's modekeep configuration",
     ]
   }
-  const entries = allowedSources.filter((entry) => remoteOf(entry, remote) !== undefined)
-  if (entries.some((entry) => holdsRemote(remoteOf(entry, remote), source as Extract<Source, Remote>))) return []
+  const entries = allowedSources.filter((entry) => remoteOf(entry, source.type) !== undefined)
+  if (entries.some((entry) => holdsRemote(remoteOf(entry, source.type), source))) return []
   return [
     `option "source" is ${quoted(sourceText(source))}: this node allows ${fsType} from ${entries.join(', ') || 'no server'}; ` +
-      `its administrator can add an entry like ${REMOTE_EXAMPLES[remote]} to allowedSources in the node's modekeep configuration`,
+      `its administrator can add an entry like ${REMOTE_EXAMPLES[source.type]} to allowedSources in the node's modekeep configuration`,
   ]
 }
 

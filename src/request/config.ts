@@ -60,15 +60,15 @@ export const KEYS = {
  * while init and unmount, which must work on a node with an invalid configuration, go on.
  */
 export function parseConfig(text: string, file: string): { config: NodeConfig; faults: string[] } {
+  const invalid = (fault: string) => ({ config: DEFAULT_CONFIG, faults: [fault] })
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
   } catch (error) {
-    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} is not JSON: ${(error as Error).message}`] }
+    return invalid(`node configuration ${file} is not JSON: ${(error as Error).message}`)
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    return { config: DEFAULT_CONFIG, faults: [`node configuration ${file} is not a JSON object`] }
-  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    return invalid(`node configuration ${file} is not a JSON object`)
   const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
   const faults: string[] = []
   for (const [key, value] of Object.entries(parsed)) {

@@ -38,3 +38,25 @@ function repeatedKeys(text: string, distinct: number): string[] {
   const seen = new Set<string>()
   return [...new Set(keys.filter((key) => seen.size === seen.add(key).size))]
 }
+
+/** A pod's secrets by key, decoded. They live as long as the call, and are in no request, record, log or message. */
+export type Secrets = ReadonlyMap<string, Uint8Array>
+
+export const SECRET_PREFIX = 'kubernetes.io/secret/'
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+/**
+ * Reads the secrets out of mount's options argument (kubelet sends each value in base64, flexvolume/util.go).
+ * @throws {Refusal} naming the key of one that cannot be decoded, never its value
+ */
+export function readSecrets(text: string): Secrets {
+  const secrets = parseOptionsText(text).entries.filter(([key]) => key.startsWith(SECRET_PREFIX))
+  return new Map(
+    secrets.map(([key, value]) => {
+      if (typeof value === 'string' && BASE64.test(value)) {
+        return [key.slice(SECRET_PREFIX.length), Buffer.from(value, 'base64')]
+      }
+      throw new Refusal(`option ${quoted(key)} is not base64: kubelet sends secrets so`)
+    }),
+  )
+}

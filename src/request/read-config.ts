@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { readText } from '../host/read-text.ts'
+import { readText } from '../host/read-file.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 
 /**

@@ -1,10 +1,61 @@
+import * as z from 'zod/mini'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from './defaults.ts'
 import { fsGroupOf, parseGroup } from './fs-group.ts'
 import { parseOptionsText } from './json-options.ts'
 import type { MountRequest } from './mount-request.ts'
-import { checkOptions, type Options } from './schema.ts'
 import { parseSource } from './source.ts'
+
+function oneOf<const V extends readonly [string, ...string[]]>(values: V) {
+  return z.optional(z.enum(values, { error: (issue) => `is ${quoted(issue.input)}: use one of ${values.join(', ')}` }))
+}
+
+const text = z.optional(z.string({ error: (issue) => `is ${quoted(issue.input)}: write it as a JSON string` }))
+
+/** The options a pod's author may write, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
+export const optionsSchema = z.strictObject({
+  source: text,
+  subPath: text,
+  mountOptions: text,
+  ownership: oneOf(['none', 'walk', 'idmap', 'auto']),
+  idmapFrom: text,
+  groupAccess: oneOf(['keep', 'grant']),
+  fsGroupChangePolicy: oneOf(['OnRootMismatch', 'Always']),
+  restoreOnUnmount: oneOf(['true', 'false']),
+  'kubernetes.io/fsType': text,
+  'kubernetes.io/readwrite': oneOf(['ro', 'rw']),
+  'kubernetes.io/fsGroup': text,
+  'kubernetes.io/mounterArgs.FsGroup': text,
+  'kubernetes.io/pvOrVolumeName': text,
+  'kubernetes.io/pod.name': text,
+  'kubernetes.io/pod.namespace': text,
+  'kubernetes.io/pod.uid': text,
+  'kubernetes.io/serviceAccount.name': text,
+})
+
+export type Options = z.infer<typeof optionsSchema>
+
+const KUBELET_PREFIX = 'kubernetes.io/'
+
+/** The options an author writes by hand, for messages and documentation. */
+export const AUTHOR_KEYS = Object.keys(optionsSchema.shape).filter((key) => !key.startsWith(KUBELET_PREFIX))
+
+/** Checks parsed entries against the schema; every fault names its key, its value (never a secret's) and the way out. */
+export function checkOptions(entries: readonly [string, unknown][]): { options: Options; faults: string[] } {
+  // Only kubelet may write below kubernetes.io/ (API validation): a key added by a newer kubelet must not break mounts.
+  const { known, kubelets, unknown } = Object.groupBy(entries, ([key]) => {
+    if (Object.hasOwn(optionsSchema.shape, key)) return 'known'
+    return key.startsWith(KUBELET_PREFIX) ? 'kubelets' : 'unknown'
+  })
+  // Some of these values are secrets: never shown.
+  const faults = (kubelets ?? [])
+    .filter(([, value]) => typeof value !== 'string')
+    .map(([key]) => `option ${quoted(key)} must be a JSON string`)
+  if (unknown) faults.push(`unknown ${quoted(unknown.map(([key]) => key))}: the options are ${AUTHOR_KEYS.join(', ')}`)
+  const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
+  for (const issue of error?.issues ?? []) faults.push(`option "${issue.path.join('.')}" ${issue.message}`)
+  return { options: data ?? {}, faults }
+}
 
 /** What a kind judges: the rest of a request means the same for all. */
 export type KindRequest = Pick<
@@ -32,75 +83,62 @@ export interface Kinds {
  */
 export function readRequest(directory: string, text: string, config: NodeConfig, kinds: Kinds): MountRequest {
   const parsed = parseOptionsText(text)
-  const checked = checkOptions(parsed.entries)
+  const { options, faults } = checkOptions(parsed.entries)
   const group = fsGroupOf(
     new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
-  const { options } = checked
-  const request = assemble(directory, options, group.group, kinds)
-  const faults = [
-    ...parsed.faults,
-    ...checked.faults,
-    ...group.faults,
-    ...idmapFaults(options),
-    ...contradictions(options),
-  ]
-  // With a bad option the others are unknown too: the kind's verdict would be about values nobody gave.
-  if (checked.faults.length === 0) faults.push(...kindFaults(request, config, kinds))
-  if (faults.length > 0) throw new Refusal(faults)
-  return request
-}
-
-function assemble(directory: string, options: Options, fsGroup: number | undefined, kinds: Kinds): MountRequest {
   const fsType = options['kubernetes.io/fsType'] || 'bind'
-  const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']]
-    .filter(Boolean)
-    .join('/')
-    .slice(0, LONGEST_POD)
-  return {
+  const mountOptions = (options.mountOptions ?? '').split(',').filter((option) => option !== '')
+  const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']].filter(Boolean).join('/')
+  const request: MountRequest = {
     directory,
     source: parseSource(options.source, kinds.of(fsType)?.isDisk),
     subPath: options.subPath || undefined,
     fsType,
-    mountOptions: (options.mountOptions ?? '').split(',').filter((option) => option !== ''),
-    readOnly: options['kubernetes.io/readwrite'] === 'ro' || /(^|,)ro(,|$)/.test(options.mountOptions ?? ''),
-    fsGroup,
+    mountOptions,
+    readOnly: options['kubernetes.io/readwrite'] === 'ro' || mountOptions.includes('ro'),
+    fsGroup: group.group,
     ownership: options.ownership ?? 'none',
     idmapFrom: options.idmapFrom === undefined ? undefined : Number(options.idmapFrom),
     groupAccess: options.groupAccess ?? 'keep',
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
-    pod: pod || undefined,
+    pod: pod.slice(0, LONGEST_POD) || undefined,
   }
+  // With a bad option the others are unknown too: the kind's verdict would be about values nobody gave.
+  const ofKind = faults.length === 0 ? kindFaults(request, config, kinds) : []
+  const all = [...parsed.faults, ...faults, ...group.faults, ...contradictions(options, request), ...ofKind]
+  if (all.length > 0) throw new Refusal(all)
+  return request
 }
 
 // Namespace (63), slash, name (253): more is no pod's, and would fill the log.
 const LONGEST_POD = 317
 
-const NEEDS = [
-  { way: 'walk', keys: ['groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount'] },
-  { way: 'idmap', keys: ['idmapFrom'] },
-] as const
+/** What is of use for one way of giving the group alone, or for a choice. */
+const FOR_ONE_WAY = {
+  groupAccess: 'walk',
+  fsGroupChangePolicy: 'walk',
+  restoreOnUnmount: 'walk',
+  idmapFrom: 'idmap',
+} as const
 
-function idmapFaults({ idmapFrom }: Options): string[] {
-  if (idmapFrom === undefined || typeof parseGroup(idmapFrom) === 'number') return []
-  return [
-    `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
-  ]
-}
-
-function contradictions(options: Options): string[] {
+function contradictions(options: Options, { ownership, mountOptions }: MountRequest): string[] {
+  const { idmapFrom } = options
   const faults: string[] = []
-  for (const { way, keys } of NEEDS) {
-    if (options.ownership === way || options.ownership === 'auto') continue
-    for (const key of keys) {
-      if (options[key] === undefined || options[key] === 'false') continue
-      faults.push(
-        `option "${key}" is ${quoted(options[key])} but ownership is ${quoted(options.ownership ?? 'none')}: set ownership to "${way}" or "auto", or leave ${key} out`,
-      )
-    }
+  if (idmapFrom !== undefined && typeof parseGroup(idmapFrom) !== 'number') {
+    faults.push(
+      `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+    )
   }
-  if (options['kubernetes.io/readwrite'] === 'ro' && /(^|,)rw(,|$)/.test(options.mountOptions ?? '')) {
+  for (const [key, way] of Object.entries(FOR_ONE_WAY)) {
+    const value = options[key as keyof typeof FOR_ONE_WAY]
+    if (value === undefined || value === 'false' || ownership === way || ownership === 'auto') continue
+    faults.push(
+      `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${way}" or "auto", or leave ${key} out`,
+    )
+  }
+  if (options['kubernetes.io/readwrite'] === 'ro' && mountOptions.includes('rw')) {
     faults.push('option "mountOptions" has rw but the volume is readOnly: leave one of them out')
   }
   return faults

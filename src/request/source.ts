@@ -3,20 +3,18 @@ import * as z from 'zod/mini'
 /** What a pod's author names as the source of a volume. Texts are as they were written; nothing of them was looked at. */
 export const sourceSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('none') }),
-  /** A directory or a file of the node. */
-  z.object({ type: z.literal('local'), path: z.string() }),
-  /** A file with a file system in it. */
-  z.object({ type: z.literal('image'), path: z.string() }),
-  /** A block device, below /dev. */
-  z.object({ type: z.literal('device'), path: z.string() }),
+  /** Of the node: a directory or a file, a file with a file system in it, a block device below /dev. */
+  z.object({ type: z.enum(['local', 'image', 'device']), path: z.string() }),
   /** host:/directory, and //server/share with or without directories in it. The path is absolute, on the server. */
-  z.object({ type: z.literal('export'), server: z.string(), path: z.string() }),
-  z.object({ type: z.literal('share'), server: z.string(), path: z.string() }),
+  z.object({ type: z.enum(['export', 'share']), server: z.string(), path: z.string() }),
   /** What only a program understands. */
   z.object({ type: z.literal('text'), text: z.string() }),
 ])
 
 export type Source = z.infer<typeof sourceSchema>
+
+/** What a server's directories are written like. */
+export const REMOTE_EXAMPLES = { export: 'host:/export', share: '//server/share' } as const
 
 /** What a server has. */
 export interface Remote {
@@ -54,18 +52,9 @@ export function parseSource(text: string | undefined, isDisk = false): Source {
 
 /** A source as its author wrote it; undefined where there is none. */
 export function sourceText(source: Source): string | undefined {
-  switch (source.type) {
-    case 'none':
-      return undefined
-    case 'export':
-      return `${source.server}:${source.path}`
-    case 'share':
-      return `//${source.server}${source.path}`
-    case 'text':
-      return source.text
-    default:
-      return source.path
-  }
+  if (source.type === 'export') return `${source.server}:${source.path}`
+  if (source.type === 'share') return `//${source.server}${source.path}`
+  return source.type === 'text' ? source.text : sourcePath(source)
 }
 
 /** The path on this node that a source is; undefined for all others. */

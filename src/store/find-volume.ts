@@ -1,12 +1,12 @@
-import { errorCode, type Host } from '../host/host.ts'
+import { unlessRefused } from '../host/file-error.ts'
+import { closing, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
-import { unlessDamaged } from './json-record.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { hasJournal } from './volume-journal.ts'
-import { hasVolumeRecord, isTextIdentity, readVolumeRecord, textIdentity, volumeIdentity } from './volume-record.ts'
+import { isTextIdentity, textIdentity, volumeIdentity, volumeRecords } from './volume-record.ts'
 
 /**
  * Where a volume is to be found now: where it was last, or at any mount that shows it and maps no groups.
@@ -14,7 +14,6 @@ import { hasVolumeRecord, isTextIdentity, readVolumeRecord, textIdentity, volume
  * @throws {Refusal} where there is none
  */
 export function findVolume(session: Session, volume: string): string {
-  const { host, config } = session
   const found = placeOfVolume(session, volume)
   if (found !== undefined) return found
   const [source] = sourcesOf(session, volume)
@@ -24,7 +23,7 @@ export function findVolume(session: Session, volume: string): string {
     )
   }
   throw new Refusal(
-    hasJournal(session, volume) || hasVolumeRecord(host, config.stateDir, volume)
+    hasJournal(session, volume) || volumeRecords.has(session, volume)
       ? `where volume ${volume} was cannot be read any more: give its directory instead, "modekeep restore DIR"`
       : `nothing is recorded of volume ${volume}: "modekeep status" names those that are`,
   )
@@ -43,29 +42,20 @@ export function placeOfVolume(session: Session, volume: string): string | undefi
 }
 
 /** Where it was, as far as records tell. */
-function sourcesOf({ host, config }: Session, volume: string): string[] {
-  const record = unlessDamaged(() => readVolumeRecord(host, config.stateDir, volume))
-  const mounts = listMountRecords(host, config.stateDir).filter((mount) => mount.volume === volume)
+function sourcesOf(session: Session, volume: string): string[] {
+  const record = volumeRecords.readUnlessDamaged(session, volume)
+  const mounts = listMountRecords(session).filter((mount) => mount.volume === volume)
   return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
-/** Whether a volume's root can be reached by the path it had; what is there is not asked whether it answers. */
+/** Whether a volume's root can be reached by the path it had. */
 function leadsTo(host: Host, path: string, volume: string): boolean {
   if (isTextIdentity(volume)) return false
-  try {
-    const handle = host.inodes.openLinkFree(path)
-    try {
-      const stat = host.inodes.statMountPoint(handle)
-      const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
-      // The file system is asked for its name last: that may have to wait for it.
-      return volume.endsWith(`-${inode}-${born}`) && volumeIdentity(host, handle, stat) === volume
-    } finally {
-      host.inodes.close(handle)
-    }
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return false
-  }
+  return isAt(host, path, (handle, stat) => {
+    const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
+    // The file system is asked for its name last: that may have to wait for it.
+    return volume.endsWith(`-${inode}-${born}`) && volumeIdentity(host, handle, stat) === volume
+  })
 }
 
 const NFS = ['nfs', 'nfs4']
@@ -78,21 +68,18 @@ function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRo
   if (!isTextIdentity(volume)) return leadsTo(host, mountPoint, volume)
   const kinds = NFS.includes(fsType) ? NFS : [fsType]
   const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source: parseSource(source) }) === volume)
-  return isNamed && root === '/' && isOnTop(host, mountPoint, device)
+  // Nothing else is mounted over it.
+  const isOnTop = ({ mountRoot, device: at }: Stat) =>
+    mountRoot && `${Math.floor(at / 2 ** 20)}:${at % 2 ** 20}` === device
+  return isNamed && root === '/' && isAt(host, mountPoint, (_, stat) => isOnTop(stat))
 }
 
-/** Nothing else is mounted over it. */
-function isOnTop(host: Host, mountPoint: string, device: string): boolean {
-  try {
-    const handle = host.inodes.openLinkFree(mountPoint)
-    try {
-      const stat = host.inodes.statMountPoint(handle)
-      return stat.mountRoot && `${Math.floor(stat.device / 2 ** 20)}:${stat.device % 2 ** 20}` === device
-    } finally {
-      host.inodes.close(handle)
-    }
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return false
-  }
+/** Looks at what a path leads to, which is not asked whether it answers. */
+function isAt(host: Host, path: string, isIt: (handle: Handle, stat: Stat) => boolean): boolean {
+  const isThere = unlessRefused(() => {
+    const handle = host.inodes.openLinkFree(path)
+    using _ = closing(host.inodes, handle)
+    return isIt(handle, host.inodes.statMountPoint(handle))
+  })
+  return isThere ?? false
 }

@@ -1,9 +1,9 @@
-import { releaseMount, removeLeftovers, removeVolumeLeftover } from './leftovers.ts'
-import { tryLockMount } from './locks.ts'
-import { listMountRecords, readMountRecord, removeMountRecord } from './mount-record.ts'
-import { BOOT_FILE, JOURNAL_FILES, SWEEP_LOCK_FILE, volumeStateDirectory } from './paths.ts'
+import { removeLeftover, removeLeftovers, tryHoldPlace } from './leftovers.ts'
+import { tryLockNode } from './locks.ts'
+import { listMountRecords, type MountRecord, mountRecords } from './mount-record.ts'
+import { JOURNAL_FILES, mountPlace, volumePlace } from './places.ts'
 import type { Session } from './session.ts'
-import { removeVolumeRecord } from './volume-record.ts'
+import { volumeRecords } from './volume-record.ts'
 
 /**
  * Removes the record of a mount, after the place of its volume where nothing is remembered of that. Call it under the
@@ -11,18 +11,18 @@ import { removeVolumeRecord } from './volume-record.ts'
  * @throws {FileError} and the record stays, by which the next call finds what could not be removed
  */
 export function forgetMount(session: Session, directory: string, volume: string | undefined): void {
-  if (volume !== undefined) removeVolumeLeftover(session, volume)
-  removeMountRecord(session.host, session.config.stateDir, directory)
+  if (volume !== undefined) removeLeftover(session, volumePlace(session, volume))
+  mountRecords.remove(session, directory)
 }
 
 /**
  * Removes what is recorded of a volume: nothing of it can be put back then. Call it under the volume's lock. The record
  * goes first: a journal without a record is still known to hold something.
  */
-export function forgetVolume({ host, config }: Session, volume: string): void {
-  removeVolumeRecord(host, config.stateDir, volume)
-  const place = volumeStateDirectory(config.stateDir, volume)
-  for (const name of JOURNAL_FILES) host.files.remove(`${place}/${name}`)
+export function forgetVolume(session: Session, volume: string): void {
+  volumeRecords.remove(session, volume)
+  const { path } = volumePlace(session, volume)
+  for (const name of JOURNAL_FILES) session.host.files.remove(`${path}/${name}`)
 }
 
 /**
@@ -32,43 +32,26 @@ export function forgetVolume({ host, config }: Session, volume: string): void {
 export function forgetAfterBoot(session: Session): void {
   const { host, config } = session
   const boot = host.bootId()
-  if (sweptIn(session) === boot) return
-  host.files.makeDirectory(config.stateDir)
-  const lock = host.tryLock(`${config.stateDir}/${SWEEP_LOCK_FILE}`)
-  // Another call is at it.
-  if (!lock) return
-  try {
-    if (sweptIn(session) === boot) return
-    const swept = forgetMountsBefore(session, boot)
-    removeLeftovers(session)
-    host.files.replace(`${config.stateDir}/${BOOT_FILE}`, `${boot}\n`)
-    if (swept > 0) session.note({ sweptRecords: swept })
-  } finally {
-    lock.release()
+  const sweptFile = `${config.stateDir}/boot`
+  const isSwept = () => host.files.read(sweptFile)?.trim() === boot
+  if (isSwept()) return
+  using lock = tryLockNode(session, 'sweep')
+  // Another call is at it, or was.
+  if (lock === undefined || isSwept()) return
+  let sweptRecords = 0
+  for (const record of listMountRecords(session)) {
+    if (record.boot !== boot && forgetUnlessBusy(session, record)) sweptRecords++
   }
+  removeLeftovers(session)
+  host.files.replace(sweptFile, `${boot}\n`)
+  if (sweptRecords > 0) session.note({ sweptRecords })
 }
 
-function sweptIn({ host, config }: Session): string | undefined {
-  return host.files.read(`${config.stateDir}/${BOOT_FILE}`)?.trim()
-}
-
-/** @returns how many */
-function forgetMountsBefore(session: Session, boot: string): number {
-  const { host, config } = session
-  let forgotten = 0
-  for (const record of listMountRecords(host, config.stateDir)) {
-    if (record.boot === boot) continue
-    // Locked: a call is at work there, which looks after its record itself.
-    const lock = tryLockMount(host, config.stateDir, record.directory)
-    if (!lock) continue
-    try {
-      // It may have been at work, and done, since the record was listed.
-      if (readMountRecord(host, config.stateDir, record.directory)?.boot === boot) continue
-      removeMountRecord(host, config.stateDir, record.directory)
-      forgotten++
-    } finally {
-      releaseMount(session, record.directory, lock)
-    }
-  }
-  return forgotten
+/** Whoever is at work there looks after the record himself. */
+function forgetUnlessBusy(session: Session, { directory, boot }: MountRecord): boolean {
+  using place = tryHoldPlace(session, mountPlace(session, directory))
+  // A call may have been at work, and done, since the record was listed.
+  if (place === undefined || mountRecords.find(session, directory).record?.boot !== boot) return false
+  mountRecords.remove(session, directory)
+  return true
 }

@@ -1,11 +1,9 @@
 import * as z from 'zod/mini'
-import type { Host } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
-import { damagedRecord, problemOf, type RecordForm, readRecord, unlessUnreadable, writeRecord } from './json-record.ts'
-import { mountStateDirectory, RECORD_FILE } from './paths.ts'
-import { listMountPlaces } from './places.ts'
+import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
+import { type Found, RecordKind } from './record.ts'
 
 /** How the group was given, and why so, in words for people. */
 const given = z.discriminatedUnion('by', [
@@ -51,10 +49,17 @@ const schema = z.object({
   hadSecrets: z.boolean(),
 })
 
-const FORM: RecordForm<MountRecord> = { format: 2, schema }
-
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
 export type MountRecord = z.infer<typeof schema>
+
+/** Without one, what is mounted is nobody's. */
+export const mountRecords = new RecordKind<MountRecord>({
+  format: 2,
+  schema,
+  ownerOf: ({ directory }) => directory,
+  directoryOf: (store, directory) => mountPlace(store, directory).path,
+  name: RECORD_FILE,
+})
 
 /** What a record says of the group that a mount gives. */
 export type Given = MountRecord['given']
@@ -87,23 +92,6 @@ export function requestOf({ request, directory, pod }: MountRecord): MountReques
   return { ...request, directory, pod }
 }
 
-/** Undefined where there is none: what is mounted is then nobody's. @throws as `readRecord` does */
-export function readMountRecord(host: Host, stateDir: string, directory: string): MountRecord | undefined {
-  const path = recordFile(stateDir, directory)
-  const record = readRecord(host, path, FORM)
-  if (record !== undefined && record.directory !== directory) throw damagedRecord(path)
-  return record
-}
-
-/** Whether there is one, also where nobody can tell what it says. */
-export function hasMountRecord(host: Host, stateDir: string, directory: string): boolean {
-  return host.files.read(recordFile(stateDir, directory)) !== undefined
-}
-
-function recordFile(stateDir: string, directory: string): string {
-  return `${mountStateDirectory(stateDir, directory)}/${RECORD_FILE}`
-}
-
 /**
  * The staging directory of the daemon that serves the mount that is there; undefined where none does, or the record
  * speaks of other mounts.
@@ -114,36 +102,16 @@ export function stagingOf({ mounted, staging, replaces }: MountRecord, there: bi
   return String(there) === replaces?.mountId ? replaces.staging : undefined
 }
 
-export function writeMountRecord(host: Host, stateDir: string, record: MountRecord): void {
-  host.files.makeDirectory(mountStateDirectory(stateDir, record.directory))
-  writeRecord(host, recordFile(stateDir, record.directory), FORM, record)
+/** Every mount directory that has a record, of whatever boot. */
+export function listMounts(store: Store): ({ directory: string } & Found<MountRecord>)[] {
+  return listMountPlaces(store)
+    .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
+    .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
 }
 
-export function removeMountRecord(host: Host, stateDir: string, directory: string): void {
-  host.files.remove(recordFile(stateDir, directory))
-}
-
-/** All records that can be read, of whatever boot. */
-export function listMountRecords(host: Host, stateDir: string): MountRecord[] {
-  return recorded(host, stateDir).flatMap(
-    (directory) => unlessUnreadable(() => readMountRecord(host, stateDir, directory)) ?? [],
-  )
-}
-
-/** The mount directories whose records cannot be read, and why. */
-export function listUnreadableMounts(
-  host: Host,
-  stateDir: string,
-): { directory: string; problem: NonNullable<ReturnType<typeof problemOf>> }[] {
-  return recorded(host, stateDir).flatMap((directory) => {
-    const problem = problemOf(() => readMountRecord(host, stateDir, directory))
-    return problem === undefined ? [] : [{ directory, problem }]
-  })
-}
-
-function recorded(host: Host, stateDir: string): string[] {
-  const places = listMountPlaces(host, stateDir).filter(({ hasRecord, directory }) => hasRecord && directory !== '')
-  return places.map(({ directory }) => directory)
+/** Those that can be read. */
+export function listMountRecords(store: Store): MountRecord[] {
+  return listMounts(store).flatMap(({ record }) => record ?? [])
 }
 
 /** The topmost mount is the one the record speaks of. */

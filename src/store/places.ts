@@ -1,11 +1,19 @@
 import type { Host } from '../host/host.ts'
-import { mountStateDirectory, mountsDirectory, RECORD_FILE, TRANSIENT_FILES, volumeStateDirectory } from './paths.ts'
+import { PRIVATE } from '../request/defaults.ts'
+
+/** A node, and where its records are kept. */
+export interface Store {
+  host: Host
+  config: { stateDir: string }
+}
 
 /** What the state directory keeps of one mount directory or one volume. Whoever works on that holds the lock in it. */
 export interface Place {
   path: string
   /** Its empty parents go with it, up to here. */
   top: string
+  /** For people: a mount directory; its own path where that has no whole name; a volume. */
+  name: string
   /** Whose journal lies there; undefined for a mount directory's. */
   volume?: string
 }
@@ -19,29 +27,75 @@ export interface MountPlace extends Place {
   hasRecord: boolean
 }
 
-export function mountPlace(stateDir: string, directory: string): Place {
-  return { path: mountStateDirectory(stateDir, directory), top: mountsDirectory(stateDir) }
+export const RECORD_FILE = 'record.json'
+export const LOCK_FILE = 'lock'
+export const JOURNAL_FILE = 'journal.db'
+/** With SQLite's own last: without the journal they say nothing. */
+export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
+export const PROGRESS_FILE = 'progress.json'
+export const RESERVATION_FILE = 'reservation.json'
+/**
+ * What a call makes for its own time and takes away itself; also the new file by way of which a record is replaced. Of a
+ * place that has nothing else, nothing is remembered.
+ */
+export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
+  LOCK_FILE,
+  ...[RESERVATION_FILE, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
+  `${RECORD_FILE}.new`,
+])
+
+// Long enough for a file name (255) after a one-byte mark, short enough to stay readable.
+const LONGEST_PIECE = 200
+
+/**
+ * A mount directory can be longer than a file name, so its percent-encoded form is cut into nested directories; pieces
+ * after the first begin with "+", which keeps them apart from the files among them.
+ */
+export function mountPlace(store: Pick<Store, 'config'>, directory: string): Place {
+  const encoded = encodeURIComponent(directory)
+  const top = mountsDirectory(store)
+  let path = `${top}/${encoded.slice(0, LONGEST_PIECE)}`
+  for (let start = LONGEST_PIECE; start < encoded.length; start += LONGEST_PIECE) {
+    path += `/+${encoded.slice(start, start + LONGEST_PIECE)}`
+  }
+  return { path, top, name: directory }
 }
 
-export function volumePlace(stateDir: string, volume: string): Place {
-  return { path: volumeStateDirectory(stateDir, volume), top: stateDir, volume }
+export function volumePlace({ config }: Pick<Store, 'config'>, volume: string): Place {
+  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}`
+  return { path, top: config.stateDir, name: `volume ${volume}`, volume }
+}
+
+function mountsDirectory({ config }: Pick<Store, 'config'>): string {
+  return `${config.stateDir}/${PRIVATE.mounts}`
 }
 
 /** All places of mount directories, whether or not their record can be understood. */
-export function listMountPlaces(host: Host, stateDir: string): MountPlace[] {
+export function listMountPlaces(store: Store): MountPlace[] {
+  const { files } = store.host
   const found: MountPlace[] = []
-  const top = mountsDirectory(stateDir)
+  const top = mountsDirectory(store)
   const look = (path: string, encoded: string) => {
-    const names = host.files.list(path)
+    const names = files.list(path)
     const own = names.filter(isOwn)
     for (const name of names) if (!isOwn(name)) look(`${path}/${name}`, encoded + name.slice(1))
     if (own.length === 0 && names.length > 0) return
     const named = decoded(encoded)
-    const directory = named !== undefined && mountStateDirectory(stateDir, named) === path ? named : ''
-    found.push({ path, top, directory, hasRecord: own.includes(RECORD_FILE) })
+    const directory = mountPlace(store, named).path === path ? named : ''
+    found.push({ path, top, name: directory || path, directory, hasRecord: own.includes(RECORD_FILE) })
   }
-  for (const name of host.files.list(top)) if (name.startsWith('%')) look(`${top}/${name}`, name)
+  for (const name of files.list(top)) if (name.startsWith('%')) look(`${top}/${name}`, name)
   return found
+}
+
+/** Whether it is the name of a volume, of either form. Never a path. */
+export function isVolumeIdentity(text: string): boolean {
+  return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
+}
+
+/** Every volume that has a directory, whatever is in it. What people have put beside them is passed over. */
+export function listVolumes({ host, config }: Store): string[] {
+  return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeIdentity).sort()
 }
 
 /**
@@ -49,7 +103,7 @@ export function listMountPlaces(host: Host, stateDir: string): MountPlace[] {
  * calls make for their own time.
  * @returns undefined where there is anything else
  */
-export function leftoverFiles(host: Host, { path }: Place): string[] | undefined {
+export function leftoverFiles({ host }: Store, { path }: Place): string[] | undefined {
   const own = host.files.list(path).filter(isOwn)
   return own.every((name) => TRANSIENT_FILES.has(name)) ? own : undefined
 }
@@ -59,10 +113,11 @@ function isOwn(name: string): boolean {
   return !name.startsWith('+')
 }
 
-function decoded(encoded: string): string | undefined {
+/** '' where it was cut within a letter. */
+function decoded(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {
-    return undefined
+    return ''
   }
 }

@@ -2,7 +2,7 @@ import type { Host } from '../host/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { WalkOptions } from '../ownership/walks.ts'
 import type { NodeConfig } from '../request/defaults.ts'
-import type { Secrets } from '../request/secrets.ts'
+import type { Secrets } from '../request/json-options.ts'
 
 /** What an effect works with: the node, its configuration, and the call's line in the log. */
 export interface Session {
@@ -20,4 +20,13 @@ export interface Session {
   secrets?: Secrets
   /** A person should look at this, though the call goes on. */
   warn(message: string): void
+}
+
+/** Does what a call need not fail for: its error is a warning. */
+export function orWarn({ warn }: Pick<Session, 'warn'>, what: string, attempt: () => void): void {
+  try {
+    attempt()
+  } catch (error) {
+    warn(`${what}: ${(error as Error).message}`)
+  }
 }

@@ -2,8 +2,8 @@ import * as z from 'zod/mini'
 import type { Handle, Host, Stat } from '../host/host.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
-import { damagedRecord, problemOf, type RecordForm, readRecord, writeRecord } from './json-record.ts'
-import { RECORD_FILE, volumeStateDirectory, volumesDirectory } from './paths.ts'
+import { RECORD_FILE } from './places.ts'
+import { OF_A_VOLUME, RecordKind } from './record.ts'
 
 const schema = z.object({
   volume: z.string(),
@@ -21,7 +21,7 @@ const schema = z.object({
 /** What a walk has made of a volume. */
 export type VolumeRecord = z.infer<typeof schema>
 
-const FORM: RecordForm<VolumeRecord> = { format: 2, schema }
+export const volumeRecords = new RecordKind<VolumeRecord>({ format: 2, schema, ...OF_A_VOLUME, name: RECORD_FILE })
 
 /** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
 export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
@@ -40,45 +40,4 @@ export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fs
 /** Whether a volume is named by a text: no path of the node leads to it. */
 export function isTextIdentity(volume: string): boolean {
   return volume.startsWith('text-')
-}
-
-/** Undefined where there is none. @throws as `readRecord` does */
-export function readVolumeRecord(host: Host, stateDir: string, volume: string): VolumeRecord | undefined {
-  const path = recordFile(stateDir, volume)
-  const record = readRecord(host, path, FORM)
-  if (record !== undefined && record.volume !== volume) throw damagedRecord(path)
-  return record
-}
-
-/** Whether there is one, also where nobody can tell what it says. */
-export function hasVolumeRecord(host: Host, stateDir: string, volume: string): boolean {
-  return host.files.list(volumeStateDirectory(stateDir, volume)).includes(RECORD_FILE)
-}
-
-/** Why a volume's record cannot be read; undefined where it can, or there is none. */
-export function volumeRecordProblem(host: Host, stateDir: string, volume: string): ReturnType<typeof problemOf> {
-  return problemOf(() => readVolumeRecord(host, stateDir, volume))
-}
-
-export function writeVolumeRecord(host: Host, stateDir: string, record: VolumeRecord): void {
-  host.files.makeDirectory(volumeStateDirectory(stateDir, record.volume))
-  writeRecord(host, recordFile(stateDir, record.volume), FORM, record)
-}
-
-function recordFile(stateDir: string, volume: string): string {
-  return `${volumeStateDirectory(stateDir, volume)}/${RECORD_FILE}`
-}
-
-/** Whether it is the name of a volume, of either form. Never a path. */
-export function isVolumeIdentity(text: string): boolean {
-  return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
-}
-
-/** Every volume that has a directory, whatever is in it. What people have put beside them is passed over. */
-export function listVolumes(host: Host, stateDir: string): string[] {
-  return host.files.list(volumesDirectory(stateDir)).filter(isVolumeIdentity).sort()
-}
-
-export function removeVolumeRecord(host: Host, stateDir: string, volume: string): void {
-  host.files.remove(recordFile(stateDir, volume))
 }

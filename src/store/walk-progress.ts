@@ -1,9 +1,12 @@
 import * as z from 'zod/mini'
-import type { Host } from '../host/host.ts'
-import { type RecordForm, readRecord, unlessUnreadable, writeRecord } from './json-record.ts'
-import { PROGRESS_FILE, volumeStateDirectory } from './paths.ts'
+import type { WalkCounts, WalkReport } from '../ownership/walk/report.ts'
+import type { WalkOptions } from '../ownership/walks.ts'
+import { PROGRESS_FILE } from './places.ts'
+import { OF_A_VOLUME, RecordKind } from './record.ts'
+import type { Session } from './session.ts'
 
 const schema = z.object({
+  volume: z.string(),
   /** The process that walks. */
   pid: z.number(),
   /** Milliseconds since 1970. */
@@ -12,24 +15,37 @@ const schema = z.object({
   changed: z.number(),
 })
 
-/** How far a walk or a restore of a volume is: written about once a second, so a short one leaves none. */
-export type WalkProgress = z.infer<typeof schema>
+/**
+ * How far a walk or a restore of a volume is: written about once a second, so a short one leaves none. Believe it only
+ * while the volume's lock is held: a process that was killed leaves it behind.
+ */
+export const walkProgress = new RecordKind<z.infer<typeof schema>>({
+  format: 2,
+  schema,
+  ...OF_A_VOLUME,
+  name: PROGRESS_FILE,
+})
 
-const FORM: RecordForm<WalkProgress> = { format: 1, schema }
-
-export function writeWalkProgress(host: Host, stateDir: string, volume: string, progress: WalkProgress): void {
-  writeRecord(host, pathOf(stateDir, volume), FORM, progress)
-}
-
-/** Believe it only while the volume's lock is held: a process that was killed leaves it behind. */
-export function readWalkProgress(host: Host, stateDir: string, volume: string): WalkProgress | undefined {
-  return unlessUnreadable(() => readRecord(host, pathOf(stateDir, volume), FORM))
-}
-
-export function removeWalkProgress(host: Host, stateDir: string, volume: string): void {
-  host.files.remove(pathOf(stateDir, volume))
-}
-
-function pathOf(stateDir: string, volume: string): string {
-  return `${volumeStateDirectory(stateDir, volume)}/${PROGRESS_FILE}`
+/**
+ * Runs a walk of a volume, telling how far it is: whoever called it, and whoever looks into the state directory. What it
+ * did is noted.
+ */
+export async function walkWith(
+  session: Session,
+  volume: string,
+  walk: (options: WalkOptions) => Promise<WalkReport>,
+): Promise<WalkReport> {
+  const { workerPool, progress } = session
+  const tell = (counts: WalkCounts) => {
+    walkProgress.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })
+    progress?.(counts)
+  }
+  try {
+    const report = await walk({ ...(workerPool && { workerPool }), progress: tell })
+    const { visited, changed, alreadyRight, left } = report
+    session.note({ inodes: { visited, changed, alreadyRight, left } })
+    return report
+  } finally {
+    walkProgress.remove(session, volume)
+  }
 }

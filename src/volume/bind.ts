@@ -1,9 +1,9 @@
-import type { Handle, Host } from '../host/host.ts'
-import { openInside, subPathFaults } from '../path/inside.ts'
+import { closing, orClosed } from '../host/host.ts'
+import { openInside } from '../path/inside.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import type { OpenedSource, VolumeKind } from './kind/kind.ts'
+import type { VolumeKind } from './kind/kind.ts'
 import { type OptionRules, optionFaults } from './kind/options.ts'
-import { openNodeDirectory, pathOf, sourceFaults } from './kind/source-path.ts'
+import { openNode, pathOf, sourceFaults } from './kind/source-path.ts'
 
 const NONE: OptionRules = new Map()
 
@@ -15,40 +15,26 @@ export const bind: VolumeKind = {
   root: 'source',
   optionRules: () => NONE,
 
-  faults(request, config) {
-    const { subPath, mountOptions } = request
-    return [
-      ...sourceFaults(request, config),
-      ...(subPath === undefined ? [] : subPathFaults(subPath)),
-      ...optionFaults('bind', mountOptions, NONE, config),
-    ]
-  },
+  faults: (request, config) => [
+    ...sourceFaults(request, config),
+    ...optionFaults('bind', request.mountOptions, NONE, config),
+  ],
 
   openSource(host, { source, subPath }) {
-    const path = pathOf(source)
-    const opened = openNodeDirectory(host, path)
-    return subPath === undefined ? { ...opened, path } : partOf(host, opened.handle, subPath)
+    const opened = openNode(host, pathOf(source))
+    if (subPath === undefined) return opened
+    const { inodes } = host
+    using _ = closing(inodes, opened.handle)
+    // What was resolved is what is mounted: it is held, and no name is looked up again.
+    return orClosed(inodes, openInside(inodes, opened.handle, subPath), (handle) => {
+      return { handle, stat: inodes.stat(handle), path: textOf(inodes.pathOf(handle), subPath) }
+    })
   },
 
   openTree({ host, request, source }) {
     if (source === undefined) throw new Error(`no source for ${request.directory}`)
     return host.mounts.cloneTree(source.handle)
   },
-}
-
-/** What was resolved is what is mounted: it is held, and no name is looked up again. */
-function partOf({ inodes }: Host, root: Handle, subPath: string): OpenedSource {
-  try {
-    const handle = openInside(inodes, root, subPath)
-    try {
-      return { handle, stat: inodes.stat(handle), path: textOf(inodes.pathOf(handle), subPath) }
-    } catch (error) {
-      inodes.close(handle)
-      throw error
-    }
-  } finally {
-    inodes.close(root)
-  }
 }
 
 /** Records name it, and a restore finds it by that. */

@@ -1,23 +1,20 @@
-import type { Daemon } from '../host/daemons.ts'
-import type { Host, Stat } from '../host/host.ts'
-import { askPoint, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { closing, type Daemon, type Host, type Stat } from '../host/host.ts'
+import { RDONLY } from '../mount-table/flags.ts'
+import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
+import { askPoint, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { locationsFrom } from '../mount-table/tree-location.ts'
 import { sourcePath } from '../request/source.ts'
-import { type MountRecord, readMountRecord, stagingOf, writeMountRecord } from '../store/mount-record.ts'
-import type { Session } from '../store/session.ts'
+import { type MountRecord, mountRecords, stagingOf } from '../store/mount-record.ts'
+import { orWarn, type Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
 import { killStaged, stagedMount } from './kind/staged.ts'
 
 /** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
 const PATIENCE = 5000
 
-/** The process that serves a mount; undefined where it has ended, null for a mount that needs none. */
-export function daemonOf(session: Session, { staging }: MountRecord): Daemon | undefined | null {
-  return staging === undefined ? null : find(session, staging)
-}
-
-function find({ host, config }: Session, staging: string): Daemon | undefined {
+/** The process that was started with a staging directory; undefined where it has ended. */
+export function findDaemon({ host, config }: Session, staging: string): Daemon | undefined {
   return host.daemons.find(stagedMount(config.stateDir, staging))
 }
 
@@ -41,7 +38,7 @@ export async function askServed(
   if (!record || there === undefined || there === 'broken') return { stat: askPoint(host, point) }
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
   const staging = there.mountRoot ? stagingOf(record, there.mountId) : undefined
-  if (staging !== undefined && find(session, staging)) return { stat: there }
+  if (staging !== undefined && findDaemon(session, staging)) return { stat: there }
   if (!there.mountRoot || !(await isSilent(session, point, record))) return { stat: askPoint(host, point) }
   return { stat: there, doubt: 'health unknown: the server does not respond' }
 }
@@ -61,19 +58,14 @@ export function silentSources({ host }: Session): IsSilent {
     const source = kindOf(request.fsType)?.root === 'source' ? sourcePath(request.source) : undefined
     const device = source === undefined ? undefined : locationOf(source)?.device
     if (source === undefined || device === undefined || !remote.has(device)) return false
-    const silent = asked.get(device) ?? isSilentAt(host, source)
-    asked.set(device, silent)
-    return silent
+    return asked.getOrInsertComputed(device, () => isSilentAt(host, source))
   }
 }
 
 async function isSilentAt({ daemons, inodes }: Host, path: string): Promise<boolean> {
   const root = inodes.openTrusted('/')
-  try {
-    return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE))
-  } finally {
-    inodes.close(root)
-  }
+  using _ = closing(inodes, root)
+  return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE))
 }
 
 /** Whether what only a server or a daemon can tell of is asked for in vain. */
@@ -101,7 +93,7 @@ export async function hangingDaemon(
     }
     return undefined
   }
-  const stopped = isStopped(find(session, staging))
+  const stopped = isStopped(findDaemon(session, staging))
   const patience = stopped ? PATIENCE : config.helperTimeoutSeconds * 1000
   if (await host.daemons.answers(point.parent, point.name, patience)) return undefined
   session.warn(
@@ -114,11 +106,26 @@ export async function hangingDaemon(
 
 /** Ends a daemon that hangs, before another mount takes its mount's place. */
 export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
-  endDaemon(session, await hangingDaemon(session, point, record))
+  const staging = await hangingDaemon(session, point, record)
+  if (staging !== undefined) killStaged(session.host, session.config.stateDir, staging)
 }
 
-export function endDaemon({ host, config }: Session, staging: string | undefined): void {
-  if (staging !== undefined) killStaged(host, config.stateDir, staging)
+/**
+ * Lays an empty read-only file system in memory beneath what a daemon serves. When the daemon's mount goes, by whatever
+ * hand, a pod that is started on the directory cannot write to the node's disk: modes do not stop root, this does.
+ */
+export function putGuard(host: Host, point: MountPoint): void {
+  const { inodes, mounts } = host
+  const hasMount = isMounted(statPoint(host, point))
+  if (hasMount && hasGuard(host, point.path)) return
+  const guard = mounts.createTree('tmpfs', GUARD_OPTIONS)
+  using _guard = closing(inodes, guard)
+  const there = inodes.openEntry(point.parent, point.name)
+  using _there = closing(inodes, there)
+  mounts.setFlags(guard, { set: RDONLY, clear: 0 })
+  // A kernel that cannot put it beneath a mount that is there leaves that mount without.
+  if (hasMount) mounts.attachBeneath(guard, there)
+  else mounts.attach(guard, there)
 }
 
 /** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
@@ -126,12 +133,12 @@ export function endStopped(
   session: Session,
   { staging, replacedDaemons }: Pick<MountRecord, 'staging' | 'replacedDaemons'>,
 ): string[] {
-  const all = [...replacedDaemons, ...(staging === undefined ? [] : [staging])]
-  const found = all.map((name) => ({ name, daemon: find(session, name) })).filter(({ daemon }) => daemon !== undefined)
-  const namesOf = (isWanted: boolean) =>
-    found.filter(({ daemon }) => isStopped(daemon) === isWanted).map(({ name }) => name)
-  for (const name of namesOf(true)) endDaemon(session, name)
-  return namesOf(false)
+  const { host, config } = session
+  return [...replacedDaemons, ...(staging === undefined ? [] : [staging])].filter((name) => {
+    const daemon = findDaemon(session, name)
+    if (isStopped(daemon)) killStaged(host, config.stateDir, name)
+    return daemon !== undefined && !isStopped(daemon)
+  })
 }
 
 /**
@@ -139,15 +146,12 @@ export function endStopped(
  * them. One that is stopped would stay.
  */
 export function endReplaced(session: Session, path: string): void {
-  const { host, config } = session
-  try {
-    const record = readMountRecord(host, config.stateDir, path)
+  // The mount is there, and the next call does the same.
+  orWarn(session, 'daemons of what was mounted before', () => {
+    const record = mountRecords.read(session, path)
     if (!record) return
     const left = endStopped(session, { replacedDaemons: record.replacedDaemons })
     if (left.length === record.replacedDaemons.length) return
-    writeMountRecord(host, config.stateDir, { ...record, replacedDaemons: left })
-  } catch (error) {
-    // The mount is there, and the next call does the same.
-    session.warn(`daemons of what was mounted before: ${(error as Error).message}`)
-  }
+    mountRecords.write(session, { ...record, replacedDaemons: left })
+  })
 }

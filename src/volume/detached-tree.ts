@@ -1,12 +1,40 @@
-import type { Handle, MountFlags } from '../host/host.ts'
-import type { TreeLocation } from '../mount-table/tree-location.ts'
-import { locationOfTree } from '../mount-table/tree-location.ts'
+import { type Handle, isDirectory, type MountFlags } from '../host/host.ts'
+import { isPodsVolume } from '../mount-table/kubelet-volume.ts'
+import { locationOfTree, type TreeLocation } from '../mount-table/tree-location.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
+import { mountRecords, type SourceFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
-import { mountContextOf } from './mount-context.ts'
+import { newStagingName } from './kind/staged.ts'
+
+/** What the request's source, or its subPath in it, is now: its volume is undefined where only the mount knows. */
+export interface SourceView extends SourceFacts {
+  /** The inode that a mount of it shows; undefined where only the mount knows. */
+  root: { device: number; inode: bigint; group: number } | undefined
+  isDirectory: boolean
+}
+
+/** What is known of a source before its mount is made. */
+export function sourceView(
+  { host }: Session,
+  request: MountRequest,
+  { root }: VolumeKind,
+  source: OpenedSource | undefined,
+): SourceView {
+  const unknown = { root: undefined, volume: undefined, isDirectory: true }
+  if (source === undefined) {
+    const volume = root === 'text' ? textIdentity(request) : undefined
+    return { ...unknown, volume, path: sourceText(request.source) ?? '' }
+  }
+  const { handle, stat, path } = source
+  const { device, inode, gid: group } = stat
+  // A disk's file system has a root of its own, but another disk under its name is another inode or device.
+  if (root !== 'source') return { ...unknown, identity: `${device}:${inode}:${stat.born}`, path }
+  const volume = volumeIdentity(host, handle, stat)
+  return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
+}
 
 /** A request with the real path of what it names, as text; undefined: it names nothing. */
 export interface Where extends Omit<MountRequest, 'source'> {
@@ -15,89 +43,100 @@ export interface Where extends Omit<MountRequest, 'source'> {
   asked: string | undefined
 }
 
+export type DetachedTree = ReturnType<typeof detachedTree>
+
 /** The mount that a call is making: no path leads to it until it is attached. */
-export class DetachedTree {
-  readonly #session: Session
-  readonly #kind: VolumeKind
-  readonly #request: MountRequest
-  readonly #source: OpenedSource | undefined
-  #tree: Handle | undefined
-  #group: number | undefined
-  #flags: MountFlags = { set: 0, clear: 0 }
-  #volume: string | undefined
-  /** The staging directory of the daemon that serves it. */
-  staging: string | undefined
+export function detachedTree(
+  session: Session,
+  kind: VolumeKind,
+  request: MountRequest,
+  source: OpenedSource | undefined,
+) {
+  const { host, config, warn } = session
+  let tree: Handle | undefined
+  let byOption: number | undefined
+  let flags: MountFlags = { set: 0, clear: 0 }
+  let volume: string | undefined
 
-  constructor(session: Session, kind: VolumeKind, request: MountRequest, source: OpenedSource | undefined) {
-    this.#session = session
-    this.#kind = kind
-    this.#request = request
-    this.#source = source
-  }
+  return {
+    /** The staging directory of the daemon that serves it. */
+    staging: undefined as string | undefined,
 
-  /** @param group given by the kind's own mount options */
-  async make(group: number | undefined): Promise<void> {
-    this.#group = group
-    const context = mountContextOf(this.#session, this.#request, this.#source, group)
-    if (this.#kind.hasDaemon) this.staging = context.staging
-    this.#tree = await this.#kind.openTree(context)
-  }
+    /** @param group given by the kind's own mount options */
+    async make(group: number | undefined): Promise<void> {
+      byOption = group
+      const staging = newStagingName()
+      if (kind.hasDaemon) this.staging = staging
+      tree = await kind.openTree({
+        host,
+        request,
+        source,
+        group,
+        // Decoded where a kind asks for them, and nowhere else.
+        get secrets() {
+          return session.secrets ?? new Map()
+        },
+        stateDir: config.stateDir,
+        staging,
+        timeoutSeconds: config.helperTimeoutSeconds,
+        isVolume: (path) => isPodsVolume(path) || mountRecords.has(session, path),
+        warn,
+      })
+    },
 
-  get hadSecrets(): boolean {
-    return this.#kind.usesSecrets === true && (this.#session.secrets?.size ?? 0) > 0
-  }
+    get hadSecrets(): boolean {
+      return kind.usesSecrets === true && (session.secrets?.size ?? 0) > 0
+    },
 
-  setFlags(flags: MountFlags): void {
-    this.#flags = flags
-    this.#session.host.mounts.setFlags(this.handle, flags)
-  }
+    setFlags(wanted: MountFlags): void {
+      flags = wanted
+      host.mounts.setFlags(this.handle, flags)
+    },
 
-  /** Another one like it: what was tried with the first cannot be undone. */
-  async makeAnew(): Promise<void> {
-    this.close()
-    await this.make(this.#group)
-    this.setFlags(this.#flags)
-  }
+    /** Another one like it: what was tried with the first cannot be undone. */
+    async makeAnew(): Promise<void> {
+      this.close()
+      await this.make(byOption)
+      this.setFlags(flags)
+    },
 
-  get handle(): Handle {
-    if (this.#tree === undefined) throw new Error('the plan has no tree yet')
-    return this.#tree
-  }
+    get handle(): Handle {
+      if (tree === undefined) throw new Error('the plan has no tree yet')
+      return tree
+    },
 
-  /** What it is a clone of, if it is one. */
-  get clonedFrom(): Handle | undefined {
-    return this.#kind.root === 'source' ? this.#source?.handle : undefined
-  }
+    /** What it is a clone of, if it is one. */
+    get clonedFrom(): Handle | undefined {
+      return kind.root === 'source' ? source?.handle : undefined
+    },
 
-  /** Where it lies, if the source's path does not tell. */
-  get location(): TreeLocation | undefined {
-    if (this.#kind.root !== 'file system' || !this.#kind.persistent) return undefined
-    return locationOfTree(this.#session.host, this.handle)
-  }
+    /** Where it lies, if the source's path does not tell. */
+    get location(): TreeLocation | undefined {
+      return kind.root === 'file system' && kind.persistent ? locationOfTree(host, this.handle) : undefined
+    },
 
-  /** The volume's identity; undefined where the volume goes with its mount. */
-  get volume(): string | undefined {
-    this.#volume ??= this.#identify()
-    return this.#volume
-  }
+    /** The volume's identity; undefined where the volume goes with its mount. */
+    get volume(): string | undefined {
+      if (!kind.persistent) return undefined
+      if (kind.root === 'text') return textIdentity(request)
+      volume ??= volumeIdentity(host, this.handle, host.inodes.stat(this.handle))
+      return volume
+    },
 
-  #identify(): string | undefined {
-    if (!this.#kind.persistent) return undefined
-    if (this.#kind.root === 'text') return textIdentity(this.#request)
-    const { host } = this.#session
-    return volumeIdentity(host, this.handle, host.inodes.stat(this.handle))
-  }
+    /** The request with the real path of what its subPath names: what others compare theirs with. */
+    get where(): Where {
+      const { subPath } = request
+      const text = sourceText(request.source)
+      return {
+        ...request,
+        source: source?.path ?? text,
+        asked: subPath === undefined ? undefined : `${text}/${subPath}`,
+      }
+    },
 
-  /** The request with the real path of what its subPath names: what others compare theirs with. */
-  get where(): Where {
-    const { subPath } = this.#request
-    const source = sourceText(this.#request.source)
-    const asked = subPath === undefined ? undefined : `${source}/${subPath}`
-    return { ...this.#request, source: this.#source?.path ?? source, asked }
-  }
-
-  close(): void {
-    if (this.#tree !== undefined) this.#session.host.inodes.close(this.#tree)
-    this.#tree = undefined
+    close(): void {
+      if (tree !== undefined) host.inodes.close(tree)
+      tree = undefined
+    },
   }
 }

@@ -1,5 +1,5 @@
 import { bind } from './bind.ts'
-import { blocks } from './disk/block.ts'
+import { disks } from './disk/disk.ts'
 import { fuse } from './fuse/fuse.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { cifs } from './remote/cifs.ts'
@@ -8,7 +8,7 @@ import { tmpfs } from './tmpfs.ts'
 
 /** A new kind is one file and its line here. */
 const KINDS: ReadonlyMap<string, VolumeKind> = new Map(
-  [bind, tmpfs, ...blocks, nfs, nfs4, cifs].map((kind) => [kind.name, kind]),
+  [bind, tmpfs, ...disks, nfs, nfs4, cifs].map((kind) => [kind.name, kind]),
 )
 
 /** The kind that mounts a fsType, if there is one. */
@@ -16,7 +16,5 @@ export function kindOf(fsType: string): VolumeKind | undefined {
   return KINDS.get(fsType) ?? fuse(fsType)
 }
 
-/** What there is to choose from, for messages. */
-export const KIND_NAMES: readonly string[] = [...KINDS.keys(), 'fuse.<program>']
-
-export const kinds = { of: kindOf, names: KIND_NAMES }
+/** With what there is to choose from, for messages. */
+export const kinds = { of: kindOf, names: [...KINDS.keys(), 'fuse.<program>'] }

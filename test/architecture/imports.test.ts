@@ -28,7 +28,16 @@ const ROOMS = [
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path'],
   // Types of node:sqlite; the host opens databases.
-  grpc: ['@grpc/grpc-js', 'node:fs', 'node:net', 'node:stream'],
+  grpc: [
+    '@bufbuild/protobuf',
+    '@bufbuild/protobuf/wkt',
+    '@grpc/grpc-js',
+    'node:events',
+    'node:fs',
+    'node:net',
+    'node:stream',
+    'node:timers/promises',
+  ],
   heal: ['node:path'],
   host: [
     // A type; execa starts children.
@@ -40,7 +49,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:path',
     'node:sqlite',
     'node:stream',
-    'node:timers/promises',
     'node:url',
     'node:util',
   ],
@@ -48,10 +56,11 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   metrics: ['node:fs'],
   'mount-table': ['node:path'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
-  // For their types: the host opens the database, the driver starts threads.
+  // For types, as the host opens the database and the driver starts threads; and for a thread's way to read its port.
   ownership: ['node:sqlite', 'node:worker_threads'],
   request: ['node:fs', 'node:path', 'zod/mini'],
   store: ['node:crypto', 'zod/mini'],
+  volume: ['node:path'],
 }
 
 const sources = sourcesIn('src', true)

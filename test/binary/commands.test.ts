@@ -105,6 +105,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     json('restore', source)
     expect(await node.call('mount', node.podDirectory('a'), mountOptions(source))).toEqual({ status: 'Success' })
     for (const verb of ['status', 'heal', 'doctor', 'gc', 'version', 'help']) json(verb)
+    json('completion', 'zsh')
     for (const verb of ['install', 'uninstall'])
       json(verb, '--dry-run', '--root', node.volumes, '--plugin-dir', '/plugins')
     for (const [verb, keys] of found) {
@@ -122,7 +123,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
       ).toEqual([])
     }
     expect([...found.keys()].sort()).toEqual(VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort())
-    expect(found.size).toBe(11)
+    expect(found.size).toBe(12)
   })
 
   it('have no escape sequence in a pipe, colour on a terminal, and none there with NO_COLOR', () => {

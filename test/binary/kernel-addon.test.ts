@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { titled } from '../helpers/needs.ts'
 import { BINARY } from '../helpers/node-directory.ts'
 
 const O_CLOEXEC = 0o2000000
@@ -42,7 +43,7 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
     expect(errors).toBe('')
   })
 
-  it.skipIf(cannot !== '')(`is in no daemon that modekeep starts${cannot && `: ${cannot}`}`, async () => {
+  it.skipIf(cannot !== '')(titled('is in no daemon that modekeep starts', cannot), async () => {
     const node = new FuseNode(['fuse.bindfs'])
     const source = `${node.volumes}/data`
     fs.mkdirSync(source)

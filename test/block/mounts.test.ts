@@ -29,7 +29,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   const onDisk = { '.': ON_DISK, one: ON_DISK, sub: ON_DISK, 'sub/two': ON_DISK }
   const read = (pod: string, file = 'one') => fs.readFileSync(`${stage.podDirectory(pod)}/${file}`, 'utf8')
   const shown = (pod: string) => groups(stage.shown(pod))
-  const given = () => listMountRecords(stage.host, stage.config.stateDir).map(({ given: { by } }) => by)
+  const given = () => listMountRecords(stage).map(({ given: { by } }) => by)
 
   it('shows an image, and nothing is left of its loop device', async () => {
     await stage.mount('a', ask())

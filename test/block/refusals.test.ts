@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
-import { blocks } from '../../src/volume/disk/block.ts'
+import { disks } from '../../src/volume/disk/disk.ts'
 import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
 import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -11,7 +11,7 @@ import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
 function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
-  const kind = blocks.find(({ name }) => name === fsType)
+  const kind = disks.find(({ name }) => name === fsType)
   const request = {
     source: parseSource('/srv/image', true),
     fsType,

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { refuseOtherNamespace } from '../../src/heal/namespace.ts'
 import { SystemError } from '../../src/host/host.ts'
-import { lockMount } from '../../src/store/locks.ts'
-import { listMountRecords, writeMountRecord } from '../../src/store/mount-record.ts'
+import { tryLockPlace } from '../../src/store/locks.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { mountPlace } from '../../src/store/places.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -18,7 +19,7 @@ onEveryStage('heal', (open) => {
   afterEach(() => stage.close())
 
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const records = () => listMountRecords(stage.host, stage.config.stateDir)
+  const records = () => listMountRecords(stage)
   const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => `${state}, ${action}`)
 
   /** As heal sees it before, with what it then does, which is done once. */
@@ -73,7 +74,7 @@ onEveryStage('heal', (open) => {
     await stage.mount('a', { source: `${volumes}/one` })
     const [record] = records()
     unmountByHand('a')
-    if (record) writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted: undefined })
+    if (record) mountRecords.write(stage, { ...record, mounted: undefined })
     await heals('interrupted, mounted')
     expect(names('a')).toEqual(['.', 'first'])
     await heals('healthy, none')
@@ -88,7 +89,7 @@ onEveryStage('heal', (open) => {
     if (layers === 2) mountOver('a', 'one')
     const replaces = topMountId('a')
     const mounted = { ...record.mounted, mountId: 'of the new one' }
-    writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted, replaces: { mountId: replaces } })
+    mountRecords.write(stage, { ...record, mounted, replaces: { mountId: replaces } })
     await heals('interrupted, replaced')
     expect(names('a')).toEqual(['.', 'second'])
     expect(stage.layers('a')).toHaveLength(1)
@@ -151,9 +152,9 @@ onEveryStage('heal', (open) => {
 
   it('does not wait for a lock where all is well', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
-    const lock = await lockMount(stage.host, stage.config.stateDir, stage.podDirectory('a'))
+    const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
     expect(await outcomes()).toEqual(['healthy, none'])
-    lock.release()
+    lock?.release()
   })
 
   it('is not done in a mount namespace that does not see the mounts', async () => {
@@ -176,10 +177,10 @@ onEveryStage('heal', (open) => {
 
   it('passes over a mount that a call is at work on', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
-    const lock = await lockMount(stage.host, stage.config.stateDir, stage.podDirectory('a'))
+    const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
     unmountByHand('a')
     await heals('busy, none')
-    lock.release()
+    lock?.release()
     await heals('missing, mounted')
   })
 
@@ -241,6 +242,6 @@ onKernelStages('heal, of sources that went away', (open) => {
     expect(found).toMatchObject({ state: 'stale', action: 'failed' })
     expect(found?.reason).toMatch(/does not exist on this node/)
     expect(names('a')).toEqual(['.', 'first'])
-    expect(listMountRecords(stage.host, stage.config.stateDir)).toHaveLength(1)
+    expect(listMountRecords(stage)).toHaveLength(1)
   })
 })

@@ -18,7 +18,7 @@ onEveryStage('the mount transaction', (open) => {
     ...more,
   })
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const records = () => listMountRecords(stage.host, stage.config.stateDir)
+  const records = () => listMountRecords(stage)
   const stateLeft = () => stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)
 
   it('shows the source, once, however often it is asked for', async () => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Lock } from '../../src/host/host.ts'
 import type { ApplyDocument } from '../../src/operator/actions/apply.ts'
-import { run } from '../../src/operator/verbs/run.ts'
-import { type Reservation, writeReservation } from '../../src/store/reservation-record.ts'
+import { run } from '../../src/operator/verbs/index.ts'
+import { listReservations, type Reservation, reservations } from '../../src/store/reservation-record.ts'
 import type { Session } from '../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -36,7 +36,7 @@ onEveryStage('a call at work on a volume', (open) => {
   /** As another process in mid-walk of `data/sub` looks. */
   function workOnSub(more: Partial<Reservation>): void {
     const reservation = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
-    writeReservation(stage.host, stage.config.stateDir, { ...reservation, ...more })
+    reservations.write(stage, { ...reservation, ...more })
     atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/${SUB}/lock`)
     expect(atWork).toBeDefined()
   }
@@ -132,6 +132,19 @@ onEveryStage('a call at work on a volume', (open) => {
     await stage.mount('a', asked('data', 2000))
     expect(new Set(Object.values(groupsNow()))).toEqual(new Set([2000]))
   })
+
+  it.each(['{"format":2}', '{"volume'])(
+    'whose reservation cannot be read (%s) keeps others from walking',
+    async (text) => {
+      workOnSub({})
+      stage.host.files.replace(`${stage.config.stateDir}/ownership/${SUB}/reservation.json`, text)
+      await expect(stage.mount('a', asked('data', 3000))).rejects.toThrow(/the record .*reservation.json/)
+      expect(stage.layers('a')).toEqual([])
+      expect(listReservations(stage)).toHaveLength(1)
+      die()
+      await stage.mount('a', asked('data', 3000))
+    },
+  )
 
   it('leaves no reservation when it is done or refused', async () => {
     await stage.mount('a', asked('data', 2000))

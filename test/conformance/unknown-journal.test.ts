@@ -2,10 +2,11 @@ import type { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
-import { volumeFindings } from '../../src/operator/doctor/volumes.ts'
-import { statusLines } from '../../src/operator/text/status.ts'
-import { run } from '../../src/operator/verbs/run.ts'
-import { listVolumes } from '../../src/store/volume-record.ts'
+import { volumeFindings } from '../../src/operator/doctor/records.ts'
+import { run } from '../../src/operator/verbs/index.ts'
+import { statusLines } from '../../src/operator/verbs/status.ts'
+import { listVolumes } from '../../src/store/places.ts'
+import { parts } from '../helpers/line.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
@@ -18,7 +19,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     source = `${stage.top}/volumes/data`
     makeTree(stage.fs, source, SIX_FILES)
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
-    const [volume = ''] = listVolumes(stage.host, stage.config.stateDir)
+    const [volume = ''] = listVolumes(stage)
     path = `${stage.config.stateDir}/ownership/${volume}/journal.db`
     database((journal) => journal.exec('UPDATE journal SET format = 3'))
   })
@@ -75,8 +76,8 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     const before = held()
     const document = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
     expect(document.volumes).toMatchObject([{ fault: sentence() }])
-    expect(statusLines(document, 0).map(({ text }) => text)).toContain(`  ${sentence()}`)
-    expect(await volumeFindings(stage.session())).toContainEqual(
+    expect(statusLines(document, 0).map((line) => parts(line).text)).toContain(`  ${sentence()}`)
+    expect(await Array.fromAsync(volumeFindings(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: sentence() }),
     )
     const { items } = (await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument

@@ -11,13 +11,19 @@ import { MemoryWorld } from '../memory-host/world.ts'
 import { blocksOf } from './example.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const [block] = blocksOf(fs.readFileSync(`${ROOT}/docs/contributing.md`, 'utf8'), 'ts')
+const page = fs.readFileSync(`${ROOT}/docs/contributing.md`, 'utf8')
+const [block] = blocksOf(page, 'ts')
+
+/** The table of what to touch: what is added, and the files, of which some are named only by what they do. */
+const rows = [...page.slice(page.indexOf('\nTo add …')).matchAll(/^\| (an? .*?) \| (.*) \|$/gm)].map(
+  ([, what = '', files = '']) => ({ what, files: files.replaceAll(/ \([^)]*\)/g, '').split(', ') }),
+)
 
 /** The kind of the page, as if it lay where the page says. */
 async function ramfsOfPage(): Promise<VolumeKind> {
   const file = `${import.meta.dirname}/ramfs-${process.pid}.tmp.ts`
   onTestFinished(() => fs.rmSync(file))
-  fs.writeFileSync(file, (block?.text ?? '').replaceAll("from './", "from '../../src/volume/kind/"))
+  fs.writeFileSync(file, (block?.text ?? '').replaceAll("from './", "from '../../src/volume/"))
   return (await import(file)).ramfs
 }
 
@@ -42,6 +48,20 @@ const MAKING = {
   staging: '',
   timeoutSeconds: 1,
 } as Partial<MountContext> as MountContext
+
+describe('the table of what to touch', () => {
+  it('is read', () => {
+    expect(rows.map(({ what }) => what)).toEqual(expect.arrayContaining(['an option of a pod', 'a message']))
+  })
+
+  it.each(rows)('names for $what four files at most, and they are there', ({ files }) => {
+    expect(files.length).toBeLessThanOrEqual(4)
+    const paths = files.flatMap((file) => [...file.matchAll(/`([^`]+)`/g)].map(([, path = '']) => path))
+    expect(paths).not.toEqual([])
+    expect(paths.filter((path) => !fs.existsSync(`${ROOT}/${path}`))).toEqual([])
+    expect(files.filter((file) => !file.includes('`') && !/^(the|its) file (that|where) /.test(file))).toEqual([])
+  })
+})
 
 describe('the kind of volume that the page adds', () => {
   it('takes what the page says, and names what it does not', async () => {

@@ -56,6 +56,13 @@ export function textsIn(source: string): Text[] {
       for (const child of holesOf(node)) visit(child, false)
       return
     }
+    // Its words and those of the error are one message.
+    if (node.type === 'CallExpression' && nameOf(node.callee) === 'orWarn') {
+      const [, what] = node.arguments as unknown[]
+      const words = isNode(what) ? textOf(what) : undefined
+      if (words === undefined) throw new Error('orWarn is called without words of its own')
+      found.push({ text: `${words}: ${HOLE}`, isMessage: true })
+    }
     const isGiver = ['NewExpression', 'CallExpression'].includes(String(node.type)) && GIVERS.test(nameOf(node.callee))
     const [first] = isGiver ? (node.arguments as unknown[]) : []
     for (const child of Object.values(node).flat()) visit(child, isGiver && child === first)

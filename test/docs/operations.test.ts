@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { needed } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { patternOf, sessionsOf } from './console.ts'
 import { ROOT } from './pages.ts'
@@ -28,6 +29,8 @@ it('reads what is typed, what is shown, and what is not', () => {
 
 describe.skipIf(!isRoot)(title, () => {
   it.each(sessions.filter(({ steps }) => steps.length > 0))('$heading: prints what it shows', ({ steps }) => {
+    const commands = steps.map(({ command }) => command).join('\n')
+    for (const [, program = ''] of commands.matchAll(/fsType=fuse\.(\w+)/g)) needed(program)
     const outputs = play(steps)
     expect(outputs).toHaveLength(steps.length)
     for (const [index, { command, shown }] of steps.entries()) {

@@ -8,8 +8,7 @@ import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/re
 import { FLAGS } from '../../src/mount-table/flags.ts'
 import { KEYS, parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { readRequest } from '../../src/request/request.ts'
-import { optionsSchema } from '../../src/request/schema.ts'
+import { optionsSchema, readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')

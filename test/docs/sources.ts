@@ -34,8 +34,9 @@ const ON_SERVER = { one: 'content\n' }
 const FILL = 'echo content > "$2/one"'
 
 function standIn(program: string, script: string): void {
-  const real = ['/sbin', '/usr/sbin'].map((place) => `${place}/${program}`).find((path) => fs.existsSync(path))
-  if (real === undefined) throw new Error(`${program} is not installed`)
+  const name = needed(program)
+  const real = ['/sbin', '/usr/sbin'].map((place) => `${place}/${name}`).find((path) => fs.existsSync(path))
+  if (real === undefined) throw new Error(`${program} is not in /sbin`)
   overlayFile(fs.realpathSync(real), `#!/bin/sh\nset -e\n${script}\n`)
   onTestFinished(() => void execFileSync('umount', [fs.realpathSync(real)]))
 }
@@ -107,6 +108,7 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
   },
 
   async remote(volume) {
+    for (const program of ['sshfs', 'sshd']) needed(program)
     overlayFile('/etc/hosts', '127.0.0.1 localhost files.example.com\n')
     execFileSync('mount', ['-t', 'tmpfs', 'srv', '/srv'])
     directory('/srv/files', { one: 'content\n' })
@@ -126,11 +128,13 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
   },
 
   owners(volume) {
+    needed('bindfs')
     directory(sourceOf(volume), { old: 'old\n' })
     return { files: { old: 'old\n' } }
   },
 
   tools(volume) {
+    needed('squashfuse')
     makeImage(sourceOf(volume), 'squashfs')
     return { files: IN_IMAGE }
   },

@@ -37,6 +37,11 @@ describe('the page of messages', () => {
       { text: 'is …: mend the other', isMessage: true },
       { text: 'so far', isMessage: false },
     ])
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a source
+    expect(textsIn('orWarn(session, `what was left of ${a} stays`, work)')).toContainEqual({
+      text: 'what was left of … stays: …',
+      isMessage: true,
+    })
   })
 
   it.each(quoted)('quotes a message that exists: %s', (quote) => {

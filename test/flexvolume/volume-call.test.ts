@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { answerVolumeCall, type Process, type VolumeCall } from '../../src/flexvolume/volume-call.ts'
-import { CallLog } from '../../src/log/call-log.ts'
+import { callLog } from '../../src/log/call-log.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, makeTree } from '../helpers/tree.ts'
 
@@ -10,9 +10,7 @@ function arrange(configFaults: string[] = []) {
   const lines: Record<string, unknown>[] = []
   let forbidden = 0
   const answer = (call: VolumeCall) => {
-    const log = new CallLog({ verb: call.verb, directory: call.directory }, 'info', (line) =>
-      lines.push(JSON.parse(line)),
-    )
+    const log = callLog({ verb: call.verb, directory: call.directory }, 'info', (line) => lines.push(JSON.parse(line)))
     const process: Process = {
       host: stage.host,
       config: stage.config,

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { giveGroup, type KindFacts } from '../../src/fs-group/decide.ts'
+import type { View } from '../../src/mount/observe.ts'
 import { planMount } from '../../src/mount/plan.ts'
-import type { View } from '../../src/mount/view.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
-import type { SourceView } from '../../src/volume/source-view.ts'
+import type { SourceView } from '../../src/volume/detached-tree.ts'
 import { BIND_REQUEST, MOUNTED } from '../helpers/mount-records.ts'
 
 const ROOT = { device: 5, inode: 2n, group: 7 }
 const DIRECTORY: SourceView = { root: ROOT, volume: 'v', path: '/srv/a', isDirectory: true }
-const BIND: KindFacts = { persistent: true, walk: true, hasGroupOptions: false }
+const BIND: KindFacts = { persistent: true, walk: true }
 const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
 const ASKED: MountRequest = { ...BIND_REQUEST, ownership: 'auto' }
 const view = (over: Partial<View> = {}): View => ({
@@ -65,7 +65,7 @@ describe('the group of a pod', () => {
 })
 
 describe('the group of a volume whose server or daemon decides', () => {
-  const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', hasGroupOptions: true }
+  const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', groupOptions: () => [] }
   const source: SourceView = { root: undefined, volume: 'text', path: '//s/a', isDirectory: true }
 
   it('is given by mount options with auto', () => {
@@ -79,7 +79,7 @@ describe('the group of a volume whose server or daemon decides', () => {
     expect(giveGroup(asked, view({ source }).source, remote).refusal).toBe(
       'option "ownership" is "walk", but of "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
-    const none = { ...remote, hasGroupOptions: false }
+    const none: KindFacts = { persistent: true, walk: remote.walk }
     expect(giveGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)
   })
 })

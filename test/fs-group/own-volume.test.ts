@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { orderFor } from '../../src/fs-group/by-hand.ts'
+import { orderFor, restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { needsWalk, ownVolume } from '../../src/fs-group/own-volume.ts'
-import { restoreByHand } from '../../src/fs-group/restore-by-hand.ts'
-import { listMountRecords, writeMountRecord } from '../../src/store/mount-record.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -20,7 +19,7 @@ const ORDER: Order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' }
 async function walk(stage: Stage, source: string, order: Order = ORDER) {
   return stage.byHand(source, async (session, opened) => {
     const { lock, report } = await ownVolume(session, opened.tree, orderFor(opened, order))
-    lock.release()
+    lock.dispose()
     return report
   })
 }
@@ -88,9 +87,9 @@ describe('giving a volume to a group', () => {
 it('a mount that was never finished, and cannot be looked at, is no copy of the disk', async () => {
   const { stage, source } = arrange()
   await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
-  const [record] = listMountRecords(stage.host, stage.config.stateDir)
+  const [record] = listMountRecords(stage)
   if (record === undefined) throw new Error('no record')
-  writeMountRecord(stage.host, stage.config.stateDir, { ...record, mounted: undefined })
+  mountRecords.write(stage, { ...record, mounted: undefined })
   const { statMountPoint } = stage.host.inodes
   const noMemory = (...of: Parameters<typeof statMountPoint>) => {
     if (of[1] === undefined) return statMountPoint(...of)

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { advance, decide, type Event, START, type State, type View } from '../../src/fuse-device/decide.ts'
 
-const TIMING = { firstMs: 500, mostMs: 30_000, graceMs: 30_000 }
+const BACK_OFF = { firstMs: 500, mostMs: 30_000 }
+const GRACE = 30_000
 const FOREVER = { do: 'wait', until: Number.POSITIVE_INFINITY }
 const NOTHING: View = { directory: 'present', kubelet: undefined, own: false }
 const KUBELET: View = { ...NOTHING, kubelet: 'A' }
 const SERVING: View = { ...KUBELET, own: true }
 
 const given = (events: readonly Event[], now = 0): State =>
-  events.reduce((state, event) => advance(state, event, now, 0, TIMING), START)
+  events.reduce((state, event) => advance(state, event, now, 0, BACK_OFF), START)
 const serving: Event = { type: 'listening' }
 const asking: Event = { type: 'asking', kubelet: 'A' }
 const registered: Event = { type: 'registered', kubelet: 'A' }
@@ -44,13 +45,13 @@ const CASES: [promise: string, events: readonly Event[], view: View, now: number
 
 describe('what the plugin does next', () => {
   it.each(CASES)('%s', (_promise, events, view, now, action) => {
-    expect(decide(given(events), view, now, TIMING)).toEqual(action)
+    expect(decide(given(events), view, now, GRACE)).toEqual(action)
   })
 
   it('pauses count from the first failure with each kubelet', () => {
-    expect(given([failed, failed, failed]).failures).toBe(3)
-    expect(given([failed, failed, { type: 'failed', kubelet: 'B' }]).failures).toBe(1)
-    expect(given([failed, failed, registered, failed]).failures).toBe(1)
+    expect(given([failed, failed, failed]).failed?.times).toBe(3)
+    expect(given([failed, failed, { type: 'failed', kubelet: 'B' }]).failed?.times).toBe(1)
+    expect(given([failed, failed, registered, failed]).failed?.times).toBe(1)
   })
 
   it('comes to rest from whatever it was doing, once kubelet answers and nothing changes', () => {
@@ -59,12 +60,12 @@ describe('what the plugin does next', () => {
       let state = start
       let now = 0
       for (let step = 0; step < 10; step++) {
-        const action = decide(state, { ...SERVING, own: state.serving }, now, TIMING)
+        const action = decide(state, { ...SERVING, own: state.serving }, now, GRACE)
         if (action.do === 'wait' && action.until === Number.POSITIVE_INFINITY) break
         if (action.do === 'wait') now = action.until
-        if (action.do === 'listen') state = advance(state, serving, now, 0, TIMING)
+        if (action.do === 'listen') state = advance(state, serving, now, 0, BACK_OFF)
         if (action.do === 'register') {
-          for (const event of [asking, watched, registered]) state = advance(state, event, now, 0, TIMING)
+          for (const event of [asking, watched, registered]) state = advance(state, event, now, 0, BACK_OFF)
         }
       }
       expect(state).toMatchObject({ serving: true, registered: 'A', watchers: 1 })

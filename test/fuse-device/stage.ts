@@ -2,12 +2,12 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
-import { runPlugin } from '../../src/fuse-device/plugin.ts'
-import type { PluginTiming } from '../../src/fuse-device/settings.ts'
+
+import { runPlugin, type Timing } from '../../src/fuse-device/plugin.ts'
 import { Kubelet } from './kubelet.ts'
 
 /** Quick to try again; slow to look without being told, so that a change that is not told of shows. */
-const QUICK: PluginTiming = {
+const QUICK: Timing = {
   firstMs: 10,
   mostMs: 50,
   graceMs: 60_000,
@@ -38,7 +38,7 @@ export class Stage {
     this.kubelet = new Kubelet(this.directory)
   }
 
-  plugin({ device = '/dev/null', count = 3, timing = {} as Partial<PluginTiming> } = {}): Running {
+  plugin({ device = '/dev/null', count = 3, timing = {} as Partial<Timing> } = {}): Running {
     const stop = new AbortController()
     const events: Running['events'][number][] = []
     const ended = runPlugin(
@@ -47,8 +47,6 @@ export class Stage {
         device,
         count,
         timing: { ...QUICK, ...timing },
-        now: () => performance.now(),
-        random: Math.random,
         log: (level, event, facts) => events.push({ level, event, ...facts }),
       },
       stop.signal,

@@ -3,10 +3,11 @@ import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import { cannotServe, errorAt, FuseNode, until } from '../helpers/fuse-node.ts'
+import { titled } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
-describe.skipIf(cannot !== '')(`a FUSE daemon${cannot && `: ${cannot}`}`, () => {
+describe.skipIf(cannot !== '')(titled('a FUSE daemon', cannot), () => {
   let node: FuseNode
   let source: string
   let directory: string

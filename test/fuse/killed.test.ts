@@ -1,10 +1,11 @@
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
+import { titled } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'strace')
 
-describe.skipIf(cannot !== '')(`a FUSE volume whose call was killed${cannot && `: ${cannot}`}`, () => {
+describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', cannot), () => {
   let node: FuseNode
   let options: Record<string, string>
   beforeEach(() => {

@@ -3,10 +3,11 @@ import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe, errorAt, FuseNode, killDaemon, squash, until } from '../helpers/fuse-node.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
+import { titled } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'squashfuse', 'mksquashfs')
 
-describe.skipIf(cannot !== '')(`a FUSE volume${cannot && `: ${cannot}`}`, () => {
+describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
   let node: FuseNode
   let source: string
   let directory: string

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { forget, judge, judgeLocked } from '../../src/heal/judge.ts'
-import { lockMount } from '../../src/store/locks.ts'
-import { listMountRecords, type MountRecord, removeMountRecord } from '../../src/store/mount-record.ts'
+import { tryLockPlace } from '../../src/store/locks.ts'
+import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { mountPlace } from '../../src/store/places.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -13,12 +13,12 @@ beforeEach(async () => {
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
   await stage.mount('a', { source: `${stage.top}/volumes/one`, ...asked })
-  const [only] = listMountRecords(stage.host, stage.config.stateDir)
+  const [only] = listMountRecords(stage)
   if (!only) throw new Error('no record')
   record = only
 })
 
-const lockPath = () => `${mountPlace(stage.config.stateDir, record.directory).path}/lock`
+const lockPath = () => `${mountPlace(stage, record.directory).path}/lock`
 const judged = () => judgeLocked(stage.session(), record.directory, ({ plan }) => plan.state)
 
 it('is done without the lock by who only looks, and under it by who acts', async () => {
@@ -32,11 +32,11 @@ it('is done without the lock by who only looks, and under it by who acts', async
 })
 
 it('does not wait for a call at work, and sees that the record is gone', async () => {
-  const lock = await lockMount(stage.host, stage.config.stateDir, record.directory)
+  const lock = tryLockPlace(stage, mountPlace(stage, record.directory))
   expect(await judged()).toBe('busy')
-  lock.release()
+  lock?.release()
   expect(await judged()).toBe('healthy')
-  removeMountRecord(stage.host, stage.config.stateDir, record.directory)
+  mountRecords.remove(stage, record.directory)
   expect(await judged()).toBe('gone')
   expect(stage.fs.existsSync(lockPath())).toBe(false)
 })
@@ -72,6 +72,6 @@ it.each([
     expect(seen.plan).toMatchObject({ state: isDeleted ? 'orphaned' : 'missing', action: 'forget' })
     await forget(stage.session(), seen)
   })
-  expect(listMountRecords(stage.host, stage.config.stateDir)).toEqual([])
+  expect(listMountRecords(stage)).toEqual([])
   expect(groups(listTree(stage.fs, `${stage.top}/volumes/one`))).toEqual({ '.': group, first: group })
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { failed, remount } from '../../src/heal/heal.ts'
 import { judge } from '../../src/heal/judge.ts'
-import { failed, remount } from '../../src/heal/remount.ts'
 import { HEAL_ACTIONS, MOUNT_STATES } from '../../src/heal/state.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
@@ -21,7 +21,7 @@ it('does not mount again what was mounted with a secret, and says so', async () 
   const stage = memoryStage()
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('a', { source: `${stage.top}/volumes/one` })
-  const [record] = listMountRecords(stage.host, stage.config.stateDir)
+  const [record] = listMountRecords(stage)
   if (!record) throw new Error('no record')
   const secretive = { ...record, hadSecrets: true }
   const outcome = () => judge(stage.session(), secretive, (judged) => remount(stage.session(), judged, false))

@@ -1,24 +1,26 @@
 import { describe, expect, it } from 'vitest'
-import { formsOf, Scrubber } from '../../src/host/scrub.ts'
+import { formsOf, KeptEnds } from '../../src/host/scrub.ts'
 
 /** Every way to cut a text in three pieces. */
-function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[]): Set<string> {
+function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[], shown = 4096): Set<string> {
   const results = new Set<string>()
   for (let one = 0; one <= bytes.length; one++) {
     for (let two = one; two <= bytes.length; two++) {
-      const scrubber = new Scrubber(secrets)
-      const parts = [bytes.subarray(0, one), bytes.subarray(one, two), bytes.subarray(two)]
-      const text = Buffer.concat([...parts.map((part) => scrubber.push(part)), scrubber.end()])
-      // How often a mask is repeated where two secrets meet depends on the pieces.
-      results.add(text.toString('latin1').replace(/(\*\*\*)+/g, '***'))
+      const ends = new KeptEnds(secrets, shown)
+      for (const part of [bytes.subarray(0, one), bytes.subarray(one, two), bytes.subarray(two)]) ends.add(part)
+      results.add(ends.text)
     }
   }
   return results
 }
 
 function scrubbed(text: string | Buffer, ...secrets: (string | Buffer)[]): string {
-  const scrubber = new Scrubber(secrets.map((secret) => Buffer.from(secret)))
-  return Buffer.concat([scrubber.push(Buffer.from(text)), scrubber.end()]).toString('latin1')
+  const ends = new KeptEnds(
+    secrets.map((secret) => Buffer.from(secret)),
+    4096,
+  )
+  ends.add(Buffer.from(text))
+  return ends.text
 }
 
 describe('secrets are masked', () => {
@@ -34,6 +36,10 @@ describe('secrets are masked', () => {
     ['with doubled commas', SECRET.replace(',', ',,')],
   ])('%s', (_how, form) => {
     expect(scrubbed(`before ${form} after`, SECRET)).toBe('before *** after')
+  })
+
+  it('with capital letters in an address whose digits are small', () => {
+    expect(scrubbed('//server/P%2cAss', 'P,Ass')).toBe('//server/***')
   })
 
   it('line by line, the line ends of any system', () => {
@@ -55,6 +61,25 @@ describe('secrets are masked', () => {
     expect(scrubbedInPieces(Buffer.from('x ababab y ababa z'), [Buffer.from('abab')])).toEqual(
       new Set(['x *** y ***a z']),
     )
+  })
+
+  it('wherever the shown ends of a stream end', () => {
+    const text = `${'a'.repeat(20)}hunter2${'b'.repeat(60)}hunter2${'c'.repeat(20)}`
+    const whole = text.replaceAll('hunter2', '***')
+    let cut = 0
+    for (let shown = 1; shown < 60; shown++) {
+      const ends = new KeptEnds([Buffer.from('hunter2')], shown)
+      for (const byte of Buffer.from(text)) ends.add(Buffer.of(byte))
+      const [head = '', tail] = ends.text.split(' … ')
+      if (tail === undefined) {
+        expect(head).toBe(whole)
+        continue
+      }
+      cut++
+      expect([whole.startsWith(head), whole.endsWith(tail)]).toEqual([true, true])
+      expect(Math.min(head.length, tail.length)).toBeGreaterThanOrEqual(shown - 'hunter2'.length)
+    }
+    expect(cut).toBeGreaterThan(20)
   })
 
   it('that hold one another', () => {

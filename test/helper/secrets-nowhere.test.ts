@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { cifs } from '../../src/volume/remote/cifs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { RemoteStage, secretsOf } from '../volume/remote.ts'
 import { messageOf, processesWith } from './stand-in.ts'
@@ -41,7 +42,7 @@ async function whenThere(path: string): Promise<void> {
   while (!fs.existsSync(path)) await new Promise((done) => setTimeout(done, 20))
 }
 
-describe.skipIf(!isRoot)('a secret appears nowhere (mounts need root)', () => {
+describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), () => {
   it('in the message of a helper that fails loudly and repeats its input', async () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', `${LOUD}; exit 13`)

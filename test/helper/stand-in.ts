@@ -2,8 +2,8 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import type { HelperOrder, Helpers } from '../../src/host/helpers.ts'
-import { SYSTEM_PATH } from '../../src/host/linux/helper-program.ts'
 import { linuxHelpers } from '../../src/host/linux/helpers.ts'
+import { SYSTEM_PATH } from '../../src/host/linux/programs.ts'
 
 /** A directory of programs written by a test, found before those of the system. */
 export class Programs {

@@ -27,5 +27,5 @@ export class ClosingLine implements Reporter {
 function reasonOf(test: TestCase): string {
   const names = [test.name]
   for (let group = test.parent; group.type === 'suite'; group = group.parent) names.push(group.name)
-  return names.find((name) => /\b(skipped|needs?)\b/.test(name)) ?? names[1] ?? test.name
+  return names.find((name) => name.includes('(skipped: ')) ?? names.at(-1) ?? test.name
 }

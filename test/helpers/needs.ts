@@ -22,6 +22,11 @@ export function cannotMountWith(...programs: string[]): string {
   return process.getuid?.() === 0 ? lacking(...programs) : 'mounts need root; run "sudo npm test"'
 }
 
+/** A title that says why its tests cannot run here: the closing line lists it. */
+export function titled(title: string, cannot: string): string {
+  return cannot === '' ? title : `${title} (skipped: ${cannot})`
+}
+
 /** The program, unless it is missing: then the test that is running ends, skipped, with the package to install. */
 export function needed(program: string): string {
   const why = lacking(program)

@@ -1,4 +1,4 @@
-import { MOVE_MOUNT_BENEATH } from '../../src/host/linux/constants.ts'
+import { MOVE_MOUNT_BENEATH } from '../../src/host/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
 
 const ENOSYS = 38

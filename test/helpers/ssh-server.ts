@@ -56,7 +56,7 @@ export class SshServer {
     const text = Object.entries(config).map(([name, value]) => `${name} ${value}\n`)
     fs.writeFileSync(`${this.top}/config`, text.join(''))
     fs.mkdirSync('/run/sshd', { recursive: true })
-    const sshd = execFileSync('which', ['sshd'], { encoding: 'utf8' }).trim()
+    const sshd = execFileSync('which', [needed('sshd')], { encoding: 'utf8' }).trim()
     const child = spawn(sshd, ['-D', '-e', '-f', `${this.top}/config`], { stdio: ['ignore', 'ignore', 'pipe'] })
     this.#process = child
     onTestFinished(() => this.#stop())

@@ -2,11 +2,12 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
-import { linuxBlocks } from '../../src/host/linux/block-devices.ts'
+import { linuxBlocks } from '../../src/host/linux/blocks.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-describe.skipIf(!isRoot)(`a disk${isRoot ? '' : ': devices need root; run "sudo npm test"'}`, () => {
+describe.skipIf(!isRoot)(titled('a disk', cannotMountWith()), () => {
   it('is known in the mount table by its number, or its name, but not by what a FUSE mount calls itself', () => {
     const top = fs.mkdtempSync(`${tmpdir()}/modekeep-disk-`)
     fs.writeFileSync(`${top}/image`, Buffer.alloc(1 << 20))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { scopedCommand } from '../../src/host/daemon-command.ts'
+import { scopedCommand } from '../../src/host/linux/helpers.ts'
 
 it('a daemon is started in a scope of its own, in which kubelet can be restarted', () => {
   const order = { program: '/usr/bin/sshfs', args: ['a@b:/c', '/d', '-o', 'x'] }

@@ -8,9 +8,9 @@ import {
   listing,
   makeWorld,
   missing,
+  needing,
   permissions,
   run,
-  skipFor,
   standIn,
   uninstall,
   type World,
@@ -26,7 +26,7 @@ function wish(world: World, text: string): string {
 
 const installed = (world: World) => join(world.root, 'etc/modekeep/config.json')
 
-describe.skipIf(skipFor(missing.root, missing.dist))('a configuration that is given', () => {
+needing(missing.root, missing.dist).describe('a configuration that is given', () => {
   it('is installed with the driver, and again is left as it is', async () => {
     const world = makeWorld()
     const args = ['--config', wish(world, GOOD)]
@@ -83,7 +83,7 @@ describe.skipIf(skipFor(missing.root, missing.dist))('a configuration that is gi
   })
 })
 
-describe.skipIf(skipFor(missing.root))('--try-in', () => {
+needing(missing.root).describe('--try-in', () => {
   it('tries the driver in that root directory', async () => {
     const world = makeWorld()
     expect(await install(world, standIn(world, 'a'), {}, '--try-in', '/')).toMatchObject({ exitCode: 0, stderr: '' })
@@ -100,7 +100,7 @@ describe('--config', () => {
     expect(await run(['--uninstall', '--config', '/x'])).toMatchObject({ exitCode: 2 })
   })
 
-  it.skipIf(skipFor(missing.root, missing.dist))('is removed by --purge', async () => {
+  needing(missing.root, missing.dist).it('is removed by --purge', async () => {
     const world = makeWorld()
     await install(world, BINARY, {}, '--config', wish(world, GOOD))
     await uninstall(world, {}, '--purge')

@@ -4,7 +4,7 @@ import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { kubelets } from '../../src/operator/kubelet/discovery.ts'
-import { BINARY, fakeProc, makeWorld, missing, pluginDir, put, runHere, skipFor, standIn, type World } from './world.ts'
+import { BINARY, fakeProc, makeWorld, missing, needing, pluginDir, put, runHere, standIn, type World } from './world.ts'
 
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 const config = '/var/lib/kubelet/config.yaml'
@@ -173,11 +173,12 @@ describe('the plugin directory', () => {
     expect(stderr).toContain('--plugin-dir DIR')
   })
 
-  it.skipIf(skipFor(missing.root, missing.dist)).each([
+  const executable = needing(missing.root, missing.dist)
+  it.skipIf(executable.isMissing).each([
     ['FIFO', `--config=${config}`, config],
     ['device', `--config=${config}`, config],
     ['FIFO', '--config-dir=/etc/kubelet.d', '/etc/kubelet.d/10.conf'],
-  ])('is not waited for where a process names a %s as %s', async (kind, argument, file) => {
+  ])(executable.titled('is not waited for where a process names a %s as %s'), async (kind, argument, file) => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', argument])
     const path = join(world.root, file)
@@ -248,7 +249,7 @@ describe('the plugin directory', () => {
     expect((await look(world)).stdout).toContain(`${world.root}/srv/x (`)
   })
 
-  it.skipIf(skipFor(missing.mounts))('on a read-only /usr names the flag of the kubelet to set', async () => {
+  needing(missing.mounts).it('on a read-only /usr names the flag of the kubelet to set', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet'])
     const usr = join(world.root, 'usr')

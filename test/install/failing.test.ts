@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { SystemError } from '../../src/host/host.ts'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
 import {
@@ -12,17 +12,17 @@ import {
   install,
   makeWorld,
   missing,
+  needing,
   pluginDir,
   put,
   runHere,
-  skipFor,
   standIn,
   unpacked,
 } from './world.ts'
 
 const sumOf = async (file: string) => (await execa('sha256sum', [file])).stdout.slice(0, 64)
 
-describe.skipIf(skipFor(missing.root, missing.dist))('an install in which something fails', () => {
+needing(missing.root, missing.dist).describe('an install in which something fails', () => {
   it.each([
     ['od', 1],
     ['tr', 126],

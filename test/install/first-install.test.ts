@@ -3,7 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSy
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   checkout,
   dotFiles,
@@ -11,16 +11,16 @@ import {
   listing,
   makeWorld,
   missing,
+  needing,
   permissions,
   pluginDir,
   put,
   run,
   sameBytes,
-  skipFor,
   standIn,
 } from './world.ts'
 
-describe.skipIf(skipFor(missing.root))('a first install, as kubelet sees it,', () => {
+needing(missing.root).describe('a first install, as kubelet sees it,', () => {
   it('puts the driver, its link, its directories and the example where they belong', async () => {
     const world = makeWorld()
     const binary = standIn(world, 'a')
@@ -86,8 +86,8 @@ describe.skipIf(skipFor(missing.root))('a first install, as kubelet sees it,', (
   })
 })
 
-describe.skipIf(skipFor(missing.root))('a first install', () => {
-  it.skipIf(skipFor(missing.strace))('is one rename of a complete and synced directory', async () => {
+needing(missing.root).describe('a first install', () => {
+  needing(missing.strace).it('is one rename of a complete and synced directory', async () => {
     const world = makeWorld()
     const trace = join(world.base, 'trace')
     const calls = 'rename,renameat,renameat2,mkdir,mkdirat,fsync,link,linkat'
@@ -188,14 +188,10 @@ describe.skipIf(skipFor(missing.root))('a first install', () => {
     expect((await install(world, binary, {}, `--sha256=${sum.toUpperCase()}`)).exitCode).toBe(0)
   })
 
-  it.skipIf(skipFor(missing.dist))(
-    'installs the real executable, whose init answers',
-    { timeout: 600_000 },
-    async () => {
-      const world = makeWorld()
-      const result = await run(['--root', world.root, '--plugin-dir', pluginDir])
-      expect(result).toMatchObject({ exitCode: 0, stderr: '' })
-      expect(JSON.parse((await execa(world.driver, ['init'])).stdout)).toMatchObject({ status: 'Success' })
-    },
-  )
+  needing(missing.dist).it('installs the real executable, whose init answers', async () => {
+    const world = makeWorld()
+    const result = await run(['--root', world.root, '--plugin-dir', pluginDir])
+    expect(result).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(JSON.parse((await execa(world.driver, ['init'])).stdout)).toMatchObject({ status: 'Success' })
+  })
 })

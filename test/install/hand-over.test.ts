@@ -21,23 +21,25 @@ import {
   install,
   makeWorld,
   missing,
+  needing,
   pluginDir,
   run,
   sameBytes,
   script,
   shells,
-  skipFor,
   standIn,
   uninstall,
   unpacked,
   type World,
 } from './world.ts'
 
+const executable = needing(missing.root, missing.dist)
+
 const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 const below = (world: World) => ['--root', world.root, '--plugin-dir', pluginDir]
 
-describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => [shell.join(' '), shell] as const))(
-  'install.sh under %s',
+describe.skipIf(executable.isMissing).each(shells.map((shell) => [shell.join(' '), shell] as const))(
+  executable.titled('install.sh under %s'),
   (_name, shell) => {
     const [sh = 'sh', ...applet] = shell
     /** The release's own install.sh. */
@@ -107,7 +109,7 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
       expect([exitCode, stderr]).toEqual([0, ''])
     })
 
-    it.skipIf(skipFor(missing.mounts))('installs from a file system that is mounted noexec', async () => {
+    needing(missing.mounts).it('installs from a file system that is mounted noexec', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -200,8 +202,8 @@ function watchedCopies(world: World, before = '') {
   return { env, copies: () => readFileSync(file, 'utf8').trim().split('\n') }
 }
 
-describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => [shell.join(' '), shell] as const))(
-  'the copy that install.sh under %s runs',
+describe.skipIf(executable.isMissing).each(shells.map((shell) => [shell.join(' '), shell] as const))(
+  executable.titled('the copy that install.sh under %s runs'),
   (_name, shell) => {
     it.each([
       ['a dry run', ['--dry-run'], 0],
@@ -270,7 +272,7 @@ describe.skipIf(skipFor(missing.root, missing.dist)).each(shells.map((shell) => 
   },
 )
 
-describe.skipIf(skipFor(missing.root, missing.dist))('install.sh', () => {
+executable.describe('install.sh', () => {
   it('does not run an executable that is built for another processor', async () => {
     const world = makeWorld()
     const directory = unpacked(world)
@@ -282,7 +284,7 @@ describe.skipIf(skipFor(missing.root, missing.dist))('install.sh', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('built for another processor')])
   })
 
-  it.skipIf(skipFor(missing.busybox))('works with nothing but the tools of busybox', async () => {
+  needing(missing.busybox).it('works with nothing but the tools of busybox', async () => {
     const world = makeWorld()
     const tools = join(world.base, 'tools')
     await execa('busybox', ['--install', '-s', tools], { reject: false })

@@ -5,16 +5,16 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   BINARY,
   dotFiles,
   install,
   makeWorld,
   missing,
+  needing,
   pluginDir,
   sameBytes,
-  skipFor,
   standIn,
   type World,
 } from './world.ts'
@@ -81,7 +81,7 @@ async function killedAtEveryStep(prepare: (world: World) => Promise<unknown>, ar
 
 const withB = (world: World) => ['install', '--binary', standIn(world, 'b')]
 
-describe.skipIf(skipFor(missing.root, missing.strace, missing.dist))('killed in place of any system call', () => {
+needing(missing.root, missing.strace, missing.dist).describe('killed in place of any system call', () => {
   const timeout = 600_000
 
   it('a first install leaves nothing or all of the driver, and the next run mends', { timeout }, async () => {
@@ -106,7 +106,7 @@ describe.skipIf(skipFor(missing.root, missing.strace, missing.dist))('killed in 
   })
 })
 
-describe.skipIf(skipFor(missing.root, missing.dist))('killed alone, while the driver it tries lives on', () => {
+needing(missing.root, missing.dist).describe('killed alone, while the driver it tries lives on', () => {
   it('leaves nothing of the driver, and the next run mends', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
@@ -125,7 +125,7 @@ describe.skipIf(skipFor(missing.root, missing.dist))('killed alone, while the dr
   })
 })
 
-describe.skipIf(skipFor(missing.root, missing.dist))('interrupted at any moment', () => {
+needing(missing.root, missing.dist).describe('interrupted at any moment', () => {
   it.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
     'by %s, an upgrade leaves the old or the new driver, and the next run mends',
     { timeout: 600_000 },

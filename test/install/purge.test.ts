@@ -1,20 +1,20 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   bindMount,
   install,
   listing,
   makeWorld,
   missing,
+  needing,
   podVolume,
   put,
-  skipFor,
   standIn,
   uninstall,
 } from './world.ts'
 
-describe.skipIf(skipFor(missing.root))('a purge', () => {
+needing(missing.root).describe('a purge', () => {
   it('removes state, logs and configuration, but never the data of the volumes', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
@@ -61,7 +61,7 @@ describe.skipIf(skipFor(missing.root))('a purge', () => {
     expect(readFileSync(join(world.root, 'srv/modekeep/data/a/file'), 'utf8')).toBe('precious')
   })
 
-  it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, even when forced', async () => {
+  needing(missing.mounts).it('is refused while a volume is mounted, even when forced', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     await bindMount(podVolume(world))
@@ -70,7 +70,7 @@ describe.skipIf(skipFor(missing.root))('a purge', () => {
     expect(listing(world.root)).toEqual(before)
   })
 
-  it.skipIf(skipFor(missing.mounts))('does not enter what is mounted below the state directory', async () => {
+  needing(missing.mounts).it('does not enter what is mounted below the state directory', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     put(world, 'var/lib/modekeep/other/file', 'precious')

@@ -1,9 +1,9 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { install, listing, makeWorld, missing, permissions, put, skipFor, standIn } from './world.ts'
+import { expect, it } from 'vitest'
+import { install, listing, makeWorld, missing, needing, permissions, put, standIn } from './world.ts'
 
-describe.skipIf(skipFor(missing.root))('an install with --root', () => {
+needing(missing.root).describe('an install with --root', () => {
   it.each([
     ['the plugin directory', 'var/lib/kubelet'],
     ['the configuration', 'etc'],

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
-import { install, makeWorld, missing, otherwise, pluginDir, runHere, skipFor, standIn, type World } from './world.ts'
+import { install, makeWorld, missing, needing, otherwise, pluginDir, runHere, standIn, type World } from './world.ts'
 
 const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
@@ -14,7 +14,7 @@ function sums(world: World, text: string): void {
 
 const OTHER = `${'0'.repeat(64)}  install.sh\n`
 
-describe.skipIf(skipFor(missing.root))('SHA256SUMS beside the executable', () => {
+needing(missing.root).describe('SHA256SUMS beside the executable', () => {
   it.each([
     ['as sha256sum writes it', (sum: string) => `${OTHER}${sum}  driver-1\n`],
     ['of a binary file', (sum: string) => `${sum} *driver-1\n${OTHER}`],
@@ -60,7 +60,7 @@ describe.skipIf(skipFor(missing.root))('SHA256SUMS beside the executable', () =>
   })
 })
 
-describe.skipIf(skipFor(missing.root))('an executable that is exchanged after its sum was compared', () => {
+needing(missing.root).describe('an executable that is exchanged after its sum was compared', () => {
   it('does not pass for the one that is installed already', async () => {
     const world = makeWorld()
     const [old, wanted] = [standIn(world, 'old'), standIn(world, 'wanted')]
@@ -79,5 +79,16 @@ describe.skipIf(skipFor(missing.root))('an executable that is exchanged after it
     const refused = await runHere(['install', ...args], admin)
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('asks for: fetch it again') })
     expect(sumOf(world.driver)).toBe(sumOf(old))
+  })
+
+  it('is refused also where nothing asks for a sum: the copy is not what was looked at', async () => {
+    const world = makeWorld()
+    const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
+    const { copy } = linuxAdministration.files
+    const admin = otherwise({ copy: (from, to) => copy(from === looked ? other : from, to) })
+    const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', looked]
+    const refused = await runHere(['install', ...args], admin)
+    expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('while it was copied: run this')])
+    expect(existsSync(world.driver)).toBe(false)
   })
 })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
 import {
   bindMount,
@@ -11,18 +11,18 @@ import {
   listing,
   makeWorld,
   missing,
+  needing,
   otherwise,
   pluginDir,
   podVolume,
   put,
   runHere,
-  skipFor,
   standIn,
   uninstall,
   type World,
 } from './world.ts'
 
-describe.skipIf(skipFor(missing.root))('an uninstall of a driver', () => {
+needing(missing.root).describe('an uninstall of a driver', () => {
   it('removes the driver and the link, and keeps state, logs and configuration', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
@@ -45,7 +45,7 @@ describe.skipIf(skipFor(missing.root))('an uninstall of a driver', () => {
     expect(listing(world.root)).toEqual(before)
   })
 
-  it.skipIf(skipFor(missing.mounts))('is refused while a volume is mounted, unless it is forced', async () => {
+  needing(missing.mounts).it('is refused while a volume is mounted, unless it is forced', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     await bindMount(podVolume(world))
@@ -59,7 +59,7 @@ describe.skipIf(skipFor(missing.root))('an uninstall of a driver', () => {
   })
 })
 
-describe.skipIf(skipFor(missing.root))('an uninstall', () => {
+needing(missing.root).describe('an uninstall', () => {
   /** A mount comes when the driver has been set aside; the way back is as it is told. */
   function mountedMeanwhile(world: World, back: (from: string, to: string) => void) {
     const volume = podVolume(world)
@@ -79,7 +79,7 @@ describe.skipIf(skipFor(missing.root))('an uninstall', () => {
     return { volume, run }
   }
 
-  it.skipIf(skipFor(missing.mounts))('puts the driver back where a volume was mounted meanwhile', async () => {
+  needing(missing.mounts).it('puts the driver back where a volume was mounted meanwhile', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
@@ -90,7 +90,7 @@ describe.skipIf(skipFor(missing.root))('an uninstall', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  it.skipIf(skipFor(missing.mounts))('keeps a driver that it cannot put back, and says where', async () => {
+  needing(missing.mounts).it('keeps a driver that it cannot put back, and says where', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const { run } = mountedMeanwhile(world, () => {

@@ -2,10 +2,10 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, watch, write
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
-import { describe, expect, it } from 'vitest'
-import { dotFiles, install, listing, makeWorld, missing, sameBytes, skipFor, standIn } from './world.ts'
+import { expect, it } from 'vitest'
+import { dotFiles, install, listing, makeWorld, missing, needing, sameBytes, standIn } from './world.ts'
 
-describe.skipIf(skipFor(missing.root))('an upgrade, as kubelet sees it,', () => {
+needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
   it('never leaves the kubelet without a complete driver', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const binaries = [standIn(world, 'a'), standIn(world, 'b')]
@@ -63,7 +63,7 @@ const broken = {
   'whose interpreter is missing': '#!/nonexistent/interpreter\n',
 }
 
-describe.skipIf(skipFor(missing.root))('an upgrade', () => {
+needing(missing.root).describe('an upgrade', () => {
   it.each(Object.entries(broken))('refuses an executable %s, and the old driver stays untouched', async (_, text) => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))

@@ -9,11 +9,11 @@ import {
   listing,
   makeWorld,
   missing,
+  needing,
   pluginDir,
   run,
   script,
   shells,
-  skipFor,
   standIn,
 } from './world.ts'
 
@@ -52,7 +52,7 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
     expect(removing.stdout).toMatch(/^modekeep uninstall/)
   })
 
-  it.skipIf(skipFor(missing.setpriv))('refuses to change anything without root, but shows the steps', async () => {
+  needing(missing.setpriv).it('refuses to change anything without root, but shows the steps', async () => {
     const world = makeWorld()
     // The checkout may not be readable for another user.
     const copy = join(world.base, 'install.sh')
@@ -70,14 +70,14 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
 })
 
 describe('install.sh', () => {
-  it.skipIf(skipFor(missing.shellcheck))('is clean for shellcheck', async () => {
+  needing(missing.shellcheck).it('is clean for shellcheck', async () => {
     expect(await execa('shellcheck', ['-s', 'sh', script], { reject: false })).toMatchObject({
       exitCode: 0,
       stdout: '',
     })
   })
 
-  it.skipIf(skipFor(missing.root))('prints no colour where no terminal reads it', async () => {
+  needing(missing.root).it('prints no colour where no terminal reads it', async () => {
     const world = makeWorld()
     const { stdout, stderr } = await install(world, join(world.base, 'missing'), { env: { TERM: 'xterm' } })
     expect(`${stdout}${stderr}`).not.toContain('\x1b')

@@ -1,4 +1,5 @@
 // A system below a directory, a stand-in driver and a stand-in /proc: what the installer is run against.
+
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -16,11 +17,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { onTestFinished } from 'vitest'
+import { describe, it, onTestFinished } from 'vitest'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
 import { install as installOn, uninstall as uninstallFrom } from '../../src/operator/install/index.ts'
 import { parseCommand } from '../../src/operator/verbs/command.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
+import { titled } from '../helpers/needs.ts'
 
 export const checkout = join(import.meta.dirname, '../..')
 export const script = join(checkout, 'install.sh')
@@ -48,22 +50,26 @@ function inOwnMountNamespace() {
 
 /** Why a test that needs something of this machine cannot run here; empty when it can. */
 export const missing = {
-  root: isRoot ? '' : 'needs root',
-  mounts:
-    isRoot && inOwnMountNamespace()
-      ? ''
-      : 'needs root in a private mount namespace: unshare -m --propagation private npx vitest run test/install',
+  root: isRoot ? '' : 'needs root; run "sudo npm test"',
+  mounts: isRoot && inOwnMountNamespace() ? '' : 'needs root in a private mount namespace; run "sudo npm test"',
   strace: has('strace') ? '' : 'needs strace: apt-get install strace',
   shellcheck: has('shellcheck') ? '' : 'needs shellcheck: apt-get install shellcheck',
-  setpriv: has('setpriv') && isRoot ? '' : 'needs root and setpriv (package util-linux)',
-  dist: existsSync(BINARY) ? '' : 'needs dist/modekeep: npm run build',
-  busybox: has('busybox') && isRoot ? '' : 'needs root and busybox: apt-get install busybox',
+  setpriv: has('setpriv') && isRoot ? '' : 'needs root and setpriv: apt-get install util-linux; run "sudo npm test"',
+  dist: existsSync(BINARY) ? '' : 'needs dist/modekeep; run "npm run build"',
+  busybox: has('busybox') && isRoot ? '' : 'needs root and busybox: apt-get install busybox; run "sudo npm test"',
 }
 
-export const skipFor = (...reasons: string[]) => {
+/** What needs something of this machine. Where that is missing it is skipped, and its title says why. */
+export function needing(...reasons: string[]) {
   const reason = reasons.filter(Boolean).join('; ')
-  if (reason) console.warn(`skipped in ${import.meta.filename}: ${reason}`)
-  return reason !== ''
+  const isMissing = reason !== ''
+  const told = (title: string) => titled(title, reason)
+  return {
+    isMissing,
+    titled: told,
+    describe: (title: string, tests: () => void) => describe.skipIf(isMissing)(told(title), tests),
+    it: (title: string, test: () => void | Promise<void>) => it.skipIf(isMissing)(told(title), test),
+  }
 }
 
 export type World = ReturnType<typeof makeWorld>

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/restore-by-hand.ts'
+import { restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
-import { readVolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -24,7 +24,7 @@ onKernelStages('ownership by a mapping', (open) => {
   })
   const walk = (group: number, more: Record<string, string> = {}) => ({ ...idmap(group, more), ownership: 'walk' })
   const shown = (pod: string) => groups(stage.shown(pod))
-  const given = () => listMountRecords(stage.host, stage.config.stateDir).map(({ given: { by, why } }) => ({ by, why }))
+  const given = () => listMountRecords(stage).map(({ given: { by, why } }) => ({ by, why }))
 
   /** Writes as a container of the pod would: another user, its group among the supplementary ones. */
   function writeAs(group: number, path: string): void {
@@ -135,8 +135,8 @@ onKernelStages('ownership by a mapping', (open) => {
     await stage.mount('a', walk(2000))
     await stage.unmount('a')
     for (const volume of stage.fs.readdirSync(`${stage.config.stateDir}/ownership`)) {
-      const record = readVolumeRecord(stage.host, stage.config.stateDir, volume)
-      if (record) writeVolumeRecord(stage.host, stage.config.stateDir, { ...record, complete: false })
+      const record = volumeRecords.read(stage, volume)
+      if (record) volumeRecords.write(stage, { ...record, complete: false })
     }
     stage.fs.chownSync(source, 0, 100)
     await expect(stage.mount('a', idmap(3000))).rejects.toThrow(/a walk or a restore of it was not finished/)

@@ -13,7 +13,7 @@ onKernelStages('a source that is not what it was', (open) => {
 
   const bind = (name: string) => ({ source: `${stage.top}/volumes/${name}` })
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
-  const records = () => listMountRecords(stage.host, stage.config.stateDir)
+  const records = () => listMountRecords(stage)
 
   it('replaces a mount whose source directory was deleted and made again', async () => {
     await stage.mount('a', bind('one'))

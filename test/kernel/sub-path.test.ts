@@ -21,7 +21,7 @@ onKernelStages('a subPath', (open) => {
   const read = () => stage.fs.readFileSync(directory, 'utf8')
   const isEmptyDirectory = () => stage.fs.readdirSync(directory).length === 0
   const inode = (path: string) => stage.fs.statSync(path).ino
-  const stateLeft = () => listMountRecords(stage.host, stage.config.stateDir)
+  const stateLeft = () => listMountRecords(stage)
 
   it('shows a directory of the source alone', async () => {
     await stage.mount('a', { source, subPath: 'sub' })

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { CallLog, type Level } from '../../src/log/call-log.ts'
+import { type CallLog, callLog, type Level } from '../../src/log/call-log.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 
 const CALL = { verb: 'mount', directory: '/pods/p/v' }
 
 function logged(level: Level, use: (log: CallLog) => void): Record<string, unknown>[] {
   const lines: string[] = []
-  use(new CallLog({ ...CALL }, level, (line) => lines.push(line)))
+  use(callLog({ ...CALL }, level, (line) => lines.push(line)))
   expect(lines.filter((line) => line.includes('\n'))).toEqual([])
   return lines.map((line) => JSON.parse(line))
 }

@@ -1,15 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { memfs } from 'memfs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { appendLine } from '../../src/log/log-file.ts'
+import { GENERATIONS, logLines } from './log-lines.ts'
 
 type Fs = Parameters<typeof appendLine>[0]
-
-const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
-const GENERATIONS = ['log', 'log.1', 'log.2', 'log.3']
 
 function failure(code: string): Error {
   return Object.assign(new Error(`${code}: injected`), { code })
@@ -23,12 +19,6 @@ function broken(over: Fs, call: keyof Fs, error: Error): Fs {
       throw error
     },
   }
-}
-
-function linesOf(over: typeof fs, directory: string): string[] {
-  return GENERATIONS.filter((name) => over.existsSync(`${directory}/${name}`)).flatMap((name) =>
-    over.readFileSync(`${directory}/${name}`, 'utf8').split('\n').slice(0, -1),
-  )
 }
 
 let directory: string
@@ -66,7 +56,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     for (let n = 0; n <= 100; n++) appendLine(over, `${top}/log`, `line ${n}`, 20)
     expect(over.readdirSync(top).sort()).toEqual(GENERATIONS)
     // Three lines of seven or eight bytes fill a file of 20.
-    expect(linesOf(over, top)).toEqual([
+    expect(logLines(over, top)).toEqual([
       'line 99',
       'line 100',
       'line 96',
@@ -116,7 +106,7 @@ describe.each<[string, () => [typeof fs, string]]>([
       },
     }
     appendLine(interrupted, `${top}/log`, 'first, long enough to rotate', 20)
-    expect(linesOf(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other'])
+    expect(logLines(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other'])
   })
 
   it('is followed by a rotation again some time after a call died while rotating', () => {
@@ -129,7 +119,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     appendLine(over, `${top}/log`, 'two', 1)
     appendLine(over, `${top}/log`, 'three', 1)
     expect(over.readdirSync(top)).toEqual(['log.1'])
-    expect(linesOf(over, top)).toEqual(['one', 'two', 'three'])
+    expect(logLines(over, top)).toEqual(['one', 'two', 'three'])
   })
 
   it('is not lost when another call has rotated since the file was opened', () => {
@@ -143,40 +133,11 @@ describe.each<[string, () => [typeof fs, string]]>([
     }
     appendLine(late, `${top}/log`, 'first, long enough to rotate', 20)
     appendLine(over, `${top}/log`, 'after', 20)
-    expect(linesOf(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other, long enough to rotate'])
+    expect(logLines(over, top).sort()).toEqual([
+      'after',
+      'first, long enough to rotate',
+      'other, long enough to rotate',
+    ])
     expect(over.readdirSync(top).sort()).toEqual(['log', 'log.1'])
-  })
-})
-
-describe('the log on a real node', () => {
-  it.each([
-    ['on a full disk', '/dev/full'],
-    ['that is a directory', '/proc'],
-    ['below a file', '/proc/version/log'],
-  ])('%s throws nothing', (_what, file) => {
-    expect(() => appendLine(fs, file, 'line')).not.toThrow()
-  })
-
-  it('keeps every line of several processes that write and rotate at once', async () => {
-    const processes = 6
-    const lines = 60
-    const code = `
-      import * as fs from 'node:fs'
-      import { appendLine } from ${JSON.stringify(LOG_FILE)}
-      const [file, name] = process.argv.slice(1)
-      for (let n = 0; n < ${lines}; n++) appendLine(fs, file, name + '-' + n + 'x'.repeat(90), 10_000)`
-    for (let round = 0; round < 5; round++) {
-      const top = `${directory}/${round}`
-      const running = Array.from({ length: processes }, (_, name) =>
-        spawn(process.execPath, ['--input-type=module', '-e', code, `${top}/log`, String(name)], { stdio: 'inherit' }),
-      )
-      const ends = await Promise.all(running.map((child) => once(child, 'exit')))
-      expect(ends.map(([status]) => status)).toEqual(Array(processes).fill(0))
-      // 34 kB in files that rotate at 10 kB: three old generations and the current one hold all of it.
-      const written = linesOf(fs, top)
-      expect(written).toHaveLength(processes * lines)
-      expect(new Set(written).size).toBe(processes * lines)
-      expect(written.every((line) => /^\d-\d+x{90}$/.test(line))).toBe(true)
-    }
   })
 })

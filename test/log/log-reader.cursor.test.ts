@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { appendLine } from '../../src/log/log-file.ts'
-import { type Cursor, endOfLog, LogReader } from '../../src/log/log-reader.ts'
+import { type Cursor, endOfLog, logReader } from '../../src/log/log-reader.ts'
 
 const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
 
@@ -27,7 +27,7 @@ const append = (count = 1) => {
 
 function news(over: typeof fs = fs): { lines: number[]; isGap: boolean } {
   const lines: number[] = []
-  const reader = new LogReader(over, file, 'skip', cursor ?? endOfLog(over, file))
+  const reader = logReader(over, file, 'skip', cursor ?? endOfLog(over, file))
   for (const line of reader.lines()) lines.push(Number(/^line (\d+)\.*$/.exec(line)?.[1]))
   // As it comes back from disk.
   cursor = JSON.parse(JSON.stringify(reader.cursor))
@@ -126,7 +126,7 @@ describe('a log that is read by one process after another', () => {
     news()
     const long = 'é€𝄞'.repeat(400_000)
     fs.appendFileSync(file, `${long}\n${long}\n`)
-    const lines = [...new LogReader(fs, file, 'skip', cursor).lines()]
+    const lines = [...logReader(fs, file, 'skip', cursor).lines()]
     expect(lines.map((line) => line === long)).toEqual([true, true])
   })
 

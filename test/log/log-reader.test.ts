@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { appendLine } from '../../src/log/log-file.ts'
-import { LogReader } from '../../src/log/log-reader.ts'
+import { type LogReader, logReader } from '../../src/log/log-reader.ts'
 
 describe('a log that is read while it is written', () => {
   let top: string
@@ -11,7 +11,7 @@ describe('a log that is read while it is written', () => {
   beforeEach(() => {
     top = fs.mkdtempSync(`${tmpdir()}/modekeep-log-`)
     file = `${top}/log`
-    reader = new LogReader(fs, file, 'show')
+    reader = logReader(fs, file, 'show')
   })
   afterEach(() => fs.rmSync(top, { recursive: true }))
   const lines = () => [...reader.lines()]

@@ -13,7 +13,8 @@ export function memoryAdministration(world: MemoryWorld, answer: (driver: string
       world.alive()
       if (world.locked.has(path)) return undefined
       world.locked.add(path)
-      return { release: () => world.locked.delete(path) }
+      const release = () => void world.locked.delete(path)
+      return { release, [Symbol.dispose]: release }
     },
     async tryDriver({ command: [driver] }): Promise<Answer> {
       world.alive()

@@ -1,4 +1,4 @@
-import type { BlockDevices } from '../../src/host/blocks.ts'
+import type { BlockDevices } from '../../src/host/host.ts'
 import { SystemError } from '../../src/host/host.ts'
 
 function none(): never {

@@ -1,5 +1,4 @@
-import { toDirents } from '../../src/host/dirents.ts'
-import type { Inodes } from '../../src/host/host.ts'
+import type { Inodes, Name } from '../../src/host/host.ts'
 import { type MemoryWorld, text } from './world.ts'
 
 type Entries = Pick<
@@ -49,4 +48,22 @@ export function memoryEntries(world: MemoryWorld): Entries {
       world.at(directory).position = Number(next)
     },
   }
+}
+
+// struct linux_dirent64 (getdents64(2)): u64 ino, s64 off, u16 length, u8 type, the name and its NUL.
+const OFF = 8
+const LENGTH = 16
+const NAME = 19
+
+/** The block that holds `names`; the entry with index i has `first + i + 1` as the position after it. */
+export function toDirents(names: readonly Name[], first: number): Uint8Array {
+  return Buffer.concat(
+    names.map((name, index) => {
+      const entry = Buffer.alloc((NAME + name.length + 1 + 7) & ~7)
+      entry.writeBigInt64LE(BigInt(first + index + 1), OFF)
+      entry.writeUInt16LE(entry.length, LENGTH)
+      entry.set(name, NAME)
+      return entry
+    }),
+  )
 }

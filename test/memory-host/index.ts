@@ -27,15 +27,16 @@ export function memoryHost(world: MemoryWorld): Host {
       world.fs.writeFileSync(path, '')
       world.locked.add(path)
       let held = true
-      return {
-        release(discard) {
-          if (!held) return
-          held = false
-          world.locked.delete(path)
-          world.alive()
-          if (discard) world.fs.rmSync(path, { force: true })
-        },
+      const release: Lock['release'] = (discard) => {
+        if (!held) return
+        held = false
+        world.locked.delete(path)
+        // A process that is dead has given its locks back too; what it does not do is remove the file.
+        if (!discard) return
+        world.alive()
+        world.fs.rmSync(path, { force: true })
       }
+      return { release, [Symbol.dispose]: release }
     },
 
     isLocked: (path) => world.locked.has(path),
@@ -43,7 +44,7 @@ export function memoryHost(world: MemoryWorld): Host {
     openDatabase(path) {
       world.alive()
       const known = world.fs.existsSync(path) ? databases.get(path) : undefined
-      const database = known ?? mortal(new DatabaseSync(':memory:'), world)
+      const database = known ?? mortal(new DatabaseSync(':memory:', { readBigInts: true }), world)
       // Where a process died, SQLite's next user rolls back what was not committed.
       if (database.isTransaction) database.exec('ROLLBACK')
       world.fs.writeFileSync(path, '')
@@ -64,6 +65,10 @@ function mortal(database: DatabaseSync, world: MemoryWorld): DatabaseSync {
     else if (sql !== 'ROLLBACK') world.alive()
     exec(sql)
   }
-  database.close = () => {}
+  // Its temporary tables are its connection's.
+  database.close = () => {
+    for (const { name } of database.prepare("SELECT name FROM sqlite_temp_schema WHERE name NOT LIKE 'sqlite%'").all())
+      exec(`DROP TABLE temp.${name}`)
+  }
   return database
 }

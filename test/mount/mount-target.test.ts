@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { setTarget } from '../../src/mount/mount-target.ts'
+import { setTarget } from '../../src/mount/attach.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { KindFacts } from '../../src/fs-group/decide.ts'
-import { planMount } from '../../src/mount/plan.ts'
-import type { Step } from '../../src/mount/step.ts'
-import type { View } from '../../src/mount/view.ts'
+import type { View } from '../../src/mount/observe.ts'
+import { planMount, type Step } from '../../src/mount/plan.ts'
 import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'
 import type { MountedView } from '../../src/mount-table/mount-point.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
@@ -42,7 +41,6 @@ function view(over: Partial<View> = {}): View {
 const kindOf = (fsType: string): KindFacts => ({
   persistent: fsType !== 'tmpfs',
   walk: true,
-  hasGroupOptions: false,
 })
 
 const FRESH = ['record', 'make-tree', 'set-flags', 'record-ready', 'attach']

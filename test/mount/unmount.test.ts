@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type MountRecord, readMountRecord, writeMountRecord } from '../../src/store/mount-record.ts'
-import { readVolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
+import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -16,12 +16,11 @@ async function arrange(restorePending: boolean): Promise<Arranged> {
   const source = `${stage.top}/volumes/data`
   makeTree(stage.fs, source, ['file test 0640 7'])
   await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
-  const { host, config } = stage
-  const record = readMountRecord(host, config.stateDir, stage.podDirectory('a'))
+  const record = mountRecords.read(stage, stage.podDirectory('a'))
   if (record?.volume === undefined) throw new Error('no record')
-  const volume = readVolumeRecord(host, config.stateDir, record.volume)
+  const volume = volumeRecords.read(stage, record.volume)
   if (volume === undefined) throw new Error('no volume')
-  writeVolumeRecord(host, config.stateDir, { ...volume, restorePending })
+  volumeRecords.write(stage, { ...volume, restorePending })
   return { stage, source, record }
 }
 
@@ -53,7 +52,7 @@ describe('an unmount', () => {
     const file = `${config.stateDir}/mounts/${encodeURIComponent(record.directory)}/record.json`
     const changed = change(record)
     if (changed === undefined) host.files.remove(file)
-    else writeMountRecord(host, config.stateDir, changed)
+    else mountRecords.write(stage, changed)
     const actions = stage.world?.actions ?? []
     actions.length = 0
 
@@ -62,7 +61,7 @@ describe('an unmount', () => {
     const at = (action: string) => actions.findIndex((done) => done.startsWith(action))
     expect(stage.layers('a')).toEqual([])
     expect(stage.fs.statSync(record.directory).isDirectory()).toBe(true)
-    expect(readMountRecord(host, config.stateDir, record.directory)).toBeUndefined()
+    expect(mountRecords.read(stage, record.directory)).toBeUndefined()
     expect(groups(listTree(stage.fs, source)).test).toBe(isRestored ? 7 : 2000)
     expect(at('detach')).toBeGreaterThanOrEqual(0)
     if (changed !== undefined) expect(at(`rmSync ${file}`)).toBeGreaterThan(at('detach'))

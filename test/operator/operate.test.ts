@@ -36,7 +36,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   readConfig: async () => ({ file: '/etc/config.json', config: stage.config, faults: [] }),
   onInterrupt: (say) => {
     interrupt = say
-    return () => {}
+    return { [Symbol.dispose]() {} }
   },
   watch: async () => {},
   exposeMetrics: async () => {},
@@ -85,6 +85,9 @@ describe('a verb given by hand', () => {
       node: '26.0.0',
       arch: 'x64',
     })
+    streams[1] = ''
+    expect(await call(['completion', 'bash', '--json'])).toBe(0)
+    expect(JSON.parse(streams[1])).toMatchObject({ kind: 'Completion', shell: 'bash' })
     streams[1] = ''
     expect(await call(['applly', '--json'])).toBe(2)
     const { error, ...about } = JSON.parse(streams[1])

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decode, encode, Joiner, split } from '../../src/ownership/journal/codec.ts'
+import { decode, encode, join, split } from '../../src/ownership/journal/codec.ts'
 import { damaged, damages } from './damage.ts'
 import { holds } from './holds.ts'
 import { inodeBatch } from './inode-records.ts'
@@ -14,9 +14,7 @@ describe('records of inodes as bytes', () => {
       (records) => {
         const settled = records.map((record) => ({ ...record, settled: true }))
         expect(decoded(encode(records))).toEqual(settled)
-        const joiner = new Joiner(undefined)
-        for (const one of split(encode(records))) joiner.add(one)
-        expect(decoded(joiner.bytes)).toEqual(settled)
+        expect(decoded(join([...split(encode(records))]))).toEqual(settled)
       },
       1000,
     )

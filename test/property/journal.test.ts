@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
+import { decode, encode, keysOf } from '../../src/ownership/journal/codec.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { corpusOf } from './corpus.ts'
@@ -47,7 +48,7 @@ function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFol
   const path = `${top}/made.db`
   const journal = Journal.open(linuxHost, path, volume)
   for (const batch of [...BATCHES, AGAIN]) {
-    const number = journal.append(batch)
+    const [number = 0n] = journal.append([encode(batch)])
     if (batch !== BATCHES[1]) journal.settle(number)
   }
   if (isFolded) journal.find(0n, 0n)
@@ -76,14 +77,14 @@ function used(files: Files, reading: boolean): number | Refusal {
   let journal: Journal | undefined
   try {
     journal = (reading ? Journal.openForReading : Journal.open)(linuxHost, path, VOLUME, true)
-    const found = [...VERSIONS.values()].flatMap(
-      ([record]) => journal?.find(record?.inode ?? 0n, record?.born ?? 0n) ?? [],
-    )
+    const found = [...VERSIONS.values()]
+      .flatMap(([record]) => journal?.find(record?.inode ?? 0n, record?.born ?? 0n) ?? [])
+      .map((record) => decode(record, record.settled))
     for (const record of [...found, ...journal.unfinished()]) expectVersion(record)
     journal.isEmpty()
     if (!reading) {
-      journal.settle(journal.append(AGAIN))
-      journal.forget(found.slice(0, 3))
+      journal.settle(journal.append([encode(AGAIN)])[0] ?? 0n)
+      journal.forget(keysOf(found.slice(0, 3)))
       journal.confirm()
     }
     return found.length

@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check'
-import { optionsSchema } from '../../src/request/schema.ts'
+import { optionsSchema } from '../../src/request/request.ts'
 import { anyText, prototypeNames, spoilt } from './texts.ts'
 
 export const KEYS = Object.keys(optionsSchema.shape)

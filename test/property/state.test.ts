@@ -1,16 +1,11 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Source } from '../../src/request/source.ts'
-import { DamagedRecord, problemOf } from '../../src/store/json-record.ts'
-import { listMountRecords, type MountRecord, readMountRecord, writeMountRecord } from '../../src/store/mount-record.ts'
-import { mountStateDirectory, volumeStateDirectory } from '../../src/store/paths.ts'
-import {
-  listReservations,
-  type Reservation,
-  readReservation,
-  writeReservation,
-} from '../../src/store/reservation-record.ts'
-import { readVolumeRecord, type VolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
+import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
+import { mountPlace, volumePlace } from '../../src/store/places.ts'
+import { DamagedRecord, type Found } from '../../src/store/record.ts'
+import { listReservations, type Reservation, reservations } from '../../src/store/reservation-record.ts'
+import { type VolumeRecord, volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 import { type Damage, damaged, damages } from './damage.ts'
@@ -18,6 +13,7 @@ import { holds } from './holds.ts'
 import { anyText } from './texts.ts'
 
 const STATE = '/node/state'
+const PLACE = { config: { stateDir: STATE } }
 const wellFormed = anyText.filter((text) => !/[\p{Surrogate}\0]/u.test(text))
 const text = fc.oneof(fc.constantFrom('', 'v', '/srv/volumes/data'), wellFormed)
 const group = fc.nat({ max: 4294967294 })
@@ -40,7 +36,7 @@ const sources: Arbitrary<Source> = fc.oneof(
   fc.record({ type: fc.constantFrom('export', 'share'), server: text, path: text }),
   fc.record({ type: fc.constant('text' as const), text }),
 )
-const mountRecords: Arbitrary<MountRecord> = fc.record({
+const anyMountRecords: Arbitrary<MountRecord> = fc.record({
   boot: text,
   directory,
   pod: optional(text),
@@ -72,7 +68,7 @@ const mountRecords: Arbitrary<MountRecord> = fc.record({
   staging: optional(text),
   hadSecrets: fc.boolean(),
 })
-const volumeRecords: Arbitrary<VolumeRecord> = fc.record({
+const anyVolumeRecords: Arbitrary<VolumeRecord> = fc.record({
   volume,
   source: text,
   group,
@@ -81,7 +77,7 @@ const volumeRecords: Arbitrary<VolumeRecord> = fc.record({
   restorePending: fc.boolean(),
 })
 const location = fc.record({ device: fc.constantFrom('8:1', '0:34'), path: text })
-const reservations: Arbitrary<Reservation> = fc.record(
+const anyReservations: Arbitrary<Reservation> = fc.record(
   { volume, source: text, location, group, pod: text, directory: text },
   { requiredKeys: ['volume', 'source'] },
 )
@@ -92,6 +88,7 @@ interface Kind<T> {
   records: Arbitrary<T>
   write(host: Host, record: T): void
   read(host: Host, key: string): T | undefined
+  find(host: Host, key: string): Found<T>
   list(host: Host): T[]
   key(record: T): string
   path(key: string): string
@@ -101,30 +98,33 @@ type Host = ReturnType<typeof memoryHost>
 const KINDS = [
   {
     name: 'mount',
-    records: mountRecords,
-    write: (host, record) => writeMountRecord(host, STATE, record),
-    read: (host, key) => readMountRecord(host, STATE, key),
-    list: (host) => listMountRecords(host, STATE),
+    records: anyMountRecords,
+    write: (host, record) => mountRecords.write({ host, ...PLACE }, record),
+    read: (host, key) => mountRecords.read({ host, ...PLACE }, key),
+    find: (host, key) => mountRecords.find({ host, ...PLACE }, key),
+    list: (host) => listMountRecords({ host, ...PLACE }),
     key: (record) => record.directory,
-    path: (key) => `${mountStateDirectory(STATE, key)}/record.json`,
+    path: (key) => `${mountPlace(PLACE, key).path}/record.json`,
   } satisfies Kind<MountRecord>,
   {
     name: 'volume',
-    records: volumeRecords,
-    write: (host, record) => writeVolumeRecord(host, STATE, record),
-    read: (host, key) => readVolumeRecord(host, STATE, key),
+    records: anyVolumeRecords,
+    write: (host, record) => volumeRecords.write({ host, ...PLACE }, record),
+    read: (host, key) => volumeRecords.read({ host, ...PLACE }, key),
+    find: (host, key) => volumeRecords.find({ host, ...PLACE }, key),
     list: () => [],
     key: (record) => record.volume,
-    path: (key) => `${volumeStateDirectory(STATE, key)}/record.json`,
+    path: (key) => `${volumePlace(PLACE, key).path}/record.json`,
   } satisfies Kind<VolumeRecord>,
   {
     name: 'reservation',
-    records: reservations,
-    write: (host, record) => writeReservation(host, STATE, record),
-    read: (host, key) => readReservation(host, STATE, key),
+    records: anyReservations,
+    write: (host, record) => reservations.write({ host, ...PLACE }, record),
+    read: (host, key) => reservations.read({ host, ...PLACE }, key),
+    find: (host, key) => reservations.find({ host, ...PLACE }, key),
     list: () => [],
     key: (record) => record.volume,
-    path: (key) => `${volumeStateDirectory(STATE, key)}/reservation.json`,
+    path: (key) => `${volumePlace(PLACE, key).path}/reservation.json`,
   } satisfies Kind<Reservation>,
 ] as unknown as Kind<{ directory: string }>[]
 
@@ -160,7 +160,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
         const { host, spoil } = fresh()
         kind.write(host, record)
         spoil(kind.path(kind.key(record)), damage)
-        const problem = problemOf(() => kind.read(host, kind.key(record)))
+        const { problem } = kind.find(host, kind.key(record))
         if (problem) unread++
         else expect(kind.read(host, kind.key(record))).toEqual(record)
         for (const one of kind.list(host)) expect(one).toEqual(record)
@@ -189,13 +189,13 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
 
 it('a foreign file among the records is passed over', () => {
   const { host } = fresh()
-  const [record] = fc.sample(mountRecords, { numRuns: 1, seed: 1 })
+  const [record] = fc.sample(anyMountRecords, { numRuns: 1, seed: 1 })
   if (record === undefined) throw new Error('no record')
-  writeMountRecord(host, STATE, record)
+  mountRecords.write({ host, ...PLACE }, record)
   for (const name of ['%foreign', '+foreign', 'foreign'])
     host.files.replace(`${STATE}/mounts/${name}`, 'not of modekeep')
-  expect(listMountRecords(host, STATE)).toEqual([record])
+  expect(listMountRecords({ host, ...PLACE })).toEqual([record])
   host.files.makeDirectory(`${STATE}/ownership`)
   host.files.replace(`${STATE}/ownership/foreign`, 'not of modekeep')
-  expect(listReservations(host, STATE)).toEqual([])
+  expect(listReservations({ host, ...PLACE })).toEqual([])
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
-import { KIND_NAMES, kinds } from '../../src/volume/index.ts'
+import { kinds } from '../../src/volume/index.ts'
 
 const DIR = '/pods/p/volumes/modekeep~fs/v'
 const CONFIG = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'] }
@@ -171,7 +171,7 @@ describe('a refused request', () => {
 
   it.each([['zfs'], ['BIND'], ['afs'], ['__proto__'], [' ']])('has an fsType nobody mounts: %j', (fsType) => {
     expect(faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/fsType': fsType })).toEqual([
-      `fsType is ${JSON.stringify(fsType)}: this version mounts ${KIND_NAMES.join(', ')} (empty means bind)`,
+      `fsType is ${JSON.stringify(fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`,
     ])
   })
 

@@ -1,18 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { forgetAfterBoot, forgetMount, forgetVolume } from '../../src/store/forget.ts'
 import {
-  releaseMount,
   releasePlace,
-  releaseVolume,
   removeLeftover,
   removeLeftovers,
   removeTransient,
-  removeVolumeLeftover,
+  tryHoldPlace,
 } from '../../src/store/leftovers.ts'
-import { lockMount, lockVolume } from '../../src/store/locks.ts'
-import { listMountRecords, writeMountRecord } from '../../src/store/mount-record.ts'
-import { leftoverFiles, listMountPlaces, mountPlace, volumePlace } from '../../src/store/places.ts'
-import { readVolumeRecord, writeVolumeRecord } from '../../src/store/volume-record.ts'
+import { tryLockPlace } from '../../src/store/locks.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { leftoverFiles, listMountPlaces, mountPlace, type Place, volumePlace } from '../../src/store/places.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -41,18 +39,24 @@ const put = (place: { path: string }, ...names: string[]) => {
 const isThere = ({ path }: { path: string }) => stage.fs.existsSync(path)
 const names = ({ path }: { path: string }) => stage.host.files.list(path).sort()
 
+/** As a call that works there and records nothing. */
+function passBy(place: Place): void {
+  using lock = tryHoldPlace(stage.session(), place)
+  expect(lock).toBeDefined()
+}
+
 /** Of today's boot unless another is named. */
 async function recordMount(directory: string, boot = stage.host.bootId()): Promise<void> {
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('template', { source: `${stage.top}/volumes/one` })
-  const [record] = listMountRecords(stage.host, stateDir)
+  const [record] = listMountRecords(stage)
   await stage.unmount('template')
-  if (record) writeMountRecord(stage.host, stateDir, { ...record, directory, boot })
+  if (record) mountRecords.write(stage, { ...record, directory, boot })
 }
 
 describe.each([
-  ['a mount directory', () => mountPlace(stateDir, DIRECTORY)],
-  ['a volume', () => volumePlace(stateDir, VOLUME)],
+  ['a mount directory', () => mountPlace(stage, DIRECTORY)],
+  ['a volume', () => volumePlace(stage, VOLUME)],
 ])('the place of %s', (_what, placeOf) => {
   const removes = () => removeLeftover(stage.session(), placeOf())
 
@@ -63,7 +67,7 @@ describe.each([
     [['lock', 'reservation.json', 'reservation.json.new', 'progress.json', 'progress.json.new']],
   ])('goes where it has %j and no more', (files) => {
     put(placeOf(), ...files)
-    expect(leftoverFiles(stage.host, placeOf())).toHaveLength(files.length)
+    expect(leftoverFiles(stage, placeOf())).toHaveLength(files.length)
     expect(removes()).toBe(true)
     expect(isThere(placeOf())).toBe(false)
   })
@@ -72,7 +76,7 @@ describe.each([
     'stays, with all that is in it, beside %s',
     (name) => {
       put(placeOf(), name, 'reservation.json')
-      expect(leftoverFiles(stage.host, placeOf())).toBeUndefined()
+      expect(leftoverFiles(stage, placeOf())).toBeUndefined()
       expect(removes()).toBe(false)
       expect(names(placeOf())).toEqual(['reservation.json', name, 'lock'].sort())
     },
@@ -100,33 +104,30 @@ describe.each([
 
 describe('a lock', () => {
   it('goes with its mount where nothing is recorded of that, and stays with its record', async () => {
-    const first = await lockMount(stage.host, stateDir, DIRECTORY)
-    releaseMount(stage.session(), DIRECTORY, first)
-    expect(isThere(mountPlace(stateDir, DIRECTORY))).toBe(false)
+    passBy(mountPlace(stage, DIRECTORY))
+    expect(isThere(mountPlace(stage, DIRECTORY))).toBe(false)
     await recordMount(DIRECTORY)
-    releaseMount(stage.session(), DIRECTORY, await lockMount(stage.host, stateDir, DIRECTORY))
-    expect(names(mountPlace(stateDir, DIRECTORY))).toEqual(['lock', 'record.json'])
+    passBy(mountPlace(stage, DIRECTORY))
+    expect(names(mountPlace(stage, DIRECTORY))).toEqual(['lock', 'record.json'])
   })
 
   it('of a mount goes where the record of a longer name lies below', async () => {
     const [short, long] = [`/${'x'.repeat(197)}`, `/${'x'.repeat(198)}`]
     await recordMount(long)
-    releaseMount(stage.session(), short, await lockMount(stage.host, stateDir, short))
-    expect(names(mountPlace(stateDir, short))).toEqual(['+x'])
-    expect(listMountPlaces(stage.host, stateDir)).toMatchObject([{ directory: long, hasRecord: true }])
+    passBy(mountPlace(stage, short))
+    expect(names(mountPlace(stage, short))).toEqual(['+x'])
+    expect(listMountPlaces(stage)).toMatchObject([{ directory: long, hasRecord: true }])
   })
 
-  it('is given back where its place cannot be looked at, with a warning', async () => {
+  it('is given back where its place cannot be looked at, with a warning', () => {
     const { files } = stage.host
     const list = () => {
       throw new Error('not today')
     }
-    for (const [release, lock] of [
-      [() => releaseMount, await lockMount(stage.host, stateDir, DIRECTORY)],
-      [() => releaseVolume, await lockVolume(stage.host, stateDir, VOLUME)],
-    ] as const) {
+    for (const place of [mountPlace(stage, DIRECTORY), volumePlace(stage, VOLUME)]) {
+      const lock = tryHoldPlace(stage.session(), place)
       stage.host.files = { ...files, list }
-      release()(stage.session(), release() === releaseMount ? DIRECTORY : VOLUME, lock)
+      lock?.[Symbol.dispose]()
       stage.host.files = files
     }
     expect(stage.warnings).toEqual([
@@ -135,20 +136,19 @@ describe('a lock', () => {
       `the lock of volume ${VOLUME} was left behind: not today`,
     ])
     removeLeftovers(stage.session())
-    expect([mountPlace(stateDir, DIRECTORY), volumePlace(stateDir, VOLUME)].map(isThere)).toEqual([false, false])
+    expect([mountPlace(stage, DIRECTORY), volumePlace(stage, VOLUME)].map(isThere)).toEqual([false, false])
   })
 
-  it('that cannot be removed is given back all the same', async () => {
-    const place = mountPlace(stateDir, DIRECTORY)
-    const lock = await lockMount(stage.host, stateDir, DIRECTORY)
+  it('that cannot be removed is given back all the same', () => {
+    const place = mountPlace(stage, DIRECTORY)
+    const lock = tryLockPlace(stage, place)
     const told: (boolean | undefined)[] = []
-    const failing = {
-      release(discard?: boolean) {
-        told.push(discard)
-        lock.release()
-        throw Object.assign(new Error('EIO'), { code: 'EIO' })
-      },
+    const release = (discard?: boolean) => {
+      told.push(discard)
+      lock?.release()
+      throw Object.assign(new Error('EIO'), { code: 'EIO' })
     }
+    const failing = { release, [Symbol.dispose]: release }
     expect(() => releasePlace(stage.session(), place, failing)).toThrow(/cannot remove .*lock/)
     expect(told).toEqual([true])
     expect(stage.host.isLocked(`${place.path}/lock`)).toBe(false)
@@ -158,15 +158,15 @@ describe('a lock', () => {
 describe('what is remembered', () => {
   it('of a mount goes after the leftover of its volume', async () => {
     await recordMount(DIRECTORY)
-    put(volumePlace(stateDir, VOLUME), 'lock')
+    put(volumePlace(stage, VOLUME), 'lock')
     forgetMount(stage.session(), DIRECTORY, VOLUME)
-    expect(isThere(volumePlace(stateDir, VOLUME))).toBe(false)
-    expect(listMountRecords(stage.host, stateDir)).toEqual([])
+    expect(isThere(volumePlace(stage, VOLUME))).toBe(false)
+    expect(listMountRecords(stage)).toEqual([])
   })
 
   it('of a mount stays where its volume cannot be cleared, by which the next call finds that', async () => {
     await recordMount(DIRECTORY)
-    put(volumePlace(stateDir, VOLUME), 'lock', 'reservation.json')
+    put(volumePlace(stage, VOLUME), 'lock', 'reservation.json')
     const { files } = stage.host
     const remove = () => {
       throw new Error('not today')
@@ -174,17 +174,17 @@ describe('what is remembered', () => {
     stage.host.files = { ...files, remove }
     expect(() => forgetMount(stage.session(), DIRECTORY, VOLUME)).toThrow('not today')
     stage.host.files = files
-    expect(listMountRecords(stage.host, stateDir)).toHaveLength(1)
-    expect(stage.host.isLocked(`${volumePlace(stateDir, VOLUME).path}/lock`)).toBe(false)
+    expect(listMountRecords(stage)).toHaveLength(1)
+    expect(stage.host.isLocked(`${volumePlace(stage, VOLUME).path}/lock`)).toBe(false)
   })
 
   it('of a volume goes with its journal, and nothing of other people does', () => {
-    writeVolumeRecord(stage.host, stateDir, RECORD)
-    put(volumePlace(stateDir, VOLUME), 'journal.db', 'journal.db-wal', 'journal.db-shm', 'journal.db-journal', 'notes')
-    removeVolumeLeftover(stage.session(), VOLUME)
-    expect(readVolumeRecord(stage.host, stateDir, VOLUME)).toMatchObject(RECORD)
+    volumeRecords.write(stage, RECORD)
+    put(volumePlace(stage, VOLUME), 'journal.db', 'journal.db-wal', 'journal.db-shm', 'journal.db-journal', 'notes')
+    removeLeftover(stage.session(), volumePlace(stage, VOLUME))
+    expect(volumeRecords.read(stage, VOLUME)).toMatchObject(RECORD)
     forgetVolume(stage.session(), VOLUME)
-    expect(names(volumePlace(stateDir, VOLUME))).toEqual(['lock', 'notes'])
+    expect(names(volumePlace(stage, VOLUME))).toEqual(['lock', 'notes'])
   })
 
   it('of mounts before a reboot goes once, and none that a call is at work on', async () => {
@@ -192,25 +192,25 @@ describe('what is remembered', () => {
     await recordMount('/pods/b/v', 'an earlier boot')
     await recordMount('/pods/c/v')
     stage.fs.rmSync(`${stateDir}/boot`, { force: true })
-    const lock = await lockMount(stage.host, stateDir, '/pods/b/v')
+    const lock = tryLockPlace(stage, mountPlace(stage, '/pods/b/v'))
     forgetAfterBoot(stage.session())
     expect(stage.noted).toEqual({ sweptRecords: 1 })
-    const left = listMountRecords(stage.host, stateDir).map(({ directory }) => directory)
+    const left = listMountRecords(stage).map(({ directory }) => directory)
     expect(left.sort()).toEqual(['/pods/b/v', '/pods/c/v'])
-    lock.release()
+    lock?.release()
     forgetAfterBoot(stage.session())
-    expect(listMountRecords(stage.host, stateDir)).toHaveLength(2)
+    expect(listMountRecords(stage)).toHaveLength(2)
   })
 })
 
 it('a leftover of every kind is removed by the next call, and nothing else', async () => {
-  const other = volumePlace(stateDir, '1.2-4-5')
-  put(mountPlace(stateDir, '/pods/x/v'), 'lock')
-  put(volumePlace(stateDir, VOLUME), 'progress.json')
+  const other = volumePlace(stage, '1.2-4-5')
+  put(mountPlace(stage, '/pods/x/v'), 'lock')
+  put(volumePlace(stage, VOLUME), 'progress.json')
   put(other, 'journal.db-wal', 'lock')
   await recordMount(DIRECTORY)
   removeLeftovers(stage.session())
-  expect(listMountPlaces(stage.host, stateDir)).toMatchObject([{ directory: DIRECTORY, hasRecord: true }])
-  expect(isThere(volumePlace(stateDir, VOLUME))).toBe(false)
+  expect(listMountPlaces(stage)).toMatchObject([{ directory: DIRECTORY, hasRecord: true }])
+  expect(isThere(volumePlace(stage, VOLUME))).toBe(false)
   expect(names(other)).toEqual(['journal.db-wal', 'lock'])
 })

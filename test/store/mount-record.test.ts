@@ -1,22 +1,18 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Host } from '../../src/host/host.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { type Refusal, UnknownFormat } from '../../src/refusal/refusal.ts'
 import { askedOf, type MountRequest } from '../../src/request/mount-request.ts'
-import { DamagedRecord } from '../../src/store/json-record.ts'
 import {
-  hasMountRecord,
   listMountRecords,
-  listUnreadableMounts,
+  listMounts,
   type MountRecord,
+  mountRecords,
   newMountRecord,
-  readMountRecord,
-  removeMountRecord,
-  writeMountRecord,
 } from '../../src/store/mount-record.ts'
-import { mountStateDirectory } from '../../src/store/paths.ts'
+import { mountPlace, type Store } from '../../src/store/places.ts'
+import { DamagedRecord } from '../../src/store/record.ts'
 import { MOUNTED } from '../helpers/mount-records.ts'
 import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -41,18 +37,20 @@ const RECORD = newMountRecord(REQUEST, 'boot-1', {
 })
 
 let top: string
-let real: Host
+let store: Store
 beforeEach(() => {
   top = fs.mkdtempSync(`${tmpdir()}/modekeep-records-`)
-  real = { ...memoryHost(new MemoryWorld()), files: trustedFiles(fs) }
+  store = { host: { ...memoryHost(new MemoryWorld()), files: trustedFiles(fs) }, config: { stateDir: top } }
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
 function put(text: string): void {
-  const place = mountStateDirectory(top, RECORD.directory)
+  const place = mountPlace(store, RECORD.directory).path
   fs.mkdirSync(place, { recursive: true })
   fs.writeFileSync(`${place}/record.json`, text)
 }
+
+const unreadable = () => listMounts(store).filter(({ problem }) => problem !== undefined)
 
 describe('a mount record', () => {
   it('holds what an unmount needs', () => {
@@ -80,37 +78,37 @@ describe('a mount record', () => {
     'is written, read, listed and removed for %j',
     (directory) => {
       const record = { ...RECORD, directory }
-      expect(readMountRecord(real, top, directory)).toBeUndefined()
-      writeMountRecord(real, top, record)
-      expect(readMountRecord(real, top, directory)).toEqual(record)
-      expect(listMountRecords(real, top)).toEqual([record])
-      removeMountRecord(real, top, directory)
-      expect(readMountRecord(real, top, directory)).toBeUndefined()
-      expect(listMountRecords(real, top)).toEqual([])
+      expect(mountRecords.read(store, directory)).toBeUndefined()
+      mountRecords.write(store, record)
+      expect(mountRecords.read(store, directory)).toEqual(record)
+      expect(listMountRecords(store)).toEqual([record])
+      mountRecords.remove(store, directory)
+      expect(mountRecords.read(store, directory)).toBeUndefined()
+      expect(listMountRecords(store)).toEqual([])
     },
   )
 
   it('may lie in the directory of a longer one', () => {
     const short = { ...RECORD, directory: `/${'x'.repeat(197)}` }
     const long = { ...RECORD, directory: `/${'x'.repeat(198)}` }
-    for (const record of [short, long]) writeMountRecord(real, top, record)
+    for (const record of [short, long]) mountRecords.write(store, record)
     expect(
-      listMountRecords(real, top)
+      listMountRecords(store)
         .map((record) => record.directory.length)
         .sort(),
     ).toEqual([198, 199])
-    removeMountRecord(real, top, short.directory)
-    expect(listMountRecords(real, top)).toEqual([long])
+    mountRecords.remove(store, short.directory)
+    expect(listMountRecords(store)).toEqual([long])
   })
 
   it('is listed without what else lies around', () => {
-    writeMountRecord(real, top, RECORD)
-    const place = mountStateDirectory(top, RECORD.directory)
+    mountRecords.write(store, RECORD)
+    const place = mountPlace(store, RECORD.directory).path
     fs.writeFileSync(`${place}/lock`, '')
     fs.writeFileSync(`${place}/record.json.new`, JSON.stringify({ ...RECORD, pod: 'torn' }))
     fs.mkdirSync(`${top}/mounts/foreign`)
     fs.writeFileSync(`${top}/mounts/foreign/record.json`, JSON.stringify({ ...RECORD, pod: 'foreign' }))
-    expect(listMountRecords(real, top)).toEqual([RECORD])
+    expect(listMountRecords(store)).toEqual([RECORD])
   })
 
   const WHOLE = { format: 2, ...RECORD }
@@ -136,20 +134,20 @@ describe('a mount record', () => {
   ])('that is %s is never read as none, and does not hide others', (_what, text, problem) => {
     put(text)
     const other = { ...RECORD, directory: '/pods/q/v' }
-    writeMountRecord(real, top, other)
-    expect(() => readMountRecord(real, top, RECORD.directory)).toThrow(problem)
-    expect(hasMountRecord(real, top, RECORD.directory)).toBe(true)
-    expect(listMountRecords(real, top)).toEqual([other])
-    expect(listUnreadableMounts(real, top)).toEqual([{ directory: RECORD.directory, problem: expect.any(problem) }])
-    writeMountRecord(real, top, RECORD)
-    expect(readMountRecord(real, top, RECORD.directory)).toEqual(RECORD)
-    expect(listUnreadableMounts(real, top)).toEqual([])
+    mountRecords.write(store, other)
+    expect(() => mountRecords.read(store, RECORD.directory)).toThrow(problem)
+    expect(mountRecords.has(store, RECORD.directory)).toBe(true)
+    expect(listMountRecords(store)).toEqual([other])
+    expect(unreadable()).toEqual([{ directory: RECORD.directory, record: undefined, problem: expect.any(problem) }])
+    mountRecords.write(store, RECORD)
+    expect(mountRecords.read(store, RECORD.directory)).toEqual(RECORD)
+    expect(unreadable()).toEqual([])
   })
 
   it('of another format says what was found, what is known and the way out', () => {
     put(JSON.stringify({ format: 3 }))
-    expect(() => readMountRecord(real, top, RECORD.directory)).toThrow(
-      `the record ${mountStateDirectory(top, RECORD.directory)}/record.json cannot be used (its format is 3, this version reads 2): ` +
+    expect(() => mountRecords.read(store, RECORD.directory)).toThrow(
+      `the record ${mountPlace(store, RECORD.directory).path}/record.json cannot be used (its format is 3, this version reads 2): ` +
         'install the version of modekeep that made it, or move the file away where nothing of it is needed any more',
     )
   })
@@ -157,8 +155,8 @@ describe('a mount record', () => {
 
 it('a record written is in the file as one JSON line', () => {
   const record: MountRecord = { ...RECORD, mounted: { ...MOUNTED, mountId: '9223372036854775809' } }
-  writeMountRecord(real, top, record)
-  const text = fs.readFileSync(`${mountStateDirectory(top, record.directory)}/record.json`, 'utf8')
+  mountRecords.write(store, record)
+  const text = fs.readFileSync(`${mountPlace(store, record.directory).path}/record.json`, 'utf8')
   expect(text.endsWith('}\n')).toBe(true)
   expect(JSON.parse(text)).toEqual({ format: 2, ...record, sum: expect.any(Number) })
 })

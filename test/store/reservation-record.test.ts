@@ -1,13 +1,9 @@
 import { expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
 import { UnknownFormat } from '../../src/refusal/refusal.ts'
-import {
-  listReservations,
-  type Reservation,
-  readReservation,
-  removeReservation,
-  writeReservation,
-} from '../../src/store/reservation-record.ts'
+import type { Store } from '../../src/store/places.ts'
+import { DamagedRecord } from '../../src/store/record.ts'
+import { listReservations, type Reservation, reservations } from '../../src/store/reservation-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -27,33 +23,31 @@ function lock(host: Host, volume: string): void {
   host.tryLock(`/state/ownership/${volume}/lock`)
 }
 
+const listed = (store: Store) => listReservations(store).map(({ record, problem }) => record ?? problem)
+
 it('reservations are read as they were written, and listed while their calls are at work, until they are removed', () => {
-  const host = memoryHost(new MemoryWorld())
-  expect(listReservations(host, '/state')).toEqual([])
-  writeReservation(host, '/state', RESERVATION)
-  writeReservation(host, '/state', PLACELESS)
-  expect(readReservation(host, '/state', '1-2-3')).toEqual(RESERVATION)
-  expect(listReservations(host, '/state')).toEqual([])
-  lock(host, '1-2-3')
-  lock(host, '1-2-4')
-  expect(listReservations(host, '/state')).toEqual([RESERVATION, PLACELESS])
-  removeReservation(host, '/state', '1-2-3')
-  removeReservation(host, '/state', '1-2-3')
-  expect(listReservations(host, '/state')).toEqual([PLACELESS])
+  const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
+  expect(listed(store)).toEqual([])
+  reservations.write(store, RESERVATION)
+  reservations.write(store, PLACELESS)
+  expect(reservations.read(store, '1-2-3')).toEqual(RESERVATION)
+  expect(listed(store)).toEqual([])
+  lock(store.host, '1-2-3')
+  lock(store.host, '1-2-4')
+  expect(listed(store)).toEqual([RESERVATION, PLACELESS])
+  reservations.remove(store, '1-2-3')
+  reservations.remove(store, '1-2-3')
+  expect(listed(store)).toEqual([PLACELESS])
 })
 
-it('what is no reservation is passed over', () => {
-  const host = memoryHost(new MemoryWorld())
-  lock(host, '1-2-3')
-  host.files.replace('/state/ownership/1-2-3/reservation.json', '{"volume":"1-2-3"}')
-  expect(listReservations(host, '/state')).toEqual([])
-})
-
-it("another version's reservation is never passed over while its call is at work", () => {
-  const host = memoryHost(new MemoryWorld())
-  host.files.makeDirectory('/state/ownership/1-2-3')
-  host.files.replace('/state/ownership/1-2-3/reservation.json', '{"format":2}')
-  expect(listReservations(host, '/state')).toEqual([])
-  lock(host, '1-2-3')
-  expect(() => listReservations(host, '/state')).toThrow(UnknownFormat)
+it.each([
+  ["another version's", '{"format":2}', UnknownFormat],
+  ['a damaged', '{"volume":"1-2-3"}', DamagedRecord],
+])('%s reservation is never passed over while its call is at work', (_what, text, problem) => {
+  const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
+  store.host.files.makeDirectory('/state/ownership/1-2-3')
+  store.host.files.replace('/state/ownership/1-2-3/reservation.json', text)
+  expect(listed(store)).toEqual([])
+  lock(store.host, '1-2-3')
+  expect(listed(store)).toEqual([expect.any(problem)])
 })

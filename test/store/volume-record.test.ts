@@ -1,20 +1,12 @@
 import { expect, it } from 'vitest'
 import type { Handle, Stat } from '../../src/host/host.ts'
 import { UnknownFormat } from '../../src/refusal/refusal.ts'
-import { DamagedRecord } from '../../src/store/json-record.ts'
-import {
-  hasVolumeRecord,
-  readVolumeRecord,
-  removeVolumeRecord,
-  volumeIdentity,
-  volumeRecordProblem,
-  writeVolumeRecord,
-} from '../../src/store/volume-record.ts'
+import { DamagedRecord } from '../../src/store/record.ts'
+import { volumeIdentity, volumeRecords } from '../../src/store/volume-record.ts'
 import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
-const STATE = '/state'
 const RECORD = {
   volume: 'fs-2-3',
   source: '/srv/a',
@@ -26,17 +18,18 @@ const RECORD = {
 
 it('a volume record is written, read and removed', () => {
   const host = memoryHost(new MemoryWorld())
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
-  writeVolumeRecord(host, STATE, RECORD)
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual(RECORD)
-  writeVolumeRecord(host, STATE, { ...RECORD, complete: true, restorePending: true })
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toEqual({
+  const store = { host, config: { stateDir: '/state' } }
+  expect(volumeRecords.read(store, 'fs-2-3')).toBeUndefined()
+  volumeRecords.write(store, RECORD)
+  expect(volumeRecords.read(store, 'fs-2-3')).toEqual(RECORD)
+  volumeRecords.write(store, { ...RECORD, complete: true, restorePending: true })
+  expect(volumeRecords.read(store, 'fs-2-3')).toEqual({
     ...RECORD,
     complete: true,
     restorePending: true,
   })
-  removeVolumeRecord(host, STATE, 'fs-2-3')
-  expect(readVolumeRecord(host, STATE, 'fs-2-3')).toBeUndefined()
+  volumeRecords.remove(store, 'fs-2-3')
+  expect(volumeRecords.read(store, 'fs-2-3')).toBeUndefined()
 })
 
 it.each([
@@ -53,18 +46,19 @@ it.each([
 ])('a volume record that is %s is never read as none', (_what, text, problem) => {
   const world = new MemoryWorld()
   const host = memoryHost(world)
+  const store = { host, config: { stateDir: '/state' } }
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
   world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', text)
-  expect(() => readVolumeRecord(host, STATE, 'fs-2-3')).toThrow(problem)
-  expect(hasVolumeRecord(host, STATE, 'fs-2-3')).toBe(true)
-  expect(volumeRecordProblem(host, STATE, 'fs-2-3')?.message).toContain('/state/ownership/fs-2-3/record.json')
+  expect(() => volumeRecords.read(store, 'fs-2-3')).toThrow(problem)
+  expect(volumeRecords.has(store, 'fs-2-3')).toBe(true)
+  expect(volumeRecords.find(store, 'fs-2-3').problem?.message).toContain('/state/ownership/fs-2-3/record.json')
 })
 
 it('a volume record is looked for where those cases put theirs', () => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
   world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', sealed({ format: 2, ...RECORD }))
-  expect(readVolumeRecord(memoryHost(world), STATE, 'fs-2-3')).toEqual(RECORD)
+  expect(volumeRecords.read({ host: memoryHost(world), config: { stateDir: '/state' } }, 'fs-2-3')).toEqual(RECORD)
 })
 
 it('a volume is named by file system, root inode and birth, in all their bits', () => {

@@ -4,7 +4,7 @@ import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { bind } from '../../src/volume/bind.ts'
-import { openNodeDirectory } from '../../src/volume/kind/source-path.ts'
+import { openNode } from '../../src/volume/kind/source-path.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -142,7 +142,7 @@ describe('what the source names on the node', () => {
   const host = memoryHost(world)
 
   it('is opened, when it is a directory reached without a link', () => {
-    const { handle, stat } = openNodeDirectory(host, '/srv/real/data')
+    const { handle, stat } = openNode(host, '/srv/real/data')
     expect(stat.mode).toBe(0o040755)
     expect(host.inodes.pathOf(handle)).toBe('/srv/real/data')
     host.inodes.close(handle)
@@ -161,7 +161,7 @@ describe('what the source names on the node', () => {
   ])('%s is refused, no handle being left open', (source, reason) => {
     let thrown: unknown
     try {
-      openNodeDirectory(host, source)
+      openNode(host, source)
     } catch (error) {
       thrown = error
     }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { BlockDevices } from '../../src/host/blocks.ts'
+import type { BlockDevices } from '../../src/host/host.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
-import { blocks } from '../../src/volume/disk/block.ts'
+import { disks } from '../../src/volume/disk/disk.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -40,8 +40,8 @@ async function open(node: ReturnType<typeof nodeWith>, more: Record<string, stri
   const options = JSON.stringify({ source: IMAGE, 'kubernetes.io/fsType': 'xfs', ...more })
   const request = readRequest('/pods/v', options, { ...DEFAULT_CONFIG, allowedFsTypes: ['xfs'] }, kinds)
   const { host } = node
-  const kind = blocks.find(({ name }) => name === 'xfs')
-  const source = kind?.openSource(host, request)
+  const kind = disks.find(({ name }) => name === 'xfs')
+  const source = kind?.openSource?.(host, request)
   const rest = { group: undefined, secrets: new Map(), stateDir: '/state', staging: '1-a', timeoutSeconds: 1 }
   const asked = { isVolume: () => false, warn: () => {} }
   const making = { host, request, source, ...rest, ...asked }

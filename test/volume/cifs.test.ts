@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { cifs } from '../../src/volume/remote/cifs.ts'
-import { credentialsOf } from '../../src/volume/remote/cifs-credentials.ts'
+import { cifs, credentialsOf } from '../../src/volume/remote/cifs.ts'
 import { messageOf } from '../helper/stand-in.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { MOUNTING, RemoteStage, runsAgainst, secretsOf } from './remote.ts'
 
@@ -124,7 +124,7 @@ describe('a share', () => {
   )
 })
 
-describe.skipIf(!isRoot)(`a share that is mounted (mounts need root), ${runsAgainst('cifs')}`, () => {
+describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}`, cannotMountWith()), () => {
   function openStage(): RemoteStage {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', MOUNTING)
@@ -138,7 +138,7 @@ describe.skipIf(!isRoot)(`a share that is mounted (mounts need root), ${runsAgai
     const [source, directory, ...rest] = stage.argv()
     expect(source).toBe(SOURCE)
     expect(directory).toMatch(new RegExp(`^${stage.stateDir}/`))
-    expect(rest).toEqual(['-o', 'vers=3.0,seal,nosuid,nodev,ro,credentials=/proc/self/fd/3'])
+    expect(rest).toEqual(['-o', 'vers=3.0,seal,nosuid,nodev,credentials=/proc/self/fd/3,ro'])
     expect(stage.programs.read('secret-file')).toBe('username=bob\npassword=a,b"c!$d\ndomain=WG\n')
     expect(stage.programs.read('environment')).not.toContain('a,b')
   })

@@ -4,6 +4,7 @@ import { linuxHost } from '../../src/host/linux/index.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf } from '../helper/stand-in.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { MOUNTING, RemoteStage, runsAgainst } from './remote.ts'
 
@@ -75,7 +76,7 @@ describe('an export', () => {
   )
 })
 
-describe.skipIf(!isRoot)(`an export that is mounted (mounts need root), ${runsAgainst('nfs')}`, () => {
+describe.skipIf(!isRoot)(titled(`an export that is mounted, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
   it.each([nfs, nfs4])('goes to mount.$name with exactly these arguments and this environment', async (kind) => {
     const stage = new RemoteStage(kind)
     stage.programs.add(`mount.${kind.name}`, MOUNTING)

@@ -1,24 +1,16 @@
-import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { cifs } from '../../src/volume/remote/cifs.ts'
 import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf } from '../helper/stand-in.ts'
-import { isRoot } from '../helpers/stage.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { RemoteStage, secretsOf } from './remote.ts'
 
-const MISSING = [
-  ...(isRoot ? [] : ['root']),
-  ...['/usr/sbin/mount.cifs', '/usr/sbin/mount.nfs', '/usr/bin/strace'].filter((path) => !fs.existsSync(path)),
-]
-const why =
-  MISSING.length === 0
-    ? ''
-    : ` (skipped, as there is no ${MISSING.join(', ')}: apt-get install cifs-utils nfs-common strace)`
+const cannot = cannotMountWith('mount.cifs', 'mount.nfs', 'strace')
 
 /** Runs the node's mount.cifs, and writes down its mount(2). Without a server it fails there, or in it. */
 const TRACED = 'exec strace -f -q -xx -s 4096 -e trace=mount -o $TOP/trace /usr/sbin/mount.cifs "$@"'
 
-describe.skipIf(MISSING.length > 0)(`the programs of Debian's packages, up to mount(2)${why}`, () => {
+describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, up to mount(2)", cannot), () => {
   it.each([
     'plain',
     'a,b',

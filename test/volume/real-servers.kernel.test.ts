@@ -2,11 +2,10 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { SECRET_FILE } from '../../src/host/helpers.ts'
-import { cifs } from '../../src/volume/remote/cifs.ts'
-import { credentialsOf } from '../../src/volume/remote/cifs-credentials.ts'
+import { cifs, credentialsOf } from '../../src/volume/remote/cifs.ts'
 import { nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf, Programs } from '../helper/stand-in.ts'
-import { isRoot } from '../helpers/stage.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { kernelHas, RemoteStage, secretsOf } from './remote.ts'
 import { startGanesha, startSamba } from './servers.ts'
 
@@ -19,90 +18,81 @@ const onKernel = (kind: string): ((name: string, run: () => Promise<void>) => vo
 const withoutKernel = (kind: string): ((name: string, run: () => Promise<void>) => void) =>
   kernelHas(kind) ? none : it
 
-function missing(...programs: string[]): string[] {
-  return [...(isRoot ? [] : ['root']), ...programs.filter((program) => !fs.existsSync(program))]
-}
-
-function title(what: string, kind: string, lacking: readonly string[], packages: string): string {
-  if (lacking.length > 0) return `${what} (skipped, as there is no ${lacking.join(', ')}: apt-get install ${packages})`
+function title(what: string, kind: string, cannot: string): string {
+  if (cannot !== '') return titled(what, cannot)
   return kernelHas(kind) ? `${what}, mounted by the kernel` : `${what}, without a mount, as this kernel has no ${kind}`
 }
 
-const NO_SAMBA = missing('/usr/sbin/smbd', '/usr/bin/smbclient', '/usr/sbin/mount.cifs')
-const NO_GANESHA = missing('/usr/bin/ganesha.nfsd', '/usr/sbin/mount.nfs4')
+const noSamba = cannotMountWith('smbd', 'smbclient', 'mount.cifs')
+// Its module for a local file system is no program, and comes with nothing else.
+const noGanesha = cannotMountWith('ganesha.nfsd', 'mount.nfs4').replace(/install nfs-ganesha\b/, '$& nfs-ganesha-vfs')
 
-describe.skipIf(NO_SAMBA.length > 0)(
-  title('a share of a real samba', 'cifs', NO_SAMBA, 'samba smbclient cifs-utils'),
-  () => {
-    it('accepts the credentials as modekeep writes them, through the descriptor it hands on', async () => {
-      const { port, top } = await startSamba(PASSWORD)
-      const secretFile = credentialsOf(SECRETS)
-      if (!secretFile) throw new Error('there are no credentials')
-      const args = [
-        '-s',
-        `${top}/smb.conf`,
-        '-p',
-        String(port),
-        '-A',
-        SECRET_FILE,
-        '//127.0.0.1/share',
-        '-c',
-        'mkdir made',
-      ]
-      await new Programs().run('smbclient', { args, secretFile, secrets: [...SECRETS.values()] })
-      expect(fs.readdirSync(`${top}/shared`)).toEqual(['made'])
-    })
+describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba), () => {
+  it('accepts the credentials as modekeep writes them, through the descriptor it hands on', async () => {
+    const { port, top } = await startSamba(PASSWORD)
+    const secretFile = credentialsOf(SECRETS)
+    if (!secretFile) throw new Error('there are no credentials')
+    const args = [
+      '-s',
+      `${top}/smb.conf`,
+      '-p',
+      String(port),
+      '-A',
+      SECRET_FILE,
+      '//127.0.0.1/share',
+      '-c',
+      'mkdir made',
+    ]
+    await new Programs().run('smbclient', { args, secretFile, secrets: [...SECRETS.values()] })
+    expect(fs.readdirSync(`${top}/shared`)).toEqual(['made'])
+  })
 
-    onKernel('cifs')('shows its files as the pod’s group, and lets it write', async () => {
-      const { port, shared } = await startSamba(PASSWORD)
-      const stage = new RemoteStage(cifs)
-      const mountOptions = ['vers=3.0', `port=${port}`]
-      const { gid, mode } = await stage.open(
-        { source: '//127.0.0.1/share', mountOptions },
-        { secrets: SECRETS, group: 2000 },
-      )
-      expect([gid, mode & 0o777]).toEqual([2000, 0o770])
-      expect(fs.readdirSync(shared)).toEqual([])
-    })
+  onKernel('cifs')('shows its files as the pod’s group, and lets it write', async () => {
+    const { port, shared } = await startSamba(PASSWORD)
+    const stage = new RemoteStage(cifs)
+    const mountOptions = ['vers=3.0', `port=${port}`]
+    const { gid, mode } = await stage.open(
+      { source: '//127.0.0.1/share', mountOptions },
+      { secrets: SECRETS, group: 2000 },
+    )
+    expect([gid, mode & 0o777]).toEqual([2000, 0o770])
+    expect(fs.readdirSync(shared)).toEqual([])
+  })
 
-    onKernel('cifs')('with a wrong password is refused in the server’s words', async () => {
-      const { port } = await startSamba(PASSWORD)
-      const secrets = secretsOf({ username: 'root', password: 'wrong-password' })
-      const mountOptions = ['vers=3.0', `port=${port}`]
-      const message = await messageOf(
-        new RemoteStage(cifs).open({ source: '//127.0.0.1/share', mountOptions }, { secrets }),
-      )
-      expect(message).toMatch(/mount error\(13\): Permission denied/)
-      expect(message).not.toContain('wrong-password')
-    })
-  },
-)
+  onKernel('cifs')('with a wrong password is refused in the server’s words', async () => {
+    const { port } = await startSamba(PASSWORD)
+    const secrets = secretsOf({ username: 'root', password: 'wrong-password' })
+    const mountOptions = ['vers=3.0', `port=${port}`]
+    const message = await messageOf(
+      new RemoteStage(cifs).open({ source: '//127.0.0.1/share', mountOptions }, { secrets }),
+    )
+    expect(message).toMatch(/mount error\(13\): Permission denied/)
+    expect(message).not.toContain('wrong-password')
+  })
+})
 
-describe.skipIf(NO_GANESHA.length > 0)(
-  title('an export of a real nfs-ganesha', 'nfs4', NO_GANESHA, 'nfs-ganesha nfs-ganesha-vfs nfs-common'),
-  () => {
-    const source = '127.0.0.1:/export'
+describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4', noGanesha), () => {
+  const source = '127.0.0.1:/export'
 
-    withoutKernel('nfs4')('is asked for by mount.nfs4, which says what this kernel lacks', async () => {
-      const { port } = await startGanesha('no_root_squash')
-      const message = await messageOf(new RemoteStage(nfs4).open({ source, mountOptions: [`port=${port}`] }))
-      expect(message).toMatch(
-        /^mount\.nfs4 failed with exit status 32: mount\.nfs4?: .*(No such device|not supported|not configured)/,
-      )
-    })
+  withoutKernel('nfs4')('is asked for by mount.nfs4, which says what this kernel lacks', async () => {
+    const { port } = await startGanesha('no_root_squash')
+    const message = await messageOf(new RemoteStage(nfs4).open({ source, mountOptions: [`port=${port}`] }))
+    expect(message).toMatch(
+      /^mount\.nfs4 failed with exit status 32: mount\.nfs4?: .*(No such device|not supported|not configured)/,
+    )
+  })
 
-    onKernel('nfs4')('is mounted, and walked where root is root', async () => {
-      const { port, shared } = await startGanesha('no_root_squash')
-      execFileSync('chgrp', ['1234', shared])
-      const stage = new RemoteStage(nfs4)
-      const request = { source, mountOptions: [`port=${port}`], fsGroup: 2000, ownership: 'walk' } as const
-      expect((await stage.open(request)).gid).toBe(1234)
-    })
+  onKernel('nfs4')('is mounted, and walked where root is root', async () => {
+    const { port, shared } = await startGanesha('no_root_squash')
+    execFileSync('chgrp', ['1234', shared])
+    const stage = new RemoteStage(nfs4)
+    const request = { source, mountOptions: [`port=${port}`], fsGroup: 2000, ownership: 'walk' } as const
+    expect((await stage.open(request)).gid).toBe(1234)
+  })
 
-    onKernel('nfs4')('that squashes root is refused before a walk begins', async () => {
-      const { port } = await startGanesha('root_squash')
-      const request = { source, mountOptions: [`port=${port}`], fsGroup: 2000, ownership: 'walk' } as const
-      expect(await messageOf(new RemoteStage(nfs4).open(request))).toContain('squashes root')
-    })
-  },
-)
+  onKernel('nfs4')('that squashes root is refused before a walk begins', async () => {
+    const { port } = await startGanesha('root_squash')
+    const request = { source, mountOptions: [`port=${port}`], fsGroup: 2000, ownership: 'walk' } as const
+    expect(await messageOf(new RemoteStage(nfs4).open(request))).toContain('squashes root')
+  })
+})

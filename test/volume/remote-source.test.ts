@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { remoteFaults } from '../../src/volume/remote/remote-source.ts'
+import { remoteFaults } from '../../src/volume/remote/remote.ts'
 import { requestFor } from './remote.ts'
 
 function faults(source: string, allowedSources: string[], subPath: string | undefined = undefined): string[] {

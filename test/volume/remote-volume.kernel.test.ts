@@ -6,6 +6,7 @@ import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { Programs, processesWith } from '../helper/stand-in.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { runsAgainst } from './remote.ts'
 
@@ -31,7 +32,7 @@ const cannotHang = cannotServe('bindfs')
 
 const CIFS = { ...NFS, 'kubernetes.io/fsType': 'cifs', source: '//server/share', mountOptions: 'guest' }
 
-describe.skipIf(!isRoot)(`a volume of a server (mounts need root), ${runsAgainst('nfs')}`, () => {
+describe.skipIf(!isRoot)(titled(`a volume of a server, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
   it('is mounted once, walked, found ready, and leaves nothing when it is unmounted', async () => {
     const { stage, exported, programs } = openStage()
     const options = { ...NFS, ownership: 'walk' }

@@ -4,136 +4,141 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MARK } from '../../src/host/helpers.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
-import { mountStaged, sweepStaging } from '../../src/volume/kind/staged.ts'
+import { mountStaged, sweepStages } from '../../src/volume/kind/staged.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
 
 const isRoot = process.getuid?.() === 0
 
-describe.skipIf(!isRoot)(
-  `what a helper program mounts${isRoot ? '' : ': mounts need root; run "sudo npm test"'}`,
-  () => {
-    let top: string
-    let context: MountContext
-    beforeEach(() => {
-      top = fs.mkdtempSync(`${tmpdir()}/modekeep-staged-`)
-      execFileSync('mount', ['-t', 'tmpfs', '--make-shared', 'test', top])
-      context = { host: linuxHost, stateDir: `${top}/state`, staging: 'mine' } as MountContext
-    })
-    afterEach(() => {
-      unmountBelow(top)
-      execFileSync('umount', ['--lazy', top])
-      fs.rmdirSync(top)
-    })
+describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith()), () => {
+  let top: string
+  let context: MountContext
+  beforeEach(() => {
+    top = fs.mkdtempSync(`${tmpdir()}/modekeep-staged-`)
+    execFileSync('mount', ['-t', 'tmpfs', '--make-shared', 'test', top])
+    context = { host: linuxHost, stateDir: `${top}/state`, staging: 'mine' } as MountContext
+  })
+  afterEach(() => {
+    unmountBelow(top)
+    execFileSync('umount', ['--lazy', top])
+    fs.rmdirSync(top)
+  })
 
-    const table = () => fs.readFileSync('/proc/self/mountinfo', 'utf8')
-    const left = () => [fs.readdirSync(`${top}/state/staging`), table().includes(`${top}/state`)]
-    const mountOn = async (directory: string) => {
-      execFileSync('mount', ['-t', 'tmpfs', 'helper', directory])
-      fs.writeFileSync(`${directory}/a`, 'hello')
-    }
-
-    it('is handed over detached, and nothing of the way there is left', async () => {
-      const tree = await mountStaged(context, mountOn)
-      expect(left()).toEqual([[], false])
-      fs.mkdirSync(`${top}/target`)
-      const target = linuxHost.inodes.openTrusted(`${top}/target`)
-      linuxHost.mounts.attach(tree, target)
-      expect(fs.readFileSync(`${top}/target/a`, 'utf8')).toBe('hello')
-      linuxHost.inodes.close(target)
-      linuxHost.inodes.close(tree)
+  const sweep = (stateDir = context.stateDir) =>
+    sweepStages({
+      host: linuxHost,
+      config: { ...DEFAULT_CONFIG, stateDir },
+      warn: (message) => expect.unreachable(message),
     })
+  const table = () => fs.readFileSync('/proc/self/mountinfo', 'utf8')
+  const left = () => [fs.readdirSync(`${top}/state/staging`), table().includes(`${top}/state`)]
+  const mountOn = async (directory: string) => {
+    execFileSync('mount', ['-t', 'tmpfs', 'helper', directory])
+    fs.writeFileSync(`${directory}/a`, 'hello')
+  }
 
-    it('waits for a sweep that is just looking whether its stage was left', async () => {
-      fs.mkdirSync(`${top}/state/staging`, { recursive: true })
-      const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
-      setTimeout(() => sweeps?.release(true), 20)
-      linuxHost.inodes.close(await mountStaged(context, mountOn))
-      expect(sweeps).toBeDefined()
-      expect(left()).toEqual([[], false])
-    })
+  it('is handed over detached, and nothing of the way there is left', async () => {
+    const tree = await mountStaged(context, mountOn)
+    expect(left()).toEqual([[], false])
+    fs.mkdirSync(`${top}/target`)
+    const target = linuxHost.inodes.openTrusted(`${top}/target`)
+    linuxHost.mounts.attach(tree, target)
+    expect(fs.readFileSync(`${top}/target/a`, 'utf8')).toBe('hello')
+    linuxHost.inodes.close(target)
+    linuxHost.inodes.close(tree)
+  })
 
-    it('is seen by nobody else meanwhile, where mounts of the state directory spread', async () => {
-      const peer = `${top}-peer`
-      fs.mkdirSync(peer)
-      execFileSync('mount', ['--bind', top, peer])
-      try {
-        const tree = await mountStaged(context, async (directory) => {
-          await mountOn(directory)
-          expect(fs.existsSync(`${directory}/a`)).toBe(true)
-          expect(table()).not.toMatch(new RegExp(` ${peer}/\\S+ .* helper `))
-        })
-        linuxHost.inodes.close(tree)
-        expect(table()).not.toContain(`${peer}/`)
-      } finally {
-        execFileSync('umount', ['--recursive', '--lazy', peer])
-        fs.rmdirSync(peer)
-      }
-    })
+  it('waits for a sweep that is just looking whether its stage was left', async () => {
+    fs.mkdirSync(`${top}/state/staging`, { recursive: true })
+    const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
+    setTimeout(() => sweeps?.release(true), 20)
+    linuxHost.inodes.close(await mountStaged(context, mountOn))
+    expect(sweeps).toBeDefined()
+    expect(left()).toEqual([[], false])
+  })
 
-    it('has a directory that shows what was opened, and files that only root reads, for as long as the call', async () => {
-      fs.mkdirSync(`${top}/source`)
-      fs.writeFileSync(`${top}/source/b`, 'data')
-      const source = linuxHost.inodes.openTrusted(`${top}/source`)
-      const tree = await mountStaged(context, async (directory, stage) => {
-        fs.renameSync(`${top}/source`, `${top}/moved`)
-        const shown = stage.show(source, true)
-        expect(fs.readFileSync(`${shown}/b`, 'utf8')).toBe('data')
-        expect(() => fs.writeFileSync(`${shown}/c`, '')).toThrow('EROFS')
-        const file = stage.put('secret', Buffer.from('s3cret'))
-        expect(fs.readFileSync(file, 'utf8')).toBe('s3cret')
-        expect(fs.statSync(file).mode & 0o777).toBe(0o600)
-        await mountOn(directory)
-      })
-      linuxHost.inodes.close(source)
-      linuxHost.inodes.close(tree)
-      expect(left()).toEqual([[], false])
-    })
-
-    it('is gone when the helper fails after it has mounted', async () => {
-      const failing = mountStaged(context, async (directory) => {
-        await mountOn(directory)
-        throw new Error('failed afterwards')
-      })
-      await expect(failing).rejects.toThrow('failed afterwards')
-      expect(left()).toEqual([[], false])
-    })
-
-    it('must be there when the helper has ended', async () => {
-      await expect(mountStaged(context, async () => {})).rejects.toThrow(/has mounted nothing/)
-      expect(left()).toEqual([[], false])
-    })
-
-    it('is swept when its call has died, and let alone while it is at work', async () => {
-      const place = `${top}/state/staging`
-      fs.mkdirSync(`${place}/dead`, { recursive: true })
-      fs.writeFileSync(`${place}/dead.lock`, '')
-      for (const layer of ['one', 'two']) execFileSync('mount', ['-t', 'tmpfs', layer, `${place}/dead`])
+  it('is seen by nobody else meanwhile, where mounts of the state directory spread', async () => {
+    const peer = `${top}-peer`
+    fs.mkdirSync(peer)
+    execFileSync('mount', ['--bind', top, peer])
+    try {
       const tree = await mountStaged(context, async (directory) => {
-        sweepStaging(linuxHost, context.stateDir)
-        expect(fs.readdirSync(place).sort()).toEqual(['mine', 'mine.lock'])
         await mountOn(directory)
+        expect(fs.existsSync(`${directory}/a`)).toBe(true)
+        expect(table()).not.toMatch(new RegExp(` ${peer}/\\S+ .* helper `))
       })
       linuxHost.inodes.close(tree)
-      expect(left()).toEqual([[], false])
-    })
+      expect(table()).not.toContain(`${peer}/`)
+    } finally {
+      execFileSync('umount', ['--recursive', '--lazy', peer])
+      fs.rmdirSync(peer)
+    }
+  })
 
-    it('does not take a daemon with it whose call has ended while the sweep was beginning', async () => {
-      const place = `${top}/state/staging`
-      fs.mkdirSync(place, { recursive: true })
-      fs.writeFileSync(`${place}/ended.lock`, '')
-      const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [MARK]: 'x' } })
-      await new Promise((done) => daemon.once('spawn', done))
-      sweepStaging(linuxHost, context.stateDir)
-      expect(fs.readdirSync(place)).toEqual([])
-      expect(linuxHost.daemons.find(`${place}/ended/mount`)).toMatchObject({ pid: daemon.pid })
-      linuxHost.daemons.kill(`${place}/ended`)
-      expect(await new Promise((done) => daemon.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL')
+  it('has a directory that shows what was opened, and files that only root reads, for as long as the call', async () => {
+    fs.mkdirSync(`${top}/source`)
+    fs.writeFileSync(`${top}/source/b`, 'data')
+    const source = linuxHost.inodes.openTrusted(`${top}/source`)
+    const tree = await mountStaged(context, async (directory, stage) => {
+      fs.renameSync(`${top}/source`, `${top}/moved`)
+      const shown = stage.show(source, true)
+      expect(fs.readFileSync(`${shown}/b`, 'utf8')).toBe('data')
+      expect(() => fs.writeFileSync(`${shown}/c`, '')).toThrow('EROFS')
+      const file = stage.put('secret', Buffer.from('s3cret'))
+      expect(fs.readFileSync(file, 'utf8')).toBe('s3cret')
+      expect(fs.statSync(file).mode & 0o777).toBe(0o600)
+      await mountOn(directory)
     })
+    linuxHost.inodes.close(source)
+    linuxHost.inodes.close(tree)
+    expect(left()).toEqual([[], false])
+  })
 
-    it('leaves no directory where nothing was ever staged', () => {
-      sweepStaging(linuxHost, `${top}/other`)
-      expect(fs.existsSync(`${top}/other`)).toBe(false)
+  it('is gone when the helper fails after it has mounted', async () => {
+    const failing = mountStaged(context, async (directory) => {
+      await mountOn(directory)
+      throw new Error('failed afterwards')
     })
-  },
-)
+    await expect(failing).rejects.toThrow('failed afterwards')
+    expect(left()).toEqual([[], false])
+  })
+
+  it('must be there when the helper has ended', async () => {
+    await expect(mountStaged(context, async () => {})).rejects.toThrow(/has mounted nothing/)
+    expect(left()).toEqual([[], false])
+  })
+
+  it('is swept when its call has died, and let alone while it is at work', async () => {
+    const place = `${top}/state/staging`
+    fs.mkdirSync(`${place}/dead`, { recursive: true })
+    fs.writeFileSync(`${place}/dead.lock`, '')
+    for (const layer of ['one', 'two']) execFileSync('mount', ['-t', 'tmpfs', layer, `${place}/dead`])
+    const tree = await mountStaged(context, async (directory) => {
+      sweep()
+      expect(fs.readdirSync(place).sort()).toEqual(['mine', 'mine.lock'])
+      await mountOn(directory)
+    })
+    linuxHost.inodes.close(tree)
+    expect(left()).toEqual([[], false])
+  })
+
+  it('does not take a daemon with it whose call has ended while the sweep was beginning', async () => {
+    const place = `${top}/state/staging`
+    fs.mkdirSync(place, { recursive: true })
+    fs.writeFileSync(`${place}/ended.lock`, '')
+    const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [MARK]: 'x' } })
+    await new Promise((done) => daemon.once('spawn', done))
+    sweep()
+    expect(fs.readdirSync(place)).toEqual([])
+    expect(linuxHost.daemons.find(`${place}/ended/mount`)).toMatchObject({ pid: daemon.pid })
+    linuxHost.daemons.kill(`${place}/ended`)
+    expect(await new Promise((done) => daemon.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL')
+  })
+
+  it('leaves no directory where nothing was ever staged', () => {
+    sweep(`${top}/other`)
+    expect(fs.existsSync(`${top}/other`)).toBe(false)
+  })
+})

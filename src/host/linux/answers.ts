@@ -1,7 +1,7 @@
 import { execa } from 'execa'
 import type { Handle, Name } from '../host.ts'
 import { CHILD_OPTIONS, endingOf, within } from './child.ts'
-import { findProgram, SYSTEM_PATH } from './helper-program.ts'
+import { isExecutable, SYSTEM_PATH } from './programs.ts'
 
 /** Where the program finds the directory that it inherits. */
 const PARENT = 3
@@ -11,7 +11,7 @@ const PARENT = 3
  * started nothing speaks against a daemon, and what it has not written yet is not to be lost.
  */
 export async function answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean> {
-  const program = askingProgram()
+  const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)
   if (program === undefined) return true
   const path = `/proc/self/fd/${PARENT}/${Buffer.from(name)}`
   // statfs(2): daemons and servers are always asked for this; from a cache comes nothing.
@@ -26,13 +26,5 @@ export async function answers(parent: Handle, name: Name, milliseconds: number):
   } finally {
     child.nodeChildProcess.kill('SIGKILL')
     child.nodeChildProcess.unref()
-  }
-}
-
-function askingProgram(): string | undefined {
-  try {
-    return findProgram('stat', SYSTEM_PATH)
-  } catch {
-    return undefined
   }
 }

@@ -1,6 +1,5 @@
 import type { Handle, Name } from '../host.ts'
-import { AT_SYMLINK_NOFOLLOW } from './constants.ts'
-import { BLOCK, DATA, data, done, put, putSecond, systemCall } from './kernel.ts'
+import { AT_SYMLINK_NOFOLLOW, BLOCK, DATA, data, done, put, SECOND, systemCall } from './kernel.ts'
 
 const getxattr = systemCall('getxattr')
 const setxattr = systemCall('setxattr')
@@ -9,17 +8,17 @@ const listxattrat = systemCall('listxattrat')
 const removexattr = systemCall('removexattr')
 
 // Results of a call.
+const EPERM = -1
+const ENOSYS = -38
 const ENODATA = -61
 const EOPNOTSUPP = -95
-const ENOSYS = -38
-const EPERM = -1
 
 /**
  * The value of an extended attribute of the inode a handle holds, undefined where it has none: for most inodes, so that
  * this plain answer must not cost an exception.
  */
 export function getAttribute(handle: Handle, name: string): Uint8Array | undefined {
-  const result = getxattr(put(magicLink(handle)), putSecond(name), DATA, BLOCK)
+  const result = getxattr(put(magicLink(handle)), put(name, SECOND), DATA, BLOCK)
   if (result === ENODATA || result === EOPNOTSUPP) return undefined
   return Uint8Array.from(data.subarray(0, done(result, 'getxattr', name)))
 }
@@ -33,29 +32,20 @@ let noListxattrat = false
  * through the handle.
  */
 export function attributeNames(handle: Handle, parent: Handle, name: Name): string {
-  if (noListxattrat) return attributeNamesOf(handle)
-  const size = listxattrat(parent, put(name), AT_SYMLINK_NOFOLLOW, DATA, BLOCK)
-  if (size >= 0) return namesIn(size)
+  let size = noListxattrat ? ENOSYS : listxattrat(parent, put(name), AT_SYMLINK_NOFOLLOW, DATA, BLOCK)
   noListxattrat = size === ENOSYS || size === EPERM
-  return attributeNamesOf(handle)
-}
-
-function attributeNamesOf(handle: Handle): string {
-  const result = listxattr(put(magicLink(handle)), DATA, BLOCK)
-  return result === EOPNOTSUPP ? '' : namesIn(done(result, 'listxattr', 'an open handle'))
-}
-
-function namesIn(size: number): string {
-  return size === 0 ? '' : data.toString('latin1', 0, size)
+  if (size < 0) size = listxattr(put(magicLink(handle)), DATA, BLOCK)
+  if (size === 0 || size === EOPNOTSUPP) return ''
+  return data.toString('latin1', 0, done(size, 'listxattr', 'an open handle'))
 }
 
 export function setAttribute(handle: Handle, name: string, value: Uint8Array): void {
   data.set(value)
-  done(setxattr(put(magicLink(handle)), putSecond(name), DATA, value.length, 0), 'setxattr', name)
+  done(setxattr(put(magicLink(handle)), put(name, SECOND), DATA, value.length, 0), 'setxattr', name)
 }
 
 export function removeAttribute(handle: Handle, name: string): void {
-  done(removexattr(put(magicLink(handle)), putSecond(name)), 'removexattr', name)
+  done(removexattr(put(magicLink(handle)), put(name, SECOND)), 'removexattr', name)
 }
 
 // The *xattr calls refuse O_PATH descriptors (EBADF), getxattrat(2) with AT_EMPTY_PATH too. The magic link of one leads

@@ -1,14 +1,15 @@
 import { chmodSync, fstatSync } from 'node:fs'
-import { errorCode, type Handle } from '../host.ts'
-import { readText } from '../read-text.ts'
-import { AT_EMPTY_PATH } from './constants.ts'
-import { done, putEmpty, systemCall } from './kernel.ts'
+import { succeeds } from '../file-error.ts'
+import type { Handle } from '../host.ts'
+import { readText } from '../read-file.ts'
+import { AT_EMPTY_PATH, done, putEmpty, systemCall } from './kernel.ts'
 
 const fchmodat2 = systemCall('fchmodat2')
 
+const EPERM = -1
+const ENOSYS = -38
 const SET_GID = 0o2000
 const CAP_FSETID = 4n
-let noFchmodat2 = false
 
 /**
  * chmod(2) of the inode a handle holds: fchmodat2(2), Linux 6.6.
@@ -27,41 +28,22 @@ let fsetid: boolean | undefined
 
 /** Capabilities do not change while a call runs. */
 function hasFsetid(): boolean {
-  fsetid ??= (effectiveCapabilities() & (1n << CAP_FSETID)) !== 0n
+  if (fsetid === undefined) {
+    const [, digits = '0'] = /^CapEff:\s*([0-9a-f]+)$/m.exec(readText('/proc/thread-self/status')) ?? []
+    fsetid = (BigInt(`0x${digits}`) & (1n << CAP_FSETID)) !== 0n
+  }
   return fsetid
 }
 
-function effectiveCapabilities(): bigint {
-  const [, digits] = /^CapEff:\s*([0-9a-f]+)$/m.exec(readText('/proc/thread-self/status')) ?? []
-  return BigInt(`0x${digits ?? '0'}`)
-}
+let noFchmodat2 = false
 
 function setMode(handle: Handle, mode: number): void {
-  if (noFchmodat2) {
-    chmodByMagicLink(handle, mode)
-    return
-  }
-  try {
-    done(fchmodat2(handle, putEmpty(), mode, AT_EMPTY_PATH), 'fchmodat2', 'an open handle')
-  } catch (error) {
-    const code = errorCode(error)
-    noFchmodat2 = code === 'ENOSYS' || (code === 'EPERM' && isFiltered(handle, mode))
-    if (!noFchmodat2) throw error
-    if (code === 'ENOSYS') chmodByMagicLink(handle, mode)
-  }
-}
-
-/** The handle's own link leads to the same inode; no name is looked up. */
-function chmodByMagicLink(handle: Handle, mode: number): void {
-  chmodSync(`/proc/self/fd/${handle}`, mode)
-}
-
-/** Old container runtimes answer EPERM to calls that they do not know: then it works the other way. */
-function isFiltered(handle: Handle, mode: number): boolean {
-  try {
-    chmodByMagicLink(handle, mode)
-    return true
-  } catch {
-    return false
-  }
+  // The handle's own link leads to the same inode; no name is looked up.
+  const chmodByLink = () => chmodSync(`/proc/self/fd/${handle}`, mode)
+  const result = noFchmodat2 ? ENOSYS : fchmodat2(handle, putEmpty(), mode, AT_EMPTY_PATH)
+  // Old container runtimes answer EPERM to calls that they do not know: then it works the other way.
+  const isFiltered = result === EPERM && succeeds(chmodByLink)
+  noFchmodat2 = isFiltered || result === ENOSYS
+  if (result === ENOSYS) chmodByLink()
+  else if (!isFiltered) done(result, 'fchmodat2', 'an open handle')
 }

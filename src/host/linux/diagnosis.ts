@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import type { Diagnosis } from '../diagnosis.ts'
 import { nodeFiles } from '../node-files.ts'
-import { findProgram, SYSTEM_PATH } from './helper-program.ts'
 import { probeFeatures } from './probe.ts'
+import { findProgram, SYSTEM_PATH } from './programs.ts'
 import { selfTest } from './self-test.ts'
 
 export const linuxDiagnosis: Diagnosis = {

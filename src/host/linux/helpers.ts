@@ -1,16 +1,19 @@
-import { closeSync, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { execa } from 'execa'
-import { scopedCommand } from '../daemon-command.ts'
 import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
 import { CHILD_OPTIONS, type Ending, endingOf, within } from './child.ts'
 import { HelperOutput } from './helper-output.ts'
-import { endAll, signalGroup } from './helper-processes.ts'
-import { findProgram, SYSTEM_PATH } from './helper-program.ts'
-import { openMemoryFile } from './memory-file.ts'
+import { closingFd } from './open.ts'
+import { endAll, signalGroup } from './processes.ts'
+import { findProgram, SYSTEM_PATH } from './programs.ts'
+import { openMemoryFile } from './secrets.ts'
+
+type Command = Pick<HelperOrder, 'program' | 'args'>
+type Order = Omit<HelperOrder, 'args'>
 
 const UNTIL_KILLED_MS = 2000
-
-let started = 0
+// systemd-run only asks systemd, which answers at once.
+const SCOPE_SECONDS = 5
 
 /** sd_booted(3) */
 const hasSystemdBooted = () => existsSync('/run/systemd/system')
@@ -24,11 +27,8 @@ export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd =
     async run(order) {
       const command = await commandOf(order, path, hasSystemd)
       const secretFile = order.secretFile && openMemoryFile(order.secretFile)
-      try {
-        await runProgram(command, order, path, secretFile)
-      } finally {
-        if (secretFile !== undefined) closeSync(secretFile)
-      }
+      using _ = secretFile === undefined ? undefined : closingFd(secretFile)
+      await runProgram(command, order, path, secretFile)
     },
   }
 }
@@ -37,9 +37,15 @@ export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd =
 async function commandOf(order: HelperOrder, path: readonly string[], hasSystemd: () => boolean): Promise<Command> {
   const plain = { program: findProgram(order.program, path), args: order.args }
   if (!order.leavesDaemon || !hasSystemd()) return plain
+  const scoped = (command: Command): Command => {
+    const { program, args } = scopedCommand(command, uniqueName())
+    return { program: findProgram(program, path), args }
+  }
   try {
-    await tryScope(path)
-    return scoped(plain, path)
+    // With a program that does nothing: after a failure with the helper nobody could say whether that has run.
+    const trial = scoped({ program: findProgram('true', path), args: [] })
+    await runProgram(trial, { program: 'systemd-run', timeoutSeconds: SCOPE_SECONDS, secrets: [] }, path)
+    return scoped(plain)
   } catch (error) {
     const why = (error as Error).message
     order.warn?.(`${order.program} gets no scope of systemd's, so that a restart of kubelet may end it (${why})`)
@@ -47,37 +53,25 @@ async function commandOf(order: HelperOrder, path: readonly string[], hasSystemd
   }
 }
 
-// It only asks systemd, which answers at once.
-const SCOPE_SECONDS = 5
-
-/** Tries it with a program that does nothing: after a failure with the helper nobody could say whether that has run. */
-async function tryScope(path: readonly string[]): Promise<void> {
-  const command = scoped({ program: findProgram('true', path), args: [] }, path)
-  const order = { program: 'systemd-run', args: command.args, timeoutSeconds: SCOPE_SECONDS, secrets: [] }
-  await runProgram(command, order, path, undefined)
+/**
+ * The command that starts a helper in a scope of systemd's, where a restart of kubelet, which ends all that is in
+ * kubelet's own, does not reach its daemon.
+ * @param unique tells this scope from others of this boot
+ */
+export function scopedCommand({ program, args }: Command, unique: string): Command {
+  const unit = `modekeep-fuse-${unique.replaceAll(/[^A-Za-z0-9]/g, '-')}`
+  const scope = ['--scope', '--quiet', '--collect', `--unit=${unit}`, '--', program]
+  return { program: 'systemd-run', args: [...scope, ...args] }
 }
 
-function scoped(plain: Command, path: readonly string[]): Command {
-  const { program, args } = scopedCommand(plain, randomName())
-  return { program: findProgram(program, path), args }
+let named = 0
+
+function uniqueName(): string {
+  return `${process.pid}-${performance.timeOrigin}-${++named}`
 }
 
-interface Command {
-  program: string
-  args: readonly string[]
-}
-
-function randomName(): string {
-  return `${process.pid}-${process.hrtime.bigint()}`
-}
-
-async function runProgram(
-  command: Command,
-  order: HelperOrder,
-  path: readonly string[],
-  secretFile: number | undefined,
-): Promise<void> {
-  const mark = `${process.pid}-${performance.timeOrigin}-${++started}`
+async function runProgram(command: Command, order: Order, path: readonly string[], secretFile?: number): Promise<void> {
+  const mark = uniqueName()
   const { pid, exited, output } = await start(command, order, secretFile, {
     ...order.environment,
     PATH: path.join(':'),
@@ -95,22 +89,20 @@ async function runProgram(
   }
   const isEnded = await endAll(pid, mark)
   await output.finish()
-  throw new HelperError(`${order.program} ${told(order, ending, isEnded)}: ${output.text || 'it said nothing'}`)
+  const left = isEnded ? '' : ', and the kernel does not let it end'
+  throw new HelperError(`${order.program} ${told(order, ending)}${left}: ${output.text || 'it said nothing'}`)
 }
 
-function told({ timeoutSeconds }: HelperOrder, ending: Ending | undefined, isEnded: boolean): string {
-  const left = isEnded ? '' : ', and the kernel does not let it end'
+function told({ timeoutSeconds }: Order, ending: Ending | undefined): string {
   if (ending === undefined) {
-    return `did not end within ${timeoutSeconds} s (helperTimeoutSeconds in the node's modekeep configuration) and was ended${left}`
+    return `did not end within ${timeoutSeconds} s (helperTimeoutSeconds in the node's modekeep configuration) and was ended`
   }
-  return ending.signal === null
-    ? `failed with exit status ${ending.code}${left}`
-    : `was ended by ${ending.signal}${left}`
+  return ending.signal === null ? `failed with exit status ${ending.code}` : `was ended by ${ending.signal}`
 }
 
 async function start(
   { program: file, args }: Command,
-  { program, input, secrets }: HelperOrder,
+  { program, input, secrets }: Order,
   secretFile: number | undefined,
   env: Record<string, string>,
 ) {

@@ -1,12 +1,12 @@
 import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
-import { readText } from '../read-text.ts'
+import { readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
-import { linuxBlocks } from './block-devices.ts'
-import { linuxDaemons } from './daemons.ts'
+import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
 import { isLockedFile, tryLockFile } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
+import { linuxDaemons } from './processes.ts'
 
 /** The node this process runs on. */
 export const linuxHost: Host = {
@@ -22,7 +22,7 @@ export const linuxHost: Host = {
   openDatabase(path) {
     // Loaded by the calls that walk, not by those that find a volume ready.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
-    return new DatabaseSync(path, { timeout: 5000 })
+    return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },
   mountNamespace: () => fs.readlinkSync('/proc/self/ns/mnt'),
   bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),

@@ -1,77 +1,58 @@
-import { readlinkSync } from 'node:fs'
-import { errorCode, type Handle, type Inodes } from '../host.ts'
-import { readText } from '../read-text.ts'
+import { constants, readlinkSync } from 'node:fs'
+import { type Handle, type Inodes, REGULAR, unless } from '../host.ts'
+import { readText } from '../read-file.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import { chmod } from './chmod.ts'
-import {
-  AT_EMPTY_PATH,
-  AT_FDCWD,
-  O_CLOEXEC,
-  O_DIRECTORY,
-  O_NOATIME,
-  O_NOFOLLOW,
-  O_NONBLOCK,
-  O_PATH,
-  O_RDONLY,
-} from './constants.ts'
-import { createDirectory, createFile, readEntries, removeDirectory, removeFile } from './entries.ts'
-import { fileSystemId } from './file-system-id.ts'
-import { DATA, data, done, putEmpty, systemCall } from './kernel.ts'
-import { close, openAt } from './open.ts'
-import { readLink } from './read-link.ts'
-import { openBeneath, openLinkFree } from './resolve.ts'
-import { ownershipOfHandle, statHandle, statName, statUnsynced } from './statx.ts'
+import { AT_EMPTY_PATH, AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
+import { close, closingFd, HOLD, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
+import { ownershipOfHandle, statFs, statHandle, statName, statUnsynced } from './statx.ts'
 
 const lseek = systemCall('lseek')
 const fchownat = systemCall('fchownat')
 const dup = systemCall('dup')
+const getdents64 = systemCall('getdents64')
+const mknodat = systemCall('mknodat')
+const mkdirat = systemCall('mkdirat')
+const unlinkat = systemCall('unlinkat')
+const fsUuid = systemCall('fs_uuid')
 
 // (uid_t)-1
 const KEEP_OWNER = 0xffffffff
 const SEEK_SET = 0
-const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-const HOLD = O_PATH | O_NOFOLLOW | O_CLOEXEC
+const AT_REMOVEDIR = 0x200
+const { O_DIRECTORY, O_NOATIME, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
+const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK
 
 export const linuxInodes: Inodes = {
   openLinkFree,
   openBeneath,
   readLink,
-
-  openTrusted(path) {
-    return openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC)
-  },
+  openTrusted: (path) => openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY),
 
   // O_NOATIME: a walk must not move the access times of the directories it reads.
   openDirectory(parent, name) {
-    try {
-      return openAt(parent, name, READ_DIRECTORY | O_NOATIME)
-    } catch (error) {
-      // In a user namespace only the owner of an inode may ask for O_NOATIME.
-      if (errorCode(error) !== 'EPERM') throw error
-      return openAt(parent, name, READ_DIRECTORY)
-    }
+    // In a user namespace only the owner of an inode may ask for O_NOATIME.
+    const quiet = unless('EPERM', () => openAt(parent, name, READ_DIRECTORY | O_NOATIME))
+    return quiet ?? openAt(parent, name, READ_DIRECTORY)
   },
 
-  openEntry(parent, name) {
-    return openAt(parent, name, HOLD)
-  },
-
+  openEntry: (parent, name) => openAt(parent, name, HOLD),
   close,
-
-  pathOf(handle) {
-    return readlinkSync(`/proc/self/fd/${handle}`)
-  },
-
+  pathOf: (handle) => readlinkSync(`/proc/self/fd/${handle}`),
   stat: statHandle,
   ownership: ownershipOfHandle,
   statEntry: statName,
   statMountPoint: statUnsynced,
+  createFile: (parent, name, mode) => done(mknodat(parent, put(name), REGULAR | mode), 'mknodat', name),
+  createDirectory: (parent, name, mode) => done(mkdirat(parent, put(name), mode), 'mkdirat', name),
+  removeFile: (parent, name) => done(unlinkat(parent, put(name), 0), 'unlinkat', name),
+  removeDirectory: (parent, name) => done(unlinkat(parent, put(name), AT_REMOVEDIR), 'unlinkat', name),
 
-  createFile,
-  createDirectory,
-  removeFile,
-  removeDirectory,
-  readEntries,
+  // node:fs would read a directory of a million entries into memory at once, and turn names into text.
+  readEntries(directory) {
+    const size = done(getdents64(directory, DATA, BLOCK), 'getdents64', 'a directory')
+    return Uint8Array.from(data.subarray(0, size))
+  },
 
   seekEntries(directory, next) {
     // Hashes of 63 bits on ext4: no number of JavaScript's.
@@ -79,20 +60,11 @@ export const linuxInodes: Inodes = {
     done(lseek(directory, DATA, SEEK_SET), 'lseek', 'a directory')
   },
 
-  chown(handle, gid) {
-    done(fchownat(handle, putEmpty(), KEEP_OWNER, gid, AT_EMPTY_PATH), 'fchownat', 'an open handle')
-  },
-
+  chown: (handle, gid) =>
+    done(fchownat(handle, putEmpty(), KEEP_OWNER, gid, AT_EMPTY_PATH), 'fchownat', 'an open handle'),
   chmod,
-
-  handleLimit() {
-    const limits = readText('/proc/self/limits')
-    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? 1024)
-  },
-
-  duplicate(handle) {
-    return done(dup(handle), 'fcntl', 'an open handle') as Handle
-  },
+  handleLimit: () => Number(/^Max open files +(\d+)/m.exec(readText('/proc/self/limits'))?.[1] ?? 1024),
+  duplicate: (handle) => done(dup(handle), 'fcntl', 'an open handle') as Handle,
 
   tryDuplicate(handle) {
     const copy = dup(handle)
@@ -103,5 +75,31 @@ export const linuxInodes: Inodes = {
   getAttribute,
   setAttribute,
   removeAttribute,
-  fileSystemId,
+  fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
+}
+
+/** FS_IOC_GETFSUUID, Linux 6.9: not st_dev, which a reboot may hand to another disk. */
+function uuidOf(handle: Handle): string | undefined {
+  // ioctl(2) refuses an O_PATH descriptor. A volume may be a file, or a socket that nobody could open.
+  const readable = unless('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
+  if (readable === undefined) return undefined
+  using _ = closingFd(readable)
+  const uuid = unless('ENOTTY EINVAL ENOSYS ENOTSUP', () => askUuid(readable, 'a volume'))
+  // An image made without one has all zeroes, like every other such image.
+  return uuid?.some((byte) => byte !== 0) ? uuid.toString('hex') : undefined
+}
+
+/**
+ * What FS_IOC_GETFSUUID says of the file system a readable descriptor is on.
+ * @throws {SystemError} ENOTTY where the file system has none, or the kernel does not know the question
+ */
+export function askUuid(readable: number, target: string): Buffer {
+  // struct fsuuid2: length, bytes.
+  done(fsUuid(readable, 0, DATA), 'FS_IOC_GETFSUUID', target)
+  return Buffer.from(data.subarray(1, 1 + data.readUInt8(0)))
+}
+
+function fsidOf(handle: Handle): string {
+  const { type, id } = statFs(handle, 'a volume')
+  return `${type.toString(16)}.${id}`
 }

@@ -51,9 +51,14 @@ export function systemCall(name: string) {
   }
 }
 
+// include/uapi/linux/fcntl.h
+export const AT_FDCWD = -100
+export const AT_SYMLINK_NOFOLLOW = 0x100
+export const AT_EMPTY_PATH = 0x1000
+
 // Where a call's arguments lie in the arena: up to two names, then one structure or block of bytes.
 const NAME_SIZE = 8192
-const SECOND = NAME_SIZE
+export const SECOND = NAME_SIZE
 export const DATA = 2 * NAME_SIZE
 
 const bytes = new Uint8Array(arena)
@@ -66,18 +71,10 @@ export const BLOCK = 1 << 16
 
 /**
  * Puts a call's name where the kernel will find it, and returns its offset.
+ * @param start SECOND for the second name of a call that takes two
  * @throws {SystemError} EINVAL for a NUL, which would silently cut it, and for a name no kernel takes
  */
-export function put(name: Uint8Array | string): number {
-  return write(0, name)
-}
-
-/** The same for a call's second name. */
-export function putSecond(name: Uint8Array | string): number {
-  return write(SECOND, name)
-}
-
-function write(start: number, name: Uint8Array | string): number {
+export function put(name: Uint8Array | string, start = 0): number {
   const from = typeof name === 'string' ? Buffer.from(name) : name
   if (from.length >= NAME_SIZE) throw new SystemError('name', 'EINVAL', describe(name))
   // Names are short: a loop is quicker than the calls that look for a byte and copy.

@@ -1,9 +1,13 @@
-import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
-import { errorCode, type Lock } from '../host.ts'
-import { LOCK_EX, LOCK_NB, LOCK_SH } from './constants.ts'
+import { constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
+import { type Lock, unless } from '../host.ts'
 import { done, systemCall } from './kernel.ts'
+import { close, closingFd } from './open.ts'
 
 const flock = systemCall('flock')
+
+const LOCK_SH = 1
+const LOCK_EX = 2
+const LOCK_NB = 4
 
 /**
  * flock(2) on a file of its own, never blocking: that would freeze the event loop and with it every deadline.
@@ -22,65 +26,34 @@ export function tryLockDirectory(path: string): Lock | undefined {
 function tryLockAt(path: string, fd: number): Lock | undefined {
   let held = false
   try {
-    held = tryLock(fd) && isStillAt(path, fd)
+    held = tryLock(fd, LOCK_EX) && isStillAt(path, fd)
   } finally {
-    if (!held) closeSync(fd)
+    if (!held) close(fd)
   }
   if (!held) return undefined
-  return {
-    release(discard) {
-      if (!held) return
-      held = false
-      release(path, fd, discard)
-    },
+  const release: Lock['release'] = (discard) => {
+    if (!held) return
+    held = false
+    using _ = closingFd(fd)
+    if (discard) rmSync(path, { force: true })
   }
+  return { release, [Symbol.dispose]: release }
 }
 
 /** A lock that is not there is nobody's. */
 export function isLockedFile(path: string): boolean {
-  let fd: number
-  try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
-  }
-  try {
-    return !tryLock(fd, LOCK_SH)
-  } finally {
-    closeSync(fd)
-  }
+  const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  if (fd === undefined) return false
+  using _ = closingFd(fd)
+  return !tryLock(fd, LOCK_SH)
 }
 
-function tryLock(fd: number, how = LOCK_EX): boolean {
-  try {
-    done(flock(fd, how | LOCK_NB), 'flock', 'a lock')
-    return true
-  } catch (error) {
-    if (errorCode(error) === 'EAGAIN') return false
-    throw error
-  }
+function tryLock(fd: number, how: number): boolean {
+  return unless('EAGAIN', () => done(flock(fd, how | LOCK_NB), 'flock', 'a lock')) !== undefined
 }
 
 function isStillAt(path: string, fd: number): boolean {
   const here = statSync(path, { bigint: true, throwIfNoEntry: false })
   const held = fstatSync(fd, { bigint: true })
   return here?.ino === held.ino && here.dev === held.dev
-}
-
-function release(path: string, fd: number, discard = false): void {
-  try {
-    if (discard) rmSync(path, { force: true })
-  } finally {
-    closeAnyway(fd)
-  }
-}
-
-/** Linux has closed a descriptor whatever close(2) answers, and of a lock nothing was to be written. */
-function closeAnyway(fd: number): void {
-  try {
-    closeSync(fd)
-  } catch {
-    // The work that was done under the lock stays done.
-  }
 }

@@ -1,7 +1,7 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
-import { O_CLOEXEC } from './constants.ts'
+import { openSync, writeSync } from 'node:fs'
+import { unless } from '../host.ts'
 import { DATA, data, done, systemCall } from './kernel.ts'
-import { close } from './open.ts'
+import { close, closingFd, O_CLOEXEC } from './open.ts'
 
 const pipe2 = systemCall('pipe2')
 const ppoll = systemCall('ppoll')
@@ -19,21 +19,18 @@ const ENTRY = 8
 export interface Stop {
   /** For that thread. */
   readonly handle: number
-  /** Once; again it does nothing. */
+  /** Once. */
   now(): void
 }
 
 export function makeStop(): Stop {
   done(pipe2(DATA, O_CLOEXEC), 'pipe2', 'a pipe')
   const [handle, writable] = [data.readInt32LE(0), data.readInt32LE(4)]
-  let isStopped = false
   return {
     handle,
     now() {
-      if (isStopped) return
-      isStopped = true
-      // Closing alone would not do: a child that is just being started has a copy.
-      writeSync(writable, '.')
+      // Closing alone would not do: a child that is just being started has a copy. EPIPE: that thread has failed.
+      unless('EPIPE', () => writeSync(writable, '.'))
       close(writable)
     },
   }
@@ -44,14 +41,11 @@ export function makeStop(): Stop {
  * and `changed` after changes of this process's mount table, one or several at once.
  */
 export function watchMountTable(stop: Stop['handle'], ready: () => void, changed: () => void): void {
+  using _stop = closingFd(stop)
   const table = openSync('/proc/self/mountinfo', 'r')
-  try {
-    ready()
-    for (let what = poll(table, stop); !what.stopped; what = poll(table, stop)) if (what.changed) changed()
-  } finally {
-    closeSync(table)
-    close(stop)
-  }
+  using _table = closingFd(table)
+  ready()
+  for (let what = poll(table, stop); !what.stopped; what = poll(table, stop)) if (what.changed) changed()
 }
 
 /** poll(2) without a deadline, which arm64 has as ppoll(2) alone. */

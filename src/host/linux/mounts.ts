@@ -1,24 +1,8 @@
-import { errorCode, type Handle, type Mounts } from '../host.ts'
-import { readText } from '../read-text.ts'
-import { nameOf, sourceOf } from './block-devices.ts'
-import {
-  AT_EMPTY_PATH,
-  FSMOUNT_CLOEXEC,
-  FSOPEN_CLOEXEC,
-  MNT_DETACH,
-  MNT_FORCE,
-  MOUNT_ATTR_IDMAP,
-  MOVE_MOUNT_BENEATH,
-  MOVE_MOUNT_F_EMPTY_PATH,
-  MOVE_MOUNT_T_EMPTY_PATH,
-  MS_PRIVATE,
-  OPEN_TREE_CLOEXEC,
-  OPEN_TREE_CLONE,
-  UMOUNT_NOFOLLOW,
-} from './constants.ts'
-import { DATA, data, done, put, putEmpty, putSecond, systemCall } from './kernel.ts'
-import { setMountAttributes } from './mount-attributes.ts'
-import { close } from './open.ts'
+import { type Handle, type Mounts, unless } from '../host.ts'
+import { readText } from '../read-file.ts'
+import { linuxBlocks, sourceOf } from './blocks.ts'
+import { AT_EMPTY_PATH, DATA, data, done, put, putEmpty, SECOND, systemCall } from './kernel.ts'
+import { closingFd, O_CLOEXEC } from './open.ts'
 import { openUserNamespace } from './user-namespace.ts'
 
 const openTree = systemCall('open_tree')
@@ -28,58 +12,53 @@ const fsconfigFlag = systemCall('fsconfig_flag')
 const fsconfigString = systemCall('fsconfig_string')
 const fsconfigCreate = systemCall('fsconfig_create')
 const fsmount = systemCall('fsmount')
+const mountSetattr = systemCall('mount_setattr')
 const umount2 = systemCall('umount2')
 const read = systemCall('read')
 
+// include/uapi/linux/mount.h
+const OPEN_TREE_CLONE = 1
+const FSOPEN_CLOEXEC = 1
+const FSMOUNT_CLOEXEC = 1
+const MOVE_HANDLES = 0x4 | 0x40 // MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH
+export const MOVE_MOUNT_BENEATH = 0x200
+const MOUNT_ATTR_IDMAP = 0x100000
+const MS_PRIVATE = 1 << 18
+const MNT_FORCE = 1
+const MNT_DETACH = 2
+const UMOUNT_NOFOLLOW = 8
+
 export const linuxMounts: Mounts = {
   cloneTree(source) {
-    const flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH
+    const flags = OPEN_TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH
     return done(openTree(source, putEmpty(), flags), 'open_tree', 'the source') as Handle
   },
 
   createTree(fsType, options, device) {
     const source = device === undefined ? 'modekeep' : sourceOf(device)
     const context = done(fsopen(put(fsType), FSOPEN_CLOEXEC), 'fsopen', fsType)
+    using _ = closingFd(context)
     const why = () => kernelSays(context)
-    try {
-      for (const option of [`source=${source}`, ...options]) {
-        done(configure(context, option), 'fsconfig', option, why)
-      }
-      const created = fsconfigCreate(context)
-      if (device === undefined) done(created, 'fsconfig', fsType, why)
-      else done(created, 'fsmount', nameOf(device), why)
-      return done(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
-    } finally {
-      close(context)
+    for (const option of [`source=${source}`, ...options]) {
+      done(configure(context, option), 'fsconfig', option, why)
     }
+    const created = fsconfigCreate(context)
+    if (device === undefined) done(created, 'fsconfig', fsType, why)
+    else done(created, 'fsmount', linuxBlocks.nameOf(device), why)
+    return done(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 
-  setFlags(tree, { set, clear }) {
-    setMountAttributes(tree, { set, clear, propagation: MS_PRIVATE, userNamespace: 0 })
-  },
+  setFlags: (tree, { set, clear }) => setAttributes(tree, set, clear, MS_PRIVATE, 0),
 
   swapGroups(tree, one, other) {
     const userNamespace = openUserNamespace(one, other)
-    try {
-      setMountAttributes(tree, { set: MOUNT_ATTR_IDMAP, clear: 0, propagation: 0, userNamespace })
-    } finally {
-      close(userNamespace)
-    }
+    using _ = closingFd(userNamespace)
+    setAttributes(tree, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
   },
 
-  attach(tree, target) {
-    move(tree, target, 0)
-  },
+  attach: (tree, target) => move(tree, target, 0),
 
-  attachBeneath(tree, target) {
-    try {
-      move(tree, target, MOVE_MOUNT_BENEATH)
-      return true
-    } catch (error) {
-      if (errorCode(error) === 'EINVAL') return false
-      throw error
-    }
-  },
+  attachBeneath: (tree, target) => unless('EINVAL', () => move(tree, target, MOVE_MOUNT_BENEATH)) !== undefined,
 
   detach(parent, name, abort = false) {
     const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
@@ -87,24 +66,29 @@ export const linuxMounts: Mounts = {
     done(umount2(put(path), flags), 'umount2', name)
   },
 
-  tableId(handle) {
-    const text = readText(`/proc/self/fdinfo/${handle}`)
-    return Number(/^mnt_id:\s*(\d+)/m.exec(text)?.[1])
-  },
-
+  tableId: (handle) => Number(/^mnt_id:\s*(\d+)/m.exec(readText(`/proc/self/fdinfo/${handle}`))?.[1]),
   table: () => readText('/proc/self/mountinfo'),
 }
 
-function move(tree: Handle, target: Handle, extra: number): void {
-  const flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | extra
+/** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the one mount whose root the handle holds. */
+function setAttributes(
+  tree: Handle,
+  ...fields: [set: number, clear: number, propagation: number, userns: number]
+): void {
+  for (const [index, field] of fields.entries()) data.writeBigUInt64LE(BigInt(field), index * 8)
+  done(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH, DATA), 'mount_setattr', 'the new mount')
+}
+
+/** @param how MOVE_MOUNT_BENEATH or 0 */
+export function move(tree: Handle, target: Handle, how: number, what = 'the mount directory'): number {
   const name = putEmpty()
-  done(moveMount(tree, name, target, name, flags), 'move_mount', 'the mount directory')
+  return done(moveMount(tree, name, target, name, MOVE_HANDLES | how), 'move_mount', what)
 }
 
 function configure(context: number, option: string): number {
   const equals = option.indexOf('=')
   if (equals < 0) return fsconfigFlag(context, 0, put(option))
-  return fsconfigString(context, 0, put(option.slice(0, equals)), putSecond(option.slice(equals + 1)))
+  return fsconfigString(context, 0, put(option.slice(0, equals)), put(option.slice(equals + 1), SECOND))
 }
 
 /** The kernel's own words for a refused option, read from the fsopen(2) context: "e tmpfs: Bad value for 'size'". */

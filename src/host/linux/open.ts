@@ -1,8 +1,22 @@
-import type { Handle, Name } from '../host.ts'
-import { done, put, systemCall } from './kernel.ts'
+import { constants } from 'node:fs'
+import { errorCode, FILE_TYPE, type Handle, type Name, SYMLINK, SystemError } from '../host.ts'
+import { AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
+import { ownershipOfHandle, statFs, statName } from './statx.ts'
 
 const openat = systemCall('openat')
+const openat2 = systemCall('openat2')
+const readlinkat = systemCall('readlinkat')
 const closeHandle = systemCall('close')
+
+// include/uapi/linux/{fcntl,openat2}.h, where node:fs does not have them.
+export const O_CLOEXEC = 0o2000000
+export const O_PATH = 0o10000000
+const RESOLVE_NO_MAGICLINKS = 0x02
+const RESOLVE_NO_SYMLINKS = 0x04
+const RESOLVE_BENEATH = 0x08
+
+/** Holds an inode, a link itself too, and reads nothing of it. */
+export const HOLD = O_PATH | constants.O_NOFOLLOW
 
 /**
  * openat(2) of what exists.
@@ -10,10 +24,88 @@ const closeHandle = systemCall('close')
  * @throws {SystemError}
  */
 export function openAt(parent: number, name: Name | string, flags: number, target = name): Handle {
-  return done(openat(parent, put(name), flags), 'openat', target) as Handle
+  return done(openat(parent, put(name), flags | O_CLOEXEC), 'openat', target) as Handle
 }
 
 /** close(2): Linux has closed a descriptor whatever it answers. */
 export function close(handle: number): void {
   closeHandle(handle)
+}
+
+/** Closes a descriptor at the end of the block: `using _ = closingFd(fd)`. */
+export function closingFd(fd: number): Disposable {
+  return { [Symbol.dispose]: () => close(fd) }
+}
+
+// Linux 5.6 has it; asked once in a process.
+let hasOpenat2 = true
+
+export function openLinkFree(path: string): Handle {
+  try {
+    return resolve(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOSYS') throw error
+    return openByParts(path)
+  }
+}
+
+export function openBeneath(root: Handle, path: string): Handle {
+  return resolve(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+}
+
+function resolve(directory: number, path: string, how: number): Handle {
+  try {
+    if (!hasOpenat2) throw new SystemError('openat2', 'ENOSYS', path)
+    // struct open_how: flags, mode, resolve.
+    data.fill(0, 0, 24)
+    // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused or followed.
+    data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC), 0)
+    data.writeBigUInt64LE(BigInt(how), 16)
+    return done(openat2(directory, put(path), DATA), 'openat2', path) as Handle
+  } catch (error) {
+    if (errorCode(error) === 'ENOSYS') hasOpenat2 = false
+    throw error
+  }
+}
+
+/** RESOLVE_NO_SYMLINKS by hand. */
+function openByParts(path: string): Handle {
+  let here = openAt(AT_FDCWD, '/', HOLD)
+  const parts = path.split('/').filter((part) => part !== '')
+  for (const [index, part] of parts.entries()) {
+    using _ = closingFd(here)
+    here = openPart(here, part, index < parts.length - 1 || path.endsWith('/'))
+  }
+  return here
+}
+
+/** O_DIRECTORY also mounts what is mounted on demand (autofs), as a lookup of the whole path does. */
+function openPart(parent: Handle, name: string, asDirectory: boolean): Handle {
+  try {
+    const handle = openAt(parent, name, asDirectory ? HOLD | constants.O_DIRECTORY : HOLD)
+    if (asDirectory || !isLink(ownershipOfHandle(handle))) return handle
+    close(handle)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTDIR' || !isLink(statName(parent, name))) throw error
+  }
+  throw new SystemError('openat', 'ELOOP', name)
+}
+
+function isLink({ mode }: { mode: number }): boolean {
+  return (mode & FILE_TYPE) === SYMLINK
+}
+
+// include/uapi/linux/magic.h; the flag is of Linux 5.10.
+const ST_NOSYMFOLLOW = 0x2000
+const PROC_SUPER_MAGIC = 0x9fa0
+const SECURITYFS_MAGIC = 0x73636673
+
+export function readLink(handle: Handle): Uint8Array {
+  const { type, flags } = statFs(handle, 'a link')
+  // Magic links, whose text is not where they lead, are in these two file systems alone.
+  if (type === PROC_SUPER_MAGIC || type === SECURITYFS_MAGIC || flags & ST_NOSYMFOLLOW) {
+    throw new SystemError('readlinkat', 'ELOOP', 'a link')
+  }
+  const size = done(readlinkat(handle, putEmpty(), DATA, BLOCK), 'readlinkat', 'a link')
+  return Uint8Array.from(data.subarray(0, size))
 }

@@ -1,27 +1,13 @@
-import { statfsSync } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import type { Feature, FeatureName } from '../diagnosis.ts'
-import { errorCode, type Handle } from '../host.ts'
-import {
-  AT_EMPTY_PATH,
-  AT_FDCWD,
-  MOVE_MOUNT_BENEATH,
-  MOVE_MOUNT_F_EMPTY_PATH,
-  MOVE_MOUNT_T_EMPTY_PATH,
-  O_CLOEXEC,
-  O_DIRECTORY,
-  O_RDONLY,
-  STATX_MNT_ID,
-  STATX_MNT_ID_UNIQUE,
-} from './constants.ts'
-import { askUuid } from './file-system-id.ts'
-import { linuxInodes } from './inodes.ts'
-import { DATA, done, put, putEmpty, systemCall } from './kernel.ts'
-import { linuxMounts } from './mounts.ts'
-import { close, openAt } from './open.ts'
-import { tells } from './statx.ts'
+import { closing, errorCode, type Handle, unless } from '../host.ts'
+import { askUuid, linuxInodes } from './inodes.ts'
+import { AT_EMPTY_PATH, AT_FDCWD, DATA, done, put, putEmpty, systemCall } from './kernel.ts'
+import { linuxMounts, MOVE_MOUNT_BENEATH, move } from './mounts.ts'
+import { close, closingFd, openAt } from './open.ts'
+import { STATX_MNT_ID, STATX_MNT_ID_UNIQUE, tells } from './statx.ts'
 import { openUserNamespace } from './user-namespace.ts'
 
-const moveMount = systemCall('move_mount')
 const fchmodat2 = systemCall('fchmodat2')
 const listxattrat = systemCall('listxattrat')
 
@@ -35,11 +21,11 @@ export function probeFeatures(): Feature[] {
     tried('openat2', () => withRoot((root) => linuxInodes.close(linuxInodes.openBeneath(root, '.')))),
     tried('user namespace', () => close(openUserNamespace(0, 1))),
     tried('idmapped mount', () => withTree((tree) => linuxMounts.swapGroups(tree, 0, 1))),
-    tried('MOVE_MOUNT_BENEATH', () => knows('move_mount', beneath)),
-    tried('fchmodat2', () => knows('fchmodat2', chmodOfNothing)),
+    tried('MOVE_MOUNT_BENEATH', () => knows(beneath)),
+    tried('fchmodat2', () => knows(chmodOfNothing)),
     tried('unique mount ids', () => hasMask(STATX_MNT_ID_UNIQUE)),
     tried('FS_IOC_GETFSUUID', askUuidAnywhere),
-    tried('listxattrat', () => knows('listxattrat', listOfNothing)),
+    tried('listxattrat', () => knows(listOfNothing)),
   ]
 }
 
@@ -55,37 +41,27 @@ function tried(name: FeatureName, attempt: () => void): Feature {
 
 function withRoot(use: (root: Handle) => void): void {
   const root = linuxInodes.openTrusted('/')
-  try {
-    use(root)
-  } finally {
-    linuxInodes.close(root)
-  }
+  using _ = closing(linuxInodes, root)
+  use(root)
 }
 
 function withTree(use: (tree: Handle) => void): void {
   const tree = linuxMounts.createTree('tmpfs', ['size=64k'])
-  try {
-    use(tree)
-  } finally {
-    linuxInodes.close(tree)
-  }
+  using _ = closing(linuxInodes, tree)
+  use(tree)
 }
 
-const NONE = -1
+const NONE = -1 as Handle
+const NOTHING = 'no descriptor'
 
 /** A kernel that knows the call and its flags looks at the descriptor next, and there is none. */
-function knows(name: string, call: () => number): void {
-  try {
-    done(call(), name, 'no descriptor')
-  } catch (error) {
-    if (errorCode(error) !== 'EBADF') throw error
-  }
+function knows(call: () => void): void {
+  unless('EBADF', call)
 }
 
-const BENEATH = MOVE_MOUNT_BENEATH | MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
-const beneath = () => moveMount(NONE, putEmpty(), NONE, putEmpty(), BENEATH)
-const chmodOfNothing = () => fchmodat2(NONE, putEmpty(), 0, AT_EMPTY_PATH)
-const listOfNothing = () => listxattrat(NONE, put('x'), 0, DATA, 0)
+const beneath = () => move(NONE, NONE, MOVE_MOUNT_BENEATH, NOTHING)
+const chmodOfNothing = () => done(fchmodat2(NONE, putEmpty(), 0, AT_EMPTY_PATH), 'fchmodat2', NOTHING)
+const listOfNothing = () => done(listxattrat(NONE, put('x'), 0, DATA, 0), 'listxattrat', NOTHING)
 
 function hasMask(bit: number): void {
   withRoot((root) => {
@@ -96,17 +72,15 @@ function hasMask(bit: number): void {
 
 /** Some file systems have none: one that has answers, or the kernel that does not know the question says ENOTTY. */
 function askUuidAnywhere(): void {
-  const paths = ['/', '/tmp', '/var/lib', '/dev/shm'].filter((path) => statfsSync(path, { bigint: true }) !== undefined)
   let last: unknown
-  for (const path of paths) {
-    const fd = openAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+  for (const path of ['/', '/tmp', '/var/lib', '/dev/shm'].filter((path) => existsSync(path))) {
     try {
+      const fd = openAt(AT_FDCWD, path, constants.O_RDONLY | constants.O_DIRECTORY)
+      using _ = closingFd(fd)
       askUuid(fd, path)
       return
     } catch (error) {
       last = error
-    } finally {
-      close(fd)
     }
   }
   throw last

@@ -2,11 +2,12 @@ import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } 
 import { messageOf } from '../../refusal/refusal.ts'
 import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
-import { errorCode, type Handle, type Stat } from '../host.ts'
-import { AT_EMPTY_PATH, AT_FDCWD } from './constants.ts'
+import { closing, errorCode, type Handle, type Stat } from '../host.ts'
 import { linuxInodes as inodes } from './inodes.ts'
-import { DATA, data, putEmpty, systemCall } from './kernel.ts'
+import { AT_EMPTY_PATH, AT_FDCWD, DATA, data, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
+
+const FILE = Buffer.from('file')
 
 /**
  * Compares modekeep's own system calls with Node's: on the node's files those that only look, on a detached file system
@@ -21,20 +22,20 @@ export function selfTest(): SelfTest[] {
     compared('openat2', () => differ(refusal('/proc/self'), 'ELOOP')),
     ...onDetached((tree, path) => [
       compared('create and fchownat', () => {
-        inodes.createFile(tree, Buffer.from('file'), 0o640)
-        withEntry(tree, 'file', (file) => inodes.chown(file, 4242))
+        inodes.createFile(tree, FILE, 0o640)
+        withFile(tree, (file) => inodes.chown(file, 4242))
         return differ(lstatSync(`${path}/file`).gid, 4242)
       }),
       compared('fchmodat2', () => {
-        withEntry(tree, 'file', (file) => inodes.chmod(file, 0o2751))
+        withFile(tree, (file) => inodes.chmod(file, 0o2751))
         return differ(lstatSync(`${path}/file`).mode & 0o7777, 0o2751)
       }),
       compared('extended attributes', () => {
         const value = Buffer.from([0, 1, 255])
-        return withEntry(tree, 'file', (file) => {
+        return withFile(tree, (file) => {
           inodes.setAttribute(file, 'trusted.modekeep', value)
           const read = Buffer.from(inodes.getAttribute(file, 'trusted.modekeep') ?? []).toString('hex')
-          const names = inodes.attributeNames(file, tree, Buffer.from('file'))
+          const names = inodes.attributeNames(file, tree, FILE)
           return differ([read, names], [value.toString('hex'), 'trusted.modekeep\0'])
         })
       }),
@@ -64,13 +65,10 @@ function differ(ours: unknown, nodes: unknown): string {
 function lookedAt(path: string): string {
   const at = path.lastIndexOf('/')
   const parent = inodes.openTrusted(path.slice(0, at) || '/')
-  try {
-    const name = path.slice(at + 1) || '.'
-    const said = differ(ofStat(inodes.statEntry(parent, Buffer.from(name))), ofNode(lstatSync(path, { bigint: true })))
-    return said === '' ? '' : `${path}: ${said}`
-  } finally {
-    inodes.close(parent)
-  }
+  using _ = closing(inodes, parent)
+  const name = path.slice(at + 1) || '.'
+  const said = differ(ofStat(inodes.statEntry(parent, Buffer.from(name))), ofNode(lstatSync(path, { bigint: true })))
+  return said && `${path}: ${said}`
 }
 
 // /proc has inodes of its own for every look at it; a directory's size and times may change between the two.
@@ -79,31 +77,26 @@ const ofNode = ({ mode, uid, gid, nlink }: BigIntStats) => [mode, uid, gid, nlin
 
 function entries(path: string): string[] {
   const above = inodes.openTrusted(path)
+  using _above = closing(inodes, above)
   const directory = inodes.openDirectory(above, Buffer.from('.'))
-  try {
-    const names: string[] = []
-    for (let block = inodes.readEntries(directory); block.length > 0; block = inodes.readEntries(directory)) {
-      const dirents = new Dirents(block)
-      while (dirents.next()) names.push(Buffer.from(dirents.name).toString())
-    }
-    return names.sort()
-  } finally {
-    inodes.close(directory)
-    inodes.close(above)
+  using _directory = closing(inodes, directory)
+  const names: string[] = []
+  for (let block = inodes.readEntries(directory); block.length > 0; block = inodes.readEntries(directory)) {
+    const dirents = new Dirents(block)
+    while (dirents.next()) names.push(Buffer.from(dirents.name).toString())
   }
+  return names.sort()
 }
 
 function errors(): string {
   const root = inodes.openTrusted('/')
-  try {
-    const ours = ['modekeep-has-no-such-name', '../proc/self/exe/x'].map((name) =>
-      codeOf(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))),
-    )
-    const nodes = ['/modekeep-has-no-such-name', '/proc/self/exe/x'].map((path) => codeOf(() => lstatSync(path)))
-    return differ(ours, nodes)
-  } finally {
-    inodes.close(root)
-  }
+  using _ = closing(inodes, root)
+  const names = ['modekeep-has-no-such-name', 'proc/self/exe/x']
+  const ours = names.map((name) => codeOf(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))))
+  return differ(
+    ours,
+    names.map((name) => codeOf(() => lstatSync(`/${name}`))),
+  )
 }
 
 /** Harmless ones: the kernel would only say ENOENT or EFAULT. */
@@ -136,25 +129,18 @@ function codeOf(attempt: () => unknown): string {
   }
 }
 
-function withEntry<T>(tree: Handle, name: string, use: (entry: Handle) => T): T {
-  const entry = inodes.openEntry(tree, Buffer.from(name))
-  try {
-    return use(entry)
-  } finally {
-    inodes.close(entry)
-  }
+function withFile<T>(tree: Handle, use: (file: Handle) => T): T {
+  const file = inodes.openEntry(tree, FILE)
+  using _ = closing(inodes, file)
+  return use(file)
 }
 
 function onDetached(tests: (tree: Handle, path: string) => SelfTest[]): SelfTest[] {
-  let tree: Handle
   try {
-    tree = linuxMounts.createTree('tmpfs', ['size=64k'])
-  } catch (error) {
-    return [{ name: 'calls that change', difference: `not tried: ${(error as Error).message}` }]
-  }
-  try {
+    const tree = linuxMounts.createTree('tmpfs', ['size=64k'])
+    using _ = closing(inodes, tree)
     return tests(tree, `/proc/self/fd/${tree}`)
-  } finally {
-    inodes.close(tree)
+  } catch (error) {
+    return [{ name: 'calls that change', difference: `not tried: ${messageOf(error)}` }]
   }
 }

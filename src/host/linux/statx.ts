@@ -1,21 +1,19 @@
 import type { Handle, Name, Stat } from '../host.ts'
-import {
-  AT_EMPTY_PATH,
-  AT_NO_AUTOMOUNT,
-  AT_STATX_DONT_SYNC,
-  AT_SYMLINK_NOFOLLOW,
-  STATX_ATTR_APPEND,
-  STATX_ATTR_IMMUTABLE,
-  STATX_ATTR_MOUNT_ROOT,
-  STATX_BASIC_STATS,
-  STATX_BTIME,
-  STATX_MNT_ID,
-  STATX_MNT_ID_UNIQUE,
-} from './constants.ts'
-import { DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
+import { AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
 
 const statx = systemCall('statx')
 const fstatfs = systemCall('fstatfs')
+
+// include/uapi/linux/{fcntl,stat}.h
+const AT_NO_AUTOMOUNT = 0x800
+const AT_STATX_DONT_SYNC = 0x4000
+const STATX_BASIC_STATS = 0x7ff
+const STATX_BTIME = 0x800
+export const STATX_MNT_ID = 0x1000
+export const STATX_MNT_ID_UNIQUE = 0x4000
+const STATX_ATTR_IMMUTABLE = 0x10
+const STATX_ATTR_APPEND = 0x20
+const STATX_ATTR_MOUNT_ROOT = 0x2000
 
 const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
 const OF_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
@@ -23,7 +21,7 @@ const OF_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
 /** statx(2) of the inode a handle holds. */
 export function statHandle(handle: Handle): Stat {
-  lookAtHandle(handle)
+  look(handle)
   const stat = new LinuxStat()
   noteDevice(handle, stat.device)
   return stat
@@ -31,45 +29,55 @@ export function statHandle(handle: Handle): Stat {
 
 /** Of `statHandle` what costs least. */
 export function ownershipOfHandle(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
-  lookAtHandle(handle)
+  look(handle)
   return { gid: word(0x18), mode: fields.getUint16(0x1c, true), changed: milliseconds(0x60) }
 }
 
 /** statx(2) of a name, which may lead to another device than its directory's. */
 export function statName(parent: Handle, name: Name | string): Stat {
-  done(statx(parent, put(name), OF_NAME, MASK, DATA), 'statx', name)
+  look(parent, name)
   return new LinuxStat()
 }
 
 /** Without asking a server or a daemon, which may never answer; of the handle itself where there is no name. */
 export function statUnsynced(parent: Handle, name?: Name): Stat {
-  const flags = (name === undefined ? OF_HANDLE : OF_NAME) | AT_STATX_DONT_SYNC
-  const path = name === undefined ? putEmpty() : put(name)
-  done(statx(parent, path, flags, MASK, DATA), 'statx', name ?? 'an open handle')
+  look(parent, name, AT_STATX_DONT_SYNC)
   return new LinuxStat()
 }
 
 /** Whether the kernel tells a field of `mask`. */
 export function tells(handle: Handle, mask: number): boolean {
-  done(statx(handle, putEmpty(), AT_EMPTY_PATH, mask, DATA), 'statx', 'an open handle')
+  look(handle, undefined, 0, mask)
   return (word(0) & mask) !== 0
 }
 
-function lookAtHandle(handle: Handle): void {
-  done(statx(handle, putEmpty(), OF_HANDLE, MASK, DATA), 'statx', 'an open handle')
+/** Of the handle itself where there is no name. */
+function look(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void {
+  const path = name === undefined ? putEmpty() : put(name)
+  const how = (name === undefined ? OF_HANDLE : OF_NAME) | flags
+  done(statx(handle, path, how, mask, DATA), 'statx', name ?? 'an open handle')
 }
 
-// struct statfs; include/uapi/linux/magic.h. Copied up at its first change, an overlayfs inode keeps its number but gets
-// another birth time (overlayfs.rst).
+// struct statfs (x86-64 and arm64)
 const F_TYPE = 0
+const F_FSID = 56
+const F_FLAGS = 80
+
+/** Of statfs(2) of the file system a handle is on; `id` is no name of a device, which another disk may get at a reboot. */
+export function statFs(handle: Handle, target: string): { type: number; flags: number; id: string } {
+  done(fstatfs(handle, DATA), 'fstatfs', target)
+  return { type: word(F_TYPE), flags: word(F_FLAGS), id: data.toString('hex', F_FSID, F_FSID + 8) }
+}
+
+// include/uapi/linux/magic.h. Copied up at its first change, an overlayfs inode keeps its number but gets another birth
+// time (overlayfs.rst).
 const OVERLAYFS_SUPER_MAGIC = 0x794c7630
 const overlays = new Map<number, boolean>()
 
 /** Whether a device is an overlay is asked once. */
 function noteDevice(handle: Handle, device: number): void {
-  if (overlays.has(device)) return
-  const isKnown = fstatfs(handle, DATA) === 0
-  if (isKnown) overlays.set(device, word(F_TYPE) === OVERLAYFS_SUPER_MAGIC)
+  if (overlays.has(device) || fstatfs(handle, DATA) !== 0) return
+  overlays.set(device, word(F_TYPE) === OVERLAYFS_SUPER_MAGIC)
 }
 
 const fields = new DataView(data.buffer, data.byteOffset, 256)

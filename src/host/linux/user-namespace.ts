@@ -1,10 +1,12 @@
 import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { errorCode, SystemError } from '../host.ts'
-import { readText } from '../read-text.ts'
-import { WALL } from './constants.ts'
+import { readText } from '../read-file.ts'
 import { cloneUserNamespace, DATA, done, systemCall } from './kernel.ts'
 
 const wait4 = systemCall('wait4')
+
+/** Also waits for children that send no signal when they end. */
+const WALL = 0x40000000
 
 /** (gid_t)-1 names no group. */
 const HIGHEST = 2 ** 32 - 2

@@ -1,37 +1,105 @@
 import { applyByHand, type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
-import { needsWalk } from '../../fs-group/own-volume.ts'
+import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
+import { closing } from '../../host/host.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
-import { countInodes } from './count.ts'
-import type { Asked } from './document.ts'
+import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { type Difference, type KubeletCounts, kubeletSkips, survey } from './survey.ts'
+import { countInodes, readableJournal, walkUnderWay } from './volume.ts'
 
-export interface ApplyCommand {
-  verb: 'apply'
+/** What a directory is to be given. */
+export interface OrderCommand<Verb> {
+  verb: Verb
   directory: string
   order: ByHandOrder
 }
 
-export interface ApplyDocument extends Asked {
-  verb: 'apply'
+/** What was asked. Modes in documents are decimal numbers of permission bits. */
+interface OrderDocument<Verb> {
+  verb: Verb
+  directory: string
+  /** Names the volume across reboots and paths. */
+  volume: string
+  group: number
+  groupAccess: 'keep' | 'grant'
+  policy: 'OnRootMismatch' | 'Always'
+}
+
+export interface ApplyDocument extends OrderDocument<'apply'> {
   /** False: the root has the group already and the policy is OnRootMismatch. */
   walked: boolean
   report: WalkReport
 }
 
 /** Gives a directory to a group, as a pod's mount does. */
-export async function apply(session: Session, { directory, order }: ApplyCommand): Promise<ApplyDocument> {
-  const { group, access: groupAccess, policy } = order
+export async function apply(session: Session, command: OrderCommand<'apply'>): Promise<ApplyDocument> {
+  const { verb, directory, order } = command
+  const { inodes } = session.host
   const opened = openByHand(session, directory, mountFlags([], false))
-  let report: WalkReport | undefined
-  try {
-    if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) {
-      session.expect(await countInodes(session.host.inodes, opened.tree))
-    }
-    report = await applyByHand(session, opened, order)
-  } finally {
-    session.host.inodes.close(opened.tree)
+  using _ = closing(inodes, opened.tree)
+  if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) {
+    session.expect(await countInodes(inodes, opened.tree))
   }
-  const asked = { directory, volume: opened.volume, group, groupAccess, policy }
-  return { verb: 'apply', ...asked, walked: report !== undefined, report: report ?? newReport() }
+  const report = await applyByHand(session, opened, order)
+  const { group, access: groupAccess, policy } = order
+  const asked = { verb, directory, volume: opened.volume, group, groupAccess, policy }
+  return { ...asked, walked: report !== undefined, report: report ?? newReport() }
+}
+
+export interface PlanDocument extends OrderDocument<'plan'> {
+  /** Whether `apply` would walk; where it would not, all counts of `report` are 0. */
+  walks: boolean
+  /** Why `apply` would be refused now. */
+  refusal: string | null
+  /** A walk or a restore of the volume is under way: what is counted changes meanwhile. */
+  busy: boolean
+  /** How far that is, when it takes more than a second. */
+  underWay: { visited: number; changed: number } | null
+  /** What is on record of the last walk. */
+  recorded: ReturnType<typeof lastWalk> | null
+  /** `changed` counts what `apply` would change. */
+  report: WalkReport
+  /** Inodes that would gain permission bits. */
+  widened: number
+  kubelet: { walks: boolean } & KubeletCounts
+  /** The first inodes that would be changed. */
+  differences: Difference[]
+}
+
+/**
+ * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
+ * lock is held and nothing of the volume or its records is changed.
+ */
+export async function plan(session: Session, command: OrderCommand<'plan'>): Promise<PlanDocument> {
+  const { verb, directory, order } = command
+  const { inodes } = session.host
+  const opened = openByHand(session, directory, mountFlags(['noatime'], true))
+  using _ = closing(inodes, opened.tree)
+  const { volume, tree } = opened
+  const { group, access: groupAccess, policy } = order
+  const root = inodes.stat(tree)
+  const walks = needsWalk(session, tree, orderFor(opened, order))
+  const walk = walkUnderWay(session, volume)
+  const record = volumeRecords.readUnlessDamaged(session, volume)
+  using journal = readableJournal(session, volume)
+  const seen = await survey(inodes, tree, { do: 'own', order }, journal, session.progress)
+  const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
+  const kubeletWalks = policy === 'Always' || !kubeletSkips(root, group)
+  return {
+    ...{ verb, directory, volume, group, groupAccess, policy, walks },
+    refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)) ?? null,
+    busy: walk !== null,
+    underWay: walk && walk.pid !== null ? { visited: walk.visited, changed: walk.changed } : null,
+    recorded: record ? lastWalk(record) : null,
+    report,
+    widened,
+    kubelet: { walks: kubeletWalks, ...(kubeletWalks ? seen.kubelet : { touched: 0, changed: 0, widened: 0 }) },
+    differences,
+  }
+}
+
+function lastWalk({ group, groupAccess, complete, restorePending }: VolumeRecord) {
+  return { group, groupAccess, complete, restorePending }
 }

@@ -1,9 +1,8 @@
 import { collectGarbage } from '../../heal/garbage.ts'
-import type { GarbageItem } from '../../heal/garbage-item.ts'
-import { refuseToForget } from '../../heal/volume-garbage.ts'
+import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
+import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
-import { listVolumes } from '../../store/volume-record.ts'
 
 /** @property forget a volume to be given up */
 export interface GcCommand {
@@ -21,7 +20,7 @@ export interface GcDocument {
 /** Removes what is not needed any more from the state directory, or says what it would remove. */
 export async function gc(session: Session, { isDry, forget }: GcCommand): Promise<GcDocument> {
   if (forget !== undefined) {
-    if (!listVolumes(session.host, session.config.stateDir).includes(forget)) {
+    if (!listVolumes(session).includes(forget)) {
       throw new Refusal(`nothing is recorded of volume ${forget}: "modekeep status" names those that are`)
     }
     refuseToForget(session, forget)

@@ -1,10 +1,19 @@
-import { healMounts } from '../../heal/heal.ts'
+import type * as NodeFs from 'node:fs'
+import { healMounts, sourceDirectories } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import type { Finding } from '../../heal/state.ts'
-import { healSubPaths, type SubPathFinding } from '../../heal/sub-paths.ts'
-import { errorCode } from '../../host/host.ts'
+import { healSubPaths, type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
+import type { Heal, WatchOptions } from '../../heal/watch.ts'
+import { succeeds } from '../../host/file-error.ts'
+import { callLog } from '../../log/call-log.ts'
+import { appendLine } from '../../log/log-file.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
+import { stagedProcesses } from '../../volume/kind/staged.ts'
+
+/** Milliseconds. A daemon may have died before it was known: until the last of its threads has ended its mount looks healthy. */
+const SETTLING = 3000
 
 /** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
 export interface HealCommand {
@@ -23,25 +32,83 @@ export interface HealDocument {
   subPaths: SubPathFinding[]
 }
 
-function isDirectory({ host }: Session, path: string): boolean {
-  try {
-    host.inodes.close(host.inodes.openTrusted(path))
-    return true
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return false
-  }
-}
-
 /** Repairs the mounts on this node, or says what it would do. */
 export async function heal(session: Session, { isDry, isWatching, kubelet }: HealCommand): Promise<HealDocument> {
   refuseOtherNamespace(session)
+  const { inodes } = session.host
+  const isThere = (path: string) => succeeds(() => inodes.close(inodes.openTrusted(path)))
   // A watch may begin before kubelet.
-  if (kubelet !== undefined && !isWatching && !isDirectory(session, kubelet)) {
+  if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
     throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
   const mounts = await healMounts(session, isDry)
   const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
-  session.note({ found: mounts.filter(({ state }) => state !== 'healthy' && state !== 'busy'), subPaths })
+  session.note({ found: mounts.filter(isUnwell), subPaths })
   return { verb: 'heal', isDry, mounts, subPaths }
+}
+
+const isUnwell = ({ state }: Finding) => state !== 'healthy' && state !== 'busy'
+
+/** Calls a heal after every change on the node until it is told to end; a heal that is under way is finished. */
+export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
+
+interface Surroundings {
+  /** For the log. */
+  fs: typeof NodeFs
+  watch: Watch
+  /** The node's configuration as it is at each heal; throws while it is faulty. */
+  configNow(): Promise<NodeConfig>
+  /** Prints what a heal found. */
+  tell(found: HealDocument): void
+}
+
+/** `heal --watch`: heals after every change until it is told to end. What stays as it was at the last heal is not told again. */
+export async function keepHealing(
+  session: Session,
+  order: HealCommand,
+  { fs, watch, configNow, tell }: Surroundings,
+): Promise<void> {
+  let { config } = session
+  const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
+  let lastTold = ''
+  let lastFailure = ''
+  let lastDone = Number.NEGATIVE_INFINITY
+  const healNow: Heal = async () => {
+    config = await configNow()
+    const log = newLog()
+    const hearing = { ...session, config, note: log.note, warn: log.warn }
+    // One that ends while the others are looked at counts too.
+    const before = stagedProcesses(session.host, config.stateDir)
+    const document = await heal(hearing, order)
+    const { mounts, subPaths } = document
+    const news = toCompare([mounts.filter(isUnwell), subPaths])
+    // The same may have to be repaired again and again: then it is told each time.
+    const hasDone = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
+    if (hasDone) lastDone = performance.now()
+    if (hasDone || (news !== lastTold && news !== '[[],[]]')) {
+      log.end('Success')
+      tell(document)
+    }
+    lastFailure = ''
+    lastTold = news
+    // A call that was at work may have seen what was before; what failed may work the next time.
+    const isUndone = mounts.some(({ state, action }) => state === 'busy' || action === 'failed')
+    const kubelets = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
+    return {
+      watched: [...sourceDirectories(hearing), ...kubelets],
+      daemons: [...before, ...stagedProcesses(session.host, config.stateDir)],
+      isUnsettled: isUndone || performance.now() - lastDone < SETTLING,
+    }
+  }
+  const failed = (error: unknown) => {
+    const failure = toCompare(String(error))
+    if (failure !== lastFailure) newLog().end('Failure', error)
+    lastFailure = failure
+  }
+  await watch(healNow, { warn: (message) => newLog().warn(message), failed })
+}
+
+/** Without times, process ids and the like: the same trouble is no news. */
+function toCompare(told: unknown): string {
+  return JSON.stringify(told).replaceAll(/\d+/g, '0')
 }

@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { logEntry } from '../../log/log-entry.ts'
 import { generations } from '../../log/log-file.ts'
-import { LogReader } from '../../log/log-reader.ts'
+import { logReader } from '../../log/log-reader.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 
 /** @property last undefined: all lines */
@@ -30,7 +30,7 @@ export async function logs(
     throw new Refusal(`there is no log ${file} yet: kubelet has made no call that is logged`)
   }
   const isAbout = podFilter(pod)
-  const reader = new LogReader(fs, file, 'show')
+  const reader = logReader(fs, file, 'show')
   const news = () => reader.lines().filter(isAbout)
   let isRead = tail(news(), last).every(show)
   while (isRead && isFollowing) {

@@ -1,13 +1,11 @@
 import { healMounts } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
-import { unlessUnreadable } from '../../store/json-record.ts'
-import { isVolumeBusy } from '../../store/locks.ts'
-import { listMountRecords, listUnreadableMounts, type MountRecord } from '../../store/mount-record.ts'
+import { listMounts, type MountRecord } from '../../store/mount-record.ts'
+import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
-import { listVolumes, readVolumeRecord, volumeRecordProblem } from '../../store/volume-record.ts'
-import { readWalkProgress } from '../../store/walk-progress.ts'
-import { daemonOf, isStopped } from '../../volume/daemon.ts'
-import { journalFault } from './journal.ts'
+import { volumeRecords } from '../../store/volume-record.ts'
+import { findDaemon, isStopped } from '../../volume/daemon.ts'
+import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
 
 /** @property metrics they are wanted instead: on stdout, or in this file */
 export interface StatusCommand {
@@ -42,14 +40,6 @@ export interface VolumeStatus {
   walk: WalkStatus | null
 }
 
-/** A walk or a restore that is under way. */
-export interface WalkStatus {
-  /** Null in its first second, when no counts are written yet. */
-  pid: number | null
-  visited: number
-  changed: number
-}
-
 export interface MountStatus {
   directory: string
   /** Its volume's identity, '' where it goes with the mount. */
@@ -78,9 +68,9 @@ export interface MountStatus {
 
 /** What modekeep has mounted on this node, and which volumes it has records of. Changes nothing. */
 export async function status(session: Session): Promise<StatusDocument> {
-  const { host, config } = session
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
-  const records = listMountRecords(host, config.stateDir)
+  const recorded = listMounts(session)
+  const records = recorded.flatMap(({ record }) => record ?? [])
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
     return found === undefined ? [] : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
@@ -88,17 +78,13 @@ export async function status(session: Session): Promise<StatusDocument> {
   return {
     verb: 'status',
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
-    volumes: listVolumes(host, config.stateDir).map((volume) => aboutVolume(session, volume, records)),
-    unreadable: listUnreadableMounts(host, config.stateDir).map(({ directory, problem }) => ({
-      directory,
-      fault: problem.message,
-    })),
+    volumes: listVolumes(session).map((volume) => aboutVolume(session, volume, records)),
+    unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
 }
 
 function aboutVolume(session: Session, volume: string, records: readonly MountRecord[]): VolumeStatus {
-  const { host, config } = session
-  const record = unlessUnreadable(() => readVolumeRecord(host, config.stateDir, volume))
+  const { record, problem } = volumeRecords.find(session, volume)
   const walk = walkUnderWay(session, volume)
   return {
     volume,
@@ -109,10 +95,7 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     restorePending: record?.restorePending ?? false,
     mounts: records.filter((mount) => mount.volume === volume).length,
     // Whoever is at work on it finds out himself.
-    fault:
-      volumeRecordProblem(host, config.stateDir, volume)?.message ??
-      (walk === null ? journalFault(session, volume) : undefined) ??
-      null,
+    fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,
     walk,
   }
 }
@@ -130,23 +113,15 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 's
     ownership: given.by,
     why: given.why ?? '',
     since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
-    walk: walkUnderWay(session, record.volume),
+    walk: record.volume === undefined ? null : walkUnderWay(session, record.volume),
     daemon: daemonStatus(session, record),
   }
 }
 
 /** Asks the process table, never the daemon: it may hang. */
 function daemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
-  const daemon = daemonOf(session, record)
-  if (daemon === null) return null
+  if (record.staging === undefined) return null
+  const daemon = findDaemon(session, record.staging)
   if (daemon === undefined) return { pid: null, state: 'dead' }
   return { pid: daemon.pid, state: isStopped(daemon) ? 'stopped' : 'alive' }
 }
-
-function walkUnderWay({ host, config }: Session, volume: string | undefined): WalkStatus | null {
-  if (volume === undefined || !isVolumeBusy(host, config.stateDir, volume)) return null
-  const { pid, visited, changed } = readWalkProgress(host, config.stateDir, volume) ?? NOT_TOLD_YET
-  return { pid, visited, changed }
-}
-
-const NOT_TOLD_YET: WalkStatus = { pid: null, visited: 0, changed: 0 }

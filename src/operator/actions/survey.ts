@@ -1,21 +1,44 @@
-import { type Handle, type Inodes, isDirectory, type Stat } from '../../host/host.ts'
+import {
+  BLOCK_DEVICE,
+  CHARACTER_DEVICE,
+  DIRECTORY,
+  FIFO,
+  FILE_TYPE,
+  type Handle,
+  type Inodes,
+  isDirectory,
+  REGULAR,
+  SOCKET,
+  type Stat,
+  SYMLINK,
+} from '../../host/host.ts'
 import { type Ownership, ownershipOf, same } from '../../ownership/inode/policy.ts'
-import { type InodeRecord, keyOf } from '../../ownership/inode/record.ts'
+import { keyOf } from '../../ownership/inode/record.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import type { Observer } from '../../ownership/walk/pipeline.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
-import type { WalkReport } from '../../ownership/walk/report.ts'
 import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
-import { type InodeType, typeOf } from './inode-type.ts'
-import { kubeletsResult } from './kubelet-rule.ts'
+
+const TYPES = {
+  [REGULAR]: 'file',
+  [DIRECTORY]: 'directory',
+  [SYMLINK]: 'link',
+  [FIFO]: 'fifo',
+  [SOCKET]: 'socket',
+  [BLOCK_DEVICE]: 'block device',
+  [CHARACTER_DEVICE]: 'character device',
+} as const
+
+/** As documents name it. */
+export type InodeType = (typeof TYPES)[keyof typeof TYPES]
+
+/** @param mode with its type bits */
+export function typeOf(mode: number): InodeType {
+  return TYPES[(mode & FILE_TYPE) as keyof typeof TYPES] ?? 'file'
+}
 
 /** Kubelet's own walk of the same tree: `touched` gets a chown and a chmod, right or not, so that ctime moves. */
-export interface KubeletCounts {
-  walks: boolean
-  touched: number
-  changed: number
-  widened: number
-}
+export type KubeletCounts = Record<'touched' | 'changed' | 'widened', number>
 
 export interface Difference {
   /** From the directory; bytes that are no UTF-8 read as U+FFFD. */
@@ -29,14 +52,6 @@ export interface Difference {
 }
 
 const MOST_DIFFERENCES = 10
-const PERMISSION_BITS = 0o777
-
-export interface Survey {
-  report: WalkReport
-  widened: number
-  kubelet: Omit<KubeletCounts, 'walks'>
-  differences: Difference[]
-}
 
 /**
  * What a walk or a restore of a tree would do, and what kubelet's walk would. Changes and records nothing.
@@ -48,50 +63,56 @@ export async function survey(
   intent: Intent,
   journal: Journal | undefined,
   progress?: ProgressListener,
-): Promise<Survey> {
-  const counting = new Counting(intent.do === 'own' ? intent.order.group : undefined)
-  const report = await surveyTree(inodes, root, intent, journal, { observer: counting, progress })
-  const { widened, kubelet, differences } = counting
+) {
+  // Kubelet has no rule for a restore.
+  const group = intent.do === 'own' ? intent.order.group : undefined
+  const kubelet: KubeletCounts = { touched: 0, changed: 0, widened: 0 }
+  const differences: Difference[] = []
+  let widened = 0
+  /** Inodes with several names that kubelet's counts have already. */
+  const counted = new Set<string>()
+  const observer: Observer = {
+    visited(stat) {
+      if (group === undefined) return
+      kubelet.touched++
+      const before = ownershipOf(stat)
+      const after = kubeletsResult(stat, group)
+      if (same(before, after)) return
+      if (stat.links > 1 && !isDirectory(stat)) {
+        const key = keyOf(stat)
+        if (counted.has(key)) return
+        counted.add(key)
+      }
+      kubelet.changed++
+      if (widens(before, after)) kubelet.widened++
+    },
+    wouldChange(stat, { path, seen, after }) {
+      if (widens(seen, after)) widened++
+      if (differences.length >= MOST_DIFFERENCES) return
+      const about = { path: Buffer.from(path).toString() || '.', type: typeOf(stat.mode), uid: stat.uid }
+      const theirs = group === undefined ? null : kubeletsResult(stat, group)
+      differences.push({ ...about, before: seen, after, kubelet: theirs })
+    },
+  }
+  const report = await surveyTree(inodes, root, intent, journal, { observer, progress })
   return { report, widened, kubelet, differences }
 }
 
-class Counting implements Observer {
-  widened = 0
-  readonly kubelet: Survey['kubelet'] = { touched: 0, changed: 0, widened: 0 }
-  readonly differences: Difference[] = []
-  readonly #group: number | undefined
-  /** Inodes with several names that kubelet's counts have already. */
-  readonly #counted = new Set<string>()
-
-  /** @param group undefined for a restore: kubelet has no such rule */
-  constructor(group: number | undefined) {
-    this.#group = group
-  }
-
-  visited(stat: Stat): void {
-    if (this.#group === undefined) return
-    this.kubelet.touched++
-    const before = ownershipOf(stat)
-    const after = kubeletsResult(stat, this.#group)
-    if (same(before, after)) return
-    if (stat.links > 1 && !isDirectory(stat)) {
-      const key = keyOf(stat)
-      if (this.#counted.has(key)) return
-      this.#counted.add(key)
-    }
-    this.kubelet.changed++
-    if (widens(before, after)) this.kubelet.widened++
-  }
-
-  wouldChange(stat: Stat, { path, seen, after }: InodeRecord): void {
-    if (widens(seen, after)) this.widened++
-    if (this.differences.length >= MOST_DIFFERENCES) return
-    const kubelet = this.#group === undefined ? null : kubeletsResult(stat, this.#group)
-    const text = Buffer.from(path).toString() || '.'
-    this.differences.push({ path: text, type: typeOf(stat.mode), uid: stat.uid, before: seen, after, kubelet })
-  }
+function widens(before: Ownership, after: Ownership): boolean {
+  return (after.mode & ~before.mode & 0o777) !== 0
 }
 
-function widens(before: Ownership, after: Ownership): boolean {
-  return (after.mode & ~before.mode & PERMISSION_BITS) !== 0
+const KUBELETS_FILE_BITS = 0o660
+const KUBELETS_DIRECTORY_BITS = 0o2770
+
+/** What kubelet's own walk makes of an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
+function kubeletsResult(stat: Stat, group: number): Ownership {
+  const { mode } = ownershipOf(stat)
+  if ((stat.mode & FILE_TYPE) === SYMLINK) return { gid: group, mode }
+  return { gid: group, mode: mode | (isDirectory(stat) ? KUBELETS_DIRECTORY_BITS : KUBELETS_FILE_BITS) }
+}
+
+/** Whether kubelet spares the walk with OnRootMismatch: it wants the permission bits on the root too. */
+export function kubeletSkips(root: Stat, group: number): boolean {
+  return root.gid === group && (root.mode & KUBELETS_DIRECTORY_BITS) === KUBELETS_DIRECTORY_BITS
 }

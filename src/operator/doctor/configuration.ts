@@ -1,52 +1,46 @@
+import { closing } from '../../host/handle.ts'
 import { errorCode, type Host } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import { type CheckFinding, findingsOf } from './findings.ts'
-import { lookAtPath } from './permissions.ts'
-
-const { ok, warning, fault } = findingsOf('configuration')
+import { type Found, fault, ok, warning } from './findings.ts'
+import { lookAtPath } from './paths.ts'
 
 export interface Configuration {
   file: string
   faults: readonly string[]
 }
 
-export function configurationFindings(host: Host, config: NodeConfig, { file, faults }: Configuration): CheckFinding[] {
-  const remedy = `correct ${file}: until then mounts are refused`
-  const isThere = lookAtPath(host, file) !== undefined
-  const valid = isThere ? ok(`${file} is valid`) : ok(`${file} does not exist: the defaults apply`)
-  return [
-    ...(faults.length === 0 ? [valid] : faults.map((text) => fault(text, remedy))),
-    ...config.allowedSources.flatMap((source) => sourceFindings(host, source, file)),
-  ]
-}
-
-function sourceFindings(host: Host, source: string, file: string): CheckFinding[] {
-  if (source === '/') {
-    return [warning('pods may mount any directory of the node', `name directories in allowedSources, in ${file}`)]
+export function* configurationFindings(
+  host: Host,
+  config: NodeConfig,
+  { file, faults }: Configuration,
+): Generator<Found> {
+  for (const text of faults) yield fault(text, `correct ${file}: until then mounts are refused`)
+  if (faults.length === 0) {
+    yield ok(lookAtPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
   }
-  // Others' are asked by their mount alone.
-  if (!source.startsWith('/') || source.startsWith('//')) return []
-  if (lookAtPath(host, source) === undefined) {
-    return [warning(`allowedSources has ${source}, which does not exist`, `mkdir -p ${source}`)]
+  for (const source of config.allowedSources) {
+    if (source === '/') {
+      yield warning('pods may mount any directory of the node', `name directories in allowedSources, in ${file}`)
+    } else if (source.startsWith('/') && !source.startsWith('//')) {
+      // Others' are asked by their mount alone.
+      yield lookAtPath(host, source)
+        ? mappingOf(host, source)
+        : warning(`allowedSources has ${source}, which does not exist`, `mkdir -p ${source}`)
+    }
   }
-  return [mappingOf(host, source)]
 }
 
 /** Tried on a detached mount of the directory, as a pod's volume would be. */
-function mappingOf({ inodes, mounts }: Host, source: string): CheckFinding {
+function mappingOf({ inodes, mounts }: Host, source: string): Found {
   const directory = inodes.openTrusted(source)
+  using _directory = closing(inodes, directory)
   try {
     const tree = mounts.cloneTree(directory)
-    try {
-      mounts.swapGroups(tree, 0, 1)
-      return ok(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
-    } finally {
-      inodes.close(tree)
-    }
+    using _tree = closing(inodes, tree)
+    mounts.swapGroups(tree, 0, 1)
+    return ok(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
   } catch (error) {
     if (errorCode(error) === undefined) throw error
     return ok(`${source} exists; its file system cannot map groups (ownership idmap is refused, auto walks)`)
-  } finally {
-    inodes.close(directory)
   }
 }

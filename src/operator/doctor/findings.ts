@@ -7,21 +7,18 @@ export interface DoctorDocument {
   findings: CheckFinding[]
 }
 
-export interface CheckFinding {
+export interface CheckFinding extends Found {
   area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'configuration' | 'state' | 'mounts' | 'volumes'
+}
+
+/** What a check says. */
+export interface Found {
   level: 'ok' | 'warning' | 'fault'
   text: string
   /** What to do; '' where all is well. */
   remedy: string
 }
 
-type Area = CheckFinding['area']
-
-/** Findings of one area. */
-export function findingsOf(area: Area) {
-  return {
-    ok: (text: string): CheckFinding => ({ area, level: 'ok', text, remedy: '' }),
-    warning: (text: string, remedy: string): CheckFinding => ({ area, level: 'warning', text, remedy }),
-    fault: (text: string, remedy: string): CheckFinding => ({ area, level: 'fault', text, remedy }),
-  }
-}
+export const ok = (text: string): Found => ({ level: 'ok', text, remedy: '' })
+export const warning = (text: string, remedy: string): Found => ({ level: 'warning', text, remedy })
+export const fault = (text: string, remedy: string): Found => ({ level: 'fault', text, remedy })

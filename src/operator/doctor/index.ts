@@ -2,14 +2,11 @@ import type { Diagnosis } from '../../host/diagnosis.ts'
 import { messageOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { type Configuration, configurationFindings } from './configuration.ts'
-import { type CheckFinding, type DoctorDocument, findingsOf } from './findings.ts'
-import { helperFindings } from './helpers.ts'
-import { kernelFindings, systemCallFindings } from './kernel.ts'
+import { type CheckFinding, type DoctorDocument, type Found, fault } from './findings.ts'
 import { kubeletFindings } from './kubelet.ts'
-import { mountFindings } from './mounts.ts'
-import { permissionFindings } from './permissions.ts'
-import { spaceFindings } from './space.ts'
-import { volumeFindings } from './volumes.ts'
+import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
+import { permissionFindings, spaceFindings } from './paths.ts'
+import { mountFindings, volumeFindings } from './records.ts'
 
 /** What doctor knows beside the session. */
 export interface Patient {
@@ -19,13 +16,11 @@ export interface Patient {
   executable: string | undefined
 }
 
-type Area = CheckFinding['area']
-
 /** Checks the node. Changes nothing; what cannot be checked is a fault, and the rest is checked all the same. */
 export async function doctor(session: Session, patient: Patient): Promise<DoctorDocument> {
   const { host, config } = session
   const { diagnosis, configuration, executable } = patient
-  const checks: readonly (readonly [Area, () => CheckFinding[] | Promise<CheckFinding[]>])[] = [
+  const checks: readonly (readonly [CheckFinding['area'], () => Iterable<Found> | AsyncIterable<Found>])[] = [
     ['kernel', () => kernelFindings(diagnosis.features())],
     ['system calls', () => systemCallFindings(diagnosis.selfTest())],
     ['helpers', () => helperFindings(diagnosis, config)],
@@ -37,17 +32,14 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['volumes', () => volumeFindings(session)],
   ]
   const findings: CheckFinding[] = []
-  for (const [area, check] of checks) findings.push(...(await orFault(area, check)))
+  for (const [area, check] of checks) {
+    try {
+      for await (const found of check()) findings.push({ area, ...found })
+    } catch (error) {
+      const text = `this could not be checked: ${messageOf(error)}`
+      findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })
+    }
+  }
   const count = (level: CheckFinding['level']) => findings.filter((finding) => finding.level === level).length
   return { verb: 'doctor', ok: count('ok'), warnings: count('warning'), faults: count('fault'), findings }
-}
-
-async function orFault(area: Area, check: () => CheckFinding[] | Promise<CheckFinding[]>): Promise<CheckFinding[]> {
-  try {
-    return await check()
-  } catch (error) {
-    return [
-      findingsOf(area).fault(`this could not be checked: ${messageOf(error)}`, 'remove the cause and run doctor again'),
-    ]
-  }
 }

@@ -1,18 +1,17 @@
+import { dirname } from 'node:path'
+import { succeeds } from '../../host/file-error.ts'
 import { DIRECTORY, REGULAR } from '../../host/host.ts'
-import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
-import { type Executable, hasItsBytes, requireSum } from './executable.ts'
-import { hasDirectory, type Job, show, stagedName, turn } from './job.ts'
-import type { Places } from './places.ts'
-import { requireInit } from './trial.ts'
+import { askInit, type Executable, requireInit, requireProgram, requireSum } from './executable.ts'
+import { act, type Site, show, stagedName } from './site.ts'
 
 /** @throws {Refusal} for what lies where the driver's directory is to be */
-export function checkDriverDirectory(files: NodeFiles, { driverDirectory }: Places): void {
+export function checkDriverDirectory({ files, driverDirectory }: Site): void {
   if (files.target(driverDirectory) !== undefined) {
     throw new Refusal(`${driverDirectory} is a symbolic link, which the kubelet skips: remove it first`)
   }
-  if (files.stat(driverDirectory) && !hasDirectory(files, driverDirectory)) {
+  if (files.stat(driverDirectory) && !files.hasDirectory(driverDirectory)) {
     throw new Refusal(`${driverDirectory} is not a directory: remove it first`)
   }
 }
@@ -21,69 +20,102 @@ export function checkDriverDirectory(files: NodeFiles, { driverDirectory }: Plac
  * Kubelet watches its plugin directory and calls `init` upon every event on a name without a dot in front. So the driver comes,
  * or changes, by one rename of something complete and synced under a dot name, and nothing else is ever written there.
  */
-export async function installDriver(job: Job<InstallCommand>, places: Places, executable: Executable): Promise<void> {
-  const { files } = job.admin
-  const { plugins, driverDirectory, driver } = places
-  checkDriverDirectory(files, places)
-  const isThere = hasDirectory(files, driverDirectory)
-  if (isInstalled(files, places, executable)) return job.tell('unchanged', `${driver} has these bytes already`)
-  if (!job.command.isDry) return isThere ? upgrade(job, places, executable) : firstInstall(job, places, executable)
-  const staged = isThere ? `${driverDirectory}/.fs.XXXXXX` : `${plugins}/.modekeep~fs.XXXXXX`
-  const copy = isThere ? staged : `${staged}/fs`
-  job.tell('would', `copy ${executable.path} to ${copy} (0755), sync it`)
-  job.tell('would', 'run its init and go on only if it answers Success')
-  job.tell('would', `rename ${staged} to ${isThere ? driver : driverDirectory}`)
-}
-
-function isInstalled(files: NodeFiles, { driver, driverDirectory }: Places, executable: Executable): boolean {
-  const isOurs = (path: string, type: number) => {
+export async function installDriver(site: Site<InstallCommand>, executable: Executable): Promise<void> {
+  checkDriverDirectory(site)
+  const { files, plugins, driverDirectory, driver, tell, stop } = site
+  const isOurs = (path: string, mode: number) => {
     const stat = files.stat(path, 'of a link itself')
-    return stat?.mode === (type | 0o755) && stat.uid === 0 && stat.gid === 0
+    return stat?.mode === mode && stat.uid === 0 && stat.gid === 0
   }
+  const isUpgrade = files.hasDirectory(driverDirectory)
+  const isDirectoryOurs = isOurs(driverDirectory, DIRECTORY | 0o755)
   // The bytes last: most nodes tell by the rest.
-  return isOurs(driverDirectory, DIRECTORY) && isOurs(driver, REGULAR) && hasItsBytes(files, executable, driver)
-}
-
-async function firstInstall(job: Job<InstallCommand>, places: Places, executable: Executable): Promise<void> {
-  const { files } = job.admin
-  const { plugins, driverDirectory, driver } = places
-  const stage = stagedName(`${plugins}/.modekeep~fs`)
-  files.makeDirectory(stage, 0o700)
-  await stageDriver(job, places, executable, `${stage}/fs`)
-  files.secure(stage, 0o755)
-  files.sync(stage)
-  if (files.stat(driverDirectory)) throw new Refusal(`${driverDirectory} appeared meanwhile, run this again`)
-  files.rename(stage, driverDirectory)
-  files.sync(plugins)
-  job.tell('installed', driver)
-}
-
-async function upgrade(job: Job<InstallCommand>, places: Places, executable: Executable): Promise<void> {
-  const { files } = job.admin
-  const { driverDirectory, driver } = places
-  const stat = files.stat(driverDirectory)
+  if (isDirectoryOurs && isOurs(driver, REGULAR | 0o755) && files.sum(driver) === executable.sum) {
+    return tell('unchanged', `${driver} has these bytes already`)
+  }
+  const form = isUpgrade ? `${driverDirectory}/.fs` : `${plugins}/.modekeep~fs`
+  const stage = site.command.isDry ? `${form}.XXXXXX` : stagedName(form)
+  const shown = isUpgrade ? driver : driverDirectory
+  const copy = isUpgrade ? stage : `${stage}/fs`
+  if (site.command.isDry) {
+    tell('would', `copy ${executable.path} to ${copy} (0755), sync it`)
+    tell('would', 'run its init and go on only if it answers Success')
+    return tell('would', `rename ${stage} to ${shown}`)
+  }
+  if (!isUpgrade) files.makeDirectory(stage, 0o700)
   // First, as who may write to it could replace what is staged there between its check and its use.
-  if (stat?.mode !== (DIRECTORY | 0o755) || stat.uid !== 0 || stat.gid !== 0) files.secure(driverDirectory, 0o755)
-  const stage = stagedName(`${driverDirectory}/.fs`)
-  await stageDriver(job, places, executable, stage)
-  const isThere = files.stat(driver) !== undefined
-  show(files, stage, driver)
-  files.sync(driverDirectory)
-  job.tell(isThere ? 'upgraded' : 'installed', driver)
+  if (isUpgrade && !isDirectoryOurs) files.secure(driverDirectory, 0o755)
+  // Lets a signal be heard.
+  await new Promise((done) => setImmediate(done))
+  stop.throwIfAborted()
+  files.copy(executable.path, copy)
+  requireSum(files, executable, copy)
+  files.secure(copy, 0o755)
+  files.sync(copy)
+  await requireInit(site, executable, copy)
+  const wasThere = files.stat(driver) !== undefined
+  if (isUpgrade) show(files, stage, shown)
+  else {
+    files.secure(stage, 0o755)
+    files.sync(stage)
+    if (files.stat(driverDirectory)) throw new Refusal(`${driverDirectory} appeared meanwhile, run this again`)
+    files.rename(stage, shown)
+  }
+  files.sync(dirname(shown))
+  tell(wasThere ? 'upgraded' : 'installed', driver)
 }
 
-/** Complete, synced and tried before a rename shows it. */
-async function stageDriver(
-  job: Job<InstallCommand>,
-  places: Places,
-  executable: Executable,
-  staged: string,
-): Promise<void> {
-  const { files } = job.admin
-  await turn(job)
-  files.copy(executable.path, staged)
-  requireSum(files, executable, staged)
-  files.secure(staged, 0o755)
-  files.sync(staged)
-  await requireInit(job, places, executable, staged)
+/** Makes the driver the operator's command too, where the name is free. */
+export function linkCommand(site: Site) {
+  const { files, warn, link, linkTarget, driver, aside } = site
+  const target = files.target(link)
+  if (target === linkTarget) return
+  // A link to a modekeep driver is ours, in whatever plugin directory.
+  if (files.stat(link, 'of a link itself') && !target?.endsWith('/modekeep~fs/fs')) {
+    return warn(`${link} is not modekeep's: left alone, the operator's command is ${driver}`)
+  }
+  act(site, `link ${link} -> ${linkTarget}`, () => {
+    const isMade = succeeds(() => {
+      files.makeDirectory(dirname(link), 0o755)
+      files.link(linkTarget, aside.link)
+    })
+    if (!isMade) return warn(`cannot write ${dirname(link)}: no link there, the operator's command is ${driver}`)
+    show(files, aside.link, link)
+    site.tell('linked', `${link} -> ${linkTarget}`)
+  })
+}
+
+/** Makes --config the node's configuration, if the driver that is installed by now finds no fault in it. */
+export async function installConfiguration(site: Site<InstallCommand>): Promise<void> {
+  const { files, tell, config: installed, driver } = site
+  const { config, isDry } = site.command
+  if (config === undefined) return
+  if (isDry) return tell('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
+  requireProgram(files, driver, driver)
+  const candidate = site.aside.config
+  files.copy(config, candidate)
+  files.secure(candidate, 0o644)
+  files.sync(candidate)
+  const { fault, text, shown } = await askInit(site, driver, candidate)
+  const inForce = 'the configuration that was there, if any, is in force'
+  const faults = faultsIn(text)
+  if (faults !== '') throw new Refusal([`${config} is refused; ${inForce}`, faults])
+  // Who cannot answer has not found that there is no fault.
+  if (fault !== undefined) throw new Refusal([`${config} was not tried; ${inForce}`, `init gave ${fault}`, shown])
+  if (!files.hasDirectory(installed) && files.stat(installed) && files.isSame(candidate, installed)) {
+    return tell('unchanged', `${installed} has these bytes already`)
+  }
+  show(files, candidate, installed)
+  files.sync(site.configDirectory)
+  tell('configured', installed)
+}
+
+/** `init` answers with the capabilities whatever the configuration is, and with its faults in the message. */
+function faultsIn(answer: string): string {
+  try {
+    const { message } = JSON.parse(answer)
+    return typeof message === 'string' ? message : ''
+  } catch {
+    return ''
+  }
 }

@@ -1,68 +1,61 @@
 import { basename, dirname } from 'node:path'
-import { FILE_TYPE, REGULAR } from '../../host/host.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
-import type { Job } from './job.ts'
+import type { Job, Site } from './site.ts'
+
+const SECONDS = 30
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const LONGEST_SHOWN = 300
+
+/** Where an ELF header names its processor. */
+const MACHINE = { offset: 18, end: 20 }
 
 /** What is to be installed. */
 export interface Executable {
   path: string
-  /** Its SHA-256, and what asks for that; undefined where nothing does. */
-  wanted: { sum: string; by: string } | undefined
+  /** SHA-256, as it was asked for or found. */
+  sum: string
+  /** What asks for that sum; undefined where nothing does. */
+  by: string | undefined
 }
 
 /** @throws {Refusal} where there is none, or another than was asked for */
 export function findExecutable({ admin: { files }, command, executable }: Job<InstallCommand>): Executable {
-  const path = command.binary ?? executable
+  const { binary: path = executable, sha256, config } = command
   if (path === undefined) {
     throw new Refusal(['this runs from its sources: there is no executable', 'name one with --binary FILE'])
   }
-  if (!isReadableFile(files, path) || files.head(path, 1)?.length === 0) {
-    throw new Refusal(`${path} is not a readable, non-empty file`)
-  }
-  const { sha256, config } = command
-  const wanted = sha256 === undefined ? beside(files, path) : { sum: sha256, by: '--sha256' }
-  const found = { path, wanted }
-  requireSum(files, found, path)
-  if (config !== undefined && !isReadableFile(files, config)) {
-    throw new Refusal(`--config: ${config} is not a readable file`)
-  }
-  return found
-}
-
-function isReadableFile(files: NodeFiles, path: string): boolean {
-  const { mode = 0 } = files.stat(path) ?? {}
-  return (mode & FILE_TYPE) === REGULAR && files.head(path, 1) !== undefined
+  if (!files.head(path, 1)?.length) throw new Refusal(`${path} is not a readable, non-empty file`)
+  if (config !== undefined && !files.head(config, 1)) throw new Refusal(`--config: ${config} is not a readable file`)
+  const wanted = sha256 === undefined ? beside(files, path) : { path, sum: sha256, by: '--sha256' }
+  if (wanted === undefined) return { path, sum: files.sum(path), by: undefined }
+  requireSum(files, wanted, path)
+  return wanted
 }
 
 /** A release has SHA256SUMS beside its files, as sha256sum writes it: the sum, a blank, a blank or a star, the name. */
-function beside(files: NodeFiles, path: string): Executable['wanted'] {
+function beside(files: NodeFiles, path: string): Executable | undefined {
   const sums = `${dirname(path)}/SHA256SUMS`
   const text = files.read(sums)
   if (text === undefined) return undefined
   const name = basename(path)
   const line = text.split('\n').find((line) => /^[0-9a-fA-F]{64} [ *]/.test(line) && line.slice(66) === name)
-  if (line !== undefined) return { sum: line.slice(0, 64).toLowerCase(), by: sums }
+  if (line !== undefined) return { path, sum: line.slice(0, 64).toLowerCase(), by: sums }
   const way = 'name the sum with --sha256 SUM, or take SHA256SUMS away if it is about other files'
   throw new Refusal([`${sums} has no sum of ${name}`, way])
 }
 
 /** @param copy the executable itself, or the copy that gets installed: what was compared could be exchanged before it is copied */
-export function requireSum(files: NodeFiles, { path, wanted }: Executable, copy: string): void {
-  if (wanted === undefined) return
+export function requireSum(files: NodeFiles, { path, sum, by }: Executable, copy: string): void {
   const found = files.sum(copy)
-  if (found === wanted.sum) return
-  const fault = `${path} is not the file that ${wanted.by} asks for: fetch it again`
-  throw new Refusal([fault, `expected ${wanted.sum}`, `found    ${found}`])
+  if (found === sum) return
+  const fault =
+    by === undefined
+      ? `${path} was written to while it was copied: run this again`
+      : `${path} is not the file that ${by} asks for: fetch it again`
+  throw new Refusal([fault, `expected ${sum}`, `found    ${found}`])
 }
-
-/** With a sum the other file itself is asked for it. */
-export function hasItsBytes(files: NodeFiles, { path, wanted }: Executable, other: string): boolean {
-  return wanted === undefined ? files.isSame(path, other) : files.sum(other) === wanted.sum
-}
-
-const MACHINE = { offset: 18, end: 20 }
 
 /**
  * Nothing is tried that the kernel would not run: a chroot(1) of a shell's would run its bytes as commands.
@@ -77,4 +70,50 @@ export function requireProgram(files: NodeFiles, path: string, copy: string): vo
   if (own !== undefined && own !== head.slice(MACHINE.offset)) {
     throw new Refusal(`${path} is built for another processor than this one`)
   }
+}
+
+/**
+ * Calls a driver's `init`, without a variable of ours.
+ * @param config what it is to take for the node's configuration
+ * @returns what is wrong with its answer as kubelet takes it, undefined for a success; the answer, and a sentence with it
+ */
+export async function askInit({ admin, command, stop }: Site<InstallCommand>, driver: string, config?: string) {
+  const { text, status, isLate } = await admin.tryDriver({
+    command: command.tryIn === undefined ? [driver, 'init'] : ['chroot', command.tryIn, driver, 'init'],
+    environment: { PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
+    seconds: SECONDS,
+    stop,
+  })
+  stop.throwIfAborted()
+  const answer = text.replace(/\n+$/, '')
+  const fault = isLate ? `no answer within ${SECONDS} seconds` : faultOf(answer, status)
+  const shown = answer.replace(/[^ -~]+/g, ' ').slice(0, LONGEST_SHOWN)
+  return { fault, text: answer, shown: `it said: ${shown || 'nothing'}` }
+}
+
+function faultOf(answer: string, status: number): string | undefined {
+  if (status !== 0) return `exit status ${status}`
+  if (answer.includes('\n')) return 'more than one line'
+  if (!/^\{.*\}$/.test(answer)) return 'no JSON object'
+  return /"status"\s*:\s*"Success"/.test(answer) ? undefined : 'no success'
+}
+
+/** @throws {Refusal} where a staged driver does not work on this node */
+export async function requireInit(site: Site<InstallCommand>, { path }: Executable, staged: string): Promise<void> {
+  const { files, root, plugins, aside } = site
+  requireProgram(files, path, staged)
+  // Below --root the configuration of this system is another's: one that leads nowhere else.
+  const config = root === '' ? undefined : aside.probe
+  if (config !== undefined) {
+    const places = { stateDir: `${root}/var/lib/modekeep`, logFile: `${root}/var/log/modekeep/modekeep.log` }
+    files.replace(config, `${JSON.stringify(places)}\n`)
+  }
+  const { fault, text, shown } = await askInit(site, staged, config)
+  if (fault === undefined) return
+  const way = text.includes('error while loading shared libraries')
+    ? 'install the named library (libatomic.so.1: package libatomic1 or libatomic)'
+    : /Permission denied|EACCES/.test(text)
+      ? `is the file system of ${plugins} mounted noexec?`
+      : 'the driver that was installed before, if any, is untouched'
+  throw new Refusal([`${path} does not work here: init gave ${fault}`, shown, way])
 }

@@ -1,14 +1,12 @@
 import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { InstallCommand } from '../verbs/install.ts'
-import type { UninstallCommand } from '../verbs/uninstall.ts'
-import { installConfiguration, linkCommand } from './configuration.ts'
-import { installDriver } from './driver.ts'
+import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
+import { installConfiguration, installDriver, linkCommand } from './driver.ts'
 import { findExecutable } from './executable.ts'
-import type { Job } from './job.ts'
-import { underLock } from './leftovers.ts'
-import { makePlaces, makePluginDirectory, type Places, placesOf, stayBelowRoot, warnAboutWriters } from './places.ts'
+import { sweep, underLock } from './leftovers.ts'
+import { makePlaces, makePluginDirectory, stayBelowRoot, warnAboutWriters } from './places.ts'
 import { choosePluginDirectory } from './plugin-directory.ts'
+import { type Job, placesOf, type Site } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
 
 /**
@@ -18,40 +16,44 @@ import { uninstallFrom } from './uninstall.ts'
  */
 export async function install(job: Job<InstallCommand>): Promise<void> {
   const executable = findExecutable(job)
-  const places = choosePlaces(job)
-  const isNew = makePluginDirectory(job, places)
-  warnAboutWriters(job, places, places.plugins, 'the driver')
-  await underLock(job, places, async () => {
-    makePlaces(job, places)
-    warnAboutWriters(job, places, places.configDirectory, 'the configuration')
-    await installDriver(job, places, executable)
-    await installConfiguration(job, places)
-    linkCommand(job, places)
+  const site = siteOf(job)
+  const isNew = makePluginDirectory(site)
+  warnAboutWriters(site, site.plugins, 'the driver')
+  const removeStaged = () => sweep({ ...site, tell() {} })
+  await underLock(site, async () => {
+    try {
+      makePlaces(site)
+      warnAboutWriters(site, site.configDirectory, 'the configuration')
+      await installDriver(site, executable)
+      await installConfiguration(site)
+      linkCommand(site)
+    } catch (error) {
+      unlessRefused(removeStaged)
+      throw error
+    }
+    removeStaged()
   })
-  if (isNew && places.root === '') {
+  if (isNew && site.root === '') {
     job.tell('note', 'the plugin directory is new: restart the kubelet, which looks for it only at its start')
   }
 }
 
 /** Removes the driver and its link. Throws as `install`. */
 export async function uninstall(job: Job<UninstallCommand>): Promise<void> {
-  await uninstallFrom(job, choosePlaces(job))
+  const site = siteOf(job)
+  await underLock(site, () => uninstallFrom(site))
 }
 
-function choosePlaces(job: Job): Places {
+function siteOf<Command extends InstallCommand | UninstallCommand>(job: Job<Command>): Site<Command> {
   const { files } = job.admin
-  const root = rootOf(job)
+  const { root: named } = job.command
+  const real = named === undefined ? '' : unlessRefused(() => files.realPath(named))
+  if (real === undefined) throw new Refusal(`--root: there is no directory ${named}`)
+  // Canonical, as mountinfo has it, and '' for the system that runs: every path is `root/...`.
+  const root = real === '/' ? '' : real
   const { directory, reason } = choosePluginDirectory(job, root)
-  const places = placesOf(files, root, directory)
-  job.tell('plugin dir', `${places.plugins} (${reason})`)
-  stayBelowRoot(files, places)
-  return places
-}
-
-/** Canonical, as mountinfo has it, and '' for the system that runs: every path is `root/...`. */
-function rootOf({ admin, command: { root } }: Job): string {
-  if (root === undefined) return ''
-  const real = unlessRefused(() => admin.files.realPath(root))
-  if (real === undefined) throw new Refusal(`--root: there is no directory ${root}`)
-  return real === '/' ? '' : real
+  const site = { ...job, ...placesOf(files, root, directory) }
+  job.tell('plugin dir', `${site.plugins} (${reason})`)
+  stayBelowRoot(site)
+  return site
 }

@@ -1,41 +1,27 @@
-import { unlessRefused } from '../../host/file-error.ts'
 import type { Lock } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { act, hasDirectory, type Job } from './job.ts'
-import type { Places } from './places.ts'
+import { act, type Site } from './site.ts'
 
 const LOCK_SECONDS = 120
 const PAUSE_MS = 100
 
-/**
- * One installer at a time, from the sweep of what a killed one has left to the removal of what this one staged. A dry run
- * takes no lock.
- */
-export async function underLock(job: Job, places: Places, work: () => void | Promise<void>): Promise<void> {
-  const lock = job.command.isDry ? undefined : await takeLock(job, places.plugins)
-  const clean = () => {
-    if (lock) for (const path of [...temporaryIn(job, places), ...stagedIn(job, places)]) discard(job, path)
-  }
-  try {
-    sweep(job, places)
-    await work()
-    clean()
-  } catch (error) {
-    if (!(error instanceof DriverAside)) unlessRefused(clean)
-    throw error
-  } finally {
-    lock?.release()
-  }
+/** One installer at a time, which first sweeps what a killed one has left. A dry run locks nothing. */
+export async function underLock(site: Site, work: () => void | Promise<void>): Promise<void> {
+  const isLocked = !site.command.isDry && site.files.hasDirectory(site.plugins)
+  using _ = isLocked ? await takeLock(site) : undefined
+  sweep(site)
+  await work()
 }
 
-/** The driver lies where it was moved to be removed: nothing of that is left over. */
-export class DriverAside extends Refusal {}
-
-async function takeLock({ admin, tell, stop }: Job, plugins: string): Promise<Lock> {
+async function takeLock({ admin, plugins, tell, stop }: Site): Promise<Lock> {
   const until = performance.now() + LOCK_SECONDS * 1000
   for (let isFirst = true; ; isFirst = false) {
-    const lock = attempt(() => admin.tryLockDirectory(plugins), plugins)
-    if (lock !== undefined) return lock
+    try {
+      const lock = admin.tryLockDirectory(plugins)
+      if (lock !== undefined) return lock
+    } catch (error) {
+      throw new Refusal(`cannot lock ${plugins}: ${(error as Error).message}`, { cause: error })
+    }
     if (isFirst) tell('waiting', 'another install is running')
     if (performance.now() > until) throw new Refusal(`another install has been running for ${LOCK_SECONDS} seconds`)
     await new Promise((done) => setTimeout(done, PAUSE_MS))
@@ -43,52 +29,30 @@ async function takeLock({ admin, tell, stop }: Job, plugins: string): Promise<Lo
   }
 }
 
-function attempt<T>(lock: () => T, plugins: string): T {
-  try {
-    return lock()
-  } catch (error) {
-    throw new Refusal(`cannot lock ${plugins}: ${(error as Error).message}`, { cause: error })
+/** Removes what an installer writes aside and stages, by its names. */
+export function sweep(site: Site): void {
+  const { files, plugins, driverDirectory, aside } = site
+  for (const path of Object.values(aside).filter((path) => files.stat(path, 'of a link itself'))) {
+    act(site, `remove ${path}`, () => files.remove(path))
   }
-}
-
-const temporaryIn = ({ admin }: Job, { aside }: Places) =>
-  Object.values(aside).filter((path) => admin.files.stat(path, 'of a link itself'))
-
-/** What an installer stages, by its names. */
-function stagedIn({ admin: { files } }: Job, { plugins, driverDirectory }: Places): string[] {
-  const of = (directory: string, form: RegExp) =>
-    hasDirectory(files, directory)
-      ? files
-          .list(directory)
-          .filter((name) => form.test(name))
-          .map((name) => `${directory}/${name}`)
-      : []
-  const all = [...of(plugins, /^\.modekeep~fs\..{6}$/), ...of(driverDirectory, /^\.fs\..{6}$/)]
-  return all.filter((path) => files.target(path) === undefined)
-}
-
-function sweep(job: Job, places: Places): void {
-  for (const path of temporaryIn(job, places)) act(job, `remove ${path}`, () => job.admin.files.remove(path))
-  for (const path of stagedIn(job, places)) {
-    act(job, `remove ${path}, left by an interrupted install`, () => {
-      discard(job, path)
-      job.tell('swept', path)
-    })
+  const stagedIn = (directory: string, form: RegExp) => {
+    const names = files.list(directory).filter((name) => form.test(name))
+    return names.map((name) => `${directory}/${name}`).filter((path) => files.target(path) === undefined)
+  }
+  for (const path of [...stagedIn(plugins, /^\.modekeep~fs\..{6}$/), ...stagedIn(driverDirectory, /^\.fs\..{6}$/)]) {
+    act(site, `remove ${path}, left by an interrupted install`, () => discard(site, path), 'swept', path)
   }
 }
 
 /** Removes a staged file, or a staged directory with a driver in it: nothing but our own names, and through no link. */
-export function discard({ admin: { files }, warn }: Job, path: string): void {
-  const isStagedDirectory = (at: string) => files.target(at) === undefined && hasDirectory(files, at)
-  if (!isStagedDirectory(path)) {
-    files.remove(path)
-    return
-  }
+export function discard({ files, warn }: Site, path: string) {
+  const isStagedDirectory = (at: string) => files.target(at) === undefined && files.hasDirectory(at)
+  if (!isStagedDirectory(path)) return files.remove(path)
   for (const directory of [`${path}/gone`, path].filter(isStagedDirectory)) {
-    for (const name of files.list(directory)) {
-      if (/^(fs|\.fs\..{6})$/.test(name)) files.remove(`${directory}/${name}`)
+    for (const name of files.list(directory).filter((name) => /^(fs|\.fs\..{6})$/.test(name))) {
+      files.remove(`${directory}/${name}`)
     }
     files.removeEmpty(directory)
   }
-  if (hasDirectory(files, path)) warn(`${path} holds files that are not modekeep's: left in place`)
+  if (files.hasDirectory(path)) warn(`${path} holds files that are not modekeep's: left in place`)
 }

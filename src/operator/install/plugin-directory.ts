@@ -1,8 +1,7 @@
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { DEFAULT_PLUGIN_DIR } from '../kubelet/arguments.ts'
-import { type Kubelet, kubelets } from '../kubelet/discovery.ts'
-import type { Job } from './job.ts'
+import { DEFAULT_PLUGIN_DIR, type Kubelet, kubelets } from '../kubelet/discovery.ts'
+import type { Job } from './site.ts'
 
 /** Where kubelet can be told to look on a node whose /usr is read-only. */
 export const WRITABLE_DIR = '/var/lib/kubelet/volumeplugins'
@@ -18,18 +17,13 @@ const KNOWN = [
 ]
 const BY_NAME = '--plugin-dir DIR'
 
-export interface Chosen {
-  directory: string
-  reason: string
-}
-
 /**
  * Kubelet's volume plugin directory, as the node sees it: named, the running kubelet's, or the only one there is. Nothing is
  * guessed.
  * @param root '' for the system that runs
  * @throws {Refusal} with what to name
  */
-export function choosePluginDirectory(job: Job, root: string): Chosen {
+export function choosePluginDirectory(job: Job, root: string): { directory: string; reason: string } {
   const { admin, command } = job
   if (command.pluginDir !== undefined) {
     return { directory: command.pluginDir.replace(/\/$/, ''), reason: 'named by --plugin-dir' }
@@ -45,7 +39,7 @@ export function choosePluginDirectory(job: Job, root: string): Chosen {
 
 const inWords = ({ kind, pid, why }: Kubelet) => `${kind}, pid ${pid}, ${why}`
 
-function theirs(found: readonly Kubelet[]): Chosen {
+function theirs(found: readonly Kubelet[]) {
   const untold = found.filter(({ directory }) => directory === undefined)
   if (untold.length > 0) {
     throw new Refusal([
@@ -67,7 +61,7 @@ function theirs(found: readonly Kubelet[]): Chosen {
   return { directory: first, reason: inWords(found[0] as Kubelet) }
 }
 
-function knownOne(files: NodeFiles, root: string): Chosen {
+function knownOne(files: NodeFiles, root: string) {
   const there = KNOWN.filter((directory) => files.stat(root + directory))
   // A directory that has the driver already is no guess.
   const used = there.filter((directory) => files.stat(`${root}${directory}/modekeep~fs/fs`))
@@ -97,12 +91,4 @@ function warnAboutContainers({ admin: { files }, warn }: Job, found: readonly Ku
     if (!files.stat(`${its}/`) || isSame(`${its}/`, `${root}/`) || isSame(its + directory, root + directory)) continue
     warn(`the kubelet (pid ${pid}) runs in a container that does not show this host's ${directory}: mount it there`)
   }
-}
-
-export function cannotWrite(directory: string, why: string): Refusal {
-  return new Refusal([
-    `cannot write to ${directory}: ${why}`,
-    `where /usr is read-only, set the kubelet's flag --volume-plugin-dir=${WRITABLE_DIR}`,
-    `(or volumePluginDir: ${WRITABLE_DIR} in its configuration), restart it, and run this again`,
-  ])
 }

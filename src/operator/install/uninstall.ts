@@ -2,152 +2,117 @@ import { dirname } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import type { UninstallCommand } from '../verbs/uninstall.ts'
-import { unlinkCommand } from './configuration.ts'
+import type { UninstallCommand } from '../verbs/install.ts'
 import { checkDriverDirectory } from './driver.ts'
-import { act, hasDirectory, type Job, stagedName } from './job.ts'
-import { DriverAside, discard, underLock } from './leftovers.ts'
-import type { Places } from './places.ts'
+import { discard } from './leftovers.ts'
+import { act, type Site, stagedName, VOLUMES_DIR } from './site.ts'
 
 const MOST_SHOWN = 5
 
 /** Takes the driver away, and with --purge what it has made beside the pods' data. */
-export async function uninstallFrom(job: Job<UninstallCommand>, places: Places): Promise<void> {
-  const { files } = job.admin
-  if (hasDirectory(files, places.plugins)) await underLock(job, places, () => removeAll(job, places))
-  else removeAll(job, places)
-}
-
-function removeAll(job: Job<UninstallCommand>, places: Places): void {
-  const {
-    admin: { files },
-    command,
-    tell,
-  } = job
-  checkDriverDirectory(files, places)
-  refuseWhileMounted(job, places, (problem) => job.warn(`${problem} going on because of --force`))
-  if (hasDirectory(files, places.driverDirectory)) {
-    act(job, `rename ${places.driverDirectory} to a dot name, then remove it`, () => removeDriver(job, places))
-  } else tell('unchanged', `no driver in ${places.plugins}`)
-  unlinkCommand(job, places)
-  if (command.isPurging) {
-    purge(job, places)
-    return
+export function uninstallFrom(site: Site<UninstallCommand>) {
+  const { files, tell, driverDirectory, link } = site
+  checkDriverDirectory(site)
+  refuseWhileMounted(site, (problem) => site.warn(`${problem} going on because of --force`))
+  if (!files.hasDirectory(driverDirectory)) tell('unchanged', `no driver in ${site.plugins}`)
+  else {
+    const text = `rename ${driverDirectory} to a dot name, then remove it`
+    act(site, text, () => removeDriver(site), 'removed', driverDirectory)
   }
-  for (const place of [places.state, dirname(places.logFile), places.configDirectory]) {
+  if (files.target(link) === site.linkTarget) {
+    act(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
+  } else if (files.stat(link, 'of a link itself')) tell('kept', `${link}: it does not lead to this driver`)
+  if (site.command.isPurging) return purge(site)
+  for (const place of [site.state, dirname(site.logFile), site.configDirectory]) {
     if (files.stat(place)) tell('kept', place)
   }
   tell('note', 'to remove what was kept: install.sh --uninstall --purge')
 }
 
 /** Mount points of the system below --root that hold `part`, here and where the first process lives; undefined: unknown. */
-function mountsWith({ admin: { files }, command }: Job, { root }: Places, part: string): string[] | undefined {
-  const read = (pid: string) => unlessRefused(() => files.read(`${command.proc ?? '/proc'}/${pid}/mountinfo`))
-  const own = read('self')
+function mountsWith({ files, command, root }: Site, part: string): string[] | undefined {
+  const tableOf = (pid: string) => unlessRefused(() => files.read(`${command.proc ?? '/proc'}/${pid}/mountinfo`))
+  const own = tableOf('self')
   if (own === undefined) return undefined
-  const points = [own, read('1') ?? ''].map(mountPointsIn)
-  if (!points.every((known) => known !== undefined)) return undefined
-  return [...new Set(points.flat())].filter((point) => point.startsWith(`${root}/`) && point.includes(part)).sort()
-}
-
-/** Undefined where a line is not understood: --force is to help there too. */
-function mountPointsIn(mountinfo: string): string[] | undefined {
   try {
-    return parseMountinfo(mountinfo).map(({ mountPoint }) => mountPoint)
+    const points = [own, tableOf('1') ?? ''].flatMap(parseMountinfo).map(({ mountPoint }) => mountPoint)
+    return [...new Set(points)].filter((point) => point.startsWith(`${root}/`) && point.includes(part)).sort()
   } catch {
+    // A line that is not understood: --force is to help there too.
     return undefined
   }
 }
 
 /** @param goOn told what is wrong, where --force allows it */
-function refuseWhileMounted(job: Job<UninstallCommand>, places: Places, goOn: (problem: string) => void): void {
-  const { command } = job
-  const mounted = mountsWith(job, places, '/volumes/modekeep~fs/')
+function refuseWhileMounted(site: Site<UninstallCommand>, goOn: (problem: string) => void) {
+  const { isForced, isPurging, proc = '/proc' } = site.command
+  const mounted = mountsWith(site, '/volumes/modekeep~fs/')
   if (mounted?.length === 0) return
   const problem = mounted
     ? 'volumes of modekeep/fs are mounted:'
-    : `cannot read the mount tables in ${command.proc ?? '/proc'}, so volumes of modekeep/fs may be mounted`
-  if (command.isForced && !command.isPurging) {
-    goOn(problem)
-    return
-  }
+    : `cannot read the mount tables in ${proc}, so volumes of modekeep/fs may be mounted`
+  if (isForced && !isPurging) return goOn(problem)
   throw new Refusal([
     problem,
     ...(mounted ?? []).slice(0, MOST_SHOWN),
     'without the driver the kubelet cannot unmount them and their pods hang in Terminating:',
-    `drain the node first${command.isPurging ? '' : ', or use --force'}`,
+    `drain the node first${isPurging ? '' : ', or use --force'}`,
   ])
 }
 
-function removeDriver(job: Job<UninstallCommand>, places: Places): void {
-  const { files } = job.admin
-  const { plugins, driverDirectory } = places
+function removeDriver(site: Site<UninstallCommand>): void {
+  const { files, plugins, driverDirectory } = site
   const stage = stagedName(`${plugins}/.modekeep~fs`)
   const aside = `${stage}/gone`
   files.makeDirectory(stage, 0o700)
-  files.rename(driverDirectory, aside)
   try {
+    files.rename(driverDirectory, aside)
     files.sync(plugins)
     // A call of kubelet's may have mounted since the last look; from here on none begins.
-    refuseWhileMounted(job, places, () => {})
+    refuseWhileMounted(site, () => {})
   } catch (error) {
-    if (isPutBack(job, places, aside)) throw error
-    job.warn(`cannot put the driver back: rename ${aside} to ${driverDirectory}`)
-    throw new DriverAside(error instanceof Refusal ? error.faults : (error as Error).message, { cause: error })
-  }
-  discard(job, stage)
-  job.tell('removed', driverDirectory)
-}
-
-/** A node with volumes keeps its driver. */
-function isPutBack(job: Job, { plugins, driverDirectory }: Places, aside: string): boolean {
-  const { files } = job.admin
-  if (files.stat(driverDirectory)) return false
-  return (
+    // A node with volumes keeps its driver.
     unlessRefused(() => {
+      if (files.stat(driverDirectory)) return
       files.rename(aside, driverDirectory)
       files.sync(plugins)
-      return true
-    }) === true
-  )
+    })
+    if (files.stat(aside)) site.warn(`cannot put the driver back: rename ${aside} to ${driverDirectory}`)
+    // Empty but for a driver that could not be put back.
+    files.removeEmpty(stage)
+    throw error
+  }
+  discard(site, stage)
 }
 
-function purge(job: Job<UninstallCommand>, places: Places): void {
-  const {
-    admin: { files },
-    warn,
-  } = job
-  const { state, stateDir, logFile, configDirectory, config, example, aside } = places
-  if (mountsWith(job, places, `${state}/`)?.length !== 0) {
-    warn(`something is mounted below ${state}: kept`)
-    return
-  }
+function purge(site: Site<UninstallCommand>) {
+  const { files, warn, state, stateDir, logFile, configDirectory, config, example, aside } = site
+  if (mountsWith(site, `${state}/`)?.length !== 0) return warn(`something is mounted below ${state}: kept`)
   if (/\/\.\.?\//.test(`${stateDir}/`)) warn(`${state} is not a plain path: kept`)
   else if (!stateDir.includes('modekeep')) warn(`${state} does not look like modekeep's alone: kept`)
-  else act(job, `remove the state in ${state}`, () => purgeState(job, places))
+  else act(site, `remove the state in ${state}`, () => purgeState(site), 'purged', state)
   const logs = dirname(logFile)
-  act(job, `remove ${logFile} and its older files`, () => {
+  const removeLogs = () => {
     for (const name of files.list(logs).map((name) => `${logs}/${name}`)) {
       if (name === logFile || name.startsWith(`${logFile}.`)) files.remove(name)
     }
-    if (logs.slice(places.root.length).includes('modekeep')) files.removeEmpty(logs)
-    job.tell('purged', logFile)
-  })
-  act(job, `remove ${config} and config.example.json`, () => {
+    if (logs.slice(site.root.length).includes('modekeep')) files.removeEmpty(logs)
+  }
+  act(site, `remove ${logFile} and its older files`, removeLogs, 'purged', logFile)
+  const removeConfiguration = () => {
     for (const file of [config, example, aside.config, aside.example]) files.remove(file)
     files.removeEmpty(configDirectory)
-    job.tell('purged', configDirectory)
-  })
+  }
+  act(site, `remove ${config} and config.example.json`, removeConfiguration, 'purged', configDirectory)
 }
 
 /** But what the configuration names, and the default source: that is the pods' data. */
-function purgeState(job: Job, { root, state, volumesDir, configText }: Places): void {
-  const { files } = job.admin
+function purgeState({ files, tell, root, state, configText }: Site): void {
+  const volumes = root + VOLUMES_DIR
   for (const entry of files.list(state).map((name) => `${state}/${name}`)) {
-    const isData = entry === root + volumesDir || configText.includes(`"${entry.slice(root.length)}`)
+    const isData = entry === volumes || configText.includes(`"${entry.slice(root.length)}`)
     if (!isData) files.removeTree(entry)
-    else if (!files.removeEmpty(entry)) job.tell('kept', `${entry}: it holds data`)
+    else if (!files.removeEmpty(entry)) tell('kept', `${entry}: it holds data`)
   }
-  for (const directory of [root + volumesDir, state, dirname(root + volumesDir)]) files.removeEmpty(directory)
-  job.tell('purged', state)
+  for (const directory of [volumes, state, dirname(volumes)]) files.removeEmpty(directory)
 }

@@ -1,17 +1,14 @@
+import { basename } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
-import type { TrustedFiles } from '../../host/host.ts'
-import {
-  DEFAULT_PLUGIN_DIR,
-  forwardedPluginDirIn,
-  type KubeletArguments,
-  kubeletArguments,
-  pluginDirIn,
-} from './arguments.ts'
+import type { TrustedFiles } from '../../host/trusted-files.ts'
+
+/** Kubelet's own default (kubernetes cmd/kubelet/app/options). */
+export const DEFAULT_PLUGIN_DIR = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 
 /** A kubelet that runs, and where it looks for volume plugins. */
 export interface Kubelet {
   pid: string
-  kind: KubeletArguments['kind']
+  kind: 'kubelet' | 'k3s' | 'rke2'
   /** Without a slash at its end; undefined where it cannot be told. */
   directory: string | undefined
   /** What says so, or why nothing does. */
@@ -36,7 +33,7 @@ export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
 }
 
 /** Kubelet gives a flag precedence over its files, and a later file over an earlier one. */
-function directoryOf(view: Files, pid: string, { kind, pluginDir, config, configDir }: KubeletArguments): Kubelet[] {
+function directoryOf(view: Files, pid: string, { kind, pluginDir, config, configDir }: Arguments): Kubelet[] {
   const told = (why: string, directory?: string) => [{ pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why }]
   if (pluginDir) return told('volume-plugin-dir in its arguments', pluginDir)
   const configurations = [...(config ? [config] : []), ...(configDir ? named(view, configDir, /\.conf$/) : [])]
@@ -89,4 +86,52 @@ function viewOf(files: Files, roots: readonly string[]): Files {
         return names.length > 0 ? names : undefined
       }) ?? [],
   }
+}
+
+type Arguments = NonNullable<ReturnType<typeof kubeletArguments>>
+
+/** @returns what the arguments of one process say of its volume plugin directory, undefined where it is no kubelet */
+export function kubeletArguments(argv: readonly string[]) {
+  const kind = kindOf(argv)
+  if (kind === undefined) return undefined
+  const given = kind === 'kubelet' ? pairs(argv) : forwarded(argv)
+  const flag = (name: string) => given.findLast(([key]) => key.replaceAll('_', '-') === name)?.[1]
+  return { kind, pluginDir: flag('volume-plugin-dir'), config: flag('config'), configDir: flag('config-dir') }
+}
+
+function kindOf([program = '', first = '']: readonly string[]): Kubelet['kind'] | undefined {
+  // k3s and rke2 write "/path/k3s server" over their argument list.
+  const words = `${basename(program)} ${first}`
+  if (/^(hyperkube )?kubelet( |$)/.test(words)) return 'kubelet'
+  return /^(k3s|rke2)[ -](agent|server)( |$)/.exec(words)?.[1] as 'k3s' | 'rke2' | undefined
+}
+
+/** `--key=value` and `--key value`. */
+function pairs(argv: readonly string[]): [string, string][] {
+  return argv.flatMap((word, index): [string, string][] => {
+    const [, key, value] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+    return key === undefined ? [] : [[key, value ?? argv[index + 1] ?? '']]
+  })
+}
+
+/** k3s hands on `--kubelet-arg key=value`. */
+function forwarded(argv: readonly string[]): [string, string][] {
+  return pairs(argv)
+    .filter(([key]) => key === 'kubelet-arg')
+    .flatMap(([, argument]) => pairs([`--${argument.replace(/^-+/, '')}`]))
+}
+
+/** The volumePluginDir of a KubeletConfiguration, YAML or JSON; undefined where it says none. */
+export function pluginDirIn(configuration: string): string | undefined {
+  let found: string | undefined
+  for (const line of configuration.split(/\r?\n/)) {
+    const match = /^([^#]*?)["']?volumePluginDir["']?[ \t]*:[ \t]*(?:"([^"]*)"|'([^']*)'|([^,} \t#]*))/.exec(line)
+    if (match && /(^|[{, \t])$/.test(match[1] ?? '')) found = (match[2] ?? match[3] ?? match[4]) || found
+  }
+  return found
+}
+
+/** What k3s and rke2 hand on as --kubelet-arg: in a unit file, or in a configuration of theirs. The last one is in force. */
+function forwardedPluginDirIn(text: string): string | undefined {
+  return [...text.matchAll(/^[^#\n]*volume-plugin-dir=([^"',\s]+)/gm)].at(-1)?.[1]
 }

@@ -5,37 +5,26 @@ const FIRST_AFTER = 1000
 const EACH = 200
 
 /** One line of a terminal that is written over, from a second on. */
-export class ProgressLine {
-  readonly #verb: string
-  readonly #columns: () => number
-  readonly #write: (text: string) => void
-  #started = performance.now()
-  #last = 0
-  #total: number | undefined
-
-  constructor(verb: string, columns: () => number, write: (text: string) => void) {
-    this.#verb = verb
-    this.#columns = columns
-    this.#write = write
-  }
-
-  /** @param inodes how many there will be, about; counted before the walk begins */
-  expect(inodes: number): void {
-    this.#total = inodes
-    this.#started = performance.now()
-  }
-
-  update(counts: WalkCounts): void {
-    const now = performance.now()
-    if (now - this.#started < FIRST_AFTER || now - this.#last < EACH) return
-    this.#last = now
-    const facts = { ...counts, verb: this.#verb, total: this.#total, elapsed: now - this.#started }
-    this.#write(`\r${progressText(facts, this.#columns() - 1)}\x1b[K`)
-  }
-
-  clear(): void {
-    if (this.#last > 0) this.#write('\r\x1b[K')
-    this.#last = 0
+export function progressLine(verb: string, columns: () => number, write: (text: string) => void) {
+  let started = performance.now()
+  let last = 0
+  let total: number | undefined
+  return {
+    /** @param inodes how many there will be, about; counted before the walk begins */
+    expect(inodes: number): void {
+      total = inodes
+      started = performance.now()
+    },
+    update(counts: WalkCounts): void {
+      const now = performance.now()
+      if (now - started < FIRST_AFTER || now - last < EACH) return
+      last = now
+      write(`\r${progressText({ ...counts, verb, total, elapsed: now - started }, columns() - 1)}\x1b[K`)
+    },
+    clear(): void {
+      if (last > 0) write('\r\x1b[K')
+      last = 0
+    },
   }
 }
 
@@ -52,12 +41,13 @@ const CHANGED: Readonly<Record<string, string>> = { plan: 'would change', restor
 
 /** One line of at most `width` characters: a bar and the remaining time where the total is known. */
 export function progressText({ verb, visited, changed, total, elapsed }: ProgressFacts, width: number): string {
+  const cut = (text: string) => text.slice(0, Math.max(0, width))
   const rate = elapsed > 0 ? (visited / elapsed) * 1000 : 0
   const did = `${grouped(changed)} ${CHANGED[verb] ?? 'changed'}`
   const speed = `${grouped(Math.round(rate))}/s`
   // More came than was counted: what is still to come is not known.
   if (total === undefined || visited > total || total === 0) {
-    return cut(`${verb}: ${grouped(visited)} looked at, ${did}, ${speed}`, width)
+    return cut(`${verb}: ${grouped(visited)} looked at, ${did}, ${speed}`)
   }
   const part = visited / total
   const left = rate > 0 ? `, ${duration((total - visited) / rate)} left` : ''
@@ -66,12 +56,10 @@ export function progressText({ verb, visited, changed, total, elapsed }: Progres
   const percent = `${String(Math.floor(part * 100)).padStart(3)}%`
   const short = `${verb} ${percent}  ${grouped(visited)} of ${grouped(total)}${left}`
   const long = `${verb} ${bar}${percent}  ${grouped(visited)} of ${grouped(total)}, ${did}, ${speed}${left}`
-  return long.length <= width ? long : cut(short, width)
+  return long.length <= width ? long : cut(short)
 }
 
-function grouped(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
-}
+const grouped = (count: number) => count.toLocaleString('en')
 
 function duration(seconds: number): string {
   const whole = Math.ceil(seconds)
@@ -79,5 +67,3 @@ function duration(seconds: number): string {
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
 }
-
-const cut = (text: string, width: number) => text.slice(0, Math.max(0, width))

@@ -1,6 +1,5 @@
 import { KUBELETS_VERBS, VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
-import type { OptionName } from '../verbs/options.ts'
-import { EXIT_STATUSES, optionTerm, PURPOSE, usageOf } from './help.ts'
+import { EXIT_STATUSES, optionTerms, PURPOSE, usageOf } from './help.ts'
 
 /**
  * The man page, man(7), from what help is made of.
@@ -42,11 +41,11 @@ export function manualPage(version: string): string {
 }
 
 function aboutVerb(verb: Verb): string[] {
-  const { text, options, examples, failure } = verbForm(verb)
+  const { text, examples, failure } = verbForm(verb)
   return [
     `.SS ${escaped(usageOf(verb))}`,
     ...text.map((words, index) => (index === 0 ? escaped(words) : paragraph(words))),
-    ...Object.entries(options).flatMap(([name, what]) => entry(optionTerm(name as OptionName), what)),
+    ...optionTerms(verb).flatMap(([term, what]) => entry(term, what)),
     ...(failure ? [paragraph(`Exit status 1 also where ${failure}.`)] : []),
     paragraph(examples.length > 1 ? 'Examples:' : 'Example:'),
     '.RS 4',

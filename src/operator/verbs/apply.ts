@@ -1,11 +1,77 @@
-import { type ApplyCommand, type ApplyDocument, apply as run } from '../actions/apply.ts'
-import { leftCount, leftLines } from '../text/left.ts'
-import type { Line } from '../text/line.ts'
-import { shellQuoted } from '../text/printable.ts'
-import type { Work } from './form.ts'
-import { orderOf, WALK_OPTIONS } from './order.ts'
+import type { ByHandOrder } from '../../fs-group/by-hand.ts'
+import {
+  type ApplyDocument,
+  type OrderCommand,
+  type PlanDocument,
+  apply as runApply,
+  plan as runPlan,
+} from '../actions/apply.ts'
+import { type Line, shellQuoted } from '../text/output.ts'
+import { differenceLines, leftCount, leftLines } from '../text/report.ts'
+import type { Arguments, Work } from './form.ts'
+import { directoryOf } from './paths.ts'
 
-export const apply: Work<ApplyCommand, ApplyDocument> = {
+const OPTIONS = {
+  fsgroup: 'the group, a decimal number',
+  'group-access':
+    'keep (default): the group, and set-gid on directories, no permission bit; ' +
+    'grant: also rw for the group, and x on directories, as kubelet does',
+  'fs-group-change-policy':
+    'OnRootMismatch (default): no walk if the root has the group already; Always: look at every inode',
+} as const
+
+/** The directory, and what it is given. */
+function orderOf(verb: string, args: Arguments): { directory: string; order: ByHandOrder } {
+  const { given, faults } = args
+  const directory = directoryOf(verb, args)
+  if (!given.has('fsgroup')) faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
+  const order: ByHandOrder = {
+    group: Number(given.get('fsgroup')),
+    access: given.get('group-access') === 'grant' ? 'grant' : 'keep',
+    policy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
+  }
+  return { directory, order }
+}
+
+export const plan: Work<OrderCommand<'plan'>, PlanDocument> = {
+  operands: 'DIR',
+  needs: '--fsgroup G',
+  summary: 'print what apply and kubelet would change',
+  text: [
+    "Prints what apply would change in DIR, and what kubelet's own walk would change: counts, and the first changes " +
+      'as ls -l shows them before and after. Changes nothing, not even an access time.',
+  ],
+  options: OPTIONS,
+  examples: ['modekeep plan /srv/volumes/data --fsgroup 2000 --fs-group-change-policy Always'],
+  isLooking: true,
+  isForAnyNamespace: true,
+  read: (args) => ({ verb: 'plan', ...orderOf('plan', args) }),
+  run: runPlan,
+  lines(plan) {
+    const { directory, group, groupAccess, policy, report, kubelet } = plan
+    const title = `${directory}: group ${group}, groupAccess ${groupAccess}, policy ${policy}`
+    const rows: [string, number | string, number | string][] = [
+      ['', 'modekeep', 'kubelet'],
+      ['looked at', report.visited, kubelet.touched],
+      ['would change', report.changed, kubelet.changed],
+      ['of these, gain permission bits', plan.widened, kubelet.widened],
+      ['ctime would move', report.changed, kubelet.touched],
+      ['already right', report.alreadyRight, ''],
+      ['left alone', leftCount(report), ''],
+    ]
+    const cell = (value: number | string) => String(value).padStart(12)
+    return [
+      { text: `${title}. Nothing was changed.`, style: 'strong' },
+      ...standing(plan),
+      '',
+      ...rows.map(([what, ours, theirs]) => `  ${what.padEnd(30)}${cell(ours)}${cell(theirs)}`.trimEnd()),
+      ...leftLines(report),
+      ...differenceLines(plan.differences, report.changed),
+    ]
+  },
+}
+
+export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
   operands: 'DIR',
   needs: '--fsgroup G',
   summary: "give DIR to group G, as a pod's mount with ownership: walk does",
@@ -14,29 +80,43 @@ export const apply: Work<ApplyCommand, ApplyDocument> = {
       'group uses DIR.',
     'It may be interrupted at any time. The same command continues, and restore puts everything back.',
   ],
-  options: WALK_OPTIONS,
-  completes: 'directories',
+  options: OPTIONS,
   examples: ['modekeep apply /srv/volumes/data --fsgroup 2000'],
   read: (args) => ({ verb: 'apply', ...orderOf('apply', args) }),
-  run,
-  lines: applyLines,
+  run: runApply,
+  lines({ directory, group, groupAccess, walked, report }) {
+    if (!walked) {
+      const way = '--fs-group-change-policy Always walks'
+      return [`${directory}: the root has group ${group} already, so nothing was walked (${way})`]
+    }
+    const counts = `${report.visited} looked at, ${report.changed} changed, ${report.alreadyRight} already right`
+    return [
+      { text: `${directory}: group ${group}, groupAccess ${groupAccess}`, style: 'strong' },
+      `${counts}, ${leftCount(report)} left alone`,
+      ...leftLines(report),
+    ]
+  },
   interrupted: ({ directory }) =>
     'interrupted. What was changed is recorded: the same command continues, ' +
     `"modekeep restore ${shellQuoted(directory)}" puts it back`,
 }
 
-function applyLines({ directory, group, groupAccess, walked, report }: ApplyDocument): Line[] {
-  if (!walked) {
-    return [
-      {
-        text: `${directory}: the root has group ${group} already, so nothing was walked (--fs-group-change-policy Always walks)`,
-      },
-    ]
+function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDocument): Line[] {
+  const lines: Line[] = []
+  if (refusal !== null) lines.push({ text: `apply would be refused now: ${refusal}`, style: 'notice' })
+  if (busy) {
+    const far = underWay ? ` (${underWay.visited} looked at, ${underWay.changed} changed)` : ''
+    lines.push({ text: `a walk or restore is under way there${far}, so these counts are of a moment`, style: 'notice' })
   }
-  const counts = `${report.visited} looked at, ${report.changed} changed, ${report.alreadyRight} already right`
-  return [
-    { text: `${directory}: group ${group}, groupAccess ${groupAccess}`, style: 'strong' },
-    { text: `${counts}, ${leftCount(report)} left alone` },
-    ...leftLines(report),
-  ]
+  if (!walks) {
+    lines.push('apply would not walk: the root has the group already (--fs-group-change-policy Always walks)')
+  }
+  if (!kubelet.walks) lines.push('kubelet would not walk: the root has the group and its permission bits already')
+  if (recorded) {
+    const { group, groupAccess, complete, restorePending } = recorded
+    const pending = restorePending ? ', restored by its last unmount' : ''
+    const state = complete ? 'a finished walk' : 'a walk or restore that was not finished'
+    lines.push(`on record: ${state} for group ${group}, groupAccess ${groupAccess}${pending}`)
+  }
+  return lines
 }

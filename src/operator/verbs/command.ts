@@ -1,18 +1,8 @@
+import { parseArgs } from 'node:util'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import { readArguments } from './arguments.ts'
-import { type Command, isVerb, type NodeCommand, shown, VERB_NAMES, type Verb, verbForm } from './index.ts'
-import { noVerb } from './suggest.ts'
-
-/** What a command is about, for the log. */
-export function subjectOf(command: NodeCommand): { directory?: string; volume?: string } {
-  if ('directory' in command) return { directory: command.directory }
-  return 'target' in command ? command.target : {}
-}
-
-/** Whether it may change something; others leave no line in the log. */
-export function isChanging(command: NodeCommand): boolean {
-  return !shown(command).isLooking && !('isDry' in command && command.isDry)
-}
+import type { Arguments } from './form.ts'
+import { type Command, isVerb, VERB_NAMES, type Verb, verbForm } from './index.ts'
+import { OPTIONS, type OptionName, valueFaults } from './options.ts'
 
 /** Whether a first argument is a person's. No verb may be one that kubelet calls, or has ever called. */
 export function isByHand(word: string): boolean {
@@ -25,25 +15,82 @@ export function isByHand(word: string): boolean {
  * @throws {Refusal} with every fault, for a usage error
  */
 export function parseCommand(argv: readonly string[], workingDirectory: () => string): Command {
-  const [word = '', ...args] = argv
+  const [word = '', ...words] = argv
   if (word === '--help' || word === '-h') return { verb: 'help', topic: undefined, isManual: false }
   if (word === '') throw new Refusal('there is no verb: see "modekeep help"')
   const verb = word === '--version' ? 'version' : word
-  if (!isVerb(verb)) throw new Refusal(noVerb(verb, VERB_NAMES))
-  const { given, words, faults } = readArguments(verb, args)
-  if (given.has('help') && faults.length === 0) return { verb: 'help', topic: verb, isManual: false }
-  const form = verbForm(verb)
-  if (form.operands === '') refuseWords(verb, words, faults)
-  const command = form.read({ given, words, faults, workingDirectory, verbs: VERB_NAMES })
-  if (faults.length > 0) throw new Refusal(faults)
+  if (!isVerb(verb)) throw new Refusal(noVerb(verb))
+  const args = { ...readArguments(verb, words), workingDirectory }
+  if (args.given.has('help') && args.faults.length === 0) return { verb: 'help', topic: verb, isManual: false }
+  const { operands, read } = verbForm(verb)
+  if (operands === undefined && args.words.length > 0) {
+    const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
+    args.faults.push(`${verb} ${why}, got ${quoted(args.words[0])}: leave it out`)
+  }
+  const command = read(args)
+  if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
+    args.faults.push(noVerb(command.topic))
+  }
+  if (args.faults.length > 0) throw new Refusal(args.faults)
   return command
 }
 
-function refuseWords(verb: Verb, [word]: readonly string[], faults: string[]): void {
-  if (word === undefined) return
-  faults.push(
-    verb === 'version'
-      ? `version takes no argument, got ${quoted(word)}: leave it out`
-      : `${verb} is about the whole node, got ${quoted(word)}: leave it out`,
+function noVerb(word: string): string {
+  const meant = nearest(word, VERB_NAMES)
+  return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
+}
+
+/** Reads what follows a verb, and finds every fault of form. */
+function readArguments(verb: Verb, args: string[]): Omit<Arguments, 'workingDirectory'> {
+  const { options } = verbForm(verb)
+  const { tokens } = parseArgs({ args, options: OPTIONS, strict: false, allowPositionals: true, tokens: true })
+  const given = new Map<string, string | undefined>()
+  const words: string[] = []
+  const faults: string[] = []
+  for (const token of tokens) {
+    if (token.kind === 'positional') words.push(token.value)
+    if (token.kind !== 'option') continue
+    const { name, rawName, value } = token
+    if (!Object.hasOwn(options, name)) faults.push(unknownOption(verb, rawName, Object.keys(options)))
+    else if (given.has(name)) faults.push(`${rawName} is given twice: keep one`)
+    else faults.push(...valueFaults(name as OptionName, value))
+    given.set(name, value)
+  }
+  return { given, words, faults }
+}
+
+function unknownOption(verb: Verb, rawName: string, known: readonly string[]): string {
+  const meant = nearest(rawName.replace(/^-+/, ''), known)
+  const takes = `takes ${known.map((option) => `--${option}`).join(', ')}`
+  const wayOut = meant === undefined ? `it ${takes}` : `did you mean --${meant}? It ${takes}`
+  return `${verb} has no option ${quoted(rawName)}: ${wayOut}`
+}
+
+/** The one of `known` that was probably meant; undefined where none is close. */
+function nearest(word: string, known: readonly string[]): string | undefined {
+  const most = Math.max(1, Math.floor(word.length / 3))
+  const close = known
+    .map((candidate) => ({ candidate, away: distance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ away }) => away <= most)
+    .sort((one, other) => one.away - other.away)
+  if (close[0]) return close[0].candidate
+  const longer = known.filter((candidate) => word.length >= 2 && candidate.startsWith(word))
+  return longer.length === 1 ? longer[0] : undefined
+}
+
+/** Letters to insert, delete, replace, or exchange with their neighbour (optimal string alignment). */
+function distance(one: string, other: string): number {
+  // For the first i letters of one and j of the other; with none of either, the letters of the other.
+  const table = Array.from({ length: one.length + 1 }, (_, i) =>
+    Array.from({ length: other.length + 1 }, (_, j) => i + j),
   )
+  const at = (i: number, j: number) => table[i]?.[j] ?? Number.POSITIVE_INFINITY
+  for (const [i, row] of table.entries()) {
+    for (let j = 1; i > 0 && j < row.length; j++) {
+      const isSwapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
+      const replaced = at(i - 1, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
+      row[j] = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, isSwapped ? at(i - 2, j - 2) + 1 : replaced)
+    }
+  }
+  return at(one.length, other.length)
 }

@@ -2,20 +2,9 @@ import { LONGEST_NAME } from '../../fuse-device/sockets.ts'
 import { LONGEST_PATH } from '../../grpc/socket.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { Arguments, VerbForm } from './form.ts'
-import { kubeletDirectory } from './kubelet-directory.ts'
+import { kubeletDirectory } from './paths.ts'
 
-export interface PluginCommand {
-  verb: 'device-plugin'
-  /** How many containers may have the device at once. */
-  devices: number
-  /** Where kubelet.sock is. */
-  directory: string
-}
-
-const DEFAULT_DEVICES = 100
-
-export const devicePlugin: VerbForm<PluginCommand> = {
-  operands: '',
+export const devicePlugin = {
   summary: 'offer /dev/fuse to kubelet, for pods that run a FUSE daemon of their own',
   text: [
     'Offers /dev/fuse to kubelet as the resource modekeep/fuse, for pods that run a FUSE daemon of their own. It ends ' +
@@ -31,20 +20,17 @@ export const devicePlugin: VerbForm<PluginCommand> = {
     json: 'no effect: the output is JSON in any case',
   },
   examples: ['modekeep device-plugin --devices 50'],
-  read: (args) => ({
-    verb: 'device-plugin',
-    devices: Number(args.given.get('devices') ?? DEFAULT_DEVICES),
-    directory: socketsOf(args),
-  }),
-}
-
-function socketsOf({ given, faults }: Arguments): string {
-  const directory = `${kubeletDirectory(given)}/device-plugins`
-  const longest = LONGEST_PATH - LONGEST_NAME - 1
-  if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
-    faults.push(
-      `--kubelet-dir ${quoted(given.get('kubelet-dir'))} is too long for a socket in it: use a path of less bytes`,
-    )
-  }
-  return directory
-}
+  read(args: Arguments) {
+    const { given, faults } = args
+    // Where kubelet.sock is.
+    const directory = `${kubeletDirectory(args)}/device-plugins`
+    const longest = LONGEST_PATH - LONGEST_NAME - 1
+    if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
+      const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
+      faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
+    }
+    // How many containers may have the device at once.
+    const devices = Number(given.get('devices') ?? 100)
+    return { verb: 'device-plugin' as const, devices, directory }
+  },
+} satisfies VerbForm

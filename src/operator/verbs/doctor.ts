@@ -1,9 +1,8 @@
-import type { DoctorDocument } from '../doctor/findings.ts'
-import { doctorLines } from '../text/doctor.ts'
-import { JSON_TEXT, type Shown } from './form.ts'
+import type { CheckFinding, DoctorDocument } from '../doctor/findings.ts'
+import type { Line } from '../text/output.ts'
+import type { Shown } from './form.ts'
 
 export const doctor: Shown<{ verb: 'doctor' }, DoctorDocument> = {
-  operands: '',
   summary: 'check the node: kernel, helpers, kubelet, permissions, records',
   text: [
     "Checks what modekeep needs on this node: the kernel's features, modekeep's system calls compared with Node's, " +
@@ -11,11 +10,28 @@ export const doctor: Shown<{ verb: 'doctor' }, DoctorDocument> = {
       'free space, records without mounts, mounts without records, and what interrupted calls left.',
     'Each system call is really made, on nothing of the node. Each finding says what to do. Changes nothing.',
   ],
-  options: { json: JSON_TEXT },
+  options: {},
   examples: ['modekeep doctor || echo "this node needs a look"'],
   failure: 'there is a fault (a warning alone is no failure)',
   isLooking: true,
   read: () => ({ verb: 'doctor' }),
-  lines: doctorLines,
-  trouble: ({ faults }) => (faults > 0 ? 'this node has faults: what to do is above' : undefined),
+  /** By area, each finding with its remedy below it. */
+  lines({ findings, ok, warnings, faults }) {
+    const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
+    return [
+      ...Map.groupBy(findings, ({ area }) => area)
+        .entries()
+        .flatMap(([area, found]): Line[] => [{ text: area, style: 'strong' }, ...found.flatMap(findingLines)]),
+      '',
+      { text: `${ok} ok, ${counted(warnings, 'warning')}, ${counted(faults, 'fault')}`, style: 'strong' },
+    ]
+  },
+  trouble: 'this node has faults: what to do is above',
+  hasTrouble: ({ faults }) => faults > 0,
+}
+
+function findingLines({ level, text, remedy }: CheckFinding): Line[] {
+  const line = `  ${level.padEnd(7)}  ${text}`
+  const styled: Line = level === 'ok' ? line : { text: line, style: level === 'fault' ? 'fault' : 'notice' }
+  return remedy === '' ? [styled] : [styled, `           do: ${remedy}`]
 }

@@ -1,9 +1,10 @@
 import { type GcCommand, type GcDocument, gc as run } from '../actions/gc.ts'
-import { gcLines } from '../text/gc.ts'
-import { JSON_TEXT, type Work } from './form.ts'
+import { aligned, type Line } from '../text/output.ts'
+import type { Work } from './form.ts'
+
+const MOST_NAMES = 3
 
 export const gc: Work<GcCommand, GcDocument> = {
-  operands: '',
   summary: 'remove records that no mount, pod or restore needs',
   text: [
     'Removes what nothing needs any more: records of mounts whose pod or boot is gone, empty journals, journals of ' +
@@ -16,15 +17,37 @@ export const gc: Work<GcCommand, GcDocument> = {
     forget:
       'also remove the record of this volume, even if a restore is pending: nothing of it can be put back then. ' +
       'Refused while its directory can be found or a pod uses it',
-    json: JSON_TEXT,
   },
   examples: ['modekeep gc --dry-run', 'modekeep gc'],
   failure: 'something could not be removed',
   read: ({ given }) => ({ verb: 'gc', isDry: given.has('dry-run'), forget: given.get('forget') }),
   run,
-  lines: gcLines,
-  trouble: ({ items }) =>
-    items.some(({ action }) => action === 'failed')
-      ? 'not everything could be removed: the reasons are above'
-      : undefined,
+  /** What went, line by line, and what stays, by reason. */
+  lines({ isDry, items }) {
+    const kept = items.filter(({ action }) => action === 'kept')
+    const others = items.filter(({ action }) => action !== 'kept')
+    const tail = isDry ? '. Nothing was changed.' : ''
+    const gone = others.filter(({ action }) => action === 'removed').length
+    const done = (action: string) => (isDry && action === 'removed' ? 'would be removed' : action)
+    const rows = others.map(({ action, kind, name, reason }) => [done(action), kind, name, reason])
+    return [
+      { text: `${gone} ${done('removed')}, ${kept.length} kept${tail}`, style: 'strong' },
+      ...aligned(rows).map((text, row): Line => (others[row]?.action === 'failed' ? { text, style: 'fault' } : text)),
+      ...Map.groupBy(kept, ({ kind, reason }) => `${kind} ${reason}`)
+        .values()
+        .flatMap(keptLines),
+    ]
+  },
+  trouble: 'not everything could be removed: the reasons are above',
+  hasTrouble: ({ items }) => items.some(({ action }) => action === 'failed'),
+}
+
+function keptLines(items: GcDocument['items']): Line[] {
+  const [first, second] = items
+  if (first === undefined) return []
+  const { kind, name, reason } = first
+  if (second === undefined) return [`kept  ${kind} ${name}: ${reason}`]
+  const names = items.slice(0, MOST_NAMES).map((item) => `      ${item.name}`)
+  const more = items.length > MOST_NAMES ? [`      and ${items.length - MOST_NAMES} more`] : []
+  return [`kept  ${items.length} ${kind}s: ${reason}`, ...names, ...more]
 }

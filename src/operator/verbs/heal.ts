@@ -1,11 +1,10 @@
 import type { HealAction } from '../../heal/state.ts'
 import { type HealCommand, type HealDocument, heal as run } from '../actions/heal.ts'
-import { aligned, type Line } from '../text/line.ts'
-import { type Arguments, JSON_TEXT, type Work } from './form.ts'
-import { kubeletDirectory } from './kubelet-directory.ts'
+import { aligned } from '../text/output.ts'
+import type { Work } from './form.ts'
+import { kubeletDirectory } from './paths.ts'
 
 export const heal: Work<HealCommand, HealDocument> = {
-  operands: '',
   summary: 'repair mounts whose source, daemon or layers changed',
   text: [
     "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
@@ -19,43 +18,36 @@ export const heal: Work<HealCommand, HealDocument> = {
       "also repair kubelet's own subPath mounts of ConfigMaps, Secrets and similar volumes whose source an update " +
       "deleted; without it the container's next start fails",
     'kubelet-dir': 'where kubelet keeps its pods (default: /var/lib/kubelet)',
-    json: `${JSON_TEXT}; with --watch one line each time`,
+    json: 'one JSON document on stdout; with --watch one line each time',
   },
   examples: ['modekeep heal --dry-run --kubelet-subpaths'],
   failure: 'a mount could not be repaired',
-  read: (args) => ({
-    verb: 'heal',
-    isDry: args.given.has('dry-run'),
-    isWatching: args.given.has('watch'),
-    kubelet: kubeletOf(args),
-  }),
+  read(args) {
+    const { given, faults } = args
+    const isDry = given.has('dry-run')
+    const isWatching = given.has('watch')
+    const isForKubelet = given.has('kubelet-subpaths')
+    if (given.has('kubelet-dir') && !isForKubelet) {
+      faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
+    }
+    if (isWatching && isDry) faults.push('--watch repairs and --dry-run does not: keep one')
+    return { verb: 'heal', isDry, isWatching, kubelet: isForKubelet ? kubeletDirectory(args) : undefined }
+  },
   run,
-  lines: healLines,
-  trouble: ({ mounts }) =>
-    mounts.some(({ action }) => action === 'failed')
-      ? 'not every mount could be repaired: the reasons are above'
-      : undefined,
-}
-
-function kubeletOf({ given, faults }: Arguments): string | undefined {
-  if (given.has('kubelet-dir') && !given.has('kubelet-subpaths')) {
-    faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
-  }
-  if (given.has('watch') && given.has('dry-run')) faults.push('--watch repairs and --dry-run does not: keep one')
-  return given.has('kubelet-subpaths') ? kubeletDirectory(given) : undefined
-}
-
-/** `heal` for people: what was not well, and the count of what was. */
-export function healLines({ isDry, mounts, subPaths }: HealDocument): Line[] {
-  const done = (action: HealAction) =>
-    isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
-  const rows = mounts
-    .filter(({ state }) => state !== 'healthy')
-    .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
-  const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
-  const healthy = mounts.length - rows.length
-  return [
-    { text: `${healthy} of ${mounts.length} mounts healthy${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
-    ...aligned([...rows, ...others]).map((text) => ({ text })),
-  ]
+  /** What was not well, and the count of what was. */
+  lines({ isDry, mounts, subPaths }) {
+    const done = (action: HealAction) =>
+      isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
+    const rows = mounts
+      .filter(({ state }) => state !== 'healthy')
+      .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
+    const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
+    const healthy = `${mounts.length - rows.length} of ${mounts.length} mounts healthy`
+    return [
+      { text: `${healthy}${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
+      ...aligned([...rows, ...others]),
+    ]
+  },
+  trouble: 'not every mount could be repaired: the reasons are above',
+  hasTrouble: ({ mounts }) => mounts.some(({ action }) => action === 'failed'),
 }

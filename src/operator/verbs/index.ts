@@ -1,18 +1,16 @@
-import { apply } from './apply.ts'
-import { completion } from './completion.ts'
+import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import type { Session } from '../../store/session.ts'
+import { completion, help, version } from './about.ts'
+import { apply, plan } from './apply.ts'
 import { devicePlugin } from './device-plugin.ts'
 import { doctor } from './doctor.ts'
-import type { Shown, VerbForm } from './form.ts'
+import type { Shown, VerbForm, Work } from './form.ts'
 import { gc } from './gc.ts'
 import { heal } from './heal.ts'
-import { help } from './help.ts'
-import { install } from './install.ts'
+import { install, uninstall } from './install.ts'
 import { logs } from './logs.ts'
-import { plan } from './plan.ts'
 import { restore } from './restore.ts'
 import { status } from './status.ts'
-import { uninstall } from './uninstall.ts'
-import { version } from './version.ts'
 
 /** In the order of the help. */
 export const VERBS = {
@@ -45,7 +43,7 @@ export type Command = CommandOf<Verb>
 export type NodeCommand = CommandOf<ShownVerb>
 
 /** What needs no more than a session; doctor does. */
-export type Task = CommandOf<VerbsLike<{ run: unknown }>>
+type Task = CommandOf<VerbsLike<{ run: unknown }>>
 
 /** What a verb found or did. `--json` prints it with an apiVersion and a kind for its verb. */
 export type Document = Parameters<(typeof VERBS)[ShownVerb]['lines']>[0]
@@ -59,13 +57,24 @@ export function isVerb(verb: string): verb is Verb {
   return Object.hasOwn(VERBS, verb)
 }
 
-/** With the option that every verb has. */
+/** With the options that every verb has. */
 export function verbForm(verb: Verb): VerbForm<Command> {
   const form: VerbForm<Command> = VERBS[verb]
-  return { ...form, options: { ...form.options, help: 'this text' } }
+  const { json = 'one JSON document on stdout', ...own } = form.options
+  return { ...form, options: { ...own, json, help: 'this text' } }
 }
 
 /** How a verb is shown: each of its commands and documents names it. */
 export function shown({ verb }: { verb: ShownVerb }): Shown<NodeCommand, Document> {
   return VERBS[verb]
+}
+
+/**
+ * Does what an operator's command says.
+ * @throws {Refusal} with a sentence for the operator; any other error is the system's
+ */
+export async function run(session: Session, command: Task): Promise<Document> {
+  const work: Work<Task, Document> = VERBS[command.verb]
+  if (!work.isForAnyNamespace) refuseOtherNamespace(session)
+  return work.run(session, command)
 }

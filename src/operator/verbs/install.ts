@@ -1,18 +1,28 @@
-import { JSON_TEXT, type VerbForm } from './form.ts'
-import { COMMON, type Common, commonOf, pathOf } from './installer.ts'
+import type { Arguments, VerbForm } from './form.ts'
+import { pathOf } from './paths.ts'
 
-export interface InstallCommand extends Common {
-  verb: 'install'
-  binary: string | undefined
-  /** Of the executable, 64 small hexadecimal digits. */
-  sha256: string | undefined
-  config: string | undefined
-  /** The root directory that the driver is tried in. */
-  tryIn: string | undefined
+export type InstallCommand = ReturnType<typeof install.read>
+export type UninstallCommand = ReturnType<typeof uninstall.read>
+
+const COMMON = {
+  'plugin-dir': "kubelet's volume plugin directory (default: what the running kubelet uses)",
+  'dry-run': 'print every step and change nothing; needs no root',
+  root: 'work on the system below DIR (an image), where no kubelet is looked for',
+  proc: 'look for kubelets and mounts in this proc directory (default: /proc)',
 }
 
-export const install: VerbForm<InstallCommand> = {
-  operands: '',
+function commonOf(args: Arguments) {
+  return {
+    isDry: args.given.has('dry-run'),
+    /** Kubelet's volume plugin directory, where the running one is not to be asked. */
+    pluginDir: args.given.get('plugin-dir'),
+    /** The system that is worked on, where it is not the one that runs. */
+    root: pathOf('root', args),
+    proc: pathOf('proc', args),
+  }
+}
+
+export const install = {
   summary: 'install or upgrade the driver on this node',
   text: [
     'Installs or upgrades the driver modekeep/fs on this node: finds the plugin directory of the running kubelet, tries ' +
@@ -26,15 +36,11 @@ export const install: VerbForm<InstallCommand> = {
     sha256:
       'refuse the executable unless this is its SHA-256 (default: the one in SHA256SUMS beside it, as releases have it; ' +
       'where that is not there, none)',
-    'plugin-dir': COMMON['plugin-dir'],
     config: "install this as the node's configuration, unless the driver finds a fault in it",
-    'dry-run': COMMON['dry-run'],
-    root: COMMON.root,
     'try-in':
       "try the driver in the system below DIR: for a container that has the node's directories at their own paths, " +
       'but not its C library',
-    proc: COMMON.proc,
-    json: JSON_TEXT,
+    ...COMMON,
   },
   examples: [
     'modekeep install --binary ./modekeep-new --sha256 "$(cut -d\' \' -f1 modekeep-new.sha256)"',
@@ -42,12 +48,34 @@ export const install: VerbForm<InstallCommand> = {
     './install.sh --plugin-dir /var/lib/kubelet/volumeplugins',
     './install.sh --root /mnt/image --plugin-dir /etc/kubernetes/volumeplugins',
   ],
-  read: (args) => ({
-    verb: 'install',
+  read: (args: Arguments) => ({
+    verb: 'install' as const,
     ...commonOf(args),
     binary: pathOf('binary', args),
+    /** Of the executable, 64 small hexadecimal digits. */
     sha256: args.given.get('sha256')?.toLowerCase(),
     config: pathOf('config', args),
+    /** The root directory that the driver is tried in. */
     tryIn: pathOf('try-in', args),
   }),
-}
+} satisfies VerbForm
+
+export const uninstall = {
+  summary: 'remove the driver from this node',
+  text: [
+    'Removes the driver and the link /usr/local/sbin/modekeep. State, logs and configuration stay. It is refused while ' +
+      'volumes of modekeep/fs are mounted: without the driver kubelet cannot unmount them.',
+  ],
+  options: {
+    purge: 'remove state, logs and configuration too, the record of changed owners and modes included',
+    force: 'even while volumes of modekeep/fs are mounted',
+    ...COMMON,
+  },
+  examples: ['modekeep uninstall --dry-run', './install.sh --uninstall --purge'],
+  read: (args: Arguments) => ({
+    verb: 'uninstall' as const,
+    ...commonOf(args),
+    isPurging: args.given.has('purge'),
+    isForced: args.given.has('force'),
+  }),
+} satisfies VerbForm

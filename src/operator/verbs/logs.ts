@@ -1,11 +1,9 @@
+import { isEntry, type LogEntry, logEntry } from '../../log/log-entry.ts'
 import type { LogsCommand } from '../actions/logs.ts'
-import type { Arguments, VerbForm } from './form.ts'
-
-// As tail(1).
-const LAST_WHEN_FOLLOWING = 10
+import type { Line } from '../text/output.ts'
+import type { VerbForm } from './form.ts'
 
 export const logs: VerbForm<LogsCommand> = {
-  operands: '',
   summary: "show what kubelet's calls and these commands did",
   text: [
     "Shows the node's log, the rotated files first: time, verb, outcome, duration and pod of each call, and why it " +
@@ -18,16 +16,53 @@ export const logs: VerbForm<LogsCommand> = {
     json: 'the lines as they were written, one JSON document each',
   },
   examples: ['modekeep logs --follow', 'modekeep logs --pod shop/cart-0 --lines 20'],
-  read: ({ given }) => ({
-    verb: 'logs',
-    isFollowing: given.has('follow'),
-    last: lastOf(given),
-    pod: given.get('pod'),
-  }),
+  read({ given }) {
+    const isFollowing = given.has('follow')
+    // 10 as with tail(1).
+    const lines = given.get('lines') ?? (isFollowing ? 10 : undefined)
+    return { verb: 'logs', isFollowing, last: lines === undefined ? undefined : Number(lines), pod: given.get('pod') }
+  },
 }
 
-function lastOf(given: Arguments['given']): number | undefined {
-  const lines = given.get('lines')
-  if (lines !== undefined) return Number(lines)
-  return given.has('follow') ? LAST_WHEN_FOLLOWING : undefined
+/** One line of the log for people; what is no JSON object is shown as it is. */
+export function logLine(raw: string): Line {
+  const entry = logEntry(raw)
+  if (entry === undefined) return raw
+  const { time, level, verb, outcome, durationMs } = entry
+  const head = [
+    text(time).padEnd(24),
+    text(level).padEnd(5),
+    text(verb).padEnd(8),
+    text(outcome).padEnd(7),
+    (typeof durationMs === 'number' ? `${durationMs} ms` : '').padStart(10),
+  ].join(' ')
+  const subject = text(entry.pod) || text(entry.source) || text(entry.directory)
+  const line = [head, subject, details(entry).join('; ')].filter((part) => part !== '').join('  ')
+  if (level !== 'error' && level !== 'warn') return line
+  return { text: line, style: level === 'error' ? 'fault' : 'notice' }
+}
+
+function details(entry: LogEntry): string[] {
+  const { error, message, decision, reason, given, why, ownership, inodes, restore, found, removed } = entry
+  const healed = Array.isArray(found) ? found.map((one) => `${text(one.outcome)} ${text(one.directory)}`) : []
+  return [
+    text(error) || text(message),
+    [text(decision), text(reason)].filter(Boolean).join(': '),
+    text(given) && `ownership ${text(given)}: ${text(why)}`,
+    text(ownership),
+    counts(isEntry(inodes) ? inodes : entry),
+    text(restore),
+    ...healed,
+    Array.isArray(removed) ? `${removed.length} removed` : '',
+  ].filter((part) => part !== '')
+}
+
+function counts({ visited, changed, left }: LogEntry): string {
+  if (typeof visited !== 'number' || typeof changed !== 'number') return ''
+  const reasons = Object.keys(isEntry(left) ? left : {})
+  return `${visited} looked at, ${changed} changed${reasons.length > 0 ? `, left alone: ${reasons.join(', ')}` : ''}`
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }

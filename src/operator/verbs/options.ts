@@ -1,112 +1,100 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
-import { isVolumeIdentity } from '../../store/volume-record.ts'
+import { isVolumeIdentity } from '../../store/places.ts'
 
-/** How an option is written. What it does is told by each verb that has it (verbs/). */
+/** How an option is written, as node's parseArgs reads it too. What it does is told by each verb that has it (verbs/). */
 export interface OptionForm {
+  type: 'boolean' | 'string'
   short?: string
-  /** What help calls its value; undefined: it has none. */
+  /** What help calls its value: a placeholder, or words to choose from. */
   value?: string
-  choices?: readonly string[]
   /** A value, in words for who left it out. */
   example?: string
-  /** What completion offers for it. */
-  completes?: 'directories'
   /** @returns what is wrong with a value */
   fault?(value: string): string | undefined
 }
+
+type Fault = NonNullable<OptionForm['fault']>
 
 const group = (value: string) =>
   typeof parseGroup(value) === 'number'
     ? undefined
     : 'a group is a decimal number from 0 to 4294967294, without sign or leading zeros'
 
+const volume = (value: string) => (isVolumeIdentity(value) ? undefined : 'write a volume as "modekeep status" names it')
+const pluginDirectory = (value: string) => (value === '/' ? 'write a directory below it' : absolute(value))
+const unless = (form: RegExp, fault: string) => (value: string) => (form.test(value) ? undefined : fault)
+
 // Their list is one message of gRPC, of 4 MB at most; this is well below, and more containers than a node runs.
-const MOST_DEVICES = 10_000
-
-const devices = (value: string) =>
-  /^[1-9]\d{0,4}$/.test(value) && Number(value) <= MOST_DEVICES ? undefined : `write a number from 1 to ${MOST_DEVICES}`
-
-const absolute = (value: string) => (value.startsWith('/') ? undefined : 'write an absolute path')
-
-const filled = (value: string) => (value === '' ? 'write a path' : undefined)
-
-const count = (value: string) => (/^(0|[1-9]\d{0,8})$/.test(value) ? undefined : 'write how many, such as 20')
+const devices = unless(/^([1-9]\d{0,3}|10000)$/, 'write a number from 1 to 10000')
+const absolute = unless(/^\//, 'write an absolute path')
+const filled = unless(/./s, 'write a path')
+const count = unless(/^(0|[1-9]\d{0,8})$/, 'write how many, such as 20')
 
 // kubelet's own are UUIDs, but those of static pods' files are hashes.
-const pod = (value: string) =>
-  /^[A-Za-z0-9][A-Za-z0-9.-]*(\/[A-Za-z0-9][A-Za-z0-9.-]*)?$/.test(value)
-    ? undefined
-    : "write the pod's UID, or NAMESPACE/NAME"
+const pod = unless(
+  /^[A-Za-z0-9][A-Za-z0-9.-]*(\/[A-Za-z0-9][A-Za-z0-9.-]*)?$/,
+  "write the pod's UID, or NAMESPACE/NAME",
+)
+const sum = unless(/^[0-9a-f]{64}$/i, 'write 64 hexadecimal digits')
 
-const volume = (value: string) => (isVolumeIdentity(value) ? undefined : 'write a volume as "modekeep status" names it')
+const flag = (short?: string) => ({ type: 'boolean', ...(short && { short }) }) as const
 
-const pluginDirectory = (value: string) => (value === '/' ? 'write a directory below it' : absolute(value))
+/** @param example of a path, if the words alone would not do */
+const file = (fault: Fault, example = 'a path') => ({ type: 'string', value: 'FILE', example, fault }) as const
+const directory = (fault: Fault, example = 'a directory') => ({ type: 'string', value: 'DIR', example, fault }) as const
 
-const sum = (value: string) => (/^[0-9a-f]{64}$/i.test(value) ? undefined : 'write 64 hexadecimal digits')
-
-const path = { value: 'FILE', example: 'a path', fault: filled } as const
-const directory = { value: 'DIR', example: 'a directory', completes: 'directories', fault: filled } as const
-
-export const OPTIONS = {
-  fsgroup: { value: 'G', example: 'a group, such as 2000,', fault: group },
-  'group-access': { value: 'A', choices: ['keep', 'grant'] },
-  'fs-group-change-policy': { value: 'P', choices: ['OnRootMismatch', 'Always'] },
-  'dry-run': {},
-  force: {},
-  watch: {},
-  'kubelet-subpaths': {},
-  'kubelet-dir': {
-    value: 'DIR',
-    example: 'a path, such as /var/lib/kubelet,',
-    completes: 'directories',
-    fault: absolute,
-  },
-  follow: { short: 'f' },
-  lines: { short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },
-  pod: { value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },
-  forget: { value: 'VOLUME', example: 'a volume as "modekeep status" names it', fault: volume },
-  devices: { value: 'N', example: 'a number, such as 50,', fault: devices },
-  prometheus: {},
-  output: {
-    value: 'FILE',
-    example: 'a path, such as /var/lib/node_exporter/modekeep.prom,',
-    fault: absolute,
-  },
-  binary: path,
-  sha256: { value: 'SUM', example: '64 hexadecimal digits', fault: sum },
-  'plugin-dir': {
-    value: 'DIR',
-    example: 'a path, such as /var/lib/kubelet/volumeplugins,',
-    completes: 'directories',
-    fault: pluginDirectory,
-  },
-  config: path,
-  purge: {},
-  root: directory,
-  'try-in': directory,
-  proc: directory,
-  man: {},
-  json: {},
-  help: { short: 'h' },
+const FORMS = {
+  fsgroup: { type: 'string', value: 'G', example: 'a group, such as 2000,', fault: group },
+  'group-access': { type: 'string', value: 'keep|grant' },
+  'fs-group-change-policy': { type: 'string', value: 'OnRootMismatch|Always' },
+  'dry-run': flag(),
+  force: flag(),
+  watch: flag(),
+  'kubelet-subpaths': flag(),
+  'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
+  follow: flag('f'),
+  lines: { type: 'string', short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },
+  pod: { type: 'string', value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },
+  forget: { type: 'string', value: 'VOLUME', example: 'a volume as "modekeep status" names it', fault: volume },
+  devices: { type: 'string', value: 'N', example: 'a number, such as 50,', fault: devices },
+  prometheus: flag(),
+  output: file(absolute, 'a path, such as /var/lib/node_exporter/modekeep.prom,'),
+  binary: file(filled),
+  sha256: { type: 'string', value: 'SUM', example: '64 hexadecimal digits', fault: sum },
+  'plugin-dir': directory(pluginDirectory, 'a path, such as /var/lib/kubelet/volumeplugins,'),
+  config: file(filled),
+  purge: flag(),
+  root: directory(filled),
+  'try-in': directory(filled),
+  proc: directory(filled),
+  man: flag(),
+  json: flag(),
+  help: flag('h'),
 } as const satisfies Readonly<Record<string, OptionForm>>
 
-export type OptionName = keyof typeof OPTIONS
+export type OptionName = keyof typeof FORMS
 
-export function isOption(name: string): name is OptionName {
-  return Object.hasOwn(OPTIONS, name)
+export const OPTIONS: Readonly<Record<OptionName, OptionForm>> = FORMS
+
+/** `-f` and `--follow`. */
+export function spellings(name: OptionName): string[] {
+  const { short } = OPTIONS[name]
+  return [...(short ? [`-${short}`] : []), `--${name}`]
 }
 
-export function formOf(name: OptionName): OptionForm {
-  return OPTIONS[name]
+/** Of what help writes for an operand or a value all but placeholders, which are capitals. */
+export function choicesOf(operand = ''): string[] {
+  return operand.split('|').filter((word) => word !== word.toUpperCase())
 }
 
 /** What is wrong with an option as it was given. */
-export function valueFaults(name: OptionName, value: string | undefined): string[] {
-  const { value: takes, choices, example, fault } = formOf(name)
-  if (takes === undefined) return value === undefined ? [] : [`--${name} takes no value: write it alone`]
-  if (value === undefined) return [`--${name} has no value: write ${choices ? choices.join(' or ') : example} after it`]
-  if (choices) return choices.includes(value) ? [] : [`--${name} is ${quoted(value)}: use ${choices.join(' or ')}`]
-  const wrong = fault?.(value)
-  return wrong === undefined ? [] : [`--${name} is ${quoted(value)}: ${wrong}`]
+export function valueFaults(name: OptionName, given: string | undefined): string[] {
+  const { type, value, example, fault } = OPTIONS[name]
+  if (type === 'boolean') return given === undefined ? [] : [`--${name} takes no value: write it alone`]
+  const choices = choicesOf(value)
+  const either = choices.join(' or ')
+  if (given === undefined) return [`--${name} has no value: write ${either || example} after it`]
+  const wrong = choices.length > 0 && !choices.includes(given) ? `use ${either}` : fault?.(given)
+  return wrong === undefined ? [] : [`--${name} is ${quoted(given)}: ${wrong}`]
 }

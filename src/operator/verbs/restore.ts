@@ -1,11 +1,9 @@
-import { isVolumeIdentity } from '../../store/volume-record.ts'
+import { isVolumeIdentity } from '../../store/places.ts'
 import { type RestoreCommand, type RestoreDocument, restore as run, type Target } from '../actions/restore.ts'
-import { differenceLines } from '../text/differences.ts'
-import { leftCount, leftLines } from '../text/left.ts'
-import type { Line } from '../text/line.ts'
-import { shellQuoted } from '../text/printable.ts'
-import { directoryOf } from './directory-argument.ts'
-import { type Arguments, JSON_TEXT, type Work } from './form.ts'
+import { type Line, shellQuoted } from '../text/output.ts'
+import { differenceLines, leftCount, leftLines } from '../text/report.ts'
+import type { Arguments, Work } from './form.ts'
+import { directoryOf } from './paths.ts'
 
 export const restore: Work<RestoreCommand, RestoreDocument> = {
   operands: 'DIR|VOLUME',
@@ -23,9 +21,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     force:
       'also put back what users of the volume changed since, unless its inode number may have been used again; ' +
       'set-id bits and capabilities return only to files whose content is still the recorded one',
-    json: JSON_TEXT,
   },
-  completes: 'directories',
   examples: ['modekeep restore /srv/volumes/data --dry-run', 'modekeep restore /srv/volumes/data'],
   failure: 'an inode could not be put back; it stays recorded',
   read: (args) => ({
@@ -35,37 +31,25 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     isForced: args.given.has('force'),
   }),
   run,
-  lines: restoreLines,
-  trouble: ({ outcome }) =>
-    outcome === 'unfinished'
-      ? 'not everything could be put back, and what was not stays recorded: remove the cause and run restore again'
-      : undefined,
-  interrupted: ({ isDry, target }) =>
-    isDry
-      ? undefined
-      : `interrupted. What is not put back yet is still recorded: "modekeep restore ${named(target)}" continues`,
+  lines({ directory, isDry, outcome, refusal, report, differences }) {
+    if (outcome === 'nothing recorded') return [`${directory}: nothing is recorded, so there is nothing to put back`]
+    const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
+    const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
+    const lines: Line[] = [{ text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' }]
+    if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
+    return [...lines, ...leftLines(report), ...differenceLines(differences, report.changed)]
+  },
+  trouble: 'not everything could be put back, and what was not stays recorded: remove the cause and run restore again',
+  hasTrouble: ({ outcome }) => outcome === 'unfinished',
+  interrupted({ isDry, target }) {
+    if (isDry) return undefined
+    const named = 'volume' in target ? target.volume : shellQuoted(target.directory)
+    return `interrupted. What is not put back yet is still recorded: "modekeep restore ${named}" continues`
+  },
 }
 
 function targetOf(args: Arguments): Target {
   const [word = ''] = args.words
   if (args.words.length === 1 && isVolumeIdentity(word)) return { volume: word }
   return { directory: directoryOf('restore', args) }
-}
-
-function named(target: Target): string {
-  return 'volume' in target ? target.volume : shellQuoted(target.directory)
-}
-
-function restoreLines({ directory, isDry, outcome, refusal, report, differences }: RestoreDocument): Line[] {
-  if (outcome === 'nothing recorded') {
-    return [{ text: `${directory}: nothing is recorded, so there is nothing to put back` }]
-  }
-  const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
-  const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
-  return [
-    { text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' },
-    ...(refusal === null ? [] : [{ text: `restore would be refused now: ${refusal}`, style: 'notice' as const }]),
-    ...leftLines(report),
-    ...differenceLines(differences, report.changed),
-  ]
 }

@@ -1,9 +1,15 @@
-import { status as run, type StatusCommand, type StatusDocument } from '../actions/status.ts'
-import { statusLines } from '../text/status.ts'
-import { type Arguments, JSON_TEXT, type Work } from './form.ts'
+import {
+  type MountStatus,
+  status as run,
+  type StatusCommand,
+  type StatusDocument,
+  type VolumeStatus,
+} from '../actions/status.ts'
+import type { WalkStatus } from '../actions/volume.ts'
+import { aligned, type Line } from '../text/output.ts'
+import type { Work } from './form.ts'
 
 export const status: Work<StatusCommand, StatusDocument> = {
-  operands: '',
   summary: 'list mounts, how their groups were given, and their state',
   text: [
     'Lists what modekeep has mounted on this node: pod, source, group, age and state (healthy, missing, stale, ' +
@@ -15,18 +21,86 @@ export const status: Work<StatusCommand, StatusDocument> = {
   options: {
     prometheus: "print metrics in Prometheus' text format; calls are counted since the first run (docs/metrics.md)",
     output: "replace this file atomically, for node_exporter's textfile collector",
-    json: JSON_TEXT,
   },
   examples: ['modekeep status', 'modekeep status --prometheus --output /var/lib/node_exporter/modekeep.prom'],
   isLooking: true,
-  read: (args) => ({ verb: 'status', metrics: metricsOf(args) }),
+  read({ given, faults }) {
+    const isWanted = given.has('prometheus')
+    if (given.has('output') && !isWanted) faults.push('--output is for --prometheus: give both, or leave it out')
+    if (given.has('json') && isWanted) faults.push('--json and --prometheus are two forms: keep one')
+    return { verb: 'status', metrics: isWanted ? { output: given.get('output') } : undefined }
+  },
   run,
   lines: (document) => statusLines(document, Date.now()),
 }
 
-function metricsOf({ given, faults }: Arguments): StatusCommand['metrics'] {
-  const isWanted = given.has('prometheus')
-  if (given.has('output') && !isWanted) faults.push('--output is for --prometheus: give both, or leave it out')
-  if (given.has('json') && isWanted) faults.push('--json and --prometheus are two forms: keep one')
-  return isWanted ? { output: given.get('output') } : undefined
+/** @param now milliseconds since the epoch, from which ages are told */
+export function statusLines({ mounts, volumes, unreadable }: StatusDocument, now: number): Line[] {
+  const mountTable = table(
+    ['pod', 'source', 'group', 'ownership', 'age', 'state'],
+    mounts.map((mount) => {
+      const { pod, source, fsType, group, ownership, since, state } = mount
+      const age = since === null ? '-' : ageOf(now - Date.parse(since))
+      return [[pod || '-', source || fsType, String(group ?? '-'), ownership, age, state], remarks(mount)]
+    }),
+  )
+  const volumeTable = table(
+    ['volume', 'group', 'mounts', 'state', 'source'],
+    volumes.map((about) => {
+      const { volume, group, mounts, source, walk, fault } = about
+      const below: Line[] = fault === null ? [] : [{ text: `  ${fault}`, style: 'notice' }]
+      return [
+        [volume, String(group ?? '-'), String(mounts), stateOf(about), source || '-'],
+        [...walkLines(walk), ...below],
+      ]
+    }),
+  )
+  const damaged = unreadable.map(({ directory, fault }): Line => ({ text: `${directory}: ${fault}`, style: 'notice' }))
+  return [
+    ...(mounts.length === 0 ? ['modekeep has nothing mounted on this node'] : mountTable),
+    ...(volumes.length === 0 ? [] : ['', ...volumeTable]),
+    ...(damaged.length === 0
+      ? []
+      : ['', { text: 'records that cannot be read', style: 'strong' } as const, ...damaged]),
+  ]
+}
+
+/** @param rows each with what is told below it */
+function table(head: readonly string[], rows: readonly (readonly [cells: string[], below: Line[]])[]): Line[] {
+  const [first = '', ...texts] = aligned([head, ...rows.map(([cells]) => cells)])
+  return [{ text: first, style: 'strong' }, ...rows.flatMap(([, below], row) => [texts[row] ?? '', ...below])]
+}
+
+function stateOf({ group, complete, restorePending, mounts, walk }: VolumeStatus): string {
+  if (walk) return 'busy'
+  if (group === null) return 'recorded'
+  if (!complete) return 'interrupted'
+  return restorePending && mounts === 0 ? 'restore pending' : 'walked'
+}
+
+function walkLines(walk: WalkStatus | null): Line[] {
+  if (walk === null) return []
+  const { pid, visited, changed } = walk
+  const far = pid === null ? '' : ` (process ${pid}): ${visited} looked at, ${changed} changed`
+  return [`  a walk or restore is under way${far}`]
+}
+
+function remarks({ directory, why, reason, walk, daemon }: MountStatus): Line[] {
+  const lines: Line[] = [`  ${directory}`]
+  if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
+  lines.push(...walkLines(walk))
+  if (daemon) {
+    const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`
+    lines.push(daemon.state === 'alive' ? text : { text, style: 'notice' })
+  }
+  if (reason !== '') lines.push({ text: `  ${reason}`, style: 'notice' })
+  return lines
+}
+
+const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
+
+/** Milliseconds in the largest unit that fits, as kubectl shows ages. */
+function ageOf(milliseconds: number): string {
+  const [unit, size] = Object.entries(UNITS).find(([, length]) => milliseconds >= length) ?? ['s', UNITS.s]
+  return `${Math.max(0, Math.floor(milliseconds / size))}${unit}`
 }

@@ -1,4 +1,6 @@
-import type { Handle, Inodes } from '../../host/host.ts'
+import type { Handle, Inodes, Name, Stat } from '../../host/host.ts'
+import { isRegular } from './policy.ts'
+import type { Found } from './record.ts'
 
 /** The access ACL as the kernel gives it (include/uapi/linux/posix_acl_xattr.h): u32 version, then {u16 tag, u16 bits, u32 id}. */
 export const ACCESS_ACL = 'system.posix_acl_access'
@@ -43,4 +45,19 @@ export function aclOf(inodes: Inodes, handle: Handle): Uint8Array | null {
 /** The file capability of an open inode as the kernel keeps it, null where there is none. */
 export function capabilityOf(inodes: Inodes, handle: Handle): Uint8Array | null {
   return inodes.getAttribute(handle, CAPABILITY) ?? null
+}
+
+/** An inode held open, so that no rename can put another in its place, and what it was when it was looked at. */
+export interface OpenInode extends Found {
+  handle: Handle
+  /** When it was looked at, milliseconds. */
+  at: number
+}
+
+/** Looks at an inode that is held open. @param parent and `name`: where it was found, see Inodes.attributeNames */
+export function look(inodes: Inodes, handle: Handle, stat: Stat, parent: Handle, name: Name): OpenInode {
+  const at = Date.now()
+  const names = inodes.attributeNames(handle, parent, name)
+  const capability = isRegular(stat) && names.includes(CAPABILITY) ? capabilityOf(inodes, handle) : null
+  return { handle, stat, at, capability, acl: names.includes(ACCESS_ACL) ? aclOf(inodes, handle) : null }
 }

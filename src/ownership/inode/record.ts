@@ -63,7 +63,7 @@ export function meantState(record: InodeRecord, now: Found): Meant | undefined {
   // Where inodes have no birth time, a number that was reused shows in the owner, if at all.
   if (record.born === 0n && record.uid !== now.stat.uid) return undefined
   const owned = ownershipOf(now.stat)
-  const whole = sameBytes(record.forfeited ? null : record.capability, now.capability)
+  const whole = sameBytes(dueCapability(record), now.capability)
   if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
   if (whole && same(after, owned) && sameBytes(now.acl, acl.after)) return owned
   // A chown takes a capability away; another one is somebody's.
@@ -104,62 +104,48 @@ export function isUntouched(record: InodeRecord, now: Stat): boolean {
   return witness && record.modified === now.modified && record.size === now.size
 }
 
+/** The capability that an inode has when it is as it should be. */
+export function dueCapability({ forfeited, capability }: InodeRecord): Uint8Array | null {
+  return forfeited ? null : capability
+}
+
 export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
 }
 
 /**
- * The first record of an inode: what it is now is what restore will put back.
- * @param before what it is; `after` and `aclAfter`: what is to be made of it
+ * The record of a change about to be made.
+ * @param record undefined: the inode was never recorded, and what it is now is what restore will put back
+ * @param meant what the inode would be if no call had been interrupted at it
+ * @param after and `aclAfter`: what to make of it
  */
-export function firstRecord(
-  { stat, capability, acl }: Found,
+export function recordOf(
+  record: InodeRecord | undefined,
+  found: Found,
   path: Uint8Array,
-  before: Ownership,
+  meant: Meant,
   after: Ownership,
   aclAfter: Uint8Array | null,
 ): InodeRecord {
+  const { stat } = found
+  const capability = record ? record.capability : found.capability
+  const aclBefore = record ? record.acl.before : found.acl
+  const hasAcl = aclBefore !== null || found.acl !== null || aclAfter !== null
+  const forfeited = record?.forfeited === true || meant.forfeit === true
   return {
     inode: stat.inode,
     born: stat.born,
-    path,
-    uid: stat.uid,
-    before,
+    path: record?.path ?? path,
+    uid: record?.uid ?? stat.uid,
+    before: record?.before ?? meant,
     capability,
-    acl: acl === null ? NO_ACL : { before: acl, seen: acl, after: aclAfter },
+    acl: hasAcl ? { before: aclBefore, seen: found.acl, after: aclAfter } : NO_ACL,
     modified: stat.modified,
     size: stat.size,
-    seen: before,
-    seenWhole: true,
-    meant: before,
-    forfeited: false,
-    after,
-    settled: false,
-  }
-}
-
-/**
- * The record of a change about to be made.
- * @param meant what the inode would be if no call had been interrupted at it
- * @param after and `acl`: what to make of it
- */
-export function nextRecord(
-  record: InodeRecord,
-  { stat, capability, acl: seenAcl }: Found,
-  meant: Meant,
-  after: Ownership,
-  acl: Uint8Array | null,
-): InodeRecord {
-  const forfeited = record.forfeited || meant.forfeit === true
-  return {
-    ...record,
-    modified: stat.modified,
-    size: stat.size,
-    seen: ownershipOf(stat),
-    seenWhole: sameBytes(forfeited ? null : record.capability, capability),
-    meant: { gid: meant.gid, mode: meant.mode },
+    seen: record ? ownershipOf(stat) : meant,
+    seenWhole: sameBytes(forfeited ? null : capability, found.capability),
+    meant,
     forfeited,
-    acl: seenAcl === null && acl === null ? record.acl : { before: record.acl.before, seen: seenAcl, after: acl },
     after,
     settled: false,
   }

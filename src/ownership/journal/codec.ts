@@ -9,6 +9,16 @@ const LAST = 44
 const SEEN_WHOLE = 1
 const FORFEITED = 2
 
+// SQLite's integers are signed; inode numbers use all 64 bits on some file systems.
+export function signed(inode: bigint): bigint {
+  return BigInt.asIntN(64, inode)
+}
+
+/** Inode and birth time of each in turn. */
+export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigInt64Array {
+  return BigInt64Array.from(inodes.flatMap(({ inode, born }) => [signed(inode), born]))
+}
+
 /** One record as it lies in a chunk of them. */
 export interface Encoded {
   inode: bigint
@@ -17,12 +27,9 @@ export interface Encoded {
   last: Uint8Array
 }
 
-/** @param spare memory to use, if it is large enough */
-export function encode(records: readonly InodeRecord[], spare?: ArrayBuffer): Uint8Array<ArrayBuffer> {
-  const size = records.reduce((sum, record) => sum + sizeOf(record), 0)
-  const memory = spare && spare.byteLength >= size ? spare : new ArrayBuffer(size)
-  const bytes = new Uint8Array(memory, 0, size)
-  const view = new DataView(memory)
+export function encode(records: readonly InodeRecord[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(records.reduce((sum, record) => sum + sizeOf(record), 0))
+  const view = new DataView(bytes.buffer)
   let at = 0
   for (const record of records) at = write(bytes, view, at, record)
   return bytes
@@ -66,38 +73,20 @@ function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRe
   return at
 }
 
-/** Puts records that were split together again, one at a time: nothing of them is kept but the bytes. */
-export class Joiner {
-  #memory: ArrayBuffer
-  #length = 0
-
-  /** @param spare memory to use while it is large enough */
-  constructor(spare: ArrayBuffer | undefined) {
-    this.#memory = spare ?? new ArrayBuffer(1 << 16)
+/** Puts records that were split together again. */
+export function join(records: readonly Encoded[]): Uint8Array<ArrayBuffer> {
+  const size = records.reduce((sum, { first, last }) => sum + HEADER + first.length + last.length, 0)
+  const bytes = new Uint8Array(size)
+  const view = new DataView(bytes.buffer)
+  let at = 0
+  for (const { inode, born, first, last } of records) {
+    view.setUint32(at, first.length, true)
+    view.setUint32(at + 4, last.length, true)
+    view.setBigInt64(at + 8, inode, true)
+    view.setBigInt64(at + 16, born, true)
+    at = put(bytes, put(bytes, at + HEADER, first), last)
   }
-
-  add({ inode, born, first, last }: Encoded): void {
-    const start = this.#length
-    this.#length += HEADER + first.length + last.length
-    if (this.#length > this.#memory.byteLength) this.#grow(start)
-    const view = new DataView(this.#memory)
-    view.setUint32(start, first.length, true)
-    view.setUint32(start + 4, last.length, true)
-    view.setBigInt64(start + 8, inode, true)
-    view.setBigInt64(start + 16, born, true)
-    const bytes = new Uint8Array(this.#memory)
-    put(bytes, put(bytes, start + HEADER, first), last)
-  }
-
-  #grow(used: number): void {
-    const larger = new ArrayBuffer(Math.max(this.#length, this.#memory.byteLength * 2))
-    new Uint8Array(larger).set(new Uint8Array(this.#memory, 0, used))
-    this.#memory = larger
-  }
-
-  get bytes(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#memory, 0, this.#length)
-  }
+  return bytes
 }
 
 /** @throws {RangeError} where the bytes are no whole records */
@@ -115,55 +104,38 @@ export function* split(chunk: Uint8Array): Generator<Encoded> {
 
 /** @throws {RangeError} where the bytes are no record */
 export function decode({ inode, born, first, last }: Encoded, settled: boolean): InodeRecord {
-  const a = new Reader(first, FIRST)
-  const b = new Reader(last, LAST)
-  const path = a.take(a.u16(10) + 1) ?? new Uint8Array()
-  const capability = a.take(a.u32(12))
-  const before = a.take(a.u32(16))
-  const flags = b.u16(34)
+  const a = Buffer.from(first.buffer, first.byteOffset, first.length)
+  const b = Buffer.from(last.buffer, last.byteOffset, last.length)
+  const path = take(a, FIRST, a.readUInt16LE(10) + 1) ?? new Uint8Array()
+  const capability = take(a, FIRST + path.length, a.readUInt32LE(12))
+  const before = take(a, FIRST + path.length + length(capability), a.readUInt32LE(16))
+  const seen = take(b, LAST, b.readUInt32LE(36))
+  const after = take(b, LAST + length(seen), b.readUInt32LE(40))
+  const flags = b.readUInt16LE(34)
   return {
     inode: BigInt.asUintN(64, inode),
     born,
     path,
-    uid: a.u32(0),
-    before: { gid: a.u32(4), mode: a.u16(8) },
+    uid: a.readUInt32LE(0),
+    before: { gid: a.readUInt32LE(4), mode: a.readUInt16LE(8) },
     capability,
-    acl: { before, seen: b.take(b.u32(36)), after: b.take(b.u32(40)) },
-    modified: b.bytes.readBigInt64LE(0),
-    size: b.bytes.readBigUInt64LE(8),
-    seen: { gid: b.u32(16), mode: b.u16(28) },
+    acl: { before, seen, after },
+    modified: b.readBigInt64LE(0),
+    size: b.readBigUInt64LE(8),
+    seen: { gid: b.readUInt32LE(16), mode: b.readUInt16LE(28) },
     seenWhole: (flags & SEEN_WHOLE) !== 0,
-    meant: { gid: b.u32(20), mode: b.u16(30) },
+    meant: { gid: b.readUInt32LE(20), mode: b.readUInt16LE(30) },
     forfeited: (flags & FORFEITED) !== 0,
-    after: { gid: b.u32(24), mode: b.u16(32) },
+    after: { gid: b.readUInt32LE(24), mode: b.readUInt16LE(32) },
     settled,
   }
 }
 
-class Reader {
-  readonly bytes: Buffer
-  #at: number
-
-  constructor(bytes: Uint8Array, start: number) {
-    this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-    this.#at = start
-  }
-
-  u16(at: number): number {
-    return this.bytes.readUInt16LE(at)
-  }
-
-  u32(at: number): number {
-    return this.bytes.readUInt32LE(at)
-  }
-
-  take(marked: number): Uint8Array | null {
-    if (marked === 0) return null
-    const start = this.#at
-    this.#at += marked - 1
-    if (this.#at > this.bytes.length) throw new RangeError('a record is cut off')
-    return Uint8Array.from(this.bytes.subarray(start, this.#at))
-  }
+function take(bytes: Buffer, at: number, marked: number): Uint8Array | null {
+  if (marked === 0) return null
+  const end = at + marked - 1
+  if (end > bytes.length) throw new RangeError('a record is cut off')
+  return Uint8Array.from(bytes.subarray(at, end))
 }
 
 function length(bytes: Uint8Array | null): number {

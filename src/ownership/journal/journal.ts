@@ -1,21 +1,21 @@
-import type { Host } from '../../host/host.ts'
+import type { DatabaseSync, SQLTagStore, StatementSync } from 'node:sqlite'
+import { errorCode, type Host } from '../../host/host.ts'
+import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { Checksums } from './checksums.ts'
-import { decode, type Encoded, encode } from './codec.ts'
-import { Database } from './database.ts'
-import { foldCopy, foldLog } from './fold.ts'
-import { damaged, guarded, unknownFormat } from './journal-error.ts'
-import { FORMAT, OWN_END, OWN_NOTHING, PRUNE, SCHEMA, SETTINGS, signed } from './schema.ts'
+import { decode, type Encoded, signed } from './codec.ts'
+import { FORMAT, SETTINGS, schema, Tables, transaction } from './tables.ts'
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
  * volume (a pod could forge it inside). What `append` has returned from is on disk before anything is changed.
  */
 export class Journal {
-  readonly #database: Database
+  readonly #database: DatabaseSync
+  readonly #sql: SQLTagStore
+  readonly #tables: Tables
+  #select: StatementSync | undefined
   readonly #where: string
   readonly #reading: boolean
-  readonly #checksums: Checksums
   #unsettled = new Set<bigint>()
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new Set<bigint>()
@@ -40,16 +40,22 @@ export class Journal {
   private constructor(host: Host, path: string, volume: string, known: boolean, reading: boolean) {
     this.#where = path
     this.#reading = reading
-    this.#checksums = new Checksums(volume)
-    this.#database = this.#guard(() => new Database(host.openDatabase(path)))
+    this.#database = this.#guard(() => host.openDatabase(path))
+    this.#sql = this.#database.createTagStore()
+    this.#tables = new Tables(this.#database, this.#sql, volume)
     try {
       this.#guard(() => {
         const isMade = this.#check(volume, known)
         if (!reading) this.#database.exec(SETTINGS)
-        if (!isMade && reading) this.#database.exec(OWN_NOTHING)
-        else if (!isMade) this.#make(volume)
+        if (!isMade && reading) this.#database.exec(schema('TEMP'))
+        // In one transaction: whoever reads meanwhile finds all of it or nothing.
+        else if (!isMade)
+          transaction(this.#database, () => {
+            this.#database.exec(schema())
+            this.#sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume})`
+          })
         this.#isFolded = reading && !isMade
-        this.#unsettled = new Set(this.#database.all('SELECT batch FROM unsettled').map(({ batch }) => batch as bigint))
+        this.#unsettled = new Set(this.#sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint))
       })
     } catch (error) {
       this.#database.close()
@@ -62,37 +68,25 @@ export class Journal {
    * @returns whether it has its tables; false for a new file
    */
   #check(volume: string, known: boolean): boolean {
-    const tables = this.#database.all('SELECT name FROM sqlite_master').map(({ name }) => name)
+    const tables = this.#sql.all`SELECT name FROM sqlite_master`.map(({ name }) => name)
     const isMade = tables.includes('journal')
     if (!isMade && tables.length > 0) throw damaged(this.#where, 'it is a database of something else')
     if (!isMade && known) throw damaged(this.#where, 'it is empty, although the volume was walked before')
     if (!isMade) return false
-    const row = this.#database.get('SELECT * FROM journal')
+    const row = this.#sql.get`SELECT * FROM journal`
     if (row?.format !== BigInt(FORMAT)) throw unknownFormat(this.#where, row?.format)
     if (row.volume !== volume) throw damaged(this.#where, `it belongs to volume ${row.volume}`)
     return true
   }
 
-  /** In one transaction: whoever reads meanwhile finds all of it or nothing. */
-  #make(volume: string): void {
-    this.#database.transaction(() => {
-      this.#database.exec(SCHEMA)
-      this.#database.run('INSERT INTO journal VALUES (?, ?)', FORMAT, volume)
-    })
-  }
-
-  find(inode: bigint, born: bigint): InodeRecord | undefined {
-    const found = this.findEncoded(inode, born)
-    return found && this.#guard(() => decode(found, found.settled))
-  }
-
-  /** The same as it lies in the journal, for another thread. */
-  findEncoded(inode: bigint, born: bigint): (Encoded & { settled: boolean; underWay: boolean }) | undefined {
+  /** @returns the record as it lies in the journal; `underWay`: its change is this process's, and not made yet */
+  find(inode: bigint, born: bigint): (Encoded & { settled: boolean; underWay: boolean }) | undefined {
     this.#fold()
     return this.#guard(() => {
-      const row = this.#database.get('SELECT * FROM inodes WHERE inode = ? AND born = ?', signed(inode), born)
+      this.#select ??= this.#database.prepare('SELECT * FROM inodes WHERE inode = ? AND born = ?')
+      const row = this.#select.get(signed(inode), born)
       if (row === undefined) return undefined
-      const { batch, ...record } = this.#checksums.checkedRecord(row)
+      const { batch, ...record } = this.#tables.checked(row)
       return { ...record, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
     })
   }
@@ -102,39 +96,29 @@ export class Journal {
     if (this.#unsettled.size === 0) return []
     this.#fold()
     return this.#guard(() =>
-      this.#database
-        .all('SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)')
-        .map((row) => this.#checksums.checkedRecord(row))
+      this.#sql.all`SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)`
+        .map((row) => this.#tables.checked(row))
         .map((record) => decode(record, !this.#unsettled.has(record.batch))),
     )
   }
 
   isEmpty(): boolean {
-    return this.#guard(() => {
-      const any = 'SELECT 1 FROM log UNION ALL SELECT 1 FROM inodes LIMIT 1'
-      return this.#database.get(any) === undefined
-    })
+    return this.#guard(() => !this.#sql.get`SELECT 1 FROM log UNION ALL SELECT 1 FROM inodes LIMIT 1`)
   }
 
   /**
-   * Makes a batch of records durable. Call it before the changes.
-   * @returns the batch's number, for `settle`
+   * Makes batches of encoded records durable, with one commit. Call it before the changes.
+   * @returns the batches' numbers, for `settle`
    */
-  append(records: readonly InodeRecord[]): bigint {
-    return this.appendAll([encode(records)])[0] ?? 0n
-  }
-
-  /** The same for several batches of encoded records, with one commit. */
-  appendAll(chunks: readonly Uint8Array[]): bigint[] {
+  append(chunks: readonly Uint8Array[]): bigint[] {
     const batches: bigint[] = []
     this.#transaction(() => {
       for (const chunk of chunks) {
-        const batch = this.#database.run('INSERT INTO unsettled DEFAULT VALUES')
+        const batch = this.#sql.run`INSERT INTO unsettled DEFAULT VALUES`.lastInsertRowid as bigint
         this.#unsettled.add(batch)
         this.#own.add(batch)
         batches.push(batch)
-        if (chunk.length > 0)
-          this.#database.run('INSERT INTO log VALUES (?, ?, ?)', batch, chunk, this.#checksums.ofChunk(batch, chunk))
+        if (chunk.length > 0) this.#tables.append(batch, chunk)
       }
     })
     this.#isFolded = false
@@ -153,16 +137,16 @@ export class Journal {
     // A batch of a crashed process is settled when each of its inodes has been recorded or forgotten since.
     if (this.#unsettled.size > 0) this.#fold()
     this.#transaction(() => {
-      if (this.#unsettled.size > 0) this.#database.exec(PRUNE)
+      if (this.#unsettled.size > 0) this.#sql.run`DELETE FROM unsettled WHERE batch NOT IN (SELECT batch FROM inodes)`
     })
   }
 
-  /** Restored: nothing is left to put back. */
-  forget(keys: readonly Pick<InodeRecord, 'inode' | 'born'>[]): void {
+  /** Restored: nothing is left to put back. @param keys inode and birth time of each in turn */
+  forget(keys: BigInt64Array): void {
     this.#fold()
     this.#transaction(() => {
-      const remove = 'DELETE FROM inodes WHERE inode = ? AND born = ?'
-      for (const { inode, born } of keys) this.#database.run(remove, signed(inode), born)
+      const remove = this.#database.prepare('DELETE FROM inodes WHERE inode = ? AND born = ?')
+      for (let at = 0; at < keys.length; at += 2) remove.run(keys[at] ?? 0n, keys[at + 1] ?? 0n)
     })
   }
 
@@ -172,33 +156,71 @@ export class Journal {
    */
   checkRest(): void {
     this.#guard(() => {
-      for (const row of this.#database.each('SELECT * FROM inodes')) this.#checksums.checkedRecord(row)
+      for (const row of this.#sql.iterate`SELECT * FROM inodes`) this.#tables.checked(row)
     })
   }
 
   close(): void {
-    if (this.#reading) this.#database.exec(OWN_END)
     this.#database.close()
   }
 
-  /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
   #fold(): void {
     if (this.#isFolded) return
-    this.#guard(() => (this.#reading ? foldCopy : foldLog)(this.#database, this.#checksums))
+    this.#guard(() => (this.#reading ? this.#tables.foldCopy() : this.#tables.foldLog()))
     this.#isFolded = true
   }
 
   #transaction(work: () => void): void {
     this.#guard(() =>
-      this.#database.transaction(() => {
-        for (const batch of this.#settled) this.#database.run('DELETE FROM unsettled WHERE batch = ?', batch)
+      transaction(this.#database, () => {
+        for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
         work()
         this.#settled = []
       }),
     )
   }
 
+  /** @throws {Refusal} that names the journal, instead of SQLite's own error */
   #guard<T>(work: () => T): T {
-    return guarded(this.#where, work)
+    try {
+      return work()
+    } catch (error) {
+      if (error instanceof RangeError) throw damaged(this.#where, error.message)
+      if (errorCode(error) !== 'ERR_SQLITE_ERROR') throw error
+      throw damaged(this.#where, (error as Error).message, error)
+    }
   }
+}
+
+const GIVE_UP = 'or give up what could be restored by moving its directory away'
+
+/** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
+function damaged(where: string, reason: string, cause?: unknown): Refusal {
+  const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'mend that, and the call is repeated'
+  return new Refusal(unusable(where, reason, wayOut), { cause })
+}
+
+/** Another version of modekeep has made the journal. It stays as it is: that version can still restore the volume. */
+function unknownFormat(where: string, format: unknown): Refusal {
+  const reason = `its format is ${format}, this version reads ${FORMAT}`
+  return new UnknownFormat(unusable(where, reason, `install the version of modekeep that made it, ${GIVE_UP}`))
+}
+
+function unusable(where: string, reason: string, wayOut: string): string {
+  return `the ownership journal ${where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`
+}
+
+const SQLITE_CORRUPT = 11
+const SQLITE_NOTADB = 26
+
+/** Without a cause it is the journal's own content that does not fit. */
+export function isCorrupt(cause: unknown): boolean {
+  const code = (cause as { errcode?: number } | undefined)?.errcode
+  // The low byte is the error, the rest its variety.
+  const primary = (code ?? SQLITE_CORRUPT) & 0xff
+  return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
 }

@@ -1,8 +1,7 @@
-import { errorCode, type Inodes, isDirectory, type Stat } from '../../host/host.ts'
-import { ACCESS_ACL, aclOf, CAPABILITY, capabilityOf } from '../inode/attributes.ts'
-import type { OpenInode } from '../inode/open-inode.ts'
+import { errorCode, type Handle, type Inodes, isDirectory, type Stat } from '../../host/host.ts'
+import { ACCESS_ACL, aclOf, CAPABILITY, capabilityOf, type OpenInode } from '../inode/attributes.ts'
 import { isStripped, type Ownership, ownershipOf, SET_IDS, same } from '../inode/policy.ts'
-import { type Found, type InodeRecord, sameBytes } from '../inode/record.ts'
+import { dueCapability, type Found, type InodeRecord, sameBytes } from '../inode/record.ts'
 import { type LeftReason, leave, type WalkReport } from './report.ts'
 
 const PERMISSION_BITS = 0o777
@@ -22,25 +21,21 @@ export interface Change {
   record: InodeRecord
 }
 
-export interface Made {
-  made: InodeRecord[]
-  /** Nothing was ever changed of them: there is nothing to remember. */
-  untouched: InodeRecord[]
-  /** They could not be changed this time, and are what they were. */
-  refused: InodeRecord[]
-}
-
-/** Makes changes whose records are on disk, each on the inode that was looked at. */
-export function makeChanges(inodes: Inodes, changes: readonly Change[], report: WalkReport): Made {
-  const result: Made = { made: [], untouched: [], refused: [] }
-  for (const item of changes) {
-    const reason = make(inodes, item, report)
-    if (reason) leave(report, reason, item.record.path)
-    if (reason === undefined) result.made.push(item.record)
-    else if (isUntouched(inodes, item)) result.untouched.push(item.record)
-    else if (reason !== 'changed during the walk') result.refused.push(item.record)
-  }
-  return result
+/**
+ * Makes a change whose record is on disk, on the inode that was looked at.
+ * @returns `untouched`: nothing was ever changed of it, so there is nothing to remember; `refused`: it could not be changed
+ *   this time, and is what it was; `overtaken`: by its user
+ */
+export function makeChange(
+  inodes: Inodes,
+  item: Change,
+  report: WalkReport,
+): 'made' | 'untouched' | 'refused' | 'overtaken' {
+  const reason = make(inodes, item, report)
+  if (reason === undefined) return 'made'
+  leave(report, reason, item.record.path)
+  if (isUntouched(inodes, item)) return 'untouched'
+  return reason === 'changed during the walk' ? 'overtaken' : 'refused'
 }
 
 /** Why the inode was left, if it was. Half a change is not to be passed over: the next call must finish it. */
@@ -80,30 +75,28 @@ function isWhole({ seen, meant, seenWhole }: InodeRecord): boolean {
   return seenWhole && same(seen, meant)
 }
 
-/** `overtaken`: somebody changed the inode after it was seen, and it was left. */
-export type Outcome = 'changed' | 'right' | 'overtaken'
-
 /** Whether there is anything to change. An interrupted call may have left an inode that lacks nothing but its capability. */
-export function isNeeded({ capability }: Found, { seen, after, acl, ...record }: InodeRecord): boolean {
+export function isNeeded({ capability }: Found, record: InodeRecord): boolean {
   const isWhole = record.forfeited || sameBytes(record.capability, capability)
-  return !isWhole || !same(seen, after) || !sameBytes(acl.seen, acl.after)
+  return !isWhole || !same(record.seen, record.after) || !sameBytes(record.acl.seen, record.acl.after)
 }
 
 /**
  * Makes a recorded change of an open inode. The order is the kernel's: chown drops set-id bits and capabilities of files,
  * an ACL sets the permission bits, chmod (which on an ACL would set its mask) what is missing, the capability comes last.
  * Nothing is called that would change nothing: even a chown to the same group drops privileges and moves ctime.
+ * @returns `overtaken`: somebody changed the inode after it was seen, and it was left
  */
-export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): Outcome {
+export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): 'changed' | 'right' | 'overtaken' {
   const { handle, stat } = inode
   const { seen, after, acl } = record
-  const capability = record.forfeited ? null : record.capability
+  const capability = dueCapability(record)
   const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
   const reacl = !sameBytes(acl.seen, acl.after)
   const look = inodes.ownership(handle)
   const now = ownershipOf(look)
   // An inode that was moved ahead of the walk is met twice: the other meeting has changed it.
-  if (!same(now, seen)) return isMade(inodes, inode, record, now) ? 'right' : 'overtaken'
+  if (!same(now, seen)) return isMade(inodes, handle, record, now) ? 'right' : 'overtaken'
   if (privileged && !isSameFile(inodes, inode)) return 'overtaken'
   // On an ACL that was not seen, chmod would raise the mask.
   const opens = (after.mode & ~now.mode & GROUP_BITS) !== 0 && !isUnmoved(inode, look.changed)
@@ -129,14 +122,9 @@ function isUnmoved({ stat, at }: OpenInode, changed: number): boolean {
   return changed === stat.changed && changed < at - LONG_AGO_MS
 }
 
-function isMade(
-  inodes: Inodes,
-  { handle }: OpenInode,
-  { after, acl, ...record }: InodeRecord,
-  now: Ownership,
-): boolean {
-  if (!same(now, after) || !sameBytes(aclOf(inodes, handle), acl.after)) return false
-  return sameBytes(capabilityOf(inodes, handle), record.forfeited ? null : record.capability)
+function isMade(inodes: Inodes, handle: Handle, record: InodeRecord, now: Ownership): boolean {
+  if (!same(now, record.after) || !sameBytes(aclOf(inodes, handle), record.acl.after)) return false
+  return sameBytes(capabilityOf(inodes, handle), dueCapability(record))
 }
 
 function isSameFile(inodes: Inodes, { handle, stat, capability }: OpenInode): boolean {
@@ -151,7 +139,7 @@ function isSameFile(inodes: Inodes, { handle, stat, capability }: OpenInode): bo
 function giveBackPrivileges(inodes: Inodes, inode: OpenInode, before: number, record: InodeRecord): boolean {
   const { handle, stat: seen } = inode
   const { after } = record
-  const capability = record.forfeited ? null : record.capability
+  const capability = dueCapability(record)
   const now = inodes.stat(handle)
   const { mode } = ownershipOf(now)
   // Only what the chown itself took may be missing.

@@ -1,9 +1,10 @@
+import type { Stat } from '../../host/host.ts'
 import { keyOf } from '../inode/record.ts'
 
-/** An inode as it was met under one of its names. */
+/** An inode as it was met under one of its names. It can be sent. */
 export interface Sighting {
-  inode: bigint
-  born: bigint
+  /** See keyOf. */
+  key: string
   links: number
   /** ctime, and when it was read; milliseconds. */
   changed: number
@@ -13,20 +14,12 @@ export interface Sighting {
   path: Uint8Array
 }
 
-/** Decides under which of its names an inode with several is dealt with. */
-export interface LinkNames {
-  /** Counts a name that was met. @returns whether the inode is to be dealt with under it */
-  addName(sighting: Sighting): boolean
-  /** One path for each inode that has links outside what was walked. */
-  outside(): Uint8Array[]
-}
-
 /** Under the first: what was recorded is put back, and a second name says nothing new. */
-export class FirstNames implements LinkNames {
+export class FirstNames {
   readonly #met = new Set<string>()
 
-  addName(sighting: Sighting): boolean {
-    return this.#met.size < this.#met.add(keyOf(sighting)).size
+  addName({ key }: Sighting): boolean {
+    return this.#met.size < this.#met.add(key).size
   }
 
   outside(): [] {
@@ -35,18 +28,12 @@ export class FirstNames implements LinkNames {
 }
 
 /** What the name of an entry is told by; most inodes have one name, and never need it. */
-export function linkName(directory: Pick<Sighting, 'inode' | 'born'>, entry: Uint8Array): string {
+export function linkName(directory: Pick<Stat, 'inode' | 'born'>, entry: Uint8Array): string {
   return `${keyOf(directory)}/${Buffer.from(entry).toString('latin1')}`
 }
 
 // Before Linux 6.13 file times tick with the timer, every 10 ms at most: a rename within the same tick would not show.
 const TICKS_MS = 20
-
-interface Seen {
-  names: Set<string>
-  changed: number
-  path: Uint8Array
-}
 
 /**
  * An inode with more links than were seen in the volume may be a file of somebody else's too. It may be changed at the
@@ -54,13 +41,11 @@ interface Seen {
  * the walk shows the same ones again. A rename of a name itself moves ctime, and the count starts anew; a ctime so
  * recent that the next rename might not move it is not counted on.
  */
-export class HardLinks implements LinkNames {
-  readonly #seen = new Map<string, Seen>()
+export class HardLinks {
+  readonly #seen = new Map<string, { names: Set<string>; changed: number; path: Uint8Array }>()
 
   /** @returns whether this name completes the inode's links */
-  addName(sighting: Sighting): boolean {
-    const { links, changed, at, name, path } = sighting
-    const key = keyOf(sighting)
+  addName({ key, links, changed, at, name, path }: Sighting): boolean {
     const known = this.#seen.get(key)
     const seen = known?.changed === changed ? known : { names: new Set<string>(), changed, path }
     seen.path = path

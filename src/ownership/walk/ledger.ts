@@ -1,9 +1,17 @@
 import type { InodeRecord } from '../inode/record.ts'
-import { decode, type Encoded } from '../journal/codec.ts'
+import { decode, type Encoded, encode } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { LinkNames, Sighting } from './hard-links.ts'
+import type { HardLinks, Sighting } from './hard-links.ts'
 
-/** `wait`: of an inode with several names, this is not the one under which it is to be dealt with. */
+/** Inodes that a ledger is asked of. It can be sent. */
+export interface Question {
+  /** Inode and birth time of each in turn. */
+  keys: BigInt64Array
+  /** By their place those with several names: each counts as a name that was met. */
+  sightings: ReadonlyMap<number, Sighting>
+}
+
+/** `wait`: it is being changed, or is an inode with several names and this is not the one under which it is dealt with. */
 export type Answer = 'wait' | InodeRecord | undefined
 
 export type EncodedAnswer = 'wait' | (Encoded & { settled: boolean }) | undefined
@@ -18,63 +26,57 @@ export interface Batch {
 
 /** What a walk must know of the whole volume, and its way to the journal, whichever thread it runs in. */
 export interface Ledger {
-  /** One answer for each sighting: what the journal holds of the inode. Each counts as a name that was met. */
-  ask(sightings: readonly Sighting[]): Answer[]
+  /** What the journal holds of each inode. */
+  ask(question: Question): Answer[]
   /** Undefined: nothing is recorded, so nothing may be changed. */
   record(records: readonly InodeRecord[]): Batch | undefined
-  /** Nothing is left to put back. */
-  forget(records: readonly InodeRecord[]): void
-}
-
-/** Records nothing: a walk with it is a survey. */
-export class SurveyLedger implements Ledger {
-  readonly names: LinkNames
-  readonly #journal: Journal | undefined
-
-  /** @param journal what earlier walks have recorded; undefined: nothing */
-  constructor(journal: Journal | undefined, names: LinkNames) {
-    this.#journal = journal
-    this.names = names
-  }
-
-  ask(sightings: readonly Sighting[]): Answer[] {
-    return sightings.map((sighting) => {
-      const answer = this.askEncoded(sighting)
-      return typeof answer === 'object' ? decode(answer, answer.settled) : answer
-    })
-  }
-
-  /** The same of one inode, for another thread. */
-  askEncoded(sighting: Sighting): EncodedAnswer {
-    if (sighting.links > 1 && !this.names.addName(sighting)) return 'wait'
-    const found = this.#journal?.findEncoded(sighting.inode, sighting.born)
-    // Met a second time while it is being changed.
-    return found?.underWay ? 'wait' : found
-  }
-
-  record(_records: readonly InodeRecord[]): Batch | undefined {
-    return undefined
-  }
-
-  forget(_records: readonly InodeRecord[]): void {}
+  /** Nothing is left to put back. @param keys inode and birth time of each in turn */
+  forget(keys: BigInt64Array): void
 }
 
 /** In the thread that has the journal. */
-export class JournalLedger extends SurveyLedger {
-  readonly #journal: Journal
+export class JournalLedger implements Ledger {
+  readonly #journal: Journal | undefined
+  readonly #names: Pick<HardLinks, 'addName'>
+  readonly #isSurvey: boolean
 
-  constructor(journal: Journal, names: LinkNames) {
-    super(journal, names)
+  /**
+   * @param journal what earlier walks have recorded; undefined: nothing
+   * @param names decides under which of its names an inode with several is dealt with
+   * @param isSurvey records nothing, and so has nothing changed
+   */
+  constructor(journal: Journal | undefined, names: Pick<HardLinks, 'addName'>, isSurvey: boolean) {
     this.#journal = journal
+    this.#names = names
+    this.#isSurvey = isSurvey
   }
 
-  override record(records: readonly InodeRecord[]): Batch {
-    const batch = this.#journal.append(records)
+  ask(question: Question): Answer[] {
+    return Array.from(this.find(question), (found) =>
+      typeof found === 'object' ? decode(found, found.settled) : found,
+    )
+  }
+
+  /** The same as it lies in the journal, for another thread. */
+  *find({ keys, sightings }: Question): Generator<EncodedAnswer> {
+    for (let index = 0; index * 2 < keys.length; index++) {
+      const sighting = sightings.get(index)
+      const isItsTurn = sighting === undefined || this.#names.addName(sighting)
+      const found = isItsTurn ? this.#journal?.find(keys[index * 2] ?? 0n, keys[index * 2 + 1] ?? 0n) : 'wait'
+      // Met a second time while it is being changed.
+      yield typeof found === 'object' && found.underWay ? 'wait' : found
+    }
+  }
+
+  record(records: readonly InodeRecord[]): Batch | undefined {
+    const journal = this.#isSurvey ? undefined : this.#journal
+    if (journal === undefined) return undefined
+    const [batch = 0n] = journal.append([encode(records)])
     // It is on disk when append returns.
-    return { awaitDurable() {}, settle: () => this.#journal.settle(batch) }
+    return { awaitDurable() {}, settle: () => journal.settle(batch) }
   }
 
-  override forget(records: readonly InodeRecord[]): void {
-    this.#journal.forget(records)
+  forget(keys: BigInt64Array): void {
+    this.#journal?.forget(keys)
   }
 }

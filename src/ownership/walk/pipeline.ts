@@ -1,12 +1,13 @@
 import type { Inodes, Stat } from '../../host/host.ts'
-import type { OpenInode } from '../inode/open-inode.ts'
+import type { OpenInode } from '../inode/attributes.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
-import type { InodeRecord } from '../inode/record.ts'
-import { type Change, isNeeded, makeChanges } from './change.ts'
+import { type InodeRecord, keyOf } from '../inode/record.ts'
+import { keysOf } from '../journal/codec.ts'
+import { type Change, isNeeded, makeChange } from './change.ts'
 import type { Sighting } from './hard-links.ts'
 import type { Answer, Batch, Ledger } from './ledger.ts'
 import { leave, type WalkReport } from './report.ts'
-import type { Task } from './task.ts'
+import type { Task } from './tasks.ts'
 
 // One commit to disk for so many inodes.
 const LARGEST_BATCH = 1000
@@ -46,13 +47,11 @@ export interface BatchSettings {
 interface Candidate {
   inode: OpenInode
   path: Uint8Array
-  /** Of an inode with several names: which this is, and when it was seen. */
-  link: Link | undefined
+  /** Of an inode with several names: which this is. */
+  name: string | undefined
+  /** What the journal holds of it, where it was asked for. */
+  answer?: Answer
 }
-
-export type Link = Pick<Sighting, 'name' | 'at'>
-
-const ONLY_NAME: Link = { name: '', at: 0 }
 
 interface Recorded {
   batch: Batch
@@ -81,22 +80,20 @@ export class Pipeline {
     this.#settings = settings
   }
 
-  isEmpty(): boolean {
-    return this.#candidates.length === 0 && this.#recorded === undefined
-  }
-
-  /** The inode is decided on, recorded and changed with its batch, and closed then. */
-  take(inode: OpenInode, path: Uint8Array, link?: Link): void {
+  /** The inode is decided on, recorded and changed with its batch, and closed then. @param name see Sighting */
+  take(inode: OpenInode, path: Uint8Array, name?: string): void {
     this.#report.visited++
     this.#settings.observer?.visited(inode.stat)
-    this.#candidates.push({ inode, path, link })
+    this.#candidates.push({ inode, path, name })
     this.#aclBytes += inode.acl?.length ?? 0
     if (this.#candidates.length >= this.#settings.batchSize || this.#aclBytes > MOST_ACL_BYTES) this.#turn()
   }
 
-  /** Records and makes all there is. */
-  flush(): void {
-    while (!this.isEmpty()) this.#turn()
+  /** Records and makes all there is. @returns whether there was anything */
+  flush(): boolean {
+    let any = false
+    for (; this.#candidates.length > 0 || this.#recorded; any = true) this.#turn()
+    return any
   }
 
   /** Lets go of what was not changed, on the way out after an error too. */
@@ -118,11 +115,10 @@ export class Pipeline {
     const candidates = this.#candidates
     this.#candidates = []
     this.#aclBytes = 0
-    const answers = this.#answers(candidates)
+    this.#ask(candidates)
     const changes: Change[] = []
     const records: InodeRecord[] = []
-    for (const [index, { inode, path }] of candidates.entries()) {
-      const answer = answers?.[index]
+    for (const { inode, path, answer } of candidates) {
       const decided = answer === 'wait' ? {} : this.#task.decide(inode, path, answer)
       if (decided.leave) leave(this.#report, this.#isStill(inode) ? decided.leave : 'changed during the walk', path)
       if (decided.forfeits) leave(this.#report, 'privileges not given back', path)
@@ -155,39 +151,39 @@ export class Pipeline {
     return same(ownershipOf(this.#inodes.ownership(handle)), ownershipOf(stat))
   }
 
-  /** Undefined: nothing had to be asked. */
-  #answers(candidates: readonly Candidate[]): Answer[] | undefined {
-    const asked: Sighting[] = []
-    const places: number[] = []
-    for (const [index, { inode, path, link = ONLY_NAME }] of candidates.entries()) {
-      const { stat } = inode
-      if (link === ONLY_NAME && !this.#task.asksFor(stat)) continue
-      const { born, changed, links } = stat
-      asked.push({ inode: stat.inode, born, changed, links: link === ONLY_NAME ? 1 : links, path, ...link })
-      places.push(index)
+  /** Asks for what has to be known of inodes. */
+  #ask(candidates: readonly Candidate[]): void {
+    const asked = candidates.filter(({ inode, name }) => name !== undefined || this.#task.asksFor(inode.stat))
+    if (asked.length === 0) return
+    const sightings = new Map<number, Sighting>()
+    for (const [index, { inode, path, name }] of asked.entries()) {
+      const { stat, at } = inode
+      const { links, changed } = stat
+      if (name !== undefined) sightings.set(index, { key: keyOf(stat), links, changed, at, name, path })
     }
-    if (asked.length === 0) return undefined
-    const answers = this.#ledger.ask(asked)
-    const byPlace: Answer[] = []
-    for (const [index, place] of places.entries()) byPlace[place] = answers[index]
-    return byPlace
+    const answers = this.#ledger.ask({ keys: keysOf(asked.map(({ inode }) => inode.stat)), sightings })
+    for (const [index, candidate] of asked.entries()) candidate.answer = answers[index]
   }
 
   #make({ batch, changes }: Recorded): void {
     try {
       batch.awaitDurable()
-      const { made, untouched, refused } = makeChanges(this.#inodes, changes, this.#report)
+      const {
+        made = [],
+        untouched = [],
+        refused,
+      } = Object.groupBy(changes, (change) => makeChange(this.#inodes, change, this.#report))
       batch.settle()
       const done = this.#task.forgets ? [...made, ...untouched] : untouched
-      if (done.length > 0) this.#ledger.forget(done)
+      if (done.length > 0) this.#ledger.forget(keysOf(done.map(({ record }) => record)))
       // Recorded as what they still are, so that the next walk or restore tries them again.
-      if (refused.length > 0) this.#ledger.record(refused.map(asSeen))?.settle()
+      if (refused) this.#ledger.record(refused.map(asSeen))?.settle()
     } finally {
       for (const { inode } of changes) this.#inodes.close(inode.handle)
     }
   }
 }
 
-function asSeen(record: InodeRecord): InodeRecord {
+function asSeen({ record }: Change): InodeRecord {
   return { ...record, after: record.seen, acl: { ...record.acl, after: record.acl.seen } }
 }

@@ -6,7 +6,7 @@ export type ProgressListener = (counts: WalkCounts) => void
 const EVERY_MS = 1000
 
 /** Tells how far a walk is. */
-export class Progress {
+export class Progress implements Disposable {
   readonly #listener: ProgressListener | undefined
   #told = performance.now()
   #timer: NodeJS.Timeout | undefined
@@ -23,12 +23,12 @@ export class Progress {
     this.#listener?.({ visited, changed })
   }
 
-  /** Tells what other threads count meanwhile, until `end`. */
+  /** Tells what other threads count meanwhile, until the end of the walk. */
   watch(read: () => WalkCounts): void {
     if (this.#listener) this.#timer = setInterval(() => this.tell(read()), EVERY_MS / 2)
   }
 
-  end(): void {
+  [Symbol.dispose](): void {
     clearInterval(this.#timer)
   }
 }

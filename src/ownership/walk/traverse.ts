@@ -1,7 +1,7 @@
 import { TYPE_DIRECTORY } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
-import { ignoreVanished } from './entry.ts'
-import { Frames, type PackedFrames } from './frames.ts'
+import { ignoreVanished, pathBelow } from './entry.ts'
+import { Frames, type OpenFrame, type PackedFrames } from './frames.ts'
 import type { LeftReason } from './report.ts'
 
 /** Another mount, or another device within the same one, is not walked: a btrfs subvolume has inode numbers of its own. */
@@ -9,12 +9,6 @@ export type Boundary = Pick<Stat, 'mountId' | 'device'>
 
 export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
   return stat.mountId !== inside.mountId || stat.device !== inside.device
-}
-
-/** A directory that is being walked. */
-export interface OpenDirectory extends Pick<Stat, 'inode' | 'born'> {
-  readonly handle: Handle
-  readonly path: Uint8Array
 }
 
 /** Other threads that may be in want of work. */
@@ -30,7 +24,7 @@ export interface Visitor {
    * `name` in `parent` is not known to be a directory.
    * @returns true where it turns out to be one, which is then entered
    */
-  entry(parent: OpenDirectory, name: Name): boolean
+  entry(parent: OpenFrame, name: Name): boolean
   /** A directory, after all that is in it. */
   directory(handle: Handle, path: Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
@@ -61,7 +55,7 @@ export function traverse(
         const part = frames.split()
         if (part) visitor.others.give(part)
       }
-      const entry = frame.next()
+      const entry = frames.next(frame)
       if (entry === undefined) {
         if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
         for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
@@ -69,8 +63,8 @@ export function traverse(
       }
       const { name } = entry
       if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame, name)) continue
-      const reason = enter(inodes, frames, frame.handle, name, inside, visitor)
-      if (reason) visitor.left(reason, frames.path(name))
+      const reason = enter(inodes, frames, frame, name, inside, visitor)
+      if (reason) visitor.left(reason, pathBelow(frame.path, name))
     }
     return undefined
   } finally {
@@ -82,18 +76,18 @@ export function traverse(
 function enter(
   inodes: Inodes,
   frames: Frames,
-  parent: Handle,
+  parent: OpenFrame,
   name: Name,
   inside: Boundary,
   visitor: Visitor,
 ): LeftReason | undefined {
-  const seen = ignoreVanished(() => inodes.statEntry(parent, name))
+  const seen = ignoreVanished(() => inodes.statEntry(parent.handle, name))
   if (seen && isElsewhere(seen, inside)) return 'sub-mount'
-  const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent, name)))
+  const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return 'gone or replaced during the walk'
   const stat = inodes.stat(handle)
   if (!isElsewhere(stat, inside)) {
-    frames.push(handle, stat, name)
+    frames.push(parent, handle, stat, name)
     return undefined
   }
   inodes.close(handle)

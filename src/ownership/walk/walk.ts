@@ -1,26 +1,15 @@
 import { type Handle, type Inodes, isDirectory, type Name, type Stat } from '../../host/host.ts'
-import { look } from '../inode/open-inode.ts'
+import { look } from '../inode/attributes.ts'
 import { ignoreVanished, pathBelow, SELF } from './entry.ts'
+import type { OpenFrame } from './frames.ts'
 import { linkName } from './hard-links.ts'
 import type { Ledger } from './ledger.ts'
-import { type OwnSpec, ownTask } from './own-task.ts'
 import { type BatchSettings, Pipeline } from './pipeline.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
-import { restoreTask } from './restore-task.ts'
-import type { Task } from './task.ts'
-import {
-  type Boundary,
-  isElsewhere,
-  type OpenDirectory,
-  type OtherWorkers,
-  openWithRoom,
-  type Visitor,
-} from './traverse.ts'
+import { type Task, type TaskSpec, taskOf } from './tasks.ts'
+import { type Boundary, isElsewhere, type OtherWorkers, openWithRoom, type Visitor } from './traverse.ts'
 
 const NONE = new Uint8Array()
-
-/** A task as it can be sent to another thread. */
-export type TaskSpec = { do: 'restore'; isForced: boolean } | ({ do: 'own' } & OwnSpec)
 
 export interface WalkSettings extends BatchSettings {
   inside: Boundary
@@ -30,7 +19,7 @@ export interface WalkSettings extends BatchSettings {
 }
 
 /** One thread's walk: looks at inodes, and opens those that need more than a look. */
-export class Walk implements Visitor {
+export class Walk implements Visitor, Disposable {
   readonly report: WalkReport = newReport()
   readonly others: OtherWorkers | undefined
   readonly #inodes: Inodes
@@ -42,46 +31,42 @@ export class Walk implements Visitor {
 
   constructor(inodes: Inodes, spec: TaskSpec, ledger: Ledger, settings: WalkSettings) {
     this.#inodes = inodes
-    this.#task = spec.do === 'own' ? ownTask(spec) : restoreTask(spec.isForced)
+    this.#task = taskOf(spec)
     this.#pipeline = new Pipeline(inodes, this.#task, ledger, this.report, settings)
     this.#settings = settings
     this.others = settings.others
   }
 
-  entry(parent: OpenDirectory, name: Name): boolean {
+  entry(parent: OpenFrame, name: Name): boolean {
     if (!this.#expectsMore) {
       const stat = ignoreVanished(() => this.#inodes.statEntry(parent.handle, name))
-      if (stat === undefined) {
-        this.left('gone or replaced during the walk', pathBelow(parent.path, name))
-        return false
-      }
+      if (stat === undefined) return this.#isGone(parent.path, name)
       if (isDirectory(stat)) return true
       if (!this.#needsLook(stat, parent.path, name)) return false
     }
     const handle = this.#open(parent.handle, name)
-    if (handle === undefined) {
-      this.left('gone or replaced during the walk', pathBelow(parent.path, name))
-      return false
-    }
+    if (handle === undefined) return this.#isGone(parent.path, name)
     const stat = this.#inodes.stat(handle)
     const enters = isDirectory(stat)
     this.#expectsMore = !enters && this.#needsLook(stat, parent.path, name)
     if (this.#expectsMore) {
-      const link = stat.links > 1 ? { name: linkName(parent, name), at: Date.now() } : undefined
-      this.#pipeline.take(look(this.#inodes, handle, stat, parent.handle, name), pathBelow(parent.path, name), link)
+      const inode = look(this.#inodes, handle, stat, parent.handle, name)
+      this.#pipeline.take(inode, pathBelow(parent.path, name), stat.links > 1 ? linkName(parent, name) : undefined)
     } else this.#inodes.close(handle)
     return enters
+  }
+
+  #isGone(above: Uint8Array, name: Name): false {
+    this.left('gone or replaced during the walk', pathBelow(above, name))
+    return false
   }
 
   directory(directory: Handle, path: Uint8Array): void {
     if (!this.#needsLook(this.#inodes.stat(directory), path, NONE)) return
     const handle = this.#open(directory, SELF)
     // A directory that was removed has no "." any more.
-    if (handle === undefined) {
-      this.left('gone or replaced during the walk', path)
-      return
-    }
-    this.#pipeline.take(look(this.#inodes, handle, this.#inodes.stat(handle), directory, SELF), path)
+    if (handle === undefined) this.#isGone(path, NONE)
+    else this.#pipeline.take(look(this.#inodes, handle, this.#inodes.stat(handle), directory, SELF), path)
   }
 
   #open(parent: Handle, name: Name): Handle | undefined {
@@ -100,12 +85,6 @@ export class Walk implements Visitor {
     return this.report.visited >= (this.#settings.stopAfter ?? Number.POSITIVE_INFINITY)
   }
 
-  makeRoom(): boolean {
-    const any = !this.#pipeline.isEmpty()
-    this.flush()
-    return any
-  }
-
   /** Whether the inode is to be opened and decided on; reports it if not. */
   #needsLook(stat: Stat, above: Uint8Array, name: Name): boolean {
     if (isElsewhere(stat, this.#settings.inside)) {
@@ -121,13 +100,13 @@ export class Walk implements Visitor {
     return false
   }
 
-  /** Records and makes all there is to change. */
-  flush(): void {
-    this.#pipeline.flush()
+  /** Records and makes all there is to change, and lets go of it. */
+  makeRoom(): boolean {
+    return this.#pipeline.flush()
   }
 
   /** Lets go of what was not changed, on the way out after an error too. */
-  close(): void {
+  [Symbol.dispose](): void {
     this.#pipeline.close()
   }
 }

@@ -1,6 +1,7 @@
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import type { Secrets } from '../../request/secrets.ts'
+import type { Secrets } from '../../request/json-options.ts'
 import { type Source, sourceText } from '../../request/source.ts'
+import { nameOf } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 
 // A path of the server is text here: where its links lead is the server's business. A leading "-" would be an option.
@@ -43,8 +44,8 @@ export interface Login {
  * @throws {Refusal} for secrets that cannot do
  */
 export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { put }: Pick<Stage, 'put'>): Login {
-  const isGiven = (option: string) => mountOptions.some((given) => given.split('=')[0] === option.split('=')[0])
-  const options = [...ALWAYS, ...UNLESS_GIVEN.filter((option) => !isGiven(option))]
+  const given = new Set(mountOptions.map(nameOf))
+  const options = [...ALWAYS, ...UNLESS_GIVEN.filter((option) => !given.has(nameOf(option)))]
   const key = secrets.get('ssh-privatekey')
   const password = secrets.get('password')
   const hosts = secrets.get('known_hosts')

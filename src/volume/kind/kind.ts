@@ -1,8 +1,8 @@
 import type { Handle, Host, Stat } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
+import type { Secrets } from '../../request/json-options.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import type { KindRules } from '../../request/request.ts'
-import type { Secrets } from '../../request/secrets.ts'
 import type { OptionRules } from './options.ts'
 
 /** What a request names, held open, and its real path. */
@@ -53,10 +53,10 @@ export interface VolumeKind extends KindRules {
   /** A call without secrets, as heal's is, cannot mount what was mounted with them. */
   readonly usesSecrets?: true
   /**
-   * Opens what the request names on this node; undefined where nothing is there before the mount.
+   * Opens what the request names on this node; undefined where nothing is there before the mount, as of kinds without.
    * @throws {Refusal} naming the source and what to do
    */
-  openSource(host: Host, request: MountRequest): OpenedSource | undefined
+  openSource?(host: Host, request: MountRequest): OpenedSource | undefined
   /** @throws {Refusal} with what the helper program or the kernel said, without a secret */
   openTree(context: MountContext): Handle | Promise<Handle>
 }

@@ -1,63 +1,118 @@
 import { contradictingFlags, FLAGS, ORDINARY_FLAGS } from '../../mount-table/flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
+import type { MountRequest } from '../../request/mount-request.ts'
+import { sourceText } from '../../request/source.ts'
 
 /** The rule of an option the file system itself takes: `size` in `size=64m`. */
 export interface OptionRule {
   pattern: RegExp
+  /** Several with ' or ' between them. */
   example: string
   /** Values that the node's configuration has to name in full, and why, as a clause. */
   onlyNamed?: { values: readonly string[]; why: string }
+  /** Only where the node's configuration names it. */
+  isRisky?: true
 }
 
 /** By name. */
 export type OptionRules = ReadonlyMap<string, OptionRule>
 
+type Entry = readonly [name: string, rule: OptionRule]
+
+export const NUMBER = /0|[1-9][0-9]{0,9}/
+
+/** An option with a value: its name is its example's. */
+export function rule(example: string, value: RegExp): Entry {
+  const name = nameOf(example)
+  return [name, { pattern: new RegExp(`^${name}=(?:${value.source})$`, value.flags), example }]
+}
+
+/** Options without a value. */
+export function words(...names: string[]): Entry[] {
+  return names.map((name) => [name, { pattern: new RegExp(`^${name}$`), example: name }])
+}
+
+/** Options with a decimal number of at most ten digits. */
+export function numbers(examples: Readonly<Record<string, number>>): Entry[] {
+  return Object.entries(examples).map(([name, example]) => rule(`${name}=${example}`, NUMBER))
+}
+
+/** `sec`, of which Kerberos is for the node's administrator to allow. */
+export function security(...values: string[]): Entry[] {
+  const onlyNamed = { values: ['krb5', 'krb5i', 'krb5p'], why: 'which would use the Kerberos identity of this node' }
+  return choices({ sec: values }).map(([name, plain]) => [name, { ...plain, onlyNamed }])
+}
+
+/** Options with one of a few values. */
+export function choices(values: Readonly<Record<string, readonly string[]>>): Entry[] {
+  return Object.entries(values).map(([name, all]) =>
+    rule(all.map((value) => `${name}=${value}`).join(' or '), new RegExp(all.map(RegExp.escape).join('|'))),
+  )
+}
+
+export function nameOf(option: string): string {
+  return option.split('=', 1)[0] ?? ''
+}
+
 /** Faults of a mountOptions list: options this kind does not have or this node does not allow, bad values, contradictions. */
-export function optionFaults(kind: string, options: readonly string[], own: OptionRules, config: NodeConfig): string[] {
-  const allowed = Object.hasOwn(config.allowedMountOptions, kind)
-    ? (config.allowedMountOptions[kind] ?? [])
-    : [...ORDINARY_FLAGS, ...own.keys()]
-  const nameOf = (option: string) => option.split('=', 1)[0] ?? ''
-  const [known, unknown] = split(options, (option) => own.has(nameOf(option)) || FLAGS.has(nameOf(option)))
-  const isNamed = (option: string) => allowed.includes(option)
-  const [usable, denied] = split(known, (option) => allowed.includes(nameOf(option)) || isNamed(option))
+export function optionFaults(
+  kind: string,
+  options: readonly string[],
+  own: OptionRules,
+  { allowedMountOptions }: NodeConfig,
+): string[] {
+  const harmless = [...own].filter(([, { isRisky }]) => !isRisky).map(([name]) => name)
+  const allowed = allowedMountOptions[kind] ?? [...ORDINARY_FLAGS, ...harmless]
+  const { unknown, denied, usable } = Object.groupBy(options, (option) => {
+    const name = nameOf(option)
+    if (!own.has(name) && !FLAGS.has(name)) return 'unknown'
+    return allowed.includes(name) || allowed.includes(option) ? 'usable' : 'denied'
+  })
   const faults = contradictingFlags(options).map(
     ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
   )
-  if (unknown.length > 0) {
+  if (unknown) {
     faults.push(
       `option "mountOptions" has ${quoted(unknown)}: ${kind} takes ${[...FLAGS.keys(), ...own.keys()].join(', ')}`,
     )
   }
-  if (denied.length > 0) {
+  if (denied) {
     faults.push(
       `option "mountOptions" has ${quoted(denied)}, not allowed on this node: use ${allowed.join(', ') || 'none'}, or have it added to allowedMountOptions.${kind} of the node's modekeep configuration`,
     )
   }
   const seen = new Set<string>()
-  for (const option of usable) {
+  for (const option of usable ?? []) {
     const name = nameOf(option)
-    const rule = own.get(name)
-    if (rule ? !rule.pattern.test(option) : option !== name) {
+    const { pattern, example, onlyNamed } = own.get(name) ?? {}
+    if (pattern ? !pattern.test(option) : option !== name) {
       faults.push(
-        `option "mountOptions" has ${quoted(option)}: write ${rule ? `it like ${rule.example}` : `${name} without a value`}`,
+        `option "mountOptions" has ${quoted(option)}: write ${example ? `it like ${example}` : `${name} without a value`}`,
       )
     }
-    const { values = [], why } = rule?.onlyNamed ?? {}
-    if (values.includes(option.slice(name.length + 1)) && !isNamed(option)) {
+    if (onlyNamed?.values.includes(option.slice(name.length + 1)) && !allowed.includes(option)) {
       faults.push(
-        `option "mountOptions" has ${quoted(option)}, ${why}: leave it out, or have ${quoted(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
+        `option "mountOptions" has ${quoted(option)}, ${onlyNamed.why}: leave it out, or have ${quoted(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
       )
     }
-    if (rule && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)
+    if (pattern && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)
     seen.add(name)
   }
   return faults
 }
 
-function split<T>(list: readonly T[], holds: (item: T) => boolean): [T[], T[]] {
-  return [list.filter(holds), list.filter((item) => !holds(item))]
+/** Faults of a request for a kind whose volumes are new and empty with each mount. */
+export function freshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string[] {
+  const faults: string[] = []
+  const text = sourceText(source)
+  if (text !== undefined && text !== kind) {
+    faults.push(`option "source" is ${quoted(text)}: a ${kind} has none, leave it out`)
+  }
+  if (subPath !== undefined) {
+    faults.push(`option "subPath" is ${quoted(subPath)}: a ${kind} is new and empty, leave it out`)
+  }
+  return faults
 }
 
 /** The options that are the file system's own, not flags of the mount. */

@@ -1,39 +1,36 @@
-import {
-  DIRECTORY,
-  errorCode,
-  FILE_TYPE,
-  type Handle,
-  type Host,
-  isDirectory,
-  REGULAR,
-  type Stat,
-} from '../../host/host.ts'
+import { explained, type Handle, type Host, isDirectory, orClosed, type Stat } from '../../host/host.ts'
+import { subPathFaults } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { allowedFaults, isBelow } from '../../request/allowed-sources.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
 import { type Source, sourcePath, sourceText } from '../../request/source.ts'
+import type { OpenedSource } from './kind.ts'
 
-/** @param what kinds of things it may name */
-export function sourceFaults(request: KindRequest, config: NodeConfig, what = 'directory'): string[] {
-  const source = sourceText(request.source)
-  if (source === undefined) return [`option "source" is missing: name the ${what} of the node to mount`]
-  const faults = pathFaults(source)
-  if (faults.length > 0) return faults
-  if (holdsOwnRecords(source, config)) {
-    return [
-      `option "source" is ${quoted(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
-    ]
-  }
-  return allowedFaults(request.source, request.fsType, config)
+/** Faults of a source of the node and of the part of it that is asked for. @param what what kinds of things it may name */
+export function sourceFaults(
+  { source, subPath, fsType }: KindRequest,
+  config: NodeConfig,
+  what = 'directory',
+): string[] {
+  const ofPart = subPath === undefined ? [] : subPathFaults(subPath)
+  const path = sourceText(source)
+  if (path === undefined) return [`option "source" is missing: name the ${what} of the node to mount`, ...ofPart]
+  const faults = pathFaults(path, config)
+  return [...(faults.length > 0 ? faults : allowedFaults(source, fsType, config)), ...ofPart]
 }
 
-/** Faults of a path as it is written. */
-export function pathFaults(source: string): string[] {
+/** Faults of a path in itself, whatever the node allows. */
+export function pathFaults(source: string, config: NodeConfig): string[] {
   const parts = source.split('/').slice(1)
   const isNormal = source.startsWith('/') && !source.includes('\0')
-  if (isNormal && parts.every((part) => part !== '' && part !== '.' && part !== '..')) return []
-  return [`option "source" is ${quoted(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+  if (!isNormal || parts.some((part) => ['', '.', '..'].includes(part))) {
+    return [`option "source" is ${quoted(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+  }
+  if (!holdsOwnRecords(source, config)) return []
+  return [
+    `option "source" is ${quoted(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+  ]
 }
 
 /** Whether a directory is, has or is in one that holds modekeep's records. */
@@ -42,47 +39,45 @@ export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean
   return places.some((place) => isBelow(path, place) || isBelow(place, path))
 }
 
+/** What a source of the node has to be, and how messages speak of it. */
+export interface Wanted {
+  /** What is wrong with what is there, and the way out; undefined: nothing. */
+  fault(stat: Stat): string | undefined
+  what?: string
+  /** What to do where nothing is there. */
+  mend?: string
+}
+
+export const A_DIRECTORY: Wanted = { fault: (stat) => (isDirectory(stat) ? undefined : 'is not a directory: name one') }
+
 /**
- * Opens a directory of the node by a path that holds no link, so that its text, which was compared with allowedSources,
- * is its real location.
- * @param what what a message calls it
+ * Opens a source by a path that holds no link, so that its text, which was compared with allowedSources, is its real
+ * location.
  * @throws {Refusal} naming the source and what to do
  */
-export function openNodeDirectory(host: Host, source: string, what = 'source'): { handle: Handle; stat: Stat } {
-  const handle = openLinkFree(host, source, what)
-  const stat = host.inodes.stat(handle)
-  if (isDirectory(stat)) return { handle, stat }
-  host.inodes.close(handle)
-  throw new Refusal(`${what} ${quoted(source)} is not a directory: name one`)
+export function openNode(host: Host, path: string, wanted = A_DIRECTORY): OpenedSource {
+  return orClosed(host.inodes, openLinkFree(host, path, wanted), (handle) => {
+    const stat = host.inodes.stat(handle)
+    const fault = wanted.fault(stat)
+    if (fault !== undefined) throw new Refusal(`${wanted.what ?? 'source'} ${quoted(path)} ${fault}`)
+    return { handle, stat, path }
+  })
 }
 
-/** The same for what may be a file: an image. A FIFO, a socket or a device is refused. */
-export function openNodeFile(host: Host, source: string): { handle: Handle; stat: Stat } {
-  const handle = openLinkFree(host, source, 'source')
-  const stat = host.inodes.stat(handle)
-  if ([DIRECTORY, REGULAR].includes(stat.mode & FILE_TYPE)) return { handle, stat }
-  host.inodes.close(handle)
-  throw new Refusal(`source ${quoted(source)} is neither a directory nor a file: name one`)
-}
-
-/** @throws {Refusal} naming the source; `mend` is what to do where there is none */
-export function openLinkFree(host: Host, source: string, what: string, mend = 'create the directory'): Handle {
-  try {
-    return host.inodes.openLinkFree(source)
-  } catch (error) {
-    switch (errorCode(error)) {
-      case 'ENOENT':
-        throw new Refusal(`${what} ${quoted(source)} does not exist on this node: ${mend}, or correct the name`)
-      case 'ELOOP':
-        throw new Refusal(
-          `${what} ${quoted(source)} has a symbolic link in its path, which could lead anywhere: write the real path`,
-        )
-      case 'ENOTDIR':
-        throw new Refusal(`${what} ${quoted(source)} leads through something that is not a directory: correct the name`)
-      default:
-        throw error
-    }
-  }
+export function openLinkFree(
+  { inodes }: Host,
+  path: string,
+  { what = 'source', mend = 'create the directory' }: Partial<Wanted>,
+): Handle {
+  const it = `${what} ${quoted(path)}`
+  return explained(
+    () => inodes.openLinkFree(path),
+    () => ({
+      ENOENT: `${it} does not exist on this node: ${mend}, or correct the name`,
+      ELOOP: `${it} has a symbolic link in its path, which could lead anywhere: write the real path`,
+      ENOTDIR: `${it} leads through something that is not a directory: correct the name`,
+    }),
+  )
 }
 
 /** The path of a source that its kind has found to be one of the node. */

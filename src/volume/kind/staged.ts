@@ -1,9 +1,9 @@
-import { errorCode, type Handle, type Host, isDirectory, type Name } from '../../host/host.ts'
-import { waitFor } from '../../host/wait-for.ts'
+import { waitFor } from '../../host/back-off.ts'
+import { closing, type Handle, type Host, isDirectory, type Name, orClosed, unless } from '../../host/host.ts'
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/flags.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { PRIVATE } from '../../request/defaults.ts'
-import type { Session } from '../../store/session.ts'
+import { orWarn, type Session } from '../../store/session.ts'
 import type { MountContext } from './kind.ts'
 
 const MOUNT = Buffer.from('mount')
@@ -56,53 +56,45 @@ export async function mountStaged(
   host.files.makeDirectory(place)
   // The name is this call's alone: whoever has its lock is a sweep that looks at it, for a moment.
   const lock = await waitFor(() => host.tryLock(`${place}/${staging}.lock`))
-  const parent = host.inodes.openTrusted(place)
-  let stage: Handle | undefined
   try {
-    stage = openStage(host, parent, name)
-    await mountOn(stagedMount(stateDir, staging), furnish(host, stage, `${place}/${staging}`))
-    return take(host, stage)
-  } catch (error) {
-    // A helper may have left a daemon without a mount.
-    killStaged(host, stateDir, staging)
-    throw error
-  } finally {
+    const parent = host.inodes.openTrusted(place)
+    using _parent = closing(host.inodes, parent)
     try {
-      if (stage !== undefined) host.inodes.close(stage)
-      clear(host, parent, name)
+      const stage = openStage(host, parent, name)
+      using _stage = closing(host.inodes, stage)
+      await mountOn(stagedMount(stateDir, staging), furnish(host, stage, `${place}/${staging}`))
+      return take(host, stage)
+    } catch (error) {
+      // A helper may have left a daemon without a mount.
+      killStaged(host, stateDir, staging)
+      throw error
     } finally {
-      host.inodes.close(parent)
-      lock.release(true)
+      clear(host, parent, name)
     }
+  } finally {
+    lock.release(true)
   }
 }
 
 /** A file system of its own, in memory: what is mounted on it does not spread, and one umount takes it all away. */
-function openStage(host: Host, parent: Handle, name: Name): Handle {
-  const { inodes, mounts } = host
+function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle {
   inodes.createDirectory(parent, name, 0)
   const target = inodes.openEntry(parent, name)
-  const tree = mounts.createTree('tmpfs', ['mode=0700', 'size=4m'])
-  try {
+  using _ = closing(inodes, target)
+  return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700', 'size=4m']), (tree) => {
     mounts.attach(tree, target)
     // A mount that is attached where mounts are shared becomes shared itself.
     mounts.setFlags(tree, { set: 0, clear: 0 })
     inodes.createDirectory(tree, MOUNT, 0)
     return tree
-  } catch (error) {
-    inodes.close(tree)
-    throw error
-  } finally {
-    inodes.close(target)
-  }
+  })
 }
 
-function furnish(host: Host, tree: Handle, path: string): Stage {
-  const { inodes, mounts } = host
+function furnish({ inodes, mounts, files }: Host, tree: Handle, path: string): Stage {
   return {
     put(name, bytes) {
       inodes.createFile(tree, Buffer.from(name), 0o600)
-      host.files.write(`${path}/${name}`, bytes)
+      files.write(`${path}/${name}`, bytes)
       return `${path}/${name}`
     },
 
@@ -110,50 +102,32 @@ function furnish(host: Host, tree: Handle, path: string): Stage {
       if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, SOURCE, 0)
       else inodes.createFile(tree, SOURCE, 0)
       const clone = mounts.cloneTree(source)
+      using _clone = closing(inodes, clone)
       const target = inodes.openEntry(tree, SOURCE)
-      try {
-        // A daemon opens by name, as root, what the volume's users may exchange for a link: through here none is followed.
-        mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
-        mounts.attach(clone, target)
-      } finally {
-        inodes.close(target)
-        inodes.close(clone)
-      }
+      using _target = closing(inodes, target)
+      // A daemon opens by name, as root, what the volume's users may exchange for a link: through here none is followed.
+      mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
+      mounts.attach(clone, target)
       return `${path}/source`
     },
   }
 }
 
-function take(host: Host, stage: Handle): Handle {
-  if (!host.inodes.statMountPoint(stage, MOUNT).mountRoot) {
+function take({ inodes, mounts }: Host, stage: Handle): Handle {
+  if (!inodes.statMountPoint(stage, MOUNT).mountRoot) {
     throw new Refusal('the helper program ended without an error, but has mounted nothing')
   }
-  const mounted = host.inodes.openEntry(stage, MOUNT)
-  try {
-    return host.mounts.cloneTree(mounted)
-  } finally {
-    host.inodes.close(mounted)
-  }
+  const mounted = inodes.openEntry(stage, MOUNT)
+  using _ = closing(inodes, mounted)
+  return mounts.cloneTree(mounted)
 }
 
 /** Asks nothing of what is mounted inside: its daemon may be dead, or hang. */
-function clear(host: Host, parent: Handle, name: Name): void {
-  try {
-    while (host.inodes.statMountPoint(parent, name).mountRoot) host.mounts.detach(parent, name)
-    host.inodes.removeDirectory(parent, name)
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-  }
-}
-
-function isThere(host: Host, parent: Handle, name: Name): boolean {
-  try {
-    host.inodes.statMountPoint(parent, name)
-    return true
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-    return false
-  }
+function clear({ inodes, mounts }: Host, parent: Handle, name: Name): void {
+  unless('ENOENT', () => {
+    while (inodes.statMountPoint(parent, name).mountRoot) mounts.detach(parent, name)
+    inodes.removeDirectory(parent, name)
+  })
 }
 
 /** Stages that no call is at work on. */
@@ -166,37 +140,33 @@ function stages(host: Host, place: string): string[] {
   return [...new Set(host.files.list(place).map((name) => name.replace(/\.lock$/, '')))]
 }
 
-/** Removes what calls that were killed have left in the staging directory. */
-export function sweepStaging(host: Host, stateDir: string): void {
-  const place = stagingDirectory(stateDir)
-  const names = stages(host, place)
-  if (names.length === 0) return
-  const parent = host.inodes.openTrusted(place)
-  try {
+/** Removes what killed calls were just having mounted; a call that is not about them goes on whatever happens. */
+export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
+  const { host, config } = session
+  orWarn(session, 'could not remove what a killed call has left', () => {
+    const place = stagingDirectory(config.stateDir)
+    const names = stages(host, place)
+    if (names.length === 0) return
+    const parent = host.inodes.openTrusted(place)
+    using _ = closing(host.inodes, parent)
     for (const name of names) {
       const lock = host.tryLock(`${place}/${name}.lock`)
       // A call is at work there.
       if (!lock) continue
       try {
-        // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
-        if (!isThere(host, parent, Buffer.from(name))) continue
-        // A helper may still be at work for a call that is dead.
-        killStaged(host, stateDir, name)
-        clear(host, parent, Buffer.from(name))
+        sweep(host, config.stateDir, parent, name)
       } finally {
         lock.release(true)
       }
     }
-  } finally {
-    host.inodes.close(parent)
-  }
+  })
 }
 
-/** Removes what killed calls were just having mounted; a call that is not about them goes on whatever happens. */
-export function sweepStages({ host, config, warn }: Session): void {
-  try {
-    sweepStaging(host, config.stateDir)
-  } catch (error) {
-    warn(`could not remove what a killed call has left: ${(error as Error).message}`)
-  }
+function sweep(host: Host, stateDir: string, parent: Handle, staging: string): void {
+  const name = Buffer.from(staging)
+  // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
+  if (unless('ENOENT', () => host.inodes.statMountPoint(parent, name)) === undefined) return
+  // A helper may still be at work for a call that is dead.
+  killStaged(host, stateDir, staging)
+  clear(host, parent, name)
 }

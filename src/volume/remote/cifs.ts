@@ -1,20 +1,18 @@
 import { SECRET_FILE } from '../../host/helpers.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import type { Secrets } from '../../request/secrets.ts'
-import { sourceText } from '../../request/source.ts'
+import type { Secrets } from '../../request/json-options.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { choices, modes, numbers, security, words } from '../kind/option-rules.ts'
-import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
-import { mountStaged } from '../kind/staged.ts'
-import { credentialsOf } from './cifs-credentials.ts'
-import { remoteFaults } from './remote-source.ts'
+import { choices, nameOf, numbers, type OptionRules, optionFaults, rule, security, words } from '../kind/options.ts'
+import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
+
+const MODE = /0?[0-7]{3,4}/
 
 /** mount.cifs(8). Not here: what names files of the node or another server than the source. */
-const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
+const OPTIONS: OptionRules = new Map([
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
   ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
   ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),
-  ['iocharset', { pattern: /^iocharset=[a-z0-9_-]{1,32}$/i, example: 'iocharset=utf8' }],
+  rule('iocharset=utf8', /[a-z0-9_-]{1,32}/i),
   ...words('guest', 'seal', 'sign', 'hard', 'soft', 'nobrl', 'mfsymlinks', 'sfu', 'serverino', 'noserverino'),
   ...words('mapposix', 'mapchars', 'nomapchars', 'nomapposix', 'nocase', 'posix', 'noposix', 'nounix', 'noacl'),
   ...words('perm', 'noperm', 'dynperm', 'forceuid', 'forcegid', 'noforceuid', 'noforcegid', 'cifsacl', 'setuids'),
@@ -23,7 +21,8 @@ const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
   ...numbers({ uid: 1000, gid: 2000, port: 445, rsize: 4194304, wsize: 4194304, bsize: 1048576 }),
   ...numbers({ actimeo: 30, acregmax: 30, acdirmax: 60, closetimeo: 1, echo_interval: 60, handletimeout: 60000 }),
   ...numbers({ max_channels: 4, max_credits: 128, retrans: 1, rasize: 8388608 }),
-  ...modes('file_mode', 'dir_mode'),
+  rule('file_mode=0770', MODE),
+  rule('dir_mode=0770', MODE),
 ])
 
 /** They belong into a secret: what is written here is in the pod, in argv and in the mount table. */
@@ -55,28 +54,13 @@ export const cifs: VolumeKind = {
 
   groupOptions: (group) => [`gid=${group}`, 'forcegid', 'file_mode=0660', 'dir_mode=0770'],
 
-  openSource: () => undefined,
-
   openTree(context) {
-    const { host, request, secrets, timeoutSeconds } = context
-    const options = [...ownOptions(request.mountOptions), ...groupOptions(context), 'nosuid', 'nodev']
-    if (request.readOnly) options.push('ro')
+    const { secrets, request } = context
+    const options = [...groupOptions(context), ...POWERLESS]
     const secretFile = credentialsFor(secrets, request.mountOptions)
-    if (secretFile) options.push(`credentials=${SECRET_FILE}`)
-    return mountStaged(context, (directory) =>
-      host.helpers.run({
-        program: 'mount.cifs',
-        args: [sourceText(request.source) ?? '', directory, '-o', options.join(',')],
-        ...(secretFile && { secretFile }),
-        timeoutSeconds,
-        secrets: [...secrets.values()],
-      }),
-    )
+    if (!secretFile) return mountRemote(context, options, {})
+    return mountRemote(context, [...options, `credentials=${SECRET_FILE}`], { secretFile })
   },
-}
-
-function nameOf(option: string): string {
-  return option.split('=', 1)[0] ?? ''
 }
 
 /** The author's modes stay; a group of his own would contradict the pod's. */
@@ -105,4 +89,41 @@ function credentialsFor(secrets: Secrets, mountOptions: readonly string[]): Uint
   throw new Refusal(
     `a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions${found}`,
   )
+}
+
+/** mount.cifs: MAX_USERNAME_SIZE, MOUNT_PASSWD_SIZE (of what it makes of a password), MAX_DOMAIN_SIZE. Bytes. */
+const LONGEST = { username: 256, password: 512, domain: 256 } as const
+type Key = keyof typeof LONGEST
+const KEYS = Object.keys(LONGEST) as Key[]
+const COMMA = 0x2c
+
+/**
+ * The credentials file of mount.cifs(8): a line for each value, which it takes byte for byte up to the newline.
+ * @returns undefined where the secret has no credentials
+ * @throws {Refusal} naming the key of a value that the format cannot carry, never the value
+ */
+export function credentialsOf(secrets: Secrets): Uint8Array | undefined {
+  const given = KEYS.map((key) => ({ key, value: secrets.get(key) }))
+  if (given.every(({ value }) => value === undefined)) return undefined
+  const faults = given.flatMap(({ key, value }) => faultOf(key, value) ?? [])
+  if (faults.length > 0) throw new Refusal(faults)
+  return Buffer.concat(
+    given.flatMap(({ key, value }) => (value ? [Buffer.from(`${key}=`), value, Buffer.from('\n')] : [])),
+  )
+}
+
+function faultOf(key: Key, value: Uint8Array | undefined): string | undefined {
+  if (value === undefined) return key === 'domain' ? undefined : `the secret has no key "${key}": add it`
+  const has = (character: string) => value.includes(character.charCodeAt(0))
+  if (has('\n'))
+    return `the secret's "${key}" has a newline, which no CIFS credential can: write it without (printf instead of echo)`
+  if (has('\0')) return `the secret's "${key}" has a NUL byte, which no CIFS credential can: write it without`
+  // Of a password it doubles the commas, as the kernel wants them; of the others they would begin a mount option.
+  if (has(',') && key !== 'password')
+    return `the secret's "${key}" has a comma, which mount.cifs cannot pass on: write it without`
+  const length = value.length + value.filter((byte) => byte === COMMA).length
+  if (length >= LONGEST[key]) {
+    return `the secret's "${key}" is too long: mount.cifs takes ${LONGEST[key] - 1} bytes${key === 'password' ? ', a comma counted twice' : ''}`
+  }
+  return length === 0 && key === 'username' ? `the secret's "${key}" is empty: write the name of a user` : undefined
 }

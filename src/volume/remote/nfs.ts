@@ -1,17 +1,14 @@
-import { errorCode, type Handle } from '../../host/host.ts'
-import { Refusal } from '../../refusal/refusal.ts'
+import { explained, type Handle, orClosed } from '../../host/host.ts'
 import { sourceText } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { choices, numbers, security, words } from '../kind/option-rules.ts'
-import { type OptionRule, optionFaults, ownOptions } from '../kind/options.ts'
-import { mountStaged } from '../kind/staged.ts'
-import { remoteFaults } from './remote-source.ts'
+import { choices, nameOf, numbers, type OptionRules, optionFaults, security, words } from '../kind/options.ts'
+import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
 
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
 /** nfs(5). Not here: bg, which leaves a mount for later, and what names another server than the source. */
-const OPTIONS: ReadonlyMap<string, OptionRule> = new Map([
+const OPTIONS: OptionRules = new Map([
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
@@ -40,32 +37,17 @@ function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
       return [...remoteFaults(request, 'export', config), ...optionFaults(name, request.mountOptions, OPTIONS, config)]
     },
 
-    openSource: () => undefined,
-
     async openTree(context) {
-      const { host, request, timeoutSeconds, secrets } = context
-      // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
-      const options = [...ownOptions(request.mountOptions), 'nosuid', 'nodev', 'retry=0']
+      const { host, request } = context
       // Else the server may choose Kerberos, and with it this node's identity.
-      if (!options.some((option) => option.startsWith('sec='))) options.push('sec=sys')
-      if (request.readOnly) options.push('ro')
-      const tree = await mountStaged(context, (directory) =>
-        host.helpers.run({
-          program: `mount.${name}`,
-          args: [sourceText(request.source) ?? '', directory, '-o', options.join(',')],
-          timeoutSeconds,
-          secrets: [...secrets.values()],
-          // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
-          leavesDaemon: true,
-        }),
-      )
-      try {
+      const flavour = request.mountOptions.some((option) => nameOf(option) === 'sec') ? [] : ['sec=sys']
+      // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
+      // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
+      const tree = await mountRemote(context, [...POWERLESS, 'retry=0', ...flavour], { leavesDaemon: true })
+      return orClosed(host.inodes, tree, () => {
         refuseSquashed(context, tree)
         return tree
-      } catch (error) {
-        host.inodes.close(tree)
-        throw error
-      }
+      })
     },
   }
 }
@@ -79,14 +61,12 @@ function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handl
   if (fsGroup === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return
   const { gid } = inodes.stat(tree)
   if (gid === fsGroup) return
-  try {
-    inodes.chown(tree, gid)
-  } catch (error) {
-    if (errorCode(error) !== 'EPERM' && errorCode(error) !== 'EACCES') throw error
-    throw new Refusal(
-      `the server of ${sourceText(source)} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
+  explained(
+    () => inodes.chown(tree, gid),
+    () => ({
+      'EPERM EACCES':
+        `the server of ${sourceText(source)} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
         'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
-      { cause: error },
-    )
-  }
+    }),
+  )
 }

@@ -26,7 +26,7 @@ function isHealthy(on: FaultNode): void {
   on.expectShows('a', on.whole)
   expect(on.node.layers('b')).toHaveLength(1)
   expect(on.shown('b')).toBe('other')
-  expect(listMountRecords(linuxHost, on.node.state)).toHaveLength(2)
+  expect(listMountRecords({ host: linuxHost, config: { stateDir: on.node.state } })).toHaveLength(2)
 }
 
 export const HEAL: Situation[] = [

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import { status } from '../../../src/operator/actions/status.ts'
-import { run } from '../../../src/operator/verbs/run.ts'
-import { writeReservation } from '../../../src/store/reservation-record.ts'
+import { run } from '../../../src/operator/verbs/index.ts'
+import { listVolumes } from '../../../src/store/places.ts'
+import { reservations } from '../../../src/store/reservation-record.ts'
 import type { Session } from '../../../src/store/session.ts'
-import { listVolumes } from '../../../src/store/volume-record.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -41,7 +41,7 @@ function arrange(open: () => Stage) {
       .filter((name) => !/-(wal|shm)$/.test(name))
       .sort()
   }
-  const volumes = () => listVolumes(stage.host, stage.config.stateDir)
+  const volumes = () => listVolumes(stage)
   const items = async (...args: Parameters<typeof gc>) =>
     (await gc(...args)).items.map(({ kind, action, reason }) => `${kind} ${action}: ${reason}`)
   const only = () => {
@@ -140,7 +140,7 @@ onEveryStage('gc', (open) => {
     await stage().unmount('a')
     const volume = only()
     const place = `${stage().config.stateDir}/ownership/${volume}`
-    writeReservation(stage().host, stage().config.stateDir, { volume, source: source() })
+    reservations.write(stage(), { volume, source: source() })
     stage().fs.mkdirSync(`${stage().config.stateDir}/mounts/%2Fgone`, { recursive: true })
     stage().fs.writeFileSync(`${stage().config.stateDir}/mounts/%2Fgone/lock`, '')
     const lock = stage().host.tryLock(`${place}/lock`)

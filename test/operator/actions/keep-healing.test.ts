@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Heal } from '../../../src/heal/watch.ts'
 import type { HealDocument } from '../../../src/operator/actions/heal.ts'
-import { keepHealing, type Watch } from '../../../src/operator/actions/keep-healing.ts'
+import { keepHealing, type Watch } from '../../../src/operator/actions/heal.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../../src/operator/actions/apply.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
-import { run } from '../../../src/operator/verbs/run.ts'
+import { run } from '../../../src/operator/verbs/index.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
 import { acl, attributes, setAttributes } from '../../kernel/attributes.ts'

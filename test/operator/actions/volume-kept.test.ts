@@ -4,11 +4,13 @@ import { openByHand } from '../../../src/fs-group/by-hand.ts'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
-import { volumeFindings } from '../../../src/operator/doctor/volumes.ts'
-import { run } from '../../../src/operator/verbs/run.ts'
+import { volumeFindings } from '../../../src/operator/doctor/records.ts'
+import { run } from '../../../src/operator/verbs/index.ts'
 import { parseSource } from '../../../src/request/source.ts'
 import { findVolume } from '../../../src/store/find-volume.ts'
-import { listVolumes, textIdentity, writeVolumeRecord } from '../../../src/store/volume-record.ts'
+import { listVolumes } from '../../../src/store/places.ts'
+import { textIdentity, volumeRecords } from '../../../src/store/volume-record.ts'
+import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { kernelStage, onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -30,7 +32,7 @@ async function walk(open: () => Stage): Promise<void> {
 afterEach(() => stage.close())
 
 const only = () => {
-  const [volume = '', ...more] = listVolumes(stage.host, stage.config.stateDir)
+  const [volume = '', ...more] = listVolumes(stage)
   expect(more).toEqual([])
   return volume
 }
@@ -60,7 +62,7 @@ onEveryStage('what can be put back', (open) => {
     expect(await gc()).toEqual([
       expect.stringMatching(/^volume kept: its record cannot be read: "modekeep restore DIR"/),
     ])
-    expect(await volumeFindings(stage.session())).toContainEqual(
+    expect(await Array.fromAsync(volumeFindings(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: `the record of volume ${volume} cannot be read` }),
     )
     await expect(restore({ volume })).rejects.toThrow('give its directory instead, "modekeep restore DIR"')
@@ -114,7 +116,7 @@ onKernelStages('what a mount still shows', (open) => {
   })
 })
 
-describe.skipIf(process.getuid?.() !== 0)('the volume of a server (mounts need root)', () => {
+describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', cannotMountWith()), () => {
   const export_ = 'server:/exports/a'
   const volume = textIdentity({ fsType: 'nfs', source: parseSource(export_) })
   let directory: string
@@ -123,7 +125,7 @@ describe.skipIf(process.getuid?.() !== 0)('the volume of a server (mounts need r
     directory = `${stage.top}/volumes/data`
     stage.fs.mkdirSync(directory)
     const about = { source: export_, group: 2000, groupAccess: 'keep', complete: true, restorePending: true } as const
-    writeVolumeRecord(stage.host, stage.config.stateDir, { volume, ...about })
+    volumeRecords.write(stage, { volume, ...about })
     execFileSync('mount', ['-t', 'tmpfs', export_, directory])
   })
   afterEach(() => void execFileSync('umount', ['--recursive', directory]))

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Diagnosis, Feature } from '../../../src/host/diagnosis.ts'
 import { configurationFindings } from '../../../src/operator/doctor/configuration.ts'
-import { helperFindings } from '../../../src/operator/doctor/helpers.ts'
 import { doctor } from '../../../src/operator/doctor/index.ts'
-import { kernelFindings, systemCallFindings } from '../../../src/operator/doctor/kernel.ts'
-import { spaceFindings } from '../../../src/operator/doctor/space.ts'
+import { helperFindings, kernelFindings, systemCallFindings } from '../../../src/operator/doctor/node.ts'
+import { spaceFindings } from '../../../src/operator/doctor/paths.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
@@ -30,7 +29,7 @@ describe('what doctor says of the kernel', () => {
     [missing('user namespace', 'ENOSPC'), 'warning', 'raise the sysctl user.max_user_namespaces'],
     [missing('fsopen', 'EPERM'), 'fault', 'run it as root on the node itself'],
   ] as const)('without %j is a %s', (feature, level, remedy) => {
-    expect(kernelFindings([feature])).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
+    expect([...kernelFindings([feature])]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
   })
 
   it('is one line for all that works', () => {
@@ -38,7 +37,7 @@ describe('what doctor says of the kernel', () => {
       { name: 'open_tree', works: true, detail: '' },
       { name: 'fsopen', works: true, detail: '' },
     ]
-    expect(kernelFindings(features)).toMatchObject([{ level: 'ok', text: 'tried and working: open_tree, fsopen' }])
+    expect([...kernelFindings(features)]).toMatchObject([{ level: 'ok', text: 'tried and working: open_tree, fsopen' }])
   })
 
   it('is a fault where a system call says something else than Node', () => {
@@ -46,16 +45,16 @@ describe('what doctor says of the kernel', () => {
       { name: 'statx', difference: '' },
       { name: 'getdents64', difference: 'a name is missing' },
     ]
-    expect(systemCallFindings(tests).map(({ level }) => level)).toEqual(['ok', 'fault'])
+    expect([...systemCallFindings(tests)].map(({ level }) => level)).toEqual(['ok', 'fault'])
   })
 })
 
 describe('what doctor says of the node', () => {
   it('asks for the helpers of the kinds that are allowed, and says how to get one', () => {
     const { config } = memoryStage()
-    expect(helperFindings(diagnosis, config)).toMatchObject([{ level: 'ok' }])
+    expect([...helperFindings(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
     const allowed = { ...config, allowedFsTypes: ['bind', 'nfs', 'fuse.sshfs'] }
-    expect(helperFindings(diagnosis, allowed)).toMatchObject([
+    expect([...helperFindings(diagnosis, allowed)]).toMatchObject([
       {
         level: 'fault',
         text: 'mount.nfs is not there',
@@ -74,13 +73,13 @@ describe('what doctor says of the node', () => {
     [{ bytes: 1024 * MIB, inodes: 3 }, 'fault'],
   ])('with %j left is %s', (space, level) => {
     const { host, top } = memoryStage()
-    expect(spaceFindings(host, { ...diagnosis, space: () => space }, `${top}/state`)).toMatchObject([{ level }])
+    expect([...spaceFindings(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
   })
 
   it('names every fault of the configuration, and sources that do not exist', () => {
     const { host, top, config } = memoryStage()
     const asked = { ...config, allowedSources: [`${top}/volumes`, `${top}/none`, '/', 'server:/export'] }
-    const found = configurationFindings(host, asked, { file: '/none.json', faults: ['one', 'two'] })
+    const found = [...configurationFindings(host, asked, { file: '/none.json', faults: ['one', 'two'] })]
     expect(found.map(({ level }) => level)).toEqual(['fault', 'fault', 'ok', 'warning', 'warning'])
     expect(found[3]).toMatchObject({ remedy: `mkdir -p ${top}/none` })
   })

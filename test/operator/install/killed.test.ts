@@ -97,7 +97,7 @@ it('an install that has nothing to do changes nothing', async () => {
       .slice(count)
       .filter((action) => !action.includes('config.json.new'))
       .map((action) => action.split(' ')[0]),
-  ).toEqual(['writeSync'])
+  ).toEqual(['writeFileSync'])
 })
 
 it('a driver that answers wrong leaves nothing, and names the way out', async () => {

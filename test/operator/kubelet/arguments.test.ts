@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { kubeletArguments, pluginDirIn } from '../../../src/operator/kubelet/arguments.ts'
+import { kubeletArguments, pluginDirIn } from '../../../src/operator/kubelet/discovery.ts'
 
 const NONE = { pluginDir: undefined, config: undefined, configDir: undefined }
 

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { typeOf } from '../../../src/operator/actions/inode-type.ts'
-import type { PlanDocument } from '../../../src/operator/actions/plan.ts'
-import { modeString } from '../../../src/operator/text/differences.ts'
-import { render } from '../../../src/operator/text/line.ts'
-import { planLines } from '../../../src/operator/text/plan.ts'
-import { jsonDocument, printable } from '../../../src/operator/text/printable.ts'
+import type { PlanDocument } from '../../../src/operator/actions/apply.ts'
+import { typeOf } from '../../../src/operator/actions/survey.ts'
+import { jsonDocument, printable, render } from '../../../src/operator/text/output.ts'
+import { modeString } from '../../../src/operator/text/report.ts'
 import { helpText } from '../../../src/operator/usage/help.ts'
+import { plan as verb } from '../../../src/operator/verbs/apply.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.
@@ -41,7 +40,7 @@ const plan: PlanDocument = {
 
 describe('what an operator reads', () => {
   it('cannot be driven by the name of a file', () => {
-    const lines = render(planLines(plan), false).split('\n')
+    const lines = render(verb.lines(plan), false).split('\n')
     expect(lines.filter((line) => DRIVES.test(line))).toEqual([])
     expect(lines.join('\n')).toContain('\\u{1b}[31m')
   })
@@ -59,7 +58,7 @@ describe('what an operator reads', () => {
 
   it('has each change as ls shows it: now, after modekeep, after kubelet', () => {
     const row = render(
-      planLines({ ...plan, differences: plan.differences.map((d) => ({ ...d, path: 'sub/a' })) }),
+      verb.lines({ ...plan, differences: plan.differences.map((d) => ({ ...d, path: 'sub/a' })) }),
       false,
     )
     expect(row).toMatch(/^ {2}-rwSr----- 7 5 +-rwSr----- 7 2000 +-rwSrw---- 7 2000 +sub\/a$/m)
@@ -67,8 +66,8 @@ describe('what an operator reads', () => {
   })
 
   it('has escape sequences only where colour was asked for', () => {
-    expect(render([{ text: 'a', style: 'strong' }, { text: 'b' }], true)).toBe('\x1b[1ma\x1b[0m\nb\n')
-    expect(render([{ text: 'a', style: 'strong' }, { text: 'b' }], false)).toBe('a\nb\n')
+    expect(render([{ text: 'a', style: 'strong' }, 'b'], true)).toBe('\x1b[1ma\x1b[0m\nb\n')
+    expect(render([{ text: 'a', style: 'strong' }, 'b'], false)).toBe('a\nb\n')
   })
 
   it.each([

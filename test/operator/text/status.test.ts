@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/status.ts'
-import { statusLines } from '../../../src/operator/text/status.ts'
 import { heal } from '../../../src/operator/verbs/heal.ts'
+import { statusLines } from '../../../src/operator/verbs/status.ts'
+import { parts } from '../../helpers/line.ts'
 
 const NOW = Date.parse('2026-01-03T00:00:00Z')
 
@@ -34,7 +35,7 @@ const volume: VolumeStatus = {
 }
 const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = []) =>
   statusLines({ verb: 'status', mounts, volumes, unreadable: [] }, NOW)
-const texts = (...of: Parameters<typeof shown>) => shown(...of).map(({ text }) => text)
+const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
 describe('status for people', () => {
   it('says so where nothing is mounted', () => {
@@ -68,7 +69,7 @@ describe('status for people', () => {
       '  daemon: dead',
       '  its daemon is dead',
     ])
-    expect(shown([fuse]).filter(({ style }) => style === 'notice')).toHaveLength(2)
+    expect(shown([fuse]).filter((line) => parts(line).style === 'notice')).toHaveLength(2)
   })
 
   it.each<[string, Partial<VolumeStatus>]>([
@@ -103,7 +104,7 @@ describe('heal for people', () => {
   ] as const
 
   it('counts the healthy, and says what was done about the others', () => {
-    const lines = heal.lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [] })
+    const lines = heal.lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [] }).map(parts)
     expect(lines.map(({ text }) => text)).toEqual([
       '1 of 3 mounts healthy',
       'missing  mounted  /a  it is not mounted',
@@ -112,7 +113,7 @@ describe('heal for people', () => {
   })
 
   it('or what would be done', () => {
-    const lines = heal.lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [] })
+    const lines = heal.lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [] }).map(parts)
     expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
     expect(lines[1]?.text).toContain('would be mounted')
     expect(lines[2]?.text).toMatch(/^stale +failed/)

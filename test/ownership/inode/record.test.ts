@@ -199,3 +199,29 @@ it.each<[string, Uint8Array | null, Uint8Array | null, boolean]>([
 ])('bytes, %s: %#', (_what, a, b, are) => {
   expect(sameBytes(a, b)).toBe(are)
 })
+
+describe('an ACL', () => {
+  const [before, after, other] = [Uint8Array.of(2, 1), Uint8Array.of(2, 2), Uint8Array.of(2, 3)]
+  const given = record(0o640, 0o660, { acl: { before, seen: before, after } })
+  const withAcl = (acl: Uint8Array | null, gid: number, mode: number) => ({ ...found(gid, mode), acl })
+
+  it('that a call gave, before it was interrupted, is its own, with the permission bits that came with it', () => {
+    expect(meantState(given, withAcl(after, 5, 0o660))).toEqual({ gid: 5, mode: 0o660 })
+    expect(meantState({ ...given, settled: true }, withAcl(after, 5, 0o660))).toBeUndefined()
+  })
+
+  it.each([
+    ['as it was found', before, 5, 0o640],
+    ['as it was left', after, 2000, 0o660],
+  ] as const)("%s is nobody else's decision", (_what, acl, gid, mode) => {
+    expect(meantState({ ...given, settled: true }, withAcl(acl, gid, mode))).toEqual({ gid, mode })
+  })
+
+  it.each([
+    ['another', other, 5, 0o640],
+    ['none any more', null, 5, 0o640],
+    ['the one that was given, with other permission bits', after, 5, 0o600],
+  ] as const)("is a user's decision where it is %s", (_what, acl, gid, mode) => {
+    expect(meantState(given, withAcl(acl, gid, mode))).toBeUndefined()
+  })
+})

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { keyOf } from '../../../src/ownership/inode/record.ts'
 import { HardLinks, linkName, type Sighting } from '../../../src/ownership/walk/hard-links.ts'
 
 /** Inode, its links, its ctime, the name it is seen under. */
 type Sight = [inode: bigint, links: number, changed: number, name: string]
 
 function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> = {}): Sighting {
-  return { inode, born: 1n, links, changed, at: changed + 1000, name, path: Buffer.from(name), ...over }
+  return { key: keyOf({ inode, born: 1n }), links, changed, at: changed + 1000, name, path: Buffer.from(name), ...over }
 }
 
 function walk(sights: Sight[]): { completed: string[]; outside: string[] } {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Progress } from '../../../src/ownership/walk/progress.ts'
-import type { WalkCounts } from '../../../src/ownership/walk/report.ts'
-import { changedOf, countsIn, sharedSize, visitedOf } from '../../../src/ownership/workers/messages.ts'
+import { mergeReports, newReport, type WalkCounts } from '../../../src/ownership/walk/report.ts'
 
 let told: WalkCounts[]
 let progress: Progress
@@ -11,7 +10,7 @@ beforeEach(() => {
   progress = new Progress((counts) => told.push(counts))
 })
 afterEach(() => {
-  progress.end()
+  progress[Symbol.dispose]()
   vi.useRealTimers()
 })
 
@@ -30,18 +29,18 @@ it('tells once a second, however often it is told', () => {
 })
 
 it('adds up what several threads and the one before them have done', () => {
-  const shared = new Int32Array(sharedSize(2))
-  progress.watch(() => {
-    const { visited, changed } = countsIn(shared, 2)
-    return { visited: 100 + visited, changed: 50 + changed }
-  })
-  shared.set([7], visitedOf(0))
-  shared.set([6], changedOf(0))
-  shared.set([20], visitedOf(1))
-  shared.set([1], changedOf(1))
+  const reports = [newReport(), newReport(), newReport()]
+  progress.watch(() => mergeReports(reports))
+  for (const [index, [visited, changed]] of [
+    [100, 50],
+    [7, 6],
+    [20, 1],
+  ].entries()) {
+    Object.assign(reports[index] ?? {}, { visited, changed })
+  }
   vi.advanceTimersByTime(1000)
   expect(told).toEqual([{ visited: 127, changed: 57 }])
-  progress.end()
+  progress[Symbol.dispose]()
   vi.advanceTimersByTime(5000)
   expect(told).toHaveLength(1)
 })

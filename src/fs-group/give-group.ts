@@ -1,0 +1,125 @@
+import { isDirectory } from '../host/host.ts'
+import { ownershipOf, wantedOwnership, whyUntouchable } from '../ownership/inode/policy.ts'
+import { recordOf } from '../ownership/inode/record.ts'
+import { change } from '../ownership/walk/change.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { Given } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { volumeRecords } from '../store/volume-record.ts'
+import type { DetachedTree } from '../volume/detached-tree.ts'
+import type { MapStep, WalkStep } from './decide.ts'
+import { reserveVolume } from './holders.ts'
+import { mapGroup, Unmappable } from './map-group.ts'
+import { ownVolume } from './own-volume.ts'
+
+const SET_GID = 0o2000
+
+/**
+ * Gives a detached tree its pod's group.
+ * @param held gets what others must not touch until the tree is attached, or will never be
+ * @throws {Refusal} also where groups cannot be mapped and nothing may be done instead
+ */
+export async function giveGroupBy(
+  session: Session,
+  tree: DetachedTree,
+  step: WalkStep | MapStep,
+  held: DisposableStack,
+): Promise<Given> {
+  if (step.do !== 'map-group') return walk(session, tree, step, 'asked for', held)
+  const isAsked = tree.where.ownership === 'idmap'
+  try {
+    const from = await mapVolume(session, tree, step, held)
+    const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${ofNewFiles(session, tree)}`
+    return { by: 'idmap', from, why }
+  } catch (error) {
+    if (!(error instanceof Unmappable) || isAsked) throw error
+    return insteadOfMapping(session, tree, step.otherwise, error.why, held)
+  }
+}
+
+async function walk(
+  session: Session,
+  tree: DetachedTree,
+  step: WalkStep,
+  why: string,
+  held: DisposableStack,
+): Promise<Given> {
+  if (step.do === 'own-root') ownRoot(session, tree, step)
+  else {
+    const { source, pod, directory, restoreOnUnmount, asked } = tree.where
+    const volume = step.volume ?? tree.volume
+    if (volume === undefined || source === undefined)
+      throw new Error('a volume that goes with its mount is walked by its root alone')
+    const order = { ...step, volume, source, asked, location: tree.location, pod, directory, restoreOnUnmount }
+    held.use((await ownVolume(session, tree.handle, order)).lock)
+  }
+  return { by: 'walk', group: step.group, why }
+}
+
+/** A volume that goes with its mount has only its root yet, and nothing to put back. */
+function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
+  const root = { handle, stat: inodes.stat(handle), at: 0, capability: null, acl: null }
+  if (whyUntouchable(root.stat)) return
+  const wanted = wantedOwnership(root.stat, step)
+  change(inodes, root, recordOf(undefined, root, new Uint8Array(), ownershipOf(root.stat), wanted, null))
+}
+
+/**
+ * Makes the tree show its volume's group as another. The group on disk must stay what it is from now on: until the mount
+ * is attached, others see by what is held that the volume has a holder.
+ * @returns the group on disk
+ * @throws {Unmappable} where this file system or this kernel cannot
+ */
+async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, held: DisposableStack): Promise<number> {
+  const { inodes } = session.host
+  const { source, pod, directory, fsType } = tree.where
+  // Undefined where the volume goes with its mount, and nobody else can have it.
+  const volume = step.volume ?? tree.volume
+  for (;;) {
+    const group = step.from ?? inodes.stat(tree.handle).gid
+    using reserved = new DisposableStack()
+    if (volume !== undefined) {
+      const wanted = { volume, source, location: tree.location, group, pod, directory }
+      // Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume.
+      reserved.use(await reserveVolume(session, wanted, directory, () => {}))
+      if (!isOfOneGroup(session, volume)) {
+        throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
+      }
+    }
+    // A walk that was waited for may have given it another.
+    if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
+    if (group !== step.to) mapGroup(session, tree.handle, tree.clonedFrom, group, step.to, fsType)
+    held.use(reserved.move())
+    return group
+  }
+}
+
+/** Where the record is damaged nobody knows how far a walk has come. */
+function isOfOneGroup(session: Session, volume: string): boolean {
+  if (!volumeRecords.has(session, volume)) return true
+  return volumeRecords.readUnlessDamaged(session, volume)?.complete ?? false
+}
+
+/** A mapping changes nothing on disk, so that new files have the volume's group only where directories hand it down. */
+function ofNewFiles({ host }: Session, { handle }: DetachedTree): string {
+  const root = host.inodes.stat(handle)
+  const isPlain = isDirectory(root) && (root.mode & SET_GID) === 0
+  return isPlain ? '; its root is not set-gid, so new files get the group of the process that makes them' : ''
+}
+
+async function insteadOfMapping(
+  session: Session,
+  tree: DetachedTree,
+  otherwise: MapStep['otherwise'],
+  why: string,
+  held: DisposableStack,
+): Promise<Given> {
+  if (otherwise === 'refuse') {
+    throw new Refusal(
+      `the group of this volume can only be given by mapping, but ${why}: leave "ownership" out, or mount a directory that can be walked`,
+    )
+  }
+  // Some are found unfit only once they are mapped.
+  await tree.makeAnew()
+  return otherwise === 'nothing' ? { by: 'none', why } : walk(session, tree, otherwise, why, held)
+}

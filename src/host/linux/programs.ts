@@ -1,0 +1,70 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { succeeds, unlessRefused } from '../file-error.ts'
+import { HelperError } from '../helpers.ts'
+
+/** Program -> its package on Debian, and on distributions with RPM where that has another name. */
+const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>> = {
+  'mount.nfs': ['nfs-common', 'nfs-utils'],
+  'mount.nfs4': ['nfs-common', 'nfs-utils'],
+  'mount.cifs': ['cifs-utils'],
+  fusermount3: ['fuse3'],
+  archivemount: ['archivemount'],
+  bindfs: ['bindfs'],
+  borgfs: ['borgbackup'],
+  'ceph-fuse': ['ceph-fuse'],
+  cryfs: ['cryfs'],
+  encfs: ['encfs', 'fuse-encfs'],
+  'fuse-overlayfs': ['fuse-overlayfs'],
+  'fuse-zip': ['fuse-zip'],
+  fuse2fs: ['fuse2fs'],
+  fuseiso: ['fuseiso'],
+  glusterfs: ['glusterfs-client', 'glusterfs-fuse'],
+  gocryptfs: ['gocryptfs'],
+  httpfs2: ['httpfs2'],
+  lxcfs: ['lxcfs'],
+  mergerfs: ['mergerfs'],
+  'ntfs-3g': ['ntfs-3g'],
+  rclone: ['rclone'],
+  rclonefs: ['rclone and link it (ln -s rclone /usr/bin/rclonefs)'],
+  s3fs: ['s3fs', 's3fs-fuse'],
+  squashfuse: ['squashfuse'],
+  squashfuse_ll: ['squashfuse'],
+  sshfs: ['sshfs', 'fuse-sshfs'],
+  'unionfs-fuse': ['unionfs-fuse'],
+}
+
+/** As a message names it; undefined for a program nobody knows the package of. */
+export function packageOf(program: string): string | undefined {
+  const [debian, rpm] = Object.hasOwn(PACKAGES, program) ? (PACKAGES[program] ?? []) : []
+  return rpm === undefined ? debian : `${debian} (Debian) or ${rpm} (RPM)`
+}
+
+/** Where the node's packages install programs. Fixed: nobody's environment decides what runs as root. */
+export const SYSTEM_PATH: readonly string[] = [
+  '/usr/sbin',
+  '/usr/bin',
+  '/sbin',
+  '/bin',
+  '/usr/local/sbin',
+  '/usr/local/bin',
+]
+
+/** @throws {HelperError} naming the package that has it */
+export function findProgram(program: string, path: readonly string[]): string {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program)) throw new Error(`no bare name of a program: ${program}`)
+  const found = path.map((directory) => `${directory}/${program}`).filter(isFile)
+  const usable = found.find(isExecutable)
+  if (usable !== undefined) return usable
+  if (found[0] !== undefined) throw new HelperError(`${found[0]} is not executable: install its package again`)
+  const name = packageOf(program)
+  const way = name === undefined ? 'install it' : `install the package ${name}`
+  throw new HelperError(`${program} is not on this node: ${way}; it is looked for in ${path.join(', ')}`)
+}
+
+function isFile(path: string): boolean {
+  return unlessRefused(() => statSync(path).isFile()) ?? false
+}
+
+export function isExecutable(path: string): boolean {
+  return isFile(path) && succeeds(() => accessSync(path, constants.X_OK))
+}

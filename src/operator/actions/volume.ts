@@ -1,0 +1,71 @@
+import { closing, type Handle, type Inodes } from '../../host/host.ts'
+import type { Journal } from '../../ownership/journal/journal.ts'
+import { SELF } from '../../ownership/walk/entry.ts'
+import { wholeTree } from '../../ownership/walk/frames.ts'
+import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
+import { isVolumeBusy } from '../../store/locks.ts'
+import type { Session } from '../../store/session.ts'
+import { openJournalForReading } from '../../store/volume-journal.ts'
+import { volumeRecords } from '../../store/volume-record.ts'
+import { walkProgress } from '../../store/walk-progress.ts'
+
+/** A volume's journal, for looking only; undefined where it has none. A walk may be writing to it meanwhile. */
+export function readableJournal(session: Session, volume: string): Journal | undefined {
+  const known = volumeRecords.readUnlessDamaged(session, volume) !== undefined
+  return openJournalForReading(session, volume, known)
+}
+
+/** Why a volume's journal cannot be used; undefined where it can, or where there is none and need not be. */
+export function journalFault(session: Session, volume: string): string | undefined {
+  return refusalOf(() => {
+    using journal = readableJournal(session, volume)
+    journal?.isEmpty()
+  })
+}
+
+/** A walk or a restore that is under way. */
+export interface WalkStatus {
+  /** Null in its first second, when no counts are written yet. */
+  pid: number | null
+  visited: number
+  changed: number
+}
+
+export function walkUnderWay(session: Session, volume: string): WalkStatus | null {
+  if (!isVolumeBusy(session, volume)) return null
+  const { pid = null, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
+  return { pid, visited, changed }
+}
+
+const EACH = 20_000
+
+/**
+ * How many inodes a walk will meet, about: names are counted, and only directories opened. It gives way to other events
+ * on its way.
+ */
+export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
+  let counted = 1
+  let stopAt = EACH
+  const visitor: Visitor = {
+    entry() {
+      counted++
+      return false
+    },
+    directory() {
+      counted++
+    },
+    left() {},
+    stops: () => counted >= stopAt,
+  }
+  const top = inodes.openDirectory(root, SELF)
+  using _ = closing(inodes, top)
+  const stat = inodes.stat(top)
+  let rest = traverse(inodes, wholeTree(inodes, top, stat), stat, visitor)
+  while (rest) {
+    await new Promise((resolve) => setImmediate(resolve))
+    stopAt = counted + EACH
+    rest = traverse(inodes, rest, stat, visitor)
+  }
+  return counted
+}

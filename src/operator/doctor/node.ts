@@ -1,0 +1,65 @@
+import type { Diagnosis, Feature, FeatureName, SelfTest } from '../../host/diagnosis.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
+import { type Found, fault, ok, warning } from './findings.ts'
+
+/** What is different without each; that is a fault where it `isNeeded`. */
+const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
+  open_tree: { since: '5.2', without: 'no volume can be mounted', isNeeded: true },
+  fsopen: { since: '5.2', without: 'no volume but bind can be mounted', isNeeded: true },
+  mount_setattr: { since: '5.12', without: 'no volume can be mounted', isNeeded: true },
+  'statx mount ids': { since: '5.8', without: 'no volume can be mounted', isNeeded: true },
+  openat2: { since: '5.6', without: 'paths are resolved component by component: slower' },
+  'user namespace': { since: '3.8', without: 'ownership idmap is refused, and auto walks' },
+  'idmapped mount': { since: '5.12, tmpfs 6.3', without: 'ownership idmap may be refused, and auto walk' },
+  MOVE_MOUNT_BENEATH: { since: '6.5', without: 'a replaced mount is missing for a moment' },
+  fchmodat2: { since: '6.6', without: 'modes are changed through /proc: slower' },
+  'unique mount ids': { since: '6.8', without: 'a mount id may be reused: mounts are told apart by inode only' },
+  FS_IOC_GETFSUUID: { since: '6.9', without: 'volumes are named by f_fsid, which an upgrade to 6.9 changes' },
+  listxattrat: { since: '6.13', without: 'extended attributes are listed through /proc: slower' },
+}
+
+export function* kernelFindings(features: readonly Feature[]): Generator<Found> {
+  const works = features.filter((feature) => feature.works).map(({ name }) => name)
+  if (works.length > 0) yield ok(`tried and working: ${works.join(', ')}`)
+  for (const { name, detail } of features.filter((feature) => !feature.works)) {
+    const { since, without, isNeeded } = FEATURES[name]
+    const text = `${name} does not work (${detail}): ${without}`
+    const way = /EPERM|EACCES/.test(detail)
+      ? 'run it as root on the node itself, not in a container with a filter of system calls'
+      : name === 'user namespace'
+        ? 'raise the sysctl user.max_user_namespaces'
+        : `use Linux ${since} or newer`
+    yield isNeeded ? fault(text, way) : warning(text, way)
+  }
+}
+
+/** A layer that says something else than Node must not touch anybody's files. */
+export function* systemCallFindings(tests: readonly SelfTest[]): Generator<Found> {
+  const agreed = tests.filter(({ difference }) => difference === '').map(({ name }) => name)
+  if (agreed.length > 0) yield ok(`they work as they should: ${agreed.join(', ')}`)
+  for (const { name, difference } of tests) {
+    if (difference !== '') yield fault(`${name}: ${difference}`, 'use no walk on this node, and report it')
+  }
+}
+
+/** What a kind of volume runs; the kernel mounts the others by itself. */
+function programsOf(fsType: string): string[] {
+  if (fsType === 'nfs' || fsType === 'nfs4' || fsType === 'cifs') return [`mount.${fsType}`]
+  return fsType.startsWith('fuse.') ? [fsType.slice('fuse.'.length), 'fusermount3'] : []
+}
+
+/** Only what the configuration lets pods ask for. */
+export function* helperFindings({ findProgram }: Diagnosis, { allowedFsTypes }: NodeConfig): Generator<Found> {
+  const programs = new Set(allowedFsTypes.flatMap(programsOf))
+  if (programs.size === 0) yield ok(`no helper program is needed for ${allowedFsTypes.join(', ') || 'no volume'}`)
+  for (const program of programs) {
+    try {
+      yield ok(`${program} is ${findProgram(program)}`)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      const [text, remedy = 'install it'] = error.message.split(': ')
+      yield fault(text ?? error.message, `${remedy.split(';')[0]}, or take its type out of allowedFsTypes`)
+    }
+  }
+}

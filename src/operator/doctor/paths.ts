@@ -1,0 +1,92 @@
+import { basename, dirname, join } from 'node:path'
+import type { Diagnosis } from '../../host/diagnosis.ts'
+import { unlessRefused } from '../../host/file-error.ts'
+import { closing } from '../../host/handle.ts'
+import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
+import { type Found, fault, ok, warning } from './findings.ts'
+
+const OTHERS_WRITE = 0o002
+const GROUP_WRITES = 0o020
+const STICKY = 0o1000
+const ANY_OTHERS = 0o077
+
+// The journal of a million inodes takes about this much (docs/ownership.md); below the second not even records fit.
+const ENOUGH_BYTES = 256 * 2 ** 20
+const LEAST_BYTES = 4 * 2 ** 20
+const ENOUGH_INODES = 1000
+const LEAST_INODES = 10
+
+/** Undefined where nothing is there. Links above it are followed. */
+export function lookAtPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
+  return unlessRefused(() => {
+    const parent = inodes.openTrusted(dirname(path))
+    using _ = closing(inodes, parent)
+    return inodes.statMountPoint(parent, Buffer.from(basename(path) || '.'))
+  })
+}
+
+/** Of a path and all above it, but not from `top` on, what others than root can write, and so exchange what is in it. */
+export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): string[] {
+  const found: string[] = []
+  const last = realPath(host, path)
+  for (let at = last; at !== top; at = dirname(at)) {
+    const stat = lookAtPath(host, at)
+    if (stat && isOthers(stat, at === last)) found.push(at)
+    if (at === '/') break
+  }
+  return found
+}
+
+/** A fault for each place where others than root can exchange what lies at a path. */
+export function writerFaults(host: Host, what: string, path: string): Found[] {
+  return writers(host, path).map((place) =>
+    fault(`users other than root can replace ${what} through ${place}`, `chown root ${place}; chmod go-w ${place}`),
+  )
+}
+
+/** With the links above it resolved. */
+function realPath({ inodes }: Pick<Host, 'inodes'>, path: string): string {
+  const parent = inodes.openTrusted(dirname(path))
+  using _ = closing(inodes, parent)
+  return join(inodes.pathOf(parent), basename(path))
+}
+
+/** In a directory with the sticky bit others can make names, but not exchange root's. */
+function isOthers(stat: Stat, isLast: boolean): boolean {
+  if (stat.uid !== 0) return true
+  // A link has no permissions of its own.
+  if ((stat.mode & FILE_TYPE) === SYMLINK) return false
+  const writes = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)
+  return writes && (isLast || !isDirectory(stat) || (stat.mode & STICKY) === 0)
+}
+
+/** Who can write to the state directory or the configuration decides what root does. */
+export function* permissionFindings(host: Host, config: NodeConfig, configFile: string): Generator<Found> {
+  const { stateDir, logFile } = config
+  const places = { 'the state directory': stateDir, 'the configuration': configFile, 'the log': logFile }
+  for (const [what, path] of Object.entries(places)) {
+    if (lookAtPath(host, path) === undefined) continue
+    const faults = writerFaults(host, what, path)
+    yield* faults.length > 0 ? faults : [ok(`${what} ${path} is writable by root only`)]
+  }
+  const state = lookAtPath(host, stateDir)
+  if (state === undefined) yield ok(`the state directory ${stateDir} will be created by the first mount`)
+  else if ((state.mode & ANY_OTHERS) !== 0) {
+    yield warning(`users other than root can read the state directory ${stateDir}`, `chmod 700 ${stateDir}`)
+  }
+}
+
+/** Where the disk of the state directory is full, walks stop before they change anything, and restores stay pending. */
+export function* spaceFindings(host: Host, { space }: Diagnosis, stateDir: string): Generator<Found> {
+  let place = stateDir
+  while (place !== '/' && lookAtPath(host, place) === undefined) place = dirname(place)
+  const { bytes, inodes } = space(place)
+  const left = `${Math.floor(bytes / 2 ** 20)} MiB${inodes === undefined ? '' : ` and ${inodes} inodes`}`
+  const text = `the file system of ${stateDir} has ${left} left`
+  const remedy = `make room there, or move stateDir to another disk`
+  const hasLess = (leastBytes: number, leastInodes: number) =>
+    bytes < leastBytes || (inodes ?? leastInodes) < leastInodes
+  if (hasLess(LEAST_BYTES, LEAST_INODES)) yield fault(text, remedy)
+  else yield hasLess(ENOUGH_BYTES, ENOUGH_INODES) ? warning(text, remedy) : ok(text)
+}

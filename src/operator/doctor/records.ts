@@ -1,0 +1,78 @@
+import { collectGarbage } from '../../heal/garbage.ts'
+import { healMounts } from '../../heal/heal.ts'
+import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { refusalOf } from '../../refusal/refusal.ts'
+import { isVolumeBusy } from '../../store/locks.ts'
+import { listMountRecords, listMounts } from '../../store/mount-record.ts'
+import { listVolumes } from '../../store/places.ts'
+import type { Session } from '../../store/session.ts'
+import { volumeRecords } from '../../store/volume-record.ts'
+import { journalFault } from '../actions/volume.ts'
+import { type Found, fault, ok, warning } from './findings.ts'
+
+/** A volume of this driver, in kubelet's directories. */
+const OURS = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
+
+/** Records against mounts, both ways. */
+export async function* mountFindings(session: Session): AsyncGenerator<Found> {
+  const elsewhere = refusalOf(() => refuseOtherNamespace(session))
+  if (elsewhere !== undefined) {
+    return yield fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
+  }
+  const problems = new Map(listMounts(session).map(({ directory, problem }) => [directory, problem]))
+  // What cannot be read is told once, with its way out.
+  const found = (await healMounts(session, true)).filter(({ directory }) => problems.get(directory) === undefined)
+  const healthy = found.filter(({ state }) => state === 'healthy').length
+  const readable = [...problems.values()].filter((problem) => problem === undefined).length
+  yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
+  for (const { directory, state, action, reason } of found) {
+    if (reason === '' || state === 'busy') continue
+    const text = `${directory} is ${state}: ${reason}`
+    if (action === 'failed') yield fault(text, 'remove the cause, then run modekeep heal')
+    else if (action === 'none') yield warning(text, 'what the reason says')
+    else yield warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
+  }
+  for (const [directory, problem] of problems) {
+    const way = 'delete its pod: its unmount works without a record, which stays'
+    if (problem !== undefined) yield fault(`${directory}: ${problem.message}`, way)
+  }
+  for (const path of new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))) {
+    if (!OURS.test(path) || problems.has(path)) continue
+    const way = "nothing, if its pod is to stay: its unmount works; kubelet's next mount call replaces it"
+    yield warning(`${path} is mounted without a record`, way)
+  }
+}
+
+/** Records of volumes, and what nothing needs any more. */
+export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
+  const volumes = listVolumes(session)
+  const found = await collectGarbage(session, { isDry: true, forget: undefined })
+  const leftovers = found.filter(({ action }) => action === 'removed').length
+  yield ok(`volumes on record: ${volumes.length}`)
+  for (const volume of volumes) yield* aboutVolume(session, volume)
+  if (leftovers > 0)
+    yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
+}
+
+function aboutVolume(session: Session, volume: string): Found[] {
+  if (isVolumeBusy(session, volume)) return []
+  const damage = journalFault(session, volume)
+  if (damage !== undefined) {
+    return [fault(damage, `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`)]
+  }
+  const { record, problem } = volumeRecords.find(session, volume)
+  if (problem !== undefined) {
+    const way = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
+    return [fault(`the record of volume ${volume} cannot be read`, way)]
+  }
+  if (record === undefined) return []
+  const { source, group, complete, restorePending } = record
+  const isUsed = listMountRecords(session).some((mount) => mount.volume === volume)
+  if (isUsed || (complete && !restorePending)) return []
+  if (restorePending) {
+    return [warning(`the restore of ${source} is pending`, `modekeep restore ${volume}, or mount it in a pod again`)]
+  }
+  const way = `modekeep apply ${source} --fsgroup ${group}, or modekeep restore ${volume}`
+  return [warning(`a walk or restore of ${source} was not finished`, way)]
+}

@@ -1,0 +1,55 @@
+/** One line without its end; control characters in it are still to be made printable. */
+export type Line = string | { text: string; style: 'strong' | 'notice' | 'fault' }
+
+const STYLES = { strong: '1', notice: '33', fault: '31' } as const
+
+/** The lines as one text: no file name can drive the terminal, only `colour` brings escape sequences. */
+export function render(lines: readonly Line[], colour: boolean): string {
+  return lines
+    .map((line) => {
+      if (typeof line === 'string') return `${printable(line)}\n`
+      const safe = printable(line.text)
+      return colour && safe ? `\x1b[${STYLES[line.style]}m${safe}\x1b[0m\n` : `${safe}\n`
+    })
+    .join('')
+}
+
+/** Columns as wide as their widest cell; the last one is as long as it likes, and may end in blanks of its own. */
+export function aligned(rows: readonly (readonly string[])[], gap = '  '): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) => {
+    const last = row.findLastIndex((cell) => cell !== '')
+    const cells = row.slice(0, last).map((cell, column) => cell.padEnd(widths[column] ?? 0))
+    return [...cells, row[last]].join(gap)
+  })
+}
+
+// Control, format (bidirectional overrides among them), unassigned, and what ends a line without being a newline.
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu
+
+/** Text that cannot drive a terminal, whatever a file is called: what does not print reads `\u{1b}`. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+}
+
+/** As a shell takes it. */
+export function shellQuoted(path: string): string {
+  const text = printable(path)
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/**
+ * What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. Its apiVersion, of all
+ * shapes that docs/commands.md has, changes where a program that reads one has to change.
+ */
+export function jsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
+  const kind = verb.charAt(0).toUpperCase() + verb.slice(1)
+  return `${jsonText(JSON.stringify({ apiVersion: 'modekeep/v1', kind, ...facts }))}\n`
+}
+
+/** JSON on one line that cannot drive a terminal; it still means the same to a parser. */
+export function jsonText(json: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  // Without the flag u each half of a surrogate pair is one of its own.
+  return json.replace(UNPRINTABLE, (character) => character.replaceAll(/./gs, escaped))
+}

@@ -1,0 +1,51 @@
+import { quoted } from '../../refusal/refusal.ts'
+import type { Arguments, VerbForm } from './form.ts'
+
+export const help = {
+  operands: '[VERB]',
+  summary: "print this text, or a verb's help",
+  text: ["Prints an overview, or a verb's own help, as VERB --help does."],
+  options: { man: 'print all help as a man page, roff on stdout' },
+  examples: ['modekeep help restore', 'modekeep help --man > /usr/local/share/man/man8/modekeep.8'],
+  read({ words: [topic, second], given, faults }: Arguments) {
+    const isManual = given.has('man')
+    if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)
+    if (isManual && topic !== undefined) {
+      faults.push(`--man is a page about all verbs, got ${quoted(topic)}: leave one out`)
+    }
+    return { verb: 'help' as const, topic, isManual }
+  },
+} satisfies VerbForm
+
+export const version = {
+  summary: 'print the version',
+  text: ['Prints the version; with --json also that of the runtime it carries.'],
+  options: {},
+  examples: ['modekeep version --json'],
+  read: () => ({ verb: 'version' as const }),
+} satisfies VerbForm
+
+const SHELLS = ['bash', 'zsh'] as const
+
+export const completion = {
+  operands: SHELLS.join('|'),
+  summary: 'print a completion script for a shell',
+  text: [
+    'Prints a script that completes verbs, options and their values. Load it in a shell, or save it where the shell ' +
+      'looks for completion scripts.',
+  ],
+  options: {},
+  examples: [
+    'source <(modekeep completion bash)',
+    'modekeep completion bash > /etc/bash_completion.d/modekeep',
+    'modekeep completion zsh > /usr/local/share/zsh/site-functions/_modekeep',
+  ],
+  read({ words: [word, ...more], faults }: Arguments) {
+    const shell = SHELLS.find((name) => name === word)
+    if (shell === undefined || more.length > 0) {
+      const got = word === undefined ? 'none' : quoted(more.length > 0 ? [word, ...more] : word)
+      faults.push(`completion takes the name of a shell, got ${got}: write bash or zsh`)
+    }
+    return { verb: 'completion' as const, shell: shell ?? 'bash' }
+  },
+} satisfies VerbForm

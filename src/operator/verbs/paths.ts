@@ -1,0 +1,42 @@
+import { resolve } from 'node:path'
+import { quoted } from '../../refusal/refusal.ts'
+import type { Arguments } from './form.ts'
+import type { OptionName } from './options.ts'
+
+/** The one directory that a verb takes, absolute and normal. */
+export function directoryOf(verb: string, { words, workingDirectory, faults }: Arguments): string {
+  const wrong = faultOf(verb, words)
+  if (wrong !== undefined) faults.push(wrong)
+  return faults.length > 0 ? '' : resolve(belowWorkingDirectory(words[0] ?? '', workingDirectory))
+}
+
+function faultOf(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
+  if (directory === '' || more.length > 0) {
+    const got = directory === '' ? 'none' : quoted([directory, ...more])
+    return `${verb} takes one directory, got ${got}: name one`
+  }
+  // Node decodes argv as UTF-8: the real name is lost.
+  if (/[\0\ufffd]/.test(directory)) {
+    return `directory ${quoted(directory)} is not valid UTF-8: reach it by another name, such as a bind mount`
+  }
+  // Behind a symbolic link, ".." is not where the text says.
+  if (/(^|\/)(?!\.\.?(\/|$))[^/]+(\/+\.)*\/+\.\.(\/|$)/.test(directory)) {
+    return `directory ${quoted(directory)} goes down and up again: write it without ".."`
+  }
+  return undefined
+}
+
+/** An option's path, absolute and not made normal: ".." behind a link is not where the text says. */
+export function pathOf(name: OptionName, { given, workingDirectory }: Arguments): string | undefined {
+  const path = given.get(name)
+  return path && belowWorkingDirectory(path, workingDirectory)
+}
+
+function belowWorkingDirectory(path: string, workingDirectory: () => string): string {
+  return path.startsWith('/') ? path : `${workingDirectory()}/${path}`
+}
+
+/** Where kubelet keeps its pods and sockets: by default where it does unless told otherwise (--root-dir). */
+export function kubeletDirectory({ given }: Arguments): string {
+  return resolve(given.get('kubelet-dir') ?? '/var/lib/kubelet')
+}

@@ -1,0 +1,142 @@
+import { FILE_TYPE, isDirectory, type Stat } from '../../host/host.ts'
+import { grantAcl } from '../inode/attributes.ts'
+import {
+  isRight,
+  type Ownership,
+  type OwnOrder,
+  ownershipOf,
+  SET_GID,
+  SET_IDS,
+  same,
+  wantedOwnership,
+  whyUntouchable,
+} from '../inode/policy.ts'
+import {
+  type Found,
+  type InodeRecord,
+  isUntouched,
+  keyOf,
+  type Meant,
+  meantState,
+  recordOf,
+  sameBytes,
+} from '../inode/record.ts'
+import type { LeftReason } from './report.ts'
+
+/** What is to happen to an inode that was looked at closely. */
+export interface Decision {
+  /** Its change, to be recorded first. */
+  change?: InodeRecord
+  /** The change leaves it without its privileges. */
+  forfeits?: boolean
+  /** To be recorded though nothing is changed: whatever an interrupted call had in mind for it, it is its user's now. */
+  settle?: InodeRecord
+  leave?: LeftReason
+}
+
+/** What a walk does with the inodes it meets: pure, but for what it was told when it was made. */
+export interface Task {
+  /** `look`: to be held and decided on; `right`: nothing to do; `passed`: not this task's concern. */
+  glance(stat: Stat): 'look' | 'right' | 'passed' | { leave: LeftReason }
+  /** Whether the decision needs what the journal holds of the inode. */
+  asksFor(stat: Stat): boolean
+  decide(found: Found, path: Uint8Array, record: InodeRecord | undefined): Decision
+  /** What was made as recorded need not be remembered. */
+  readonly forgets: boolean
+}
+
+/** A task as every thread of a walk must know it; it can be sent. */
+export type TaskSpec = { do: 'restore'; isForced: boolean } | ({ do: 'own' } & OwnSpec)
+
+export interface OwnSpec {
+  order: OwnOrder
+  /** The journal was empty: there is nothing to find in it but what this walk records. */
+  firstTime: boolean
+  /** ctime (milliseconds) from which on an inode may have been changed by this walk. */
+  started: number
+  /** Keys of inodes that an interrupted call may have left half changed. */
+  unfinished: ReadonlySet<string>
+}
+
+export function taskOf(spec: TaskSpec): Task {
+  return spec.do === 'own' ? ownTask(spec) : restoreTask(spec.isForced)
+}
+
+/** Gives inodes to a group. */
+function ownTask({ order, firstTime, started, unfinished }: OwnSpec): Task {
+  const wanted = ({ stat }: Found, from: Ownership) =>
+    wantedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, order)
+  const wantedAcl = ({ stat, acl }: Found) =>
+    acl === null || order.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
+  // Confirmed to be as wanted once, yet different now: that is somebody's wish too, and is not undone.
+  const isUsers = ({ settled, after, seen, acl }: InodeRecord, found: Found) => {
+    const asLeft = same(after, ownershipOf(found.stat)) && sameBytes(acl.after, found.acl)
+    return settled && after.gid === order.group && !same(after, seen) && !asLeft
+  }
+  return {
+    forgets: false,
+
+    glance(stat) {
+      const leave = whyUntouchable(stat)
+      if (leave) return { leave }
+      if (!isRight(stat, order)) return 'look'
+      return unfinished.size > 0 && unfinished.has(keyOf(stat)) ? 'look' : 'right'
+    },
+
+    asksFor: (stat) => !firstTime || stat.changed >= started,
+
+    decide(found, path, record) {
+      let meant: Meant | undefined = ownershipOf(found.stat)
+      if (record) {
+        meant = isUsers(record, found) ? undefined : meantState(record, found)
+        if (meant === undefined) return leaveToUser(record)
+      }
+      const change = recordOf(record, found, path, meant, wanted(found, meant), wantedAcl(found))
+      return { change, forfeits: meant.forfeit ?? false }
+    },
+  }
+}
+
+/** Puts recorded inodes back to what they were. @param isForced also puts back what its users changed since */
+function restoreTask(isForced: boolean): Task {
+  return {
+    forgets: true,
+    glance: (stat) => (whyUntouchable(stat) ? 'passed' : 'look'),
+    asksFor: () => true,
+
+    decide(found, path, record) {
+      if (record === undefined) return {}
+      const meant = meantState(record, found) ?? (isForced ? overridden(record, found) : undefined)
+      if (meant === undefined) return leaveToUser(record)
+      const { gid, mode } = record.before
+      const forfeit = meant.forfeit === true || givesForeignSetGid(record, found.stat)
+      const after = record.forfeited || forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
+      const change = recordOf(record, found, path, { ...meant, forfeit }, after, record.acl.before)
+      return { change, forfeits: forfeit }
+    },
+  }
+}
+
+/** What an interrupted call had in mind for the inode is not made any more. */
+function leaveToUser(record: InodeRecord): Decision {
+  return { leave: 'changed since by its user', ...(record.settled ? {} : { settle: record }) }
+}
+
+/**
+ * What an inode that its users changed since is taken for, where that is to be undone. Undefined: it may be another inode
+ * (there is no birth time), or was given a capability of its own. Privileges that somebody took away stay away.
+ */
+function overridden(record: InodeRecord, found: Found): Meant | undefined {
+  const { stat, capability } = found
+  if (record.born === 0n || (capability !== null && !sameBytes(capability, record.capability))) return undefined
+  const owned = ownershipOf(stat)
+  const isPrivileged = !isDirectory(stat) && ((record.before.mode & SET_IDS) !== 0 || record.capability !== null)
+  const isWhole = (owned.mode & SET_IDS) === (record.before.mode & SET_IDS) && sameBytes(capability, record.capability)
+  return { ...owned, forfeit: isPrivileged && !(isWhole && isUntouched(record, stat)) }
+}
+
+/** A user who wrote to a file may set its group's bit again, but not that of the group it had before. */
+function givesForeignSetGid({ before, modified, size }: InodeRecord, now: Stat): boolean {
+  if (isDirectory(now) || (before.mode & SET_GID) === 0 || before.gid === now.gid) return false
+  return modified !== now.modified || size !== now.size
+}

@@ -1,0 +1,124 @@
+import * as z from 'zod/mini'
+import { checksum } from '../host/checksum.ts'
+import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import { type Store, volumePlace } from './places.ts'
+
+/** How one kind of record is kept. */
+interface RecordForm<T extends object, Owner> {
+  /** Written in the file. It changes whenever an older version would misread it. */
+  format: number
+  schema: z.ZodMiniType<T>
+  /** The mount directory or the volume that a record speaks of; undefined: there is one for the node. */
+  ownerOf(record: T): Owner
+  directoryOf(store: Store, owner: Owner): string
+  name: string
+}
+
+/** The owner and the place of a kind of record of which each volume has one. */
+export const OF_A_VOLUME = {
+  ownerOf: ({ volume }: { volume: string }) => volume,
+  directoryOf: (store: Store, volume: string) => volumePlace(store, volume).path,
+}
+
+/** A record is there, and nobody can tell what it said: a group with one bit turned over is a group like any other. */
+export class DamagedRecord extends Refusal {
+  constructor(path: string) {
+    super(
+      `the record ${path} is damaged or is of something else: repair the disk, and move the file away where nothing of it is needed any more`,
+    )
+  }
+}
+
+/** Neither: there is none. */
+export interface Found<T> {
+  record?: T
+  /** Why it says nothing to this version. */
+  problem?: DamagedRecord | UnknownFormat
+}
+
+/** Reads and writes one kind of record. */
+export class RecordKind<T extends object, Owner = string> {
+  readonly #form: RecordForm<T, Owner>
+
+  constructor(form: RecordForm<T, Owner>) {
+    this.#form = form
+  }
+
+  /**
+   * A record as it was written; undefined where there is none.
+   * @throws {UnknownFormat} where another version of modekeep has written it
+   * @throws {DamagedRecord}
+   */
+  read(store: Store, owner: Owner): T | undefined {
+    const { record, problem } = this.find(store, owner)
+    if (problem !== undefined) throw problem
+    return record
+  }
+
+  /** For those who can go on without what a damaged record said, as if there were none. @throws {UnknownFormat} */
+  readUnlessDamaged(store: Store, owner: Owner): T | undefined {
+    const { record, problem } = this.find(store, owner)
+    if (problem instanceof UnknownFormat) throw problem
+    return record
+  }
+
+  find(store: Store, owner: Owner): Found<T> {
+    const { format, schema, ownerOf } = this.#form
+    const path = this.#path(store, owner)
+    const text = store.host.files.read(path)
+    if (text === undefined) return {}
+    const { sum, ...record } = parsed(text)
+    // Before the checksum: that of another version may be another one.
+    if (Number.isInteger(record.format) && record.format !== format) {
+      return {
+        problem: new UnknownFormat(
+          `the record ${path} cannot be used (its format is ${record.format}, this version reads ${format}): ` +
+            'install the version of modekeep that made it, or move the file away where nothing of it is needed any more',
+        ),
+      }
+    }
+    const { success, data } = z.safeParse(schema, record)
+    const isWhole = record.format === format && success && sum === sumOf(record) && ownerOf(data) === owner
+    return isWhole ? { record: data } : { problem: new DamagedRecord(path) }
+  }
+
+  /** Whether there is one, also where nobody can tell what it says. */
+  has(store: Store, owner: Owner): boolean {
+    return store.host.files.list(this.#form.directoryOf(store, owner)).includes(this.#form.name)
+  }
+
+  /** Atomic and durable, with format and checksum. */
+  write(store: Store, record: T): void {
+    const { format, ownerOf, directoryOf } = this.#form
+    const { files } = store.host
+    const whole = { format, ...record }
+    files.makeDirectory(directoryOf(store, ownerOf(record)))
+    files.replace(this.#path(store, ownerOf(record)), `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`)
+  }
+
+  remove(store: Store, owner: Owner): void {
+    store.host.files.remove(this.#path(store, owner))
+  }
+
+  #path(store: Store, owner: Owner): string {
+    return `${this.#form.directoryOf(store, owner)}/${this.#form.name}`
+  }
+}
+
+/** Whether somebody found a record that says nothing to this version. */
+export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormat {
+  return error instanceof DamagedRecord || error instanceof UnknownFormat
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+function sumOf(record: object): number {
+  return checksum([Buffer.from(JSON.stringify(record))])
+}

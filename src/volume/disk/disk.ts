@@ -1,0 +1,138 @@
+import { closing, errorCode, explained, type Handle, type Host, isDirectory } from '../../host/host.ts'
+import { openInside } from '../../path/inside.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+import type { KindRequest } from '../../request/request.ts'
+import type { VolumeKind } from '../kind/kind.ts'
+import { nameOf, type OptionRules, optionFaults, ownOptions, rule, words } from '../kind/options.ts'
+import { pathOf, sourceFaults } from '../kind/source-path.ts'
+import {
+  type Disk,
+  explainedMount,
+  isMountedReadOnly,
+  refuseNodesOwn,
+  refuseOtherContent,
+  refuseTwin,
+} from './refusals.ts'
+import { openBlockSource, openDevice } from './source.ts'
+
+interface DiskRules {
+  name: string
+  /** Deny by default: nothing that names another device, stops the node at an error, or speaks to other parts of it. */
+  options: OptionRules
+  /** The option that leaves the log as it is, for a device that nobody can write: then the disk may look torn. */
+  withoutLog?: string
+  /** Given where the pod gives none of that name. */
+  always?: string
+  isReadOnly?: true
+}
+
+/** mount(8), ext4(5), xfs(5), btrfs(5) */
+const DISKS: readonly DiskRules[] = [
+  {
+    name: 'ext4',
+    options: new Map([
+      rule('data=journal', /ordered|journal/),
+      rule('errors=remount-ro', /remount-ro|continue/),
+      ...words('discard', 'noload'),
+    ]),
+    withoutLog: 'noload',
+    // Else the disk itself says what an error does, and may say: panic.
+    always: 'errors=remount-ro',
+  },
+  {
+    name: 'xfs',
+    options: new Map(words('nouuid', 'noquota', 'discard', 'norecovery')),
+    withoutLog: 'norecovery',
+  },
+  {
+    name: 'btrfs',
+    options: new Map([
+      rule('subvol=data', /\/?[^/]+(\/[^/]+)*/),
+      rule('subvolid=256', /[1-9][0-9]{0,17}/),
+      rule('compress=zstd', /(no|zlib|lzo|zstd)(:[0-9]{1,2})?/),
+      rule('rescue=nologreplay', /nologreplay/),
+      ...words('discard'),
+    ]),
+    withoutLog: 'rescue=nologreplay',
+  },
+  { name: 'squashfs', options: new Map(), isReadOnly: true },
+]
+
+/** A file system on a disk of the node, or in an image file. */
+function disk(rules: DiskRules): VolumeKind {
+  return {
+    name: rules.name,
+    isDisk: true,
+    persistent: true,
+    walk: rules.isReadOnly ? 'nothing can be changed' : true,
+    root: 'file system',
+    optionRules: () => rules.options,
+    faults: (request, config) => [
+      ...sourceFaults(request, config, 'block device or image file'),
+      ...optionFaults(rules.name, request.mountOptions, rules.options, config),
+      ...writeFaults(rules, request),
+    ],
+    openSource: (host, { source }) => openBlockSource(host, source),
+    async openTree({ host, request, source, stateDir, isVolume }) {
+      if (source === undefined) throw new Error(`no source for ${request.directory}`)
+      const readOnly = request.readOnly || rules.isReadOnly === true
+      const path = pathOf(request.source)
+      const device = await openDevice(host, path, source, readOnly, stateDir)
+      using _device = closing(host.inodes, device)
+      const disk = { host, device, fsType: rules.name, shown: quoted(path) }
+      refuseOtherContent(disk)
+      refuseNodesOwn(disk, isVolume)
+      const tree = mountDevice(disk, fsOptions(rules, request), readOnly)
+      using _tree = closing(host.inodes, tree)
+      refuseTwin(disk, tree)
+      return request.subPath === undefined ? host.inodes.duplicate(tree) : partOf(host, tree, request.subPath)
+    },
+  }
+}
+
+function writeFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): string[] {
+  if (rules.isReadOnly && mountOptions.includes('rw')) {
+    return [`option "mountOptions" has rw: ${rules.name} is always read-only, leave it out`]
+  }
+  if (readOnly || rules.withoutLog === undefined || !mountOptions.includes(rules.withoutLog)) return []
+  return [
+    `option "mountOptions" has ${rules.withoutLog}, which is for read-only volumes: set readOnly, or leave it out`,
+  ]
+}
+
+function fsOptions({ always }: DiskRules, { mountOptions }: KindRequest): string[] {
+  const options = ownOptions(mountOptions)
+  const isGiven = always === undefined || options.some((option) => nameOf(option) === nameOf(always))
+  return isGiven ? options : [...options, always]
+}
+
+/** Read-only, unless the file system is mounted for writing already: then the mount alone is. */
+function mountDevice(disk: Disk, options: readonly string[], readOnly: boolean): Handle {
+  const { host, device, fsType } = disk
+  const create = (more: string[]) => host.mounts.createTree(fsType, [...options, ...more], device)
+  return explainedMount(disk, () => {
+    try {
+      return create(readOnly ? ['ro'] : [])
+    } catch (error) {
+      if (!readOnly || errorCode(error) !== 'EBUSY' || isMountedReadOnly(disk)) throw error
+      return create([])
+    }
+  })
+}
+
+/** Of a mount that is not attached, a part can be cloned since Linux 6.15. */
+function partOf({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
+  const part = openInside(inodes, tree, subPath)
+  using _ = closing(inodes, part)
+  if (!isDirectory(inodes.stat(part))) {
+    throw new Refusal(`subPath ${quoted(subPath)} is not a directory: of a disk or an image, name one`)
+  }
+  return explained(
+    () => mounts.cloneTree(part),
+    () => ({
+      EINVAL: `subPath ${quoted(subPath)} of a disk or an image needs Linux 6.15 or newer on the node: leave subPath out, and use the container's own subPath`,
+    }),
+  )
+}
+
+export const disks: readonly VolumeKind[] = DISKS.map(disk)

@@ -1,0 +1,112 @@
+import { explained, type Handle, type Host } from '../../host/host.ts'
+import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+
+/** A device held open, what is to be mounted of it, and its source as messages show it. */
+export interface Disk {
+  host: Host
+  device: Handle
+  fsType: string
+  shown: string
+}
+
+/** What a disk begins with (blkid(8) knows many more). */
+const MAGICS: readonly { what: string; at: number; bytes: string }[] = [
+  { what: 'ext4', at: 0x438, bytes: '\x53\xef' },
+  { what: 'xfs', at: 0, bytes: 'XFSB' },
+  { what: 'btrfs', at: 0x10040, bytes: '_BHRfS_M' },
+  { what: 'squashfs', at: 0, bytes: 'hsqs' },
+  { what: 'a LUKS container', at: 0, bytes: 'LUKS\xba\xbe' },
+  { what: 'swap space', at: 4086, bytes: 'SWAPSPACE2' },
+  { what: 'a part of an LVM volume group', at: 536, bytes: 'LVM2 001' },
+  { what: 'a partition table', at: 512, bytes: 'EFI PART' },
+]
+const FIRST_BYTES = 0x10100
+
+/** @throws {Refusal} where a device plainly holds something else than what is to be mounted */
+export function refuseOtherContent({ host, device, fsType, shown }: Disk): void {
+  const start = Buffer.from(host.blocks.start(device, FIRST_BYTES)).toString('latin1')
+  const found = MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
+  if (found.includes(fsType)) return
+  throw new Refusal(
+    found[0] === undefined
+      ? `source ${shown} holds no ${fsType}: make one there (mkfs), or correct the name; modekeep never formats a disk`
+      : `source ${shown} holds ${found[0]}, not ${fsType}: correct fsType or the name`,
+  )
+}
+
+function mountsOf({ host, device }: Disk): MountRow[] {
+  return parseMountinfo(host.mounts.table()).filter((row) => host.blocks.isShownBy(device, row))
+}
+
+/**
+ * A file system that is mounted already is the same one for all: with the options of whoever came first, and with all
+ * that he has on it.
+ * @throws {Refusal} where that was the node itself
+ */
+export function refuseNodesOwn(disk: Disk, isVolume: (path: string) => boolean): void {
+  const there = mountsOf(disk)
+  const [first] = there
+  if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
+  throw new Refusal(
+    `source ${disk.shown} is mounted by the node itself at ${quoted(first.mountPoint)}: unmount that, or have the pod ` +
+      `take a directory of it (fsType bind, a source below ${quoted(first.mountPoint)})`,
+  )
+}
+
+const BTRFS_UUID = 0x10020
+const F_FSID_SIZE = 8
+
+/**
+ * Since Linux 6.7 a btrfs whose UUID is mounted already gets another for as long as it is mounted: records of it would be
+ * of no use the next time.
+ * @throws {Refusal}
+ */
+export function refuseTwin({ host, device, fsType, shown }: Disk, tree: Handle): void {
+  if (fsType !== 'btrfs') return
+  const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
+  // f_fsid begins with two words of the UUID, folded (fs/btrfs/super.c); the rest tells the subvolume.
+  const folded = (start.readUInt32BE(BTRFS_UUID) ^ start.readUInt32BE(BTRFS_UUID + 8)) >>> 0
+  const id = Buffer.from(host.inodes.fileSystemId(tree).split('.')[1] ?? '', 'hex')
+  if (id.length === F_FSID_SIZE && id.readUInt32LE(0) !== folded) throw new Refusal(twin(shown))
+}
+
+const twin = (shown: string) =>
+  `source ${shown} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
+
+/** False also where nothing is known: a mount in another namespace cannot be seen. */
+export function isMountedReadOnly(disk: Disk): boolean {
+  return mountsOf(disk)[0]?.superOptions.includes('ro') ?? false
+}
+
+/**
+ * Mounts, and says what the kernel's answer means to the pod's author.
+ * @throws {Refusal} or, where that says enough, the system's own error
+ */
+export function explainedMount(disk: Disk, create: () => Handle): Handle {
+  const { fsType, shown } = disk
+  return explained(create, (message) => {
+    const words = `(the kernel: ${message})`
+    return {
+      ENODEV: `this node's kernel cannot mount ${fsType}: load the kernel module ${fsType}`,
+      EACCES: `source ${shown} is a read-only device: set readOnly on the volume ${words}`,
+      EROFS: `source ${shown} must have its log replayed, but cannot be written: mount it once for writing, or see docs/volumes.md for mounting it without ${words}`,
+      'EUCLEAN EIO': `source ${shown} is damaged: check it with fsck.${fsType} while it is not mounted ${words}`,
+      EEXIST: `${twin(shown)} ${words}`,
+      EBUSY: `${busy(disk)} ${words}`,
+      'EINVAL ENOENT': `the kernel does not mount source ${shown}: check the mountOptions${fsType === 'xfs' ? ' ("nouuid" if it is a copy of one that is mounted)' : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
+    }
+  })
+}
+
+function busy(disk: Disk): string {
+  const [there] = mountsOf(disk)
+  if (there === undefined) {
+    return `source ${disk.shown} is in use on this node, by swap, LVM, RAID, another container, or a mount of another kind: end that use`
+  }
+  const isReadOnly = there.superOptions.includes('ro')
+  return (
+    `source ${disk.shown} is mounted ${isReadOnly ? 'read-only' : 'for writing'} already at ${there.mountPoint}, and one disk is mounted in one way: ` +
+    `${isReadOnly ? 'set readOnly on the volume, or unmount that' : 'unmount that'}`
+  )
+}

@@ -1,0 +1,117 @@
+import { resolve } from 'node:path'
+import { waitFor } from '../../host/back-off.ts'
+import {
+  BLOCK_DEVICE,
+  closing,
+  explained,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  orClosed,
+  REGULAR,
+  type Stat,
+  SYMLINK,
+  unless,
+} from '../../host/host.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+import type { Source } from '../../request/source.ts'
+import { tryLockNode } from '../../store/locks.ts'
+import type { OpenedSource } from '../kind/kind.ts'
+import { openLinkFree, openNode, pathOf } from '../kind/source-path.ts'
+
+/** Where udev names devices by links. */
+const NAMES = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
+const WRITABLE_BY_OTHERS = 0o022
+
+const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DEVICE
+
+/**
+ * Opens the node of a block device, or an image file, by a path without links, but for udev's own names.
+ * @throws {Refusal}
+ */
+export function openBlockSource(host: Host, asked: Source): OpenedSource {
+  const source = pathOf(asked)
+  const path = NAMES.test(source) ? deviceNamed(host, source) : source
+  return openNode(host, path, {
+    mend: 'attach the disk, or create the image file',
+    fault(stat) {
+      if ((stat.mode & FILE_TYPE) === REGULAR) return undefined
+      if (!isBlockDevice(stat)) return 'is neither a block device nor an image file: name one'
+      // Containers may make device nodes in their volumes (CAP_MKNOD), those of the node's own disks too.
+      if (path.startsWith('/dev/')) return undefined
+      return 'is a device node outside /dev, which a pod may have made: name the device as it is in /dev'
+    },
+  })
+}
+
+/** What a name of udev's leads to; the path itself where it is no link, or not there: told by whoever opens it. */
+function deviceNamed(host: Host, source: string): string {
+  const { inodes } = host
+  const slash = source.lastIndexOf('/')
+  const above = source.slice(0, slash)
+  const directory = openLinkFree(host, above, { mend: 'attach the disk' })
+  using _directory = closing(inodes, directory)
+  const link = unless('ENOENT ENOTDIR ENAMETOOLONG', () =>
+    inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),
+  )
+  if (link === undefined) return source
+  using _link = closing(inodes, link)
+  const { mode, uid } = inodes.stat(link)
+  if ((mode & FILE_TYPE) !== SYMLINK) return source
+  const holder = inodes.stat(directory)
+  const target = resolve(above, Buffer.from(inodes.readLink(link)).toString())
+  const isDevice = target.startsWith('/dev/') && !target.startsWith('/dev/shm/')
+  if (isDevice && uid === 0 && holder.uid === 0 && (holder.mode & WRITABLE_BY_OTHERS) === 0) return target
+  throw new Refusal(`source ${quoted(source)} is a link that is not udev's, or leads out of /dev: write the real path`)
+}
+
+/**
+ * The device to mount: the source itself, or the loop device that shows the image. All mounts of an image share one: two
+ * would each write to the image from a cache of its own, and destroy it.
+ * @throws {Refusal}
+ */
+export async function openDevice(
+  host: Host,
+  source: string,
+  { handle, stat }: OpenedSource,
+  readOnly: boolean,
+  stateDir: string,
+): Promise<Handle> {
+  if (isBlockDevice(stat)) {
+    return explained(
+      () => host.blocks.open(handle),
+      (_, code) => ({
+        'ENXIO ENODEV': `source ${quoted(source)} is a device that is not there (${code}): attach the disk`,
+      }),
+    )
+  }
+  using _ = await waitFor(() => tryLockNode({ host, config: { stateDir } }, 'loop'))
+  const shown = quoted(source)
+  return sharedLoop(host, shown, handle, readOnly) ?? attachLoop(host, shown, handle, readOnly)
+}
+
+function sharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, readOnly: boolean): Handle | undefined {
+  const loop = blocks.loopOf(image)
+  if (loop === undefined) return undefined
+  return orClosed(inodes, loop.device, (device) => {
+    if (loop.isWhole && (readOnly || !loop.isReadOnly)) return device
+    const name = blocks.nameOf(device)
+    throw new Refusal(
+      loop.isWhole
+        ? `image ${shown} is in use read-only (${name}), so it cannot be mounted for writing: set readOnly, or wait until that use ends`
+        : `a part of image ${shown} is in use (${name}), and a second device would destroy it: detach that one first`,
+    )
+  })
+}
+
+function attachLoop({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
+  return explained(
+    () => blocks.attachLoop(image, readOnly),
+    (words, code) => ({
+      'EROFS EACCES EPERM': `image ${shown} cannot be written (${code}): set readOnly on the volume`,
+      ETXTBSY: `image ${shown} is in use as a program or as swap: name another one`,
+      'ENOENT ENXIO': `image ${shown} needs a loop device, and this node has none (${words}): load the kernel module loop`,
+      EBUSY: `image ${shown} got no loop device, as others take each free one first: it is tried again`,
+    }),
+  )
+}

@@ -1,0 +1,94 @@
+import type { NodeConfig } from '../../request/defaults.ts'
+import type { Source } from '../../request/source.ts'
+import { NUMBER, type OptionRule, type OptionRules, rule, words } from '../kind/options.ts'
+import { sshLogin, sshSourceFaults } from './sshfs.ts'
+
+const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
+const YES_OR_NO = /yes|no/
+
+/** What lets a pod's user pass for another, or gives him bits: the node's configuration has to name it. */
+function risky([name, plain]: readonly [string, OptionRule]): readonly [string, OptionRule] {
+  return [name, { ...plain, isRisky: true }]
+}
+
+/** What libfuse itself takes, for whatever program (mount.fuse3(8)). */
+const GENERIC: OptionRules = new Map([
+  risky(rule('uid=1000', NUMBER)),
+  rule('gid=1000', NUMBER),
+  risky(rule('umask=007', /[0-7]{3,4}/)),
+  rule('attr_timeout=1.0', SECONDS),
+  rule('entry_timeout=1.0', SECONDS),
+  rule('negative_timeout=0', SECONDS),
+  rule('max_read=131072', NUMBER),
+  ...words('kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'),
+])
+
+interface Program {
+  /**
+   * What else it takes. Nothing here runs a command of the node, reads or writes a file of it that is not the source, or
+   * connects anywhere else than the source says.
+   */
+  options: OptionRules
+  /** Where its source is no path of the node. */
+  sourceFaults?(source: Source): string[]
+  /** How it proves who it is, by secrets. */
+  login?: typeof sshLogin
+}
+
+const SSHFS: Program = {
+  sourceFaults: sshSourceFaults,
+  login: sshLogin,
+  // sshfs(1). Not here: ssh_command, sftp_server, directport, delay_connect, idmap=file, and all files of ssh's.
+  options: new Map([
+    rule('port=22', /[1-9][0-9]{0,4}/),
+    rule('ServerAliveInterval=15', NUMBER),
+    rule('ServerAliveCountMax=3', NUMBER),
+    rule('ConnectTimeout=10', NUMBER),
+    rule('Compression=yes', YES_OR_NO),
+    rule('compression=yes', YES_OR_NO),
+    rule('dir_cache=yes', YES_OR_NO),
+    rule('dcache_timeout=20', NUMBER),
+    rule('idmap=user', /none|user/),
+    rule('max_conns=4', /[1-9][0-9]?/),
+    ...words('reconnect', 'follow_symlinks', 'transform_symlinks', 'disable_hardlink', 'no_readahead', 'sshfs_sync'),
+  ]),
+}
+
+const BINDFS: Program = {
+  // bindfs(1). Not here: resolve-symlinks, which leads out of the source; map-passwd and map-group, which are files.
+  options: new Map([
+    risky(rule('force-user=1000', NUMBER)),
+    rule('force-group=1000', NUMBER),
+    risky(rule('perms=u=rwX:g=rX', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
+    risky(rule('map=1000/2000:@100/@200', /@?[0-9]{1,10}\/@?[0-9]{1,10}(?::@?[0-9]{1,10}\/@?[0-9]{1,10})*/)),
+    risky(rule('create-for-user=1000', NUMBER)),
+    risky(rule('create-for-group=1000', NUMBER)),
+    risky(rule('create-with-perms=u=rw:g=r', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
+    ...words('create-as-user').map(risky),
+    ...words('chown-ignore', 'chgrp-ignore', 'chmod-ignore', 'xattr-none', 'delete-deny'),
+    ...words('rename-deny', 'hide-hard-links', 'multithreaded'),
+  ]),
+}
+
+/**
+ * Programs of which modekeep knows which of their options are safe: the node's configuration can only take some away. By
+ * name, fuse.<program> without the prefix.
+ */
+export const PROGRAMS: ReadonlyMap<string, Program> = new Map([
+  ['sshfs', SSHFS],
+  ['bindfs', BINDFS],
+  ['squashfuse', { options: new Map([rule('offset=4096', NUMBER)]) }],
+])
+
+/** For any other program, what the node's configuration names is its administrator's responsibility. */
+export function fuseRules(program: string, { allowedMountOptions }: NodeConfig): OptionRules {
+  const known = PROGRAMS.get(program)
+  if (known) return new Map([...GENERIC, ...known.options])
+  const named = allowedMountOptions[`fuse.${program}`] ?? []
+  const freely = named
+    .filter((name) => !GENERIC.has(name))
+    .map((name): [string, OptionRule] => {
+      return [name, { pattern: new RegExp(`^${RegExp.escape(name)}(=\\P{Cc}*)?$`, 'u'), example: name }]
+    })
+  return new Map([...GENERIC, ...freely])
+}

@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest'
+import type { GcDocument } from '../../src/operator/actions/gc.ts'
+import { run } from '../../src/operator/verbs/index.ts'
+import { listMountPlaces, listVolumes } from '../../src/store/places.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
+
+const GC = { verb: 'gc', isDry: false, forget: undefined } as const
+
+/** A pod that went without an unmount and is owed a restore, and a volume of which all was put back. */
+async function arrange(): Promise<Stage> {
+  const stage = memoryStage()
+  const options = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
+  for (const name of ['owed', 'done']) makeTree(stage.fs, `${stage.top}/volumes/${name}`, SIX_FILES)
+  await stage.mount('b', { ...options, source: `${stage.top}/volumes/done` })
+  await stage.unmount('b')
+  const target = { directory: `${stage.top}/volumes/done` }
+  await run(stage.session(), { verb: 'restore', target, isDry: false, isForced: false })
+  await stage.mount('a', { ...options, source: `${stage.top}/volumes/owed`, restoreOnUnmount: 'true' })
+  stage.reboot()
+  stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
+  return stage
+}
+
+const found = ({ fs, top }: Stage) => {
+  const listed = listTree(fs, `${top}/volumes`)
+  return { modes: modes(listed), groups: groups(listed) }
+}
+
+it('gc that dies anywhere takes nothing that is owed, and the next one ends its work', async () => {
+  const original = memoryStage()
+  for (const name of ['owed', 'done']) makeTree(original.fs, `${original.top}/volumes/${name}`, SIX_FILES)
+  let deaths = 0
+  for (let n = 0, isDead = true; isDead; n++) {
+    const stage = await arrange()
+    if (stage.world) stage.world.killAt = n
+    isDead = await run(stage.session(), GC).then(
+      (document) => (document as GcDocument).items.some(({ action }) => action === 'failed'),
+      (error) => {
+        if (!(error instanceof Killed)) throw error
+        return true
+      },
+    )
+    deaths += Number(isDead)
+    stage.world?.revive()
+    const { items } = (await run(stage.session(), GC)) as GcDocument
+    expect(items.filter(({ action }) => action === 'failed' || action === 'kept')).toEqual([])
+    expect(found(stage)).toEqual(found(original))
+    expect(listVolumes(stage)).toEqual([])
+    expect(listMountPlaces(stage)).toEqual([])
+  }
+  expect(deaths).toBeGreaterThan(30)
+})

@@ -1,0 +1,6 @@
+import type { Line } from '../../src/operator/text/output.ts'
+
+/** What a line for people says, and how. */
+export function parts(line: Line | undefined): { text?: string; style?: string } {
+  return typeof line === 'string' ? { text: line } : (line ?? {})
+}

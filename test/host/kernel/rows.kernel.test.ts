@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { compileKernelFor } from '../../../scripts/build/compile-kernel.ts'
+import { compilerMajor } from '../../../scripts/build/compilers.ts'
+import { PATIENCE, sized } from '../../helpers/size.ts'
+
+const PROGRAM = join(import.meta.dirname, 'rows.ts')
+const STAND = join(import.meta.dirname, 'stand.c')
+
+const ROWS = sized(1_000_000, 20_000_000, 200_000_000)
+
+const noCompiler =
+  (await compilerMajor(process.arch)) === undefined ? ' (skipped: needs a C compiler: apt-get install gcc)' : ''
+
+async function check(): Promise<void> {
+  const seed = Number(process.env.MODEKEEP_TEST_SEED ?? Date.now() % 2 ** 32)
+  const directory = mkdtempSync(`${tmpdir()}/modekeep-rows-`)
+  try {
+    await compileKernelFor('stand', [STAND], `${directory}/stand.node`)
+    const args = [PROGRAM, `${directory}/stand.node`, String(ROWS), String(seed)]
+    const { stdout } = await promisify(execFile)(process.execPath, args)
+    const { passed, refused, never } = JSON.parse(stdout)
+    expect(never, `MODEKEEP_TEST_SEED=${seed}`).toEqual([])
+    expect(passed + refused).toBe(ROWS)
+    expect(Math.min(passed, refused)).toBeGreaterThan(ROWS / 5)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+describe.skipIf(noCompiler !== '')(`the table of system calls${noCompiler}`, () => {
+  it('none of many random rows reaches the kernel that must not', check, PATIENCE)
+})

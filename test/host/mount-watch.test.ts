@@ -1,0 +1,21 @@
+import { closeSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { makeStop, watchMountTable } from '../../src/host/linux/mount-watch.ts'
+
+it('a watch of the mount table ends at its stop, also where that came first', () => {
+  const stop = makeStop()
+  stop.now()
+  const told: string[] = []
+  watchMountTable(
+    stop.handle,
+    () => told.push('ready'),
+    () => told.push('changed'),
+  )
+  expect(told).toEqual(['ready'])
+})
+
+it('a stop throws nothing where the watch has failed before', () => {
+  const stop = makeStop()
+  closeSync(stop.handle)
+  expect(stop.now).not.toThrow()
+})

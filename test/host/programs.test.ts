@@ -1,0 +1,11 @@
+import { expect, it } from 'vitest'
+import { packageOf } from '../../src/host/linux/programs.ts'
+
+it.each([
+  ['mount.nfs', 'nfs-common (Debian) or nfs-utils (RPM)'],
+  ['bindfs', 'bindfs'],
+  ['nosuchprogram', undefined],
+  ['constructor', undefined],
+])('the package of %s is %s', (program, name) => {
+  expect(packageOf(program)).toBe(name)
+})

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { DIRECTORY, type Host, REGULAR, type Stat } from '../../src/host/host.ts'
+import { hasGuard, isGuard, layersAtPath } from '../../src/mount-table/layers.ts'
+
+const GUARD = '30 20 0:50 / /pod ro - tmpfs modekeep ro,size=4k,nr_inodes=1,mode=0'
+const VOLUME = '31 30 0:51 / /pod rw - fuse.bindfs bindfs rw,user_id=0'
+
+/** A host of which only the table is asked. */
+function hostWith(...rows: string[]): Host & { reads: number } {
+  const table = () => {
+    host.reads++
+    return `${['20 1 0:1 / / rw - ext4 /dev/vda rw', ...rows].join('\n')}\n`
+  }
+  const host = { reads: 0, mounts: { table } }
+  return host as unknown as Host & { reads: number }
+}
+
+const root = (mode: number, mountRoot = true) => ({ mode, mountRoot }) as Stat
+
+describe('a guard', () => {
+  it('is told where it is the topmost mount, and where it only lies below', () => {
+    expect(layersAtPath(hostWith(GUARD, VOLUME), '/pod').map(({ id }) => id)).toEqual([30, 31])
+    expect(isGuard(hostWith(GUARD), '/pod', root(DIRECTORY))).toBe(true)
+    expect(isGuard(hostWith(GUARD, VOLUME), '/pod', root(DIRECTORY))).toBe(false)
+    expect(hasGuard(hostWith(GUARD, VOLUME), '/pod')).toBe(true)
+    expect(hasGuard(hostWith(GUARD), '/other')).toBe(false)
+  })
+
+  it.each([
+    ['a tmpfs that can be written', GUARD.replace(' ro,size', ' rw,size')],
+    ["somebody else's tmpfs", GUARD.replace('modekeep', 'tmpfs')],
+    ['a tmpfs with room for inodes', GUARD.replace('nr_inodes=1,', 'nr_inodes=10,')],
+    ['a mount that calls itself so', GUARD.replace('- tmpfs', '- nfs')],
+  ])('is not %s', (_what, row) => {
+    expect(isGuard(hostWith(row), '/pod', root(DIRECTORY))).toBe(false)
+    expect(hasGuard(hostWith(row), '/pod')).toBe(false)
+  })
+
+  it.each([
+    ['has permissions', root(DIRECTORY | 0o755)],
+    ['is a file', root(REGULAR)],
+    ['is no root of a mount', root(DIRECTORY, false)],
+  ])('is not asked of the long table where what is there %s', (_what, stat) => {
+    const host = hostWith(GUARD)
+    expect(isGuard(host, '/pod', stat)).toBe(false)
+    expect(host.reads).toBe(0)
+  })
+})

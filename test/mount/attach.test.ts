@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import type { Handle, Host } from '../../src/host/host.ts'
+import { attachAt, detachAll, replaceAt } from '../../src/mount/attach.ts'
+import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
+import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
+
+const PLACE = '/pods/v'
+
+/** A place with the sources mounted on it, the first lowest. */
+function arrange(...mounted: string[]) {
+  const world = new MemoryWorld()
+  for (const path of [PLACE, '/srv/a', '/srv/b', '/srv/c']) world.fs.mkdirSync(path, { recursive: true })
+  const host = memoryHost(world)
+  const point = openMountPoint(host, PLACE) as MountPoint
+  for (const source of mounted) attachAt(host, point, clone(host, source))
+  world.actions.length = 0
+  return { world, host, point }
+}
+
+function clone(host: Host, source: string): Handle {
+  return host.mounts.cloneTree(host.inodes.openTrusted(source))
+}
+
+const shown = (host: Host) => layersAt(parseMountinfo(host.mounts.table()), PLACE).map(({ root }) => root)
+
+/** As a kernel before Linux 6.5. */
+function withoutBeneath(host: Host): Host {
+  return { ...host, mounts: { ...host.mounts, attachBeneath: () => false } }
+}
+
+describe('a replacement', () => {
+  it('puts the new mount beneath, then takes the old one away', () => {
+    const { world, host, point } = arrange('/srv/a')
+    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
+    expect(shown(host)).toEqual(['/srv/b'])
+    expect(world.actions.filter((action) => action !== 'clone-tree')).toEqual(['attach-beneath', 'detach'])
+  })
+
+  it('takes away layers that show the same directory, or the one that comes next', () => {
+    const { host, point } = arrange('/srv/a', '/srv/a', '/srv/a')
+    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
+    expect(shown(host)).toEqual(['/srv/b'])
+    const next = arrange('/srv/b', '/srv/a')
+    replaceAt(next.host, next.point, clone(next.host, '/srv/b'), '/srv/b')
+    expect(shown(next.host)).toEqual(['/srv/b'])
+  })
+
+  it('leaves a layer of another directory hidden, which its users never saw', () => {
+    const { host, point } = arrange('/srv/c', '/srv/a')
+    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
+    expect(shown(host)).toEqual(['/srv/c', '/srv/b'])
+  })
+
+  it('has a gap on an older kernel, and ends the same', () => {
+    const { world, host, point } = arrange('/srv/a')
+    replaceAt(withoutBeneath(host), point, clone(host, '/srv/b'), '/srv/b')
+    expect(shown(host)).toEqual(['/srv/b'])
+    expect(world.actions.indexOf('detach')).toBeLessThan(world.actions.indexOf('attach'))
+  })
+
+  it('that fails in its gap puts the old mount back', () => {
+    const { host, point } = arrange('/srv/a')
+    const tree = clone(host, '/srv/b')
+    const older = withoutBeneath(host)
+    const failing = {
+      ...older,
+      mounts: {
+        ...older.mounts,
+        attach(mount: Handle, target: Handle) {
+          if (mount === tree) throw new Error('no room')
+          host.mounts.attach(mount, target)
+        },
+      },
+    }
+    expect(() => replaceAt(failing, point, tree, '/srv/b')).toThrow('no room')
+    expect(shown(host)).toEqual(['/srv/a'])
+  })
+
+  it('does not begin on a node that is out of descriptors', () => {
+    const { host, point } = arrange('/srv/a')
+    const older = withoutBeneath(host)
+    const spent = Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
+    const failing = {
+      ...older,
+      mounts: {
+        ...older.mounts,
+        cloneTree: () => {
+          throw spent
+        },
+      },
+    }
+    expect(() => replaceAt(failing, point, clone(host, '/srv/b'), '/srv/b')).toThrow(spent)
+    expect(shown(host)).toEqual(['/srv/a'])
+  })
+})
+
+describe('detaching all', () => {
+  it('removes every layer, and finds its work done', () => {
+    const { host, point } = arrange('/srv/a', '/srv/b')
+    detachAll(host, point)
+    expect(shown(host)).toEqual([])
+    expect(() => detachAll(host, point)).not.toThrow()
+  })
+})

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import type { Diagnosis } from '../../../src/host/diagnosis.ts'
+import { kubeletFindings } from '../../../src/operator/doctor/kubelet.ts'
+import { memoryStage } from '../../helpers/stage.ts'
+
+const PLUGINS = '/node/plugins'
+const DRIVER = `${PLUGINS}/modekeep~fs/fs`
+
+/** A node where this kubelet runs, and of its plugin directory what `mode` says of the driver. */
+function look(
+  { argv = '', mode, isSame = true }: { argv?: string; mode?: number; isSame?: boolean },
+  executable?: string,
+) {
+  const { host, fs } = memoryStage()
+  fs.chmodSync('/node', 0o755)
+  if (mode !== undefined) {
+    fs.mkdirSync(`${PLUGINS}/modekeep~fs`, { recursive: true, mode: 0o755 })
+    fs.writeFileSync(DRIVER, '')
+    fs.chmodSync(DRIVER, mode)
+  }
+  const files = {
+    ...host.files,
+    list: (path: string) => (path === '/proc' && argv !== '' ? ['7'] : []),
+    readForeign: (path: string) => (path === '/proc/7/cmdline' ? argv : undefined),
+  }
+  const asked: string[] = []
+  const isSameFile = (...both: [string, string]) => {
+    asked.push(...both)
+    return isSame
+  }
+  const found = [...kubeletFindings({ ...host, files }, { isSameFile } as Partial<Diagnosis> as Diagnosis, executable)]
+  return { found, asked }
+}
+
+const argv = `kubelet\0--volume-plugin-dir=${PLUGINS}\0`
+
+describe('what doctor says of kubelet', () => {
+  it('is a warning where none is seen', () => {
+    expect(look({}).found).toMatchObject([{ level: 'warning', text: 'no kubelet runs here' }])
+  })
+
+  it('is a fault where its configuration cannot be read: its directory is not known', () => {
+    expect(look({ argv: 'kubelet\0--config=/c\0' }).found).toMatchObject([
+      { level: 'fault', text: 'kubelet (process 7): cannot read its configuration /c' },
+    ])
+  })
+
+  it('is a fault where the plugin directory is not there, with the install', () => {
+    expect(look({ argv }).found).toMatchObject([
+      {
+        level: 'fault',
+        text: expect.stringContaining('does not exist'),
+        remedy: `./install.sh --plugin-dir ${PLUGINS}`,
+      },
+    ])
+  })
+
+  it('is a fault where the driver cannot be executed', () => {
+    const { found } = look({ argv, mode: 0o644 })
+    expect(found).toMatchObject([{ level: 'ok' }, { level: 'fault', text: `${DRIVER} is not executable` }])
+  })
+
+  it('is a fault where others can write the driver', () => {
+    const { found } = look({ argv, mode: 0o757 })
+    expect(found).toMatchObject([{ level: 'ok' }, { level: 'fault', text: expect.stringContaining(DRIVER) }])
+  })
+
+  it('compares the installed driver with this program, if that is a file', () => {
+    expect(look({ argv, mode: 0o755 }).asked).toEqual([])
+    expect(look({ argv, mode: 0o755 }, '/me')).toMatchObject({
+      found: [{ level: 'ok' }, { level: 'ok', text: `${DRIVER} is this version` }],
+      asked: [DRIVER, '/me'],
+    })
+    expect(look({ argv, mode: 0o755, isSame: false }, '/me').found[1]).toMatchObject({
+      level: 'warning',
+      text: `${DRIVER} is another version than /me`,
+    })
+  })
+})

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest'
+import { AUTHOR_KEYS, checkOptions } from '../../src/request/request.ts'
+
+const KEYS = 'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount'
+
+describe('the options', () => {
+  it('an author may write are eight', () => {
+    expect(AUTHOR_KEYS.join(', ')).toBe(KEYS)
+  })
+
+  it('of a complete call are accepted as they are', () => {
+    const options = {
+      source: '/srv/a',
+      subPath: 'a/b',
+      mountOptions: 'noatime',
+      ownership: 'auto',
+      idmapFrom: '0',
+      groupAccess: 'keep',
+      fsGroupChangePolicy: 'Always',
+      restoreOnUnmount: 'true',
+      'kubernetes.io/fsType': '',
+      'kubernetes.io/readwrite': 'rw',
+      'kubernetes.io/fsGroup': '2000',
+      'kubernetes.io/mounterArgs.FsGroup': '2000',
+      'kubernetes.io/pvOrVolumeName': 'v',
+      'kubernetes.io/pod.name': 'p',
+      'kubernetes.io/pod.namespace': 'n',
+      'kubernetes.io/pod.uid': 'u',
+      'kubernetes.io/serviceAccount.name': '',
+    }
+    expect(checkOptions(Object.entries(options))).toEqual({ options, faults: [] })
+  })
+
+  it('that nobody knows are all named in one fault, their values not', () => {
+    const given = [
+      ['Source', 'value-1'],
+      ['fsType', 'value-2'],
+      ['sources', 'value-3'],
+    ] as [string, unknown][]
+    expect(checkOptions(given).faults).toEqual([`unknown ["Source","fsType","sources"]: the options are ${KEYS}`])
+  })
+
+  it.each([['__proto__'], ['constructor'], ['toString'], ['']])('%j is unknown like any other key', (key) => {
+    expect(checkOptions([[key, 'x']])).toEqual({
+      options: {},
+      faults: [`unknown ${JSON.stringify([key])}: the options are ${KEYS}`],
+    })
+    expect({}).not.toHaveProperty('x')
+  })
+
+  it('from a newer kubelet are passed over, as long as they are strings', () => {
+    expect(
+      checkOptions([
+        ['kubernetes.io/new', 'x'],
+        ['kubernetes.io/newer', 7],
+        ['kubernetes.io/', null],
+      ]),
+    ).toEqual({
+      options: {},
+      faults: ['option "kubernetes.io/newer" must be a JSON string', 'option "kubernetes.io/" must be a JSON string'],
+    })
+  })
+
+  it.each([
+    ['source', 5, 'option "source" is 5: write it as a JSON string'],
+    ['source', null, 'option "source" is null: write it as a JSON string'],
+    ['source', ['/a'], 'option "source" is ["/a"]: write it as a JSON string'],
+    ['source', { a: 'b' }, 'option "source" is {"a":"b"}: write it as a JSON string'],
+    ['mountOptions', true, 'option "mountOptions" is true: write it as a JSON string'],
+    ['ownership', 'Walk', 'option "ownership" is "Walk": use one of none, walk, idmap, auto'],
+    ['ownership', '', 'option "ownership" is "": use one of none, walk, idmap, auto'],
+    ['ownership', 'chown', 'option "ownership" is "chown": use one of none, walk, idmap, auto'],
+    ['groupAccess', 'rw', 'option "groupAccess" is "rw": use one of keep, grant'],
+    ['fsGroupChangePolicy', 'always', 'option "fsGroupChangePolicy" is "always": use one of OnRootMismatch, Always'],
+    ['restoreOnUnmount', true, 'option "restoreOnUnmount" is true: use one of true, false'],
+    ['restoreOnUnmount', 'yes', 'option "restoreOnUnmount" is "yes": use one of true, false'],
+    ['kubernetes.io/readwrite', 'RO', 'option "kubernetes.io/readwrite" is "RO": use one of ro, rw'],
+    ['kubernetes.io/fsType', 1, 'option "kubernetes.io/fsType" is 1: write it as a JSON string'],
+    ['kubernetes.io/fsGroup', 2000, 'option "kubernetes.io/fsGroup" is 2000: write it as a JSON string'],
+    [
+      'kubernetes.io/mounterArgs.FsGroup',
+      2000,
+      'option "kubernetes.io/mounterArgs.FsGroup" is 2000: write it as a JSON string',
+    ],
+    ['kubernetes.io/pod.name', {}, 'option "kubernetes.io/pod.name" is {}: write it as a JSON string'],
+  ])('%s: %j is a fault that names key, value and way out', (key, value, fault) => {
+    expect(checkOptions([[key, value]])).toEqual({ options: {}, faults: [fault] })
+  })
+})
+
+describe("a secret's value", () => {
+  it.each([['aHVudGVyMg=='], [''], ['not base64 !']])('that is a string is accepted and not kept: %j', (value) => {
+    expect(checkOptions([['kubernetes.io/secret/password', value]])).toEqual({ options: {}, faults: [] })
+  })
+
+  it.each([[12345678], [['hunter2-12345678']], [{ a: 'hunter2-12345678' }], [null]])(
+    'that is no string is refused without being shown: %j',
+    (value) => {
+      expect(checkOptions([['kubernetes.io/secret/password', value]]).faults).toEqual([
+        'option "kubernetes.io/secret/password" must be a JSON string',
+      ])
+    },
+  )
+})

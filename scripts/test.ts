@@ -106,7 +106,7 @@ function run(): Promise<number> {
   if (mode === '--unit') {
     process.env.MODEKEEP_TEST_SIZE = 'unit'
     // Half of the time goes into loading the same modules for each file; tests in memory need no process of their own.
-    return named('--no-isolate', '--experimental.fsModuleCache=true', ...unitTests(), ...rest)
+    return named('--no-isolate', ...unitTests(), ...rest)
   }
   if (!isRoot) console.log(NEEDS_ROOT)
   return named(...args)

@@ -1,7 +1,22 @@
-import { expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Daemon, Host } from '../../src/host/host.ts'
+import { attachAt } from '../../src/mount/attach.ts'
+import { type MountPoint, openMountPoint, statPoint } from '../../src/mount-table/mount-point.ts'
+import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import type { Session } from '../../src/store/session.ts'
-import { endStopped, isStopped } from '../../src/volume/daemon.ts'
-import { memoryStage } from '../helpers/stage.ts'
+import {
+  askServed,
+  endHanging,
+  endReplaced,
+  endStopped,
+  hangingDaemon,
+  isStopped,
+  putGuard,
+  silentSources,
+} from '../../src/volume/daemon.ts'
+import { READY } from '../helpers/mount-records.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
 
 /** A node with these daemons, by their staging directories. */
 function nodeWith(states: Record<string, string>): { session: Session; killed: string[] } {
@@ -35,4 +50,258 @@ it('a mount that no daemon serves has none to end', () => {
   const { session, killed } = nodeWith({ another: 'T' })
   expect(endStopped(session, { staging: undefined, replacedDaemons: [] })).toEqual([])
   expect(killed).toEqual([])
+})
+
+const PLACE = '/node/pods/p/volumes/modekeep~fs/v'
+const NOT_WRITTEN = 'it is ended, with what it has not written yet'
+
+describe('a mount that a daemon or a server serves', () => {
+  let stage: Stage
+  let point: MountPoint
+  beforeEach(() => {
+    stage = memoryStage()
+    makeTree(stage.fs, PLACE, [])
+    point = openMountPoint(stage.host, PLACE) ?? expect.unreachable()
+  })
+
+  const world = () => stage.world ?? expect.unreachable()
+  function mountTree(): string {
+    attachAt(stage.host, point, stage.host.mounts.createTree('fuse', []))
+    const there = statPoint(stage.host, point)
+    return typeof there === 'object' ? String(there.mountId) : expect.unreachable()
+  }
+  const record = (mountId: string, over: Partial<MountRecord> = {}): MountRecord => ({
+    ...READY,
+    directory: PLACE,
+    request: { ...READY.request, fsType: 'fuse.sshfs', source: { type: 'text', text: 'me@host:/a' } },
+    mounted: { mountId, device: 5, namespace: 'memory', since: 1 },
+    staging: 'own',
+    ...over,
+  })
+  const nfs = (mountId: string) =>
+    record(mountId, {
+      staging: undefined,
+      request: { ...READY.request, fsType: 'nfs', source: { type: 'export', server: 'host', path: '/a' } },
+    })
+
+  /** A node whose daemons and servers answer, or do not; `asked` says for how long they were waited for. */
+  function served({ answers = true, daemon }: { answers?: boolean; daemon?: Daemon } = {}) {
+    const [asked, looked, killed]: [number[], string[], string[]] = [[], [], []]
+    const { inodes } = stage.host
+    const host: Host = {
+      ...stage.host,
+      inodes: {
+        ...inodes,
+        statEntry(parent, name) {
+          looked.push(`${inodes.pathOf(parent)}/${Buffer.from(name)}`)
+          return inodes.statEntry(parent, name)
+        },
+      },
+      daemons: {
+        find: (argument) => (argument === `${stage.config.stateDir}/staging/own/mount` ? daemon : undefined),
+        answers: async (_parent, _name, patience) => {
+          asked.push(patience)
+          return answers
+        },
+        below: () => [],
+        kill: (directory) => void killed.push(directory),
+      },
+    }
+    return { session: { ...stage.session(), host } satisfies Session, asked, looked, killed }
+  }
+  const RUNS: Daemon = { pid: 7, state: 'S' }
+  const STOPPED: Daemon = { pid: 7, state: 'T' }
+
+  it('is not held up before it goes where its daemon answers: one that is at work has as long as a helper', async () => {
+    const there = record(mountTree())
+    for (const [daemon, patience] of [
+      [RUNS, 60_000],
+      [STOPPED, 5000],
+    ] as const) {
+      const { session, asked } = served({ daemon })
+      expect(await hangingDaemon(session, point, there)).toBeUndefined()
+      expect(asked).toEqual([patience])
+    }
+    expect(stage.warnings).toEqual([])
+  })
+
+  it.each([
+    ['is stopped', STOPPED, `its daemon is stopped: ${NOT_WRITTEN}`],
+    ['does not respond', RUNS, `its daemon has not responded for 60 s (helperTimeoutSeconds): ${NOT_WRITTEN}`],
+  ])(
+    'has its daemon ended before another takes its place where that %s, and says what is lost',
+    async (_what, daemon, warning) => {
+      const there = record(mountTree())
+      const { session, killed } = served({ daemon, answers: false })
+      expect(await hangingDaemon(session, point, there)).toBe('own')
+      expect(killed).toEqual([])
+      await endHanging(session, point, there)
+      expect(killed).toEqual([`${stage.config.stateDir}/staging/own`])
+      expect(stage.warnings).toEqual([warning, warning])
+    },
+  )
+
+  it('has the daemon of the mount that is there asked, while its replacement is on record', async () => {
+    const replaces = { mountId: mountTree(), staging: 'before' }
+    const { session } = served({ answers: false })
+    expect(await hangingDaemon(session, point, record('999', { replaces }))).toBe('before')
+  })
+
+  it('waits for nobody where no daemon serves what is there, and no process is ended for it', async () => {
+    const { session, asked, killed } = served({ answers: false, daemon: RUNS })
+    expect(await hangingDaemon(session, point, record('1'))).toBeUndefined()
+    const mountId = mountTree()
+    expect(await hangingDaemon(session, point, undefined)).toBeUndefined()
+    const bind = { ...READY, directory: PLACE, mounted: { ...READY.mounted, mountId } } as MountRecord
+    expect(await hangingDaemon(session, point, bind)).toBeUndefined()
+    await endHanging(session, point, bind)
+    expect([asked, killed, stage.warnings]).toEqual([[], [], []])
+  })
+
+  it('whose server does not respond goes all the same, with a warning', async () => {
+    const there = nfs(mountTree())
+    const { session, asked } = served({ answers: false })
+    expect(await hangingDaemon(session, point, there)).toBeUndefined()
+    expect(asked).toEqual([5000])
+    expect(stage.warnings).toEqual([expect.stringMatching(/^its server does not respond: the kernel may wait/)])
+  })
+
+  it('is asked nothing while its daemon lives, and everything once it has ended', async () => {
+    const there = record(mountTree())
+    const living = served({ daemon: STOPPED })
+    expect(await askServed(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
+    expect([living.looked, living.asked]).toEqual([[], []])
+    const ended = served()
+    await askServed(ended.session, point, there)
+    expect(ended.looked).toEqual([PLACE])
+  })
+
+  it('has an unknown health while its server does not respond, and nothing more is asked of it', async () => {
+    const there = nfs(mountTree())
+    const { session, looked } = served({ answers: false })
+    const doubt = 'health unknown: the server does not respond'
+    expect(await askServed(session, point, there)).toEqual({ stat: statPoint(stage.host, point), doubt })
+    expect(looked).toEqual([])
+    const { session: well, looked: asked } = served()
+    expect(await askServed(well, point, there)).not.toHaveProperty('doubt')
+    expect(asked).toEqual([PLACE])
+  })
+
+  it.each([
+    ['nfs4', 1, true],
+    ['fuse.sshfs', 1, true],
+    ['ext4', 0, false],
+  ])(
+    'that shows directories of a silent %s has that asked %i times, however many they are',
+    async (fsType, times, silent) => {
+      makeTree(stage.fs, '/srv/share', [])
+      const { session, asked } = served({ answers: false })
+      const share = openMountPoint(stage.host, '/srv/share') ?? expect.unreachable()
+      attachAt(stage.host, share, stage.host.mounts.createTree('nfs', []))
+      const { mounts } = stage.host
+      const table = () => mounts.table().replaceAll(/( \/srv\/share .*) - memory /g, `$1 - ${fsType} `)
+      const isSilent = silentSources({ ...session, host: { ...session.host, mounts: { ...mounts, table } } })
+      for (const part of ['a', 'b']) {
+        const request = { ...READY.request, source: { type: 'local', path: `/srv/share/${part}` } } as const
+        expect(await isSilent({ ...READY, request })).toBe(silent)
+      }
+      expect(asked).toHaveLength(times)
+      expect(await isSilent(READY)).toBe(false)
+      expect(asked).toHaveLength(times)
+    },
+  )
+
+  describe('has a guard beneath it', () => {
+    const changes = () => world().actions.map((action) => action.replace(/^(create-tree tmpfs) .*/, '$1'))
+    /** As the kernel writes what createTree was told. */
+    function withTable(): Host {
+      const guards = new Set<number>()
+      const { inodes, mounts } = stage.host
+      return {
+        ...stage.host,
+        mounts: {
+          ...mounts,
+          createTree(fsType, options) {
+            const tree = mounts.createTree(fsType, options)
+            if (options.includes('nr_inodes=1')) guards.add(inodes.stat(tree).mountId)
+            return tree
+          },
+          table: () =>
+            mounts
+              .table()
+              .split('\n')
+              .map((row) =>
+                guards.has(Number.parseInt(row, 10)) ? row.replace(/ - .*/, ' - tmpfs modekeep ro,nr_inodes=1') : row,
+              )
+              .join('\n'),
+        },
+      }
+    }
+
+    it('that is read-only before anybody can see it, and is put there once', () => {
+      const host = withTable()
+      const mountId = mountTree()
+      world().actions.length = 0
+      putGuard(host, point)
+      expect(changes()).toEqual(['create-tree tmpfs', 'set-flags 1 0', 'attach-beneath'])
+      expect(statPoint(host, point)).toMatchObject({ mountId: Number(mountId) })
+      expect(stage.host.mounts.table().match(/modekeep~fs/g)).toHaveLength(2)
+      world().actions.length = 0
+      putGuard(host, point)
+      expect(world().actions).toEqual([])
+    })
+
+    it('before it is mounted, and every handle is closed', () => {
+      const handles = world().handles.size
+      putGuard(withTable(), point)
+      expect(changes()).toEqual(['create-tree tmpfs', 'set-flags 1 0', 'attach'])
+      expect(world().handles.size).toBe(handles)
+    })
+
+    it('unless the kernel cannot put one there: the mount stays without', () => {
+      const mountId = mountTree()
+      const { mounts } = stage.host
+      putGuard({ ...stage.host, mounts: { ...mounts, attachBeneath: () => false } }, point)
+      expect(statPoint(stage.host, point)).toMatchObject({ mountId: Number(mountId) })
+      expect(stage.host.mounts.table().match(/modekeep~fs/g)).toHaveLength(1)
+    })
+  })
+})
+
+describe('after a replacement', () => {
+  const left = (session: Session) => mountRecords.read(session, PLACE)?.replacedDaemons
+  const replaced = (states: Record<string, string>, replacedDaemons: string[]) => {
+    const { session, killed } = nodeWith(states)
+    mountRecords.write(session, { ...READY, directory: PLACE, staging: 'own', replacedDaemons })
+    return { session, killed }
+  }
+
+  it('daemons that are stopped are ended and forgotten, as are those that are gone; the one that serves stays', () => {
+    const { session, killed } = replaced({ old: 'T', writing: 'S', own: 'T' }, ['old', 'writing', 'gone'])
+    endReplaced(session, PLACE)
+    expect(killed).toEqual(['old'])
+    expect(left(session)).toEqual(['writing'])
+  })
+
+  it('nothing is written where all daemons go on, or nothing is on record', () => {
+    const { session } = replaced({ writing: 'S' }, ['writing'])
+    const { files } = session.host
+    const written: string[] = []
+    const host = { ...session.host, files: { ...files, replace: (path: string) => void written.push(path) } }
+    for (const path of [PLACE, '/node/pods/another']) endReplaced({ ...session, host }, path)
+    expect(written).toEqual([])
+    expect(left(session)).toEqual(['writing'])
+  })
+
+  it('a daemon that cannot be ended is a warning: the mount is there, and the next call tries again', () => {
+    const { session } = replaced({ old: 'T' }, ['old'])
+    const warnings: string[] = []
+    const kill = () => {
+      throw new Error('EPERM')
+    }
+    const host = { ...session.host, daemons: { ...session.host.daemons, kill } }
+    endReplaced({ ...session, host, warn: (message) => void warnings.push(message) }, PLACE)
+    expect(warnings).toEqual(['daemons of what was mounted before: EPERM'])
+    expect(left(session)).toEqual(['old'])
+  })
 })

@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { SelfTest } from '../../../src/host/diagnosis.ts'
+import { type Inodes, SystemError } from '../../../src/host/host.ts'
+import { linuxInodes } from '../../../src/host/linux/inodes.ts'
+import { linuxMounts } from '../../../src/host/linux/mounts.ts'
+import { selfTest } from '../../../src/host/linux/self-test.ts'
+import { cannotMountWith, titled } from '../../helpers/needs.ts'
+import { isRoot } from '../../helpers/stage.ts'
+
+const MODULE = `${import.meta.dirname}/../../../src/host/linux/self-test.ts`
+
+const differing = (tests: SelfTest[]) => tests.filter(({ difference }) => difference !== '')
+
+describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with Node's", cannotMountWith()), () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it('finds none that differs on this node, and leaves no mount and no descriptor', () => {
+    const seen = () => [linuxMounts.table(), fs.readdirSync('/proc/self/fd').length]
+    const before = seen()
+    const tests = selfTest()
+    expect(differing(tests)).toEqual([])
+    expect(tests).toHaveLength(9)
+    expect(seen()).toEqual(before)
+  })
+
+  const real = { ...linuxInodes }
+  it.each<[string, Partial<Inodes>, string[]]>([
+    ['tells another mode', { statEntry: (...at) => ({ ...statOf(real.statEntry(...at)), mode: 0 }) }, ['statx']],
+    ['tells no entries', { readEntries: () => new Uint8Array() }, ['getdents64']],
+    [
+      'tells another error',
+      {
+        openEntry(parent, name) {
+          if (String(name).includes('no-such')) throw new SystemError('openat', 'EACCES', 'a name')
+          return real.openEntry(parent, name)
+        },
+      },
+      ['errors'],
+    ],
+    ['follows links', { openLinkFree: () => real.openTrusted('/') }, ['openat2']],
+    ['gives no group', { chown: () => {} }, ['create and fchownat']],
+    ['gives no mode', { chmod: () => {} }, ['fchmodat2']],
+    ['keeps another value', { getAttribute: () => Uint8Array.of(0) }, ['extended attributes']],
+    ['lists no attribute', { attributeNames: () => '' }, ['extended attributes']],
+    [
+      'makes text of names',
+      { createFile: (tree, name, mode) => real.createFile(tree, Buffer.from(name.toString()), mode) },
+      ['names that are no UTF-8'],
+    ],
+  ])('finds a layer that %s, with both answers, and nothing else', (_what, layer, names) => {
+    for (const [method, instead] of Object.entries(layer)) {
+      vi.spyOn(linuxInodes, method as keyof Inodes).mockImplementation(instead as never)
+    }
+    const found = differing(selfTest())
+    expect(found.map(({ name }) => name)).toEqual(names)
+    for (const { difference } of found) expect(difference).toMatch(/it says .*, Node says /)
+  })
+
+  it('tells of a call that fails, and goes on with the others', () => {
+    vi.spyOn(linuxInodes, 'chmod').mockImplementation(() => {
+      throw new SystemError('fchmodat2', 'EIO', 'file')
+    })
+    expect(differing(selfTest())).toEqual([{ name: 'fchmodat2', difference: expect.stringContaining('EIO') }])
+  })
+
+  it('says what was not tried where this process may not mount', () => {
+    const ask = `
+      const { selfTest } = await import(${JSON.stringify(MODULE)})
+      console.log(JSON.stringify(selfTest()))`
+    const node = [process.execPath, '--input-type=module', '-e', ask]
+    const said = execFileSync('setpriv', ['--bounding-set=-sys_admin', ...node], { encoding: 'utf8' })
+    const difference = expect.stringMatching(/^not tried: .*EPERM/)
+    expect(differing(JSON.parse(said))).toEqual([{ name: 'calls that change', difference }])
+  })
+})
+
+/** What is told of an inode, without the getters. */
+function statOf({ uid, gid, links }: ReturnType<Inodes['statEntry']>) {
+  return { uid, gid, links } as ReturnType<Inodes['statEntry']>
+}

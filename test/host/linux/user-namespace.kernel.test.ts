@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openUserNamespace, swapMap } from '../../../src/host/linux/user-namespace.ts'
+import { cannotMountWith, titled } from '../../helpers/needs.ts'
+import { isRoot } from '../../helpers/stage.ts'
+
+const MODULE = `${import.meta.dirname}/../../../src/host/linux/user-namespace.ts`
+
+/** The code of the error, and its text, that a process under a command gets of the same call. */
+function refusedUnder(...command: string[]): string {
+  const ask = `
+    const { openUserNamespace } = await import(${JSON.stringify(MODULE)})
+    try { openUserNamespace(1, 2); console.log('opened') } catch (error) { console.log(error.code, error.message) }`
+  const [name = '', ...args] = [...command, process.execPath, '--input-type=module', '-e', ask]
+  return execFileSync(name, args, { encoding: 'utf8' }).trim()
+}
+
+const descriptors = () => fs.readdirSync('/proc/self/fd').length
+const children = () => fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim()
+
+describe.skipIf(!isRoot)(
+  titled('a user namespace that swaps two groups', cannotMountWith('nsenter', 'unshare')),
+  () => {
+    it('has the maps that were asked for, and lives by its descriptor alone', () => {
+      const [open, running] = [descriptors(), children()]
+      const namespace = openUserNamespace(5, 2000)
+      onTestFinished(() => fs.closeSync(namespace))
+      expect(descriptors()).toBe(open + 1)
+      // Not even a zombie.
+      expect(children()).toBe(running)
+      const inside = (map: string) =>
+        execFileSync('nsenter', [`--user=/proc/${process.pid}/fd/${namespace}`, 'cat', `/proc/self/${map}`], {
+          encoding: 'utf8',
+        }).replaceAll(/^ +| +(?= )/gm, '')
+      expect(inside('gid_map')).toBe(swapMap(5, 2000))
+      expect(inside('uid_map')).toBe('0 0 4294967295\n')
+    })
+
+    it('is refused with its limit where the node allows none', () => {
+      const off = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+      const said = refusedUnder('unshare', '--user', '--map-root-user', 'sh', '-c', off, 'sh')
+      expect(said).toMatch(/^ENOSPC .*user\.max_user_namespaces is 0/)
+    })
+
+    it('is refused by its map where this process has few ids itself', () => {
+      expect(refusedUnder('unshare', '--user', '--map-root-user')).toMatch(/^EPERM uid_map/)
+    })
+
+    it('leaves no child and no descriptor where it is refused', () => {
+      const [open, running] = [descriptors(), children()]
+      expect(() => openUserNamespace(5, 5)).toThrow('no two groups')
+      expect([descriptors(), children()]).toEqual([open, running])
+    })
+  },
+)

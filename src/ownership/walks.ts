@@ -124,7 +124,6 @@ async function walkTree(
   const reports = [walk.report]
   let rest = traverse(inodes, wholeTree(inodes, top, stat), inside, walk)
   if (rest && workerPool && journal) {
-    walk.makeRoom()
     const { WorkerPool } = await import('./workers/pool.ts')
     const pool = new WorkerPool({ ...workerPool, inodes, spec, inside, first: rest, journal, ledger })
     shown.watch(() => mergeReports([walk.report, pool.report]))

@@ -68,6 +68,7 @@ export class Pipeline {
   readonly #ledger: Ledger
   readonly #report: WalkReport
   readonly #settings: BatchSettings
+  readonly #held = new Set<OpenInode>()
   #candidates: Candidate[] = []
   #aclBytes = 0
   #recorded: Recorded | undefined
@@ -82,6 +83,7 @@ export class Pipeline {
 
   /** The inode is decided on, recorded and changed with its batch, and closed then. @param name see Sighting */
   take(inode: OpenInode, path: Uint8Array, name?: string): void {
+    this.#held.add(inode)
     this.#report.visited++
     this.#settings.observer?.visited(inode.stat)
     this.#candidates.push({ inode, path, name })
@@ -98,9 +100,12 @@ export class Pipeline {
 
   /** Lets go of what was not changed, on the way out after an error too. */
   close(): void {
-    for (const { inode } of [...this.#candidates, ...(this.#recorded?.changes ?? [])]) this.#inodes.close(inode.handle)
-    this.#candidates = []
-    this.#recorded = undefined
+    for (const inode of this.#held) this.#letGo(inode)
+  }
+
+  #letGo(inode: OpenInode): void {
+    this.#held.delete(inode)
+    this.#inodes.close(inode.handle)
   }
 
   /** Records what was collected, and makes the changes that were recorded before. */
@@ -125,7 +130,7 @@ export class Pipeline {
       const record = decided.change ?? decided.settle
       if (record) records.push(record)
       if (decided.change) changes.push({ inode, record: decided.change })
-      else this.#inodes.close(inode.handle)
+      else this.#letGo(inode)
     }
     if (records.length === 0) return undefined
     const batch = this.#ledger.record(records)
@@ -136,7 +141,7 @@ export class Pipeline {
   /** Nothing is recorded, so nothing may be changed. */
   #reportOnly(changes: readonly Change[]): void {
     for (const { inode, record } of changes) {
-      this.#inodes.close(inode.handle)
+      this.#letGo(inode)
       if (!isNeeded(inode, record)) this.#report.alreadyRight++
       else if (inode.stat.immutable) leave(this.#report, 'immutable or append-only', record.path)
       else {
@@ -166,21 +171,15 @@ export class Pipeline {
   }
 
   #make({ batch, changes }: Recorded): void {
-    try {
-      batch.awaitDurable()
-      const {
-        made = [],
-        untouched = [],
-        refused,
-      } = Object.groupBy(changes, (change) => makeChange(this.#inodes, change, this.#report))
-      batch.settle()
-      const done = this.#task.forgets ? [...made, ...untouched] : untouched
-      if (done.length > 0) this.#ledger.forget(keysOf(done.map(({ record }) => record)))
-      // Recorded as what they still are, so that the next walk or restore tries them again.
-      if (refused) this.#ledger.record(refused.map(asSeen))?.settle()
-    } finally {
-      for (const { inode } of changes) this.#inodes.close(inode.handle)
-    }
+    batch.awaitDurable()
+    const outcomeOf = (change: Change) => makeChange(this.#inodes, change, this.#report)
+    const { made = [], untouched = [], refused } = Object.groupBy(changes, outcomeOf)
+    batch.settle()
+    const done = this.#task.forgets ? [...made, ...untouched] : untouched
+    if (done.length > 0) this.#ledger.forget(keysOf(done.map(({ record }) => record)))
+    // Recorded as what they still are, so that the next walk or restore tries them again.
+    if (refused) this.#ledger.record(refused.map(asSeen))?.settle()
+    for (const { inode } of changes) this.#letGo(inode)
   }
 }
 

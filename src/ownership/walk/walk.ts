@@ -82,7 +82,10 @@ export class Walk implements Visitor, Disposable {
   }
 
   stops(): boolean {
-    return this.report.visited >= (this.#settings.stopAfter ?? Number.POSITIVE_INFINITY)
+    const isTime = this.report.visited >= (this.#settings.stopAfter ?? Number.POSITIVE_INFINITY)
+    // While the directories on the way are the walk's: where it fails, they are closed with it.
+    if (isTime) this.makeRoom()
+    return isTime
   }
 
   /** Whether the inode is to be opened and decided on; reports it if not. */

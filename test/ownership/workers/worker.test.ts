@@ -75,14 +75,22 @@ class InnerThread extends EventEmitter {
 }
 
 const now = () => groups(listTree(volume.fs, volume.directory))
-const inThread = (inodes: Inodes) => ({
-  workerPool: { size: 1, from: 1, spawn: (data: WorkerData) => new InnerThread(inodes, data) as unknown as Worker },
+const inThread = (inodes: Inodes, from = 1) => ({
+  workerPool: { size: 1, from, spawn: (data: WorkerData) => new InnerThread(inodes, data) as unknown as Worker },
 })
-const walk = (inodes = volume.host.inodes, { group = 2000, spoil = (_: Journal) => {} } = {}): Promise<WalkReport> =>
+const walk = (
+  inodes = volume.host.inodes,
+  { group = 2000, from = 1, spoil = (_: Journal) => {} } = {},
+): Promise<WalkReport> =>
   volume.call((root, journal) => {
     spoil(journal)
-    return own(volume.host.inodes, root, { group, access: 'keep' }, journal, inThread(inodes))
+    return own(volume.host.inodes, root, { group, access: 'keep' }, journal, inThread(inodes, from))
   })
+const spoil = (journal: Journal) => {
+  journal.append = () => {
+    throw new Error('the disk is full')
+  }
+}
 const open = () => volume.world.handles.size
 
 it('a thread gives every inode its group, and what it recorded is settled and put back', async () => {
@@ -114,17 +122,18 @@ it('inodes that are refused are recorded as what they still are, and nobody wait
 it('a batch that cannot be recorded changes nothing: the thread does not wait for it, and its error arrives', async () => {
   const before = now()
   const held = open()
-  const spoil = (journal: Journal) => {
-    journal.append = () => {
-      throw new Error('the disk is full')
-    }
-  }
   await expect(walk(undefined, { spoil })).rejects.toThrow('the disk is full')
   expect(failures).toEqual(['another thread of the walk has failed'])
   expect(now()).toEqual(before)
   // The journal's call has opened the root.
   expect(open()).toBe(held + 1)
   expect(await walk()).toMatchObject({ changed: 6 })
+})
+
+it('what cannot be recorded before a thread is started leaves no inode and no directory on its way open', async () => {
+  const held = open()
+  await expect(walk(undefined, { spoil, from: 4 })).rejects.toThrow('the disk is full')
+  expect([failures, open()]).toEqual([[], held + 1])
 })
 
 it('an error in a thread ends the walk, with every handle closed, and the next walk goes on', async () => {

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest'
+import { refuseOtherNamespace } from '../../src/heal/namespace.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
+import { MOUNTED, READY } from '../helpers/mount-records.ts'
+import { memoryStage } from '../helpers/stage.ts'
+
+/** A process in the mount namespace "memory", after these mounts. */
+function withMounts(...mounts: Partial<MountRecord>[]): () => void {
+  const session = memoryStage().session()
+  for (const [index, mount] of mounts.entries()) {
+    mountRecords.write(session, { ...READY, directory: `/pods/${index}/v`, ...mount })
+  }
+  return () => refuseOtherNamespace(session)
+}
+
+const HERE = { mounted: { ...MOUNTED, namespace: 'memory' } }
+const ELSEWHERE = { mounted: { ...MOUNTED, namespace: 'mnt:[7]' } }
+
+it('one mount of this boot in another namespace is enough to refuse, with both named and the way into the right one', () => {
+  const work = withMounts(HERE, ELSEWHERE, HERE)
+  expect(work).toThrow(Refusal)
+  expect(work).toThrow(/\(\/pods\/1\/v was made in mnt:\[7\], this is memory\): .*nsenter --target 1 --mount/)
+})
+
+it.each<[string, Partial<MountRecord>[]]>([
+  ['nothing is mounted', []],
+  ['all was mounted here', [HERE, HERE]],
+  ['a reboot has ended what was mounted elsewhere', [{ ...ELSEWHERE, boot: 'boot-0' }]],
+  ['a mount was never finished', [{ mounted: undefined }]],
+])('nothing is refused where %s', (_what, mounts) => {
+  expect(withMounts(...mounts)).not.toThrow()
+})

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import { FileError, succeeds, unlessRefused, withPath } from '../../src/host/file-error.ts'
+import { SystemError } from '../../src/host/host.ts'
+
+const throws = (error: unknown) => () => {
+  throw error
+}
+const refused = (code: string) => new SystemError('write', code, 'an open handle')
+
+function errorOf(work: () => unknown): unknown {
+  try {
+    work()
+  } catch (error) {
+    return error
+  }
+  return expect.unreachable()
+}
+
+it.each([
+  ['ENOSPC', /: free space or inodes on its file system$/],
+  ['EROFS', /: make its file system writable$/],
+  ['ENAMETOOLONG', /: mend that$/],
+])('what the system refuses (%s) is told with what was done, to which file, and the way out', (code, way) => {
+  const error = errorOf(() => withPath('write', '/state/a', throws(refused(code))))
+  expect(error).toBeInstanceOf(FileError)
+  expect(error).toMatchObject({ code, message: expect.stringMatching(/^cannot write \/state\/a \(.*\): /) })
+  expect((error as Error).message).toMatch(way)
+})
+
+it('the innermost file is the one that is named, and an error that is no system error stays as it is', () => {
+  const inner = errorOf(() => withPath('lock', '/state/lock', throws(refused('EIO'))))
+  expect(errorOf(() => withPath('write', '/state/a', throws(inner)))).toBe(inner)
+  const bug = new TypeError('no text')
+  expect(errorOf(() => withPath('write', '/state/a', throws(bug)))).toBe(bug)
+  expect(withPath('read', '/state/a', () => 5)).toBe(5)
+})
+
+it("what the system refuses is not there, or not to be done; modekeep's own error is neither", () => {
+  for (const code of ['ENOENT', 'EACCES', 'EIO']) {
+    expect(unlessRefused(throws(refused(code)))).toBeUndefined()
+    expect(succeeds(throws(refused(code)))).toBe(false)
+  }
+  expect([unlessRefused(() => 5), succeeds(() => {})]).toEqual([5, true])
+  for (const work of [unlessRefused, succeeds]) expect(() => work(throws(new TypeError('no text')))).toThrow('no text')
+})

@@ -54,7 +54,7 @@ function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: Mount
   } catch (error) {
     if (errorCode(error) !== 'EPERM') throw error
     throw new Refusal(
-      'it looks at a volume through a mount of its own, which this root may not make: run it on the node',
+      'it needs a mount of its own to look at a volume, and this process may not make one: run it on the node',
     )
   }
   return orClosed(inodes, tree, () => {

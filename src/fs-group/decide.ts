@@ -60,12 +60,15 @@ function walkSteps(request: MountRequest, source: SourceView | undefined, group:
   if (readOnly) return { steps: [] }
   if (kind.walk !== true) {
     const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
-    return { steps: [], refusal: `option "ownership" is "walk", but of ${quoted(fsType)} ${kind.walk}: use ${way}` }
+    return {
+      steps: [],
+      refusal: `option "ownership" is "walk", but ${quoted(fsType)} cannot be walked, as ${kind.walk}: use ${way}`,
+    }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, volume: source.volume, policy }] }
   return {
     steps: [],
-    refusal: `option "ownership" is "walk", but what "subPath" names is no directory, and only those are walked: use ownership "idmap", or mount the directory it is in`,
+    refusal: `option "ownership" is "walk", but what "subPath" names is not a directory, so it cannot be walked: use ownership "idmap", or mount the directory it is in`,
   }
 }

@@ -83,7 +83,7 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       // Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume.
       reserved.use(await reserveVolume(session, wanted, directory, () => {}))
       if (!isOfOneGroup(session, volume)) {
-        throw new Unmappable(`a walk or a restore of it was not finished, so that its files are of several groups`)
+        throw new Unmappable(`a walk or a restore of it was not finished, so its files have several groups`)
       }
     }
     // A walk that was waited for may have given it another.

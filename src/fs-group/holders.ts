@@ -120,7 +120,7 @@ export async function reserveVolume(
     await untilReleased(session, busy.volume)
   }
   // One that is left is believed by nobody without the volume's lock.
-  held.defer(() => orWarn(session, 'a reservation was left behind', () => reservations.remove(session, wanted.volume)))
+  held.defer(() => orWarn(session, 'could not remove a reservation', () => reservations.remove(session, wanted.volume)))
   return held.move()
 }
 

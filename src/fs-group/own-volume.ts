@@ -52,7 +52,7 @@ export async function ownVolume(
   }
   const known = volumeRecords.has(session, volume)
   if (known && record === undefined) {
-    session.warn(`the record of volume ${volume} is damaged: walked anew; a restore that was pending is forgotten`)
+    session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
   }
   const next = { volume, source, asked, group, groupAccess: access, restorePending }
   const report = await walk(session, tree, next, known)
@@ -98,7 +98,7 @@ function refuseAny(others: Others, { volume, source, group }: VolumeOrder, devic
   )
   if (copy) {
     throw new Refusal(
-      `${source} and ${copy.source} are two file systems with one identity (a copied disk or image?), so their records could not be told apart: give one a new UUID`,
+      `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished: give one a new UUID`,
     )
   }
   const other = holders(others).find((holder) => ![undefined, group].includes(groupOnDisk(holder)))

@@ -94,8 +94,7 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
   }
 }
 
-const NO_SECRETS =
-  'its secrets came with the call that mounted it and are kept nowhere: delete the pod to mount it anew'
+const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
 
 const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
 

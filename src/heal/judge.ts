@@ -79,7 +79,7 @@ export function planHeal(view: HealView): HealPlan {
   const isMissing = mounted === undefined
   if (isMissing && target === 'missing') return { state: 'orphaned', action: 'forget', reason: 'its directory is gone' }
   if (record.boot !== boot) {
-    return isMissing ? { state: 'missing', action: 'forget', reason: 'a reboot has ended it' } : FOREIGN
+    return isMissing ? { state: 'missing', action: 'forget', reason: 'the node was rebooted' } : FOREIGN
   }
   if (record.mounted === undefined) {
     return isMissing ? mount('interrupted', 'the call that mounted it was interrupted') : FOREIGN

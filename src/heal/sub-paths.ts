@@ -72,7 +72,7 @@ function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outco
     const volume = hold(inodes.openLinkFree(subPath.volumeDirectory))
     const current = hold(openInside(inodes, volume, subPath.subPath))
     using point = openMountPoint(session.host, subPath.row.mountPoint)
-    if (point === undefined) return left('its place is gone')
+    if (point === undefined) return left('its directory is gone')
     const old = hold(inodes.openEntry(point.parent, point.name))
     const objection = compare(session, subPath, { volume, current, old })
     if (objection !== undefined) return left(objection)
@@ -94,10 +94,10 @@ function compare(
   if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED
   if (current.device === old.device && current.inode === old.inode) return `${quoted(subPath)} is what it shows already`
   if (current.device !== inodes.stat(handles.volume).device)
-    return `${quoted(subPath)} lies on another file system than its volume`
+    return `${quoted(subPath)} is on another file system than its volume`
   if (isDirectory(current) === isDirectory(old)) return undefined
   const [was, is] = isDirectory(old) ? ['a directory', 'none'] : ['no directory', 'one']
-  return `${quoted(subPath)} was ${was} and is ${is} now: the container's next start needs kubelet to mount it anew`
+  return `${quoted(subPath)} was ${was} and is ${is} now: the container can only start again after kubelet mounts it again`
 }
 
 /** As the kernel shows the path of what is mounted there and deleted. */

@@ -63,31 +63,31 @@ const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRA
 
 function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate {
   const user = listMountRecords(session).find((mount) => mount.volume === volume)
-  if (user) return keep(`${user.directory} shows it`)
+  if (user) return keep(`it is mounted at ${user.directory}`)
   const { record, problem } = volumeRecords.find(session, volume)
   if (problem instanceof UnknownFormat) return keep(problem.message)
   const holds = journalHolds(session, volume)
   if (holds instanceof UnknownFormat) return keep(holds.message)
-  if (volume === forget) return { action: 'removed', reason: 'it is given up, as asked' }
+  if (volume === forget) return { action: 'removed', reason: 'its record is removed as requested' }
   if (problem !== undefined) {
     return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
   }
   if (holds instanceof Refusal) return keep(holds.message)
   if (record === undefined && holds) {
     return keep(
-      'it is recorded what its files were, not where: "modekeep restore DIR", with its directory, puts it back',
+      'its journal has records, but its path is not recorded: "modekeep restore DIR", with its directory, puts it back',
     )
   }
   if (record === undefined) {
     const foreign = session.host.files.list(volumePlace(session, volume).path).find((name) => !OURS.has(name))
     return foreign === undefined
       ? { action: 'removed', reason: 'nothing is recorded of it any more' }
-      : keep(`nothing is recorded of it, but somebody else's ${foreign} lies there`)
+      : keep(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
   }
   const { source, group, restorePending } = record
   if (isSwappedAway(session, record)) {
     return restorePending
-      ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" gives it up`)
+      ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : { action: 'removed', reason: `${source} was deleted when the symlink that led to it was swapped` }
   }
   const way = `"modekeep restore ${volume}"`
@@ -140,5 +140,5 @@ function commonDirectory(one: string, other: string): string {
 export function refuseToForget(session: Session, volume: string): void {
   const place = placeOfVolume(session, volume)
   if (place === undefined) return
-  throw new Refusal(`volume ${volume} is to be found at ${place}: put it back with "modekeep restore ${volume}"`)
+  throw new Refusal(`volume ${volume} is at ${place}: put it back with "modekeep restore ${volume}"`)
 }

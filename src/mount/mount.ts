@@ -66,7 +66,7 @@ export async function mountLocked(
     }
   }
   throw new Refusal(
-    `source ${quoted(sourceText(request.source))} was deleted again and again while it was being mounted: let it settle`,
+    `source ${quoted(sourceText(request.source))} was deleted repeatedly while it was mounted: stop what replaces it`,
   )
 }
 
@@ -89,7 +89,7 @@ async function mountOnce(session: Session, request: MountRequest, point: MountPo
   if (former !== undefined && former !== view.source?.volume) {
     const place = volumePlace(session, former)
     // The mount is made: what is left of another volume does not make a failure of it.
-    orWarn(session, `what was left of volume ${former} stays`, () => removeLeftover(session, place))
+    orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
   return { plan, given, doubt: undefined }

@@ -108,7 +108,7 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
   const { walked, source, mounted } = view
   const { given } = record
   if (given.by === 'walk' && walked && (!walked.complete || walked.group !== given.group)) {
-    return 'an interrupted call has regrouped the volume'
+    return 'an interrupted call changed the group of the volume'
   }
   if (source === undefined || mounted === undefined || mounted === 'broken') return undefined
   if (record.identity !== source.identity) return 'the source is another one now'

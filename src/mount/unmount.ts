@@ -70,7 +70,7 @@ async function asFarAsRecordsGo<T>(session: Session, work: () => T | Promise<T>)
     return await work()
   } catch (error) {
     if (!(error instanceof FileError) && !isUnreadable(error)) throw error
-    session.warn(`unmounting all the same: ${(error as Error).message}`)
+    session.warn(`unmounting anyway: ${(error as Error).message}`)
     return undefined
   }
 }

@@ -30,7 +30,7 @@ export function sentences(subPath: string) {
       'name something whose links stay inside the source, or mount what lies outside as a source of its own',
     loops: (link: Link, most: number) =>
       `${asked} goes through more than ${most} links, in a circle it seems, the last being ${arrow(link)}: ` +
-      'mend the links, or name what they should lead to',
+      'correct the links, or name what they should lead to',
     missing: (path: string, link: Link | undefined) =>
       `${asked} is not in the source: ${quoted(path)} does not exist${led(link)}; create it there, or correct the name`,
     notDirectory: (path: string, mode: number, link: Link | undefined) =>

@@ -24,7 +24,7 @@ export function findVolume(session: Session, volume: string): string {
   }
   throw new Refusal(
     hasJournal(session, volume) || volumeRecords.has(session, volume)
-      ? `where volume ${volume} was cannot be read any more: give its directory instead, "modekeep restore DIR"`
+      ? `the path of volume ${volume} is not recorded or cannot be read: give its directory instead, "modekeep restore DIR"`
       : `nothing is recorded of volume ${volume}: "modekeep status" names those that are`,
   )
 }

@@ -28,7 +28,7 @@ export function tryHoldPlace(session: Session, place: Place): Disposable | undef
   const lock = tryLockPlace(session, place)
   const release = () => lock && releasePlace(session, place, lock)
   // What fails says nothing of the work that was done under the lock.
-  return lock && { [Symbol.dispose]: () => orWarn(session, `the lock of ${place.name} was left behind`, release) }
+  return lock && { [Symbol.dispose]: () => orWarn(session, `could not release the lock of ${place.name}`, release) }
 }
 
 /**
@@ -72,7 +72,7 @@ export function removeLeftover(session: Session, place: Place): boolean {
 
 /** Removes every leftover. What fails is a warning: the next call tries again. */
 export function removeLeftovers(session: Session): void {
-  orWarn(session, 'could not remove all that earlier calls have left', () => {
+  orWarn(session, 'could not remove the leftovers of earlier calls', () => {
     const volumes = listVolumes(session).map((volume) => volumePlace(session, volume))
     for (const place of [...listMountPlaces(session), ...volumes]) {
       if (leftoverFiles(session, place)) removeLeftover(session, place)
@@ -87,7 +87,7 @@ export function removeLeftovers(session: Session): void {
 function removeEmptyJournal(session: Session, volume: string): void {
   const { files } = session.host
   const { path } = volumePlace(session, volume)
-  orWarn(session, 'an empty journal may have stayed', () => {
+  orWarn(session, 'could not remove an empty journal', () => {
     if (volumeRecords.has(session, volume) || !hasJournal(session, volume)) return
     if (!isJournalEmpty(session, volume)) return
     // SQLite's log stays while somebody else has the journal open: then another restore removes it.

@@ -43,7 +43,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     await stage.mount('b', asked)
     stage.host.files = { ...files, replace }
     await expect(stage.mount('a', asked)).rejects.toThrow(/ENOSPC/)
-    expect(stage.warnings.join()).toMatch(/the lock of .* was left behind: cannot use .*EIO/)
+    expect(stage.warnings.join()).toMatch(/could not release the lock of .*: cannot use .*EIO/)
     stage.host.files = files
     await stage.mount('a', asked)
     expect(stage.layers('a')).toHaveLength(1)
@@ -73,7 +73,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     stage.host.files = { ...files, list: (path) => (/ownership/.test(path) ? refuse(path) : files.list(path)) }
     await stage.mount('a', { source: `${stage.top}/volumes/two` })
     expect(Object.keys(stage.shown('a')).sort()).toEqual(['.', 'second'])
-    expect(stage.warnings.join()).toMatch(/what was left of volume .* stays: cannot use .*ENOSPC/)
+    expect(stage.warnings.join()).toMatch(/could not remove the leftovers of volume .*: cannot use .*ENOSPC/)
     stage.host.files = files
   })
 
@@ -103,7 +103,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     }
     expect(await stage.heal()).toMatchObject([{ action: 'failed', reason: expect.stringContaining('EIO') }])
     Object.assign(stage.host, { files, tryLock })
-    expect(stage.warnings.join()).toMatch(/the lock of .* was left behind: cannot use .*EIO/)
+    expect(stage.warnings.join()).toMatch(/could not release the lock of .*: cannot use .*EIO/)
     await stage.mount('a', asked)
     expect(stage.layers('a')).toHaveLength(1)
   })

@@ -48,7 +48,7 @@ onEveryStage('a record that cannot be read', (open) => {
     stage.warnings.length = 0
     await stage.unmount('a')
     expect(stage.noted.decision).toBe('unmount')
-    expect(stage.warnings).toEqual([expect.stringContaining(`unmounting all the same: the record ${mountRecord}`)])
+    expect(stage.warnings).toEqual([expect.stringContaining(`unmounting anyway: the record ${mountRecord}`)])
     expect(stage.layers('a')).toEqual([])
     const items = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
     expect(items).toContainEqual({

@@ -57,7 +57,7 @@ describe('the group of a pod', () => {
     const file = view({ source: FILE })
     expect(giveGroup(ASKED, file.source, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
     expect(giveGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal).toMatch(
-      /"subPath" names is no directory.*"idmap"/,
+      /"subPath" names is not a directory.*"idmap"/,
     )
     const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => BIND)
     expect(plan).toMatchObject({ decision: 'refuse', steps: [] })
@@ -77,7 +77,7 @@ describe('the group of a volume whose server or daemon decides', () => {
   it('is never given by a walk', () => {
     const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
     expect(giveGroup(asked, view({ source }).source, remote).refusal).toBe(
-      'option "ownership" is "walk", but of "cifs" its server decides about groups: use "auto", which gives the group by mount options',
+      'option "ownership" is "walk", but "cifs" cannot be walked, as its server decides about groups: use "auto", which gives the group by mount options',
     )
     const none: KindFacts = { persistent: true, walk: remote.walk }
     expect(giveGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)

@@ -115,7 +115,9 @@ describe('a volume whose record is damaged', () => {
   it('is walked anew, with a warning that a pending restore is forgotten, and what it was stays in the journal', async () => {
     const { stage, source } = await arrangeDamage()
     expect(await walk(stage, source)).toMatchObject({ alreadyRight: 2 })
-    expect(stage.warnings).toEqual([expect.stringMatching(/^the record of volume .* is damaged: walked anew/)])
+    expect(stage.warnings).toEqual([
+      expect.stringMatching(/^the record of volume .* is damaged: the volume is walked again/),
+    ])
     expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'restored' })
     expect(groups(listTree(stage.fs, source)).test).toBe(7)
   })

@@ -194,7 +194,7 @@ onKernelStages('a subPath', (open) => {
 
   it('that is a file cannot be walked, and says what can be done', async () => {
     const asked = { source, subPath: 'top', ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
-    await expect(stage.mount('a', asked)).rejects.toThrow(/is no directory.*use ownership "idmap"/)
+    await expect(stage.mount('a', asked)).rejects.toThrow(/is not a directory.*use ownership "idmap"/)
     expect(isEmptyDirectory()).toBe(true)
   })
 

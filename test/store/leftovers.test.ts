@@ -131,9 +131,9 @@ describe('a lock', () => {
       stage.host.files = files
     }
     expect(stage.warnings).toEqual([
-      `the lock of ${DIRECTORY} was left behind: not today`,
-      expect.stringContaining('an empty journal may have stayed: not today'),
-      `the lock of volume ${VOLUME} was left behind: not today`,
+      `could not release the lock of ${DIRECTORY}: not today`,
+      expect.stringContaining('could not remove an empty journal: not today'),
+      `could not release the lock of volume ${VOLUME}: not today`,
     ])
     removeLeftovers(stage.session())
     expect([mountPlace(stage, DIRECTORY), volumePlace(stage, VOLUME)].map(isThere)).toEqual([false, false])

@@ -111,7 +111,7 @@ function attachLoop({ blocks }: Host, shown: string, image: Handle, readOnly: bo
       'EROFS EACCES EPERM': `image ${shown} cannot be written (${code}): set readOnly on the volume`,
       ETXTBSY: `image ${shown} is in use as a program or as swap: name another one`,
       'ENOENT ENXIO': `image ${shown} needs a loop device, and this node has none (${words}): load the kernel module loop`,
-      EBUSY: `image ${shown} got no loop device, as others take each free one first: it is tried again`,
+      EBUSY: `image ${shown} got no loop device, as other processes took each free one first: it is tried again`,
     }),
   )
 }

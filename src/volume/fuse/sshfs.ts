@@ -57,7 +57,7 @@ export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { pu
   }
   if (key && mountOptions.includes('reconnect')) {
     throw new Refusal(
-      'mountOptions has reconnect, for which sshfs would need the key again, which nobody keeps: leave it out, or use a password',
+      'mountOptions has reconnect, for which sshfs would need the key again, which is not stored: leave it out, or use a password',
     )
   }
   if (password && /[\0\r\n]/.test(Buffer.from(password).toString('latin1'))) {

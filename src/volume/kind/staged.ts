@@ -143,7 +143,7 @@ function stages(host: Host, place: string): string[] {
 /** Removes what killed calls were just having mounted; a call that is not about them goes on whatever happens. */
 export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
   const { host, config } = session
-  orWarn(session, 'could not remove what a killed call has left', () => {
+  orWarn(session, 'could not remove the mounts of a killed call', () => {
     const place = stagingDirectory(config.stateDir)
     const names = stages(host, place)
     if (names.length === 0) return

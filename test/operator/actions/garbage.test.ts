@@ -81,7 +81,7 @@ onEveryStage('gc', (open) => {
   it('keeps what a mount shows, and what could still be put back', async () => {
     await stage().mount('a', walked())
     const directory = stage().podDirectory('a')
-    expect(await items()).toEqual(['mount record kept: it is mounted', `volume kept: ${directory} shows it`])
+    expect(await items()).toEqual(['mount record kept: it is mounted', `volume kept: it is mounted at ${directory}`])
     await stage().unmount('a')
     const before = state()
     expect(await items()).toEqual([
@@ -120,7 +120,7 @@ onEveryStage('gc', (open) => {
   it('gives up nothing that is to be found, or in use, or unknown', async () => {
     await stage().mount('a', walked())
     const volume = only()
-    await expect(gc({ forget: volume })).rejects.toThrow(`is to be found at ${source()}/..one/part`)
+    await expect(gc({ forget: volume })).rejects.toThrow(`is at ${source()}/..one/part`)
     await expect(gc({ forget: '1.2-3-4' })).rejects.toThrow('nothing is recorded of volume 1.2-3-4')
     expect(volumes()).toEqual([volume])
   })
@@ -200,12 +200,12 @@ onKernelStages('gc', (open) => {
     flip()
     await stage().heal()
     await stage().unmount('a')
-    const kept = `"modekeep gc --forget ${volume}" gives it up`
+    const kept = `"modekeep gc --forget ${volume}" removes its record`
     expect(await items()).toContainEqual(expect.stringContaining(kept))
     expect(volumes()).toContain(volume)
     await expect(restore(volume)).rejects.toThrow(/was .*\/\.\.one\/part, which is not there or is another one now/)
-    expect(await items({ forget: volume, isDry: true })).toContain('volume removed: it is given up, as asked')
-    expect(await items({ forget: volume })).toContain('volume removed: it is given up, as asked')
+    expect(await items({ forget: volume, isDry: true })).toContain('volume removed: its record is removed as requested')
+    expect(await items({ forget: volume })).toContain('volume removed: its record is removed as requested')
     expect(volumes()).not.toContain(volume)
   })
 

@@ -82,7 +82,7 @@ onEveryStage('what can be put back', (open) => {
     expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* was walked/)])
     await restore({ volume: only() })
     expect(await gc()).toEqual([
-      "volume kept: nothing is recorded of it, but somebody else's journal.db.bak lies there",
+      "volume kept: nothing is recorded of it, but its directory has journal.db.bak, which is not modekeep's",
     ])
     expect(stage.fs.readdirSync(volumes).sort()).toEqual([only(), 'lost+found', 'notes'].sort())
     expect(stage.fs.readdirSync(place())).toContain('journal.db.bak')

@@ -62,6 +62,7 @@ describe("a program's text is allowed", () => {
     ['me@host', 'me@host:/home', true],
     // A prefix of the node's directories allows no text.
     ['/', 'me@host:/home', false],
+    ['/srv:', '/srv:a', false],
     ['/srv', '/srv/a', true],
   ])('by %s: %s is so: %s', (entry, words, allowed) => {
     expect(isAllowed(text(words), 'fuse.sshfs', entry)).toBe(allowed)

@@ -1,0 +1,188 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type Inodes, SystemError } from '../../../src/host/host.ts'
+import { ACCESS_ACL, CAPABILITY, look, type OpenInode } from '../../../src/ownership/inode/attributes.ts'
+import { ownershipOf } from '../../../src/ownership/inode/policy.ts'
+import { type InodeRecord, recordOf } from '../../../src/ownership/inode/record.ts'
+import { isNeeded, makeChange } from '../../../src/ownership/walk/change.ts'
+import { newReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
+import { makeTree } from '../../helpers/tree.ts'
+import { MemoryVolume } from '../volume.ts'
+
+const FILE = Buffer.from('a')
+const CAP = Uint8Array.of(1, 0, 0, 2)
+const [ACL, WIDER] = [Uint8Array.of(2, 0, 0, 0), Uint8Array.of(2, 0, 0, 0, 1)]
+
+let volume: MemoryVolume
+let inodes: Inodes
+let report: WalkReport
+beforeEach(() => {
+  volume = new MemoryVolume()
+  inodes = volume.host.inodes
+  report = newReport()
+})
+
+interface Order {
+  mode?: string
+  /** Of the file, in octal; undefined: as it is. */
+  wanted?: number
+  capability?: Uint8Array
+  acl?: [now: Uint8Array, wanted: Uint8Array]
+}
+
+/** A file that was looked at and recorded, to be given to group 2000. */
+function arrange({ mode = '0640', wanted, capability, acl }: Order = {}): { inode: OpenInode; record: InodeRecord } {
+  makeTree(volume.fs, volume.directory, [`file a ${mode}`])
+  const top = inodes.openLinkFree(volume.directory)
+  const handle = inodes.openEntry(top, FILE)
+  if (capability) inodes.setAttribute(handle, CAPABILITY, capability)
+  if (acl) inodes.setAttribute(handle, ACCESS_ACL, acl[0])
+  const inode = look(inodes, handle, inodes.stat(handle), top, FILE)
+  const now = ownershipOf(inode.stat)
+  const after = { gid: 2000, mode: wanted ?? now.mode }
+  volume.world.actions.length = 0
+  return { inode, record: recordOf(undefined, inode, FILE, now, after, acl?.[1] ?? inode.acl) }
+}
+
+const calls = () => volume.world.actions.map((action) => action.replace('/volume/a ', '').replace('/volume/a', ''))
+const path = () => `${volume.directory}/a`
+const now = () => {
+  const { gid, mode } = volume.fs.statSync(path())
+  return { gid, mode: (mode & 0o7777).toString(8) }
+}
+
+/** Somebody does this right after a call of the change. */
+function after(call: 'chown' | 'chmod', work: () => void): void {
+  const made = inodes[call]
+  inodes[call] = (handle, value) => {
+    made(handle, value)
+    inodes[call] = made
+    work()
+  }
+}
+
+function write(): void {
+  volume.fs.writeFileSync(path(), 'other content')
+}
+
+describe('a change', () => {
+  it("is made in the kernel's order: what a chown drops comes after it, the capability last", () => {
+    const item = arrange({ mode: '4750', wanted: 0o4770, capability: CAP, acl: [ACL, WIDER] })
+    const { setAttribute } = inodes
+    inodes.setAttribute = (handle, name, value) => {
+      setAttribute(handle, name, value)
+      // An ACL brings the permission bits with it.
+      if (name === ACCESS_ACL) volume.fs.chmodSync(path(), 0o770)
+    }
+    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(calls()).toEqual(['chown 2000', `setxattr ${ACCESS_ACL}`, 'chmod 4770', `setxattr ${CAPABILITY}`])
+    expect(now()).toEqual({ gid: 2000, mode: '4770' })
+    expect(report).toMatchObject({ changed: 1, left: {} })
+  })
+
+  it('calls nothing that would change nothing: a chown to the same group drops privileges', () => {
+    const item = arrange({ mode: '4750' })
+    inodes.chown(item.inode.handle, 2000)
+    inodes.chmod(item.inode.handle, 0o4750)
+    volume.world.actions.length = 0
+    expect(makeChange(inodes, item, report)).toBe('made')
+    expect([calls(), report.changed, report.alreadyRight]).toEqual([[], 0, 1])
+  })
+
+  it('changes no mode where the group is all there is to give', () => {
+    expect(makeChange(inodes, arrange(), report)).toBe('made')
+    expect(calls()).toEqual(['chown 2000'])
+  })
+
+  it.each<[string, string, () => void]>([
+    ['group', 'overtaken', () => volume.fs.chownSync(path(), 0, 4000)],
+    // The group shows that no walk was here, so there is nothing to remember.
+    ['mode', 'untouched', () => volume.fs.chmodSync(path(), 0o600)],
+  ])('is left undone where the %s is another than was recorded: it is %s', (_what, outcome, change) => {
+    const item = arrange()
+    change()
+    const before = now()
+    expect(makeChange(inodes, item, report)).toBe(outcome)
+    expect(now()).toEqual(before)
+    expect(report.left).toEqual({ 'changed during the walk': { count: 1, examples: ['a'] } })
+  })
+
+  it('gives no privileges to what was written to before it, and leaves that', () => {
+    const item = arrange({ mode: '4750' })
+    write()
+    expect(makeChange(inodes, item, report)).toBe('untouched')
+    expect([calls(), now()]).toEqual([[], { gid: 0, mode: '4750' }])
+  })
+
+  it.each(['chown', 'chmod'] as const)('takes privileges away from what was written to after its %s', (call) => {
+    const item = arrange({ mode: '4750', capability: CAP })
+    after(call, write)
+    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(now()).toEqual({ gid: 2000, mode: '750' })
+    expect(inodes.getAttribute(item.inode.handle, CAPABILITY)).toBeUndefined()
+  })
+
+  it('raises no mask of an ACL that was not seen', () => {
+    const item = arrange({ wanted: 0o660 })
+    inodes.setAttribute(item.inode.handle, ACCESS_ACL, ACL)
+    volume.world.actions.length = 0
+    expect(makeChange(inodes, item, report)).toBe('untouched')
+    expect(calls()).toEqual([])
+  })
+})
+
+describe('a change that the kernel refuses', () => {
+  const refuse = (call: 'chown' | 'chmod', code: string) => {
+    inodes[call] = () => {
+      throw new SystemError(call, code, 'a')
+    }
+  }
+
+  it.each([
+    ['EPERM', 'immutable or append-only'],
+    ['EROFS', 'read-only'],
+    ['EDQUOT', 'over quota'],
+  ])('for a reason of the inode (%s) is reported, and the walk goes on', (code, reason) => {
+    const item = arrange()
+    refuse('chown', code)
+    expect(makeChange(inodes, item, report)).toBe('untouched')
+    expect(report).toMatchObject({ changed: 0, left: { [reason]: { count: 1, examples: ['a'] } } })
+  })
+
+  it('is remembered where an earlier walk has changed the inode', () => {
+    const item = arrange()
+    refuse('chown', 'EPERM')
+    const record = { ...item.record, before: { gid: 9, mode: 0o640 } }
+    expect(makeChange(inodes, { ...item, record }, report)).toBe('refused')
+  })
+
+  it('for any other reason ends the walk', () => {
+    const item = arrange()
+    refuse('chown', 'EIO')
+    expect(() => makeChange(inodes, item, report)).toThrow('EIO')
+  })
+
+  it('half way ends the walk: the next call must finish it', () => {
+    const item = arrange({ wanted: 0o660 })
+    refuse('chmod', 'EPERM')
+    expect(() => makeChange(inodes, item, report)).toThrow('EPERM')
+    expect(now()).toEqual({ gid: 2000, mode: '640' })
+  })
+
+  it('where a call was interrupted before ends it too, and so does a user who changes the file meanwhile', () => {
+    const item = arrange({ mode: '0640' })
+    const half = { ...item, record: { ...item.record, meant: { gid: 0, mode: 0o4640 } } }
+    volume.fs.chownSync(path(), 0, 4000)
+    expect(() => makeChange(inodes, half, report)).toThrow('the next call goes on')
+  })
+})
+
+it.each<[string, Partial<InodeRecord>, boolean]>([
+  ['the group is another', {}, true],
+  ['all is as wanted', { after: { gid: 0, mode: 0o640 } }, false],
+  ['the ACL is another', { after: { gid: 0, mode: 0o640 }, acl: { before: null, seen: null, after: ACL } }, true],
+  ['the capability is gone', { after: { gid: 0, mode: 0o640 }, capability: CAP }, true],
+  ['the capability is forfeited', { after: { gid: 0, mode: 0o640 }, capability: CAP, forfeited: true }, false],
+])('a change is needed where %s: %s', (_what, over, needed) => {
+  const { inode, record } = arrange()
+  expect(isNeeded(inode, { ...record, ...over })).toBe(needed)
+})

@@ -60,10 +60,7 @@ function walkSteps(request: MountRequest, source: SourceView | undefined, group:
   if (readOnly) return { steps: [] }
   if (kind.walk !== true) {
     const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
-    return {
-      steps: [],
-      refusal: `option "ownership" is "walk", but ${quoted(fsType)} cannot be walked, as ${kind.walk}: use ${way}`,
-    }
+    return { steps: [], refusal: `option "ownership" is "walk", but on ${quoted(fsType)} ${kind.walk}: use ${way}` }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, volume: source.volume, policy }] }

@@ -14,7 +14,7 @@ export class FileError extends Error {
   readonly code: string
 
   constructor(doing: string, path: string, code: string, cause: Error) {
-    super(`cannot ${doing} ${path} (${cause.message}): ${WAYS_OUT[code] ?? 'mend that'}`, { cause })
+    super(`cannot ${doing} ${path} (${cause.message}): ${WAYS_OUT[code] ?? 'remove the cause'}`, { cause })
     this.name = 'FileError'
     this.code = code
   }

@@ -40,7 +40,7 @@ export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletS
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
     const shown = locationOf(row.mountPoint)
     const isHidden = shown?.device !== row.device || shown.path !== row.root
-    return isHidden || layersAt(rows, row.mountPoint).length > 1 ? 'another mount lies over or under it' : undefined
+    return isHidden || layersAt(rows, row.mountPoint).length > 1 ? 'another mount is over or under it' : undefined
   }
 
   return rows.flatMap((row): KubeletSubPath[] => {

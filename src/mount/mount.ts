@@ -66,7 +66,7 @@ export async function mountLocked(
     }
   }
   throw new Refusal(
-    `source ${quoted(sourceText(request.source))} was deleted repeatedly while it was mounted: stop what replaces it`,
+    `source ${quoted(sourceText(request.source))} was deleted repeatedly while it was being mounted: stop what replaces it`,
   )
 }
 

@@ -19,7 +19,7 @@ export function findVolume(session: Session, volume: string): string {
   const [source] = sourcesOf(session, volume)
   if (source !== undefined) {
     throw new Refusal(
-      `volume ${volume} was ${source}, which is not there or is another one now: put it back or mount it, then call this again`,
+      `volume ${volume} was ${source}, which is missing or another one now: put it back or mount it, then call this again`,
     )
   }
   throw new Refusal(

@@ -123,7 +123,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     execFileSync('mknod', [device, 'b', '240', '77'])
     try {
       stage.config = { ...stage.config, allowedSources: [device] }
-      await expect(ask(device)).rejects.toThrow('is a device that is not there (ENXIO): attach the disk')
+      await expect(ask(device)).rejects.toThrow('is a device that does not exist (ENXIO): attach the disk')
     } finally {
       fs.rmSync(device)
     }

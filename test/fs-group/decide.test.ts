@@ -77,7 +77,7 @@ describe('the group of a volume whose server or daemon decides', () => {
   it('is never given by a walk', () => {
     const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
     expect(giveGroup(asked, view({ source }).source, remote).refusal).toBe(
-      'option "ownership" is "walk", but "cifs" cannot be walked, as its server decides about groups: use "auto", which gives the group by mount options',
+      'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
     const none: KindFacts = { persistent: true, walk: remote.walk }
     expect(giveGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)

@@ -160,7 +160,7 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
     world.at(other).mount.fileSystem.fs.writeFileSync('/config', '')
     const current = openMountPoint(stage.host, `${VOLUME}/${TWO}`) ?? expect.unreachable()
     attachAt(stage.host, current, other)
-    expect(heal()).toEqual([found('none', '"config" lies on another file system than its volume')])
+    expect(heal()).toEqual([found('none', '"config" is on another file system than its volume')])
     expect(shown()).toEqual([OLD])
   })
 
@@ -206,7 +206,7 @@ describe('what kubelet changes while a heal is at work is left as it is', () => 
     const table = stage.host.mounts.table()
     stage.host.mounts.detach(point.parent, point.name)
     stage.fs.rmSync(AT, { recursive: true })
-    expect(heal({ table: () => table })).toEqual([found('none', 'its place is gone')])
+    expect(heal({ table: () => table })).toEqual([found('none', 'its directory is gone')])
   })
 
   it.each<[string, string[], () => void]>([

@@ -19,7 +19,7 @@ function errorOf(work: () => unknown): unknown {
 it.each([
   ['ENOSPC', /: free space or inodes on its file system$/],
   ['EROFS', /: make its file system writable$/],
-  ['ENAMETOOLONG', /: mend that$/],
+  ['ENAMETOOLONG', /: remove the cause$/],
 ])('what the system refuses (%s) is told with what was done, to which file, and the way out', (code, way) => {
   const error = errorOf(() => withPath('write', '/state/a', throws(refused(code))))
   expect(error).toBeInstanceOf(FileError)

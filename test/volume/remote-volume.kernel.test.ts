@@ -78,7 +78,7 @@ describe.skipIf(!isRoot)(titled(`a volume of a server, ${runsAgainst('nfs')}`, c
   it('of CIFS cannot be walked, and the way out is named', async () => {
     const { stage } = openStage()
     await expect(stage.mount('a', { ...CIFS, ownership: 'walk' })).rejects.toThrow(
-      'option "ownership" is "walk", but "cifs" cannot be walked, as its server decides about groups: use "auto", which gives the group by mount options',
+      'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
   })
 

@@ -200,7 +200,7 @@ const GIVE_UP = 'or give up what could be restored by moving its directory away'
 
 /** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
 function damaged(where: string, reason: string, cause?: unknown): Refusal {
-  const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'mend that, and the call is repeated'
+  const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'remove the cause, and the call is repeated'
   return new Refusal(unusable(where, reason, wayOut), { cause })
 }
 

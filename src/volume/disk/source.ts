@@ -81,7 +81,7 @@ export async function openDevice(
     return explained(
       () => host.blocks.open(handle),
       (_, code) => ({
-        'ENXIO ENODEV': `source ${quoted(source)} is a device that is not there (${code}): attach the disk`,
+        'ENXIO ENODEV': `source ${quoted(source)} is a device that does not exist (${code}): attach the disk`,
       }),
     )
   }

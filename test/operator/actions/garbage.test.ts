@@ -203,7 +203,7 @@ onKernelStages('gc', (open) => {
     const kept = `"modekeep gc --forget ${volume}" removes its record`
     expect(await items()).toContainEqual(expect.stringContaining(kept))
     expect(volumes()).toContain(volume)
-    await expect(restore(volume)).rejects.toThrow(/was .*\/\.\.one\/part, which is not there or is another one now/)
+    await expect(restore(volume)).rejects.toThrow(/was .*\/\.\.one\/part, which is missing or another one now/)
     expect(await items({ forget: volume, isDry: true })).toContain('volume removed: its record is removed as requested')
     expect(await items({ forget: volume })).toContain('volume removed: its record is removed as requested')
     expect(volumes()).not.toContain(volume)

@@ -142,13 +142,13 @@ describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', canno
   })
 
   it.each(['tmpfs', 'fuse.sshfs'])('is not taken for a %s to which somebody gave its name', (fsType) => {
-    expect(() => find(fsType)).toThrow(`was ${export_}, which is not there or is another one now`)
+    expect(() => find(fsType)).toThrow(`was ${export_}, which is missing or another one now`)
   })
 
   it('is not taken for what is mounted over it', () => {
     execFileSync('mount', ['-t', 'tmpfs', 'other', directory])
     try {
-      expect(() => find('nfs4')).toThrow(`was ${export_}, which is not there or is another one now`)
+      expect(() => find('nfs4')).toThrow(`was ${export_}, which is missing or another one now`)
     } finally {
       execFileSync('umount', [directory])
     }

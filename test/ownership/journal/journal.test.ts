@@ -400,7 +400,7 @@ describe('a file that is no journal', () => {
   ])('is refused when it is %s, which the disk is not to blame for', (_what, make) => {
     make()
     expect(refused().message).toMatch(
-      /cannot be used \(.*\), so nothing more is changed: mend that, and the call is repeated$/,
+      /cannot be used \(.*\), so nothing more is changed: remove the cause, and the call is repeated$/,
     )
   })
 

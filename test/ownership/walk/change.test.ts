@@ -23,6 +23,7 @@ beforeEach(() => {
 
 interface Order {
   mode?: string
+  group?: number
   /** Of the file, in octal; undefined: as it is. */
   wanted?: number
   capability?: Uint8Array
@@ -30,8 +31,11 @@ interface Order {
 }
 
 /** A file that was looked at and recorded, to be given to group 2000. */
-function arrange({ mode = '0640', wanted, capability, acl }: Order = {}): { inode: OpenInode; record: InodeRecord } {
-  makeTree(volume.fs, volume.directory, [`file a ${mode}`])
+function arrange({ mode = '0640', group = 0, wanted, capability, acl }: Order = {}): {
+  inode: OpenInode
+  record: InodeRecord
+} {
+  makeTree(volume.fs, volume.directory, [`file a ${mode} ${group}`])
   const top = inodes.openLinkFree(volume.directory)
   const handle = inodes.openEntry(top, FILE)
   if (capability) inodes.setAttribute(handle, CAPABILITY, capability)
@@ -89,6 +93,12 @@ describe('a change', () => {
     volume.world.actions.length = 0
     expect(makeChange(inodes, item, report)).toBe('made')
     expect([calls(), report.changed, report.alreadyRight]).toEqual([[], 0, 1])
+  })
+
+  it('gives no group to what has it, whatever else it needs', () => {
+    const item = arrange({ group: 2000, wanted: 0o660 })
+    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(calls()).toEqual(['chmod 660'])
   })
 
   it('changes no mode where the group is all there is to give', () => {

@@ -58,10 +58,7 @@ type Replies<S> = {
   [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O> ? (request: I) => O : never
 }
 
-/**
- * Handlers of calls with one request and one answer.
- * @param refused is told of each call that fails
- */
+/** Handlers of calls with one request and one answer. @param refused is told of each call that fails */
 export function unary<S extends grpc.ServiceDefinition>(
   refused: (method: string, message: string) => void,
   replies: Replies<S>,

@@ -68,10 +68,9 @@ export interface Inodes {
   /** Of `stat`, what a walk asks once more before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
-  /**
-   * What is known without asking a server or a daemon, which may never answer: enough to tell what is mounted. Without a
-   * name, of the handle itself.
-   */
+  /** Asks its server or daemon, whatever is cached: attributes are for some seconds after a daemon's death. */
+  askEntry(parent: Handle, name: Name): Stat
+  /** Never asks a server or a daemon: enough to tell what is mounted. Without a name, of the handle itself. */
   statMountPoint(parent: Handle, name?: Name): Stat
   /** A new, empty file; EEXIST where the name is taken. */
   createFile(parent: Handle, name: Name, mode: number): void

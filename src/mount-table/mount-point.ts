@@ -65,10 +65,7 @@ export interface Seen {
   target: Target
 }
 
-/**
- * What a look at the point has told.
- * @throws {Refusal} where there is what nobody made to mount on
- */
+/** What a look at the point has told. @throws {Refusal} where there is what nobody made to mount on */
 export function lookAt(host: Host, point: MountPoint, stat: Stat | 'broken' | undefined): Seen {
   if (stat === 'broken') return { mounted: 'broken', target: 'directory' }
   if (stat === undefined || !stat.mountRoot || isGuard(host, point.path, stat)) {
@@ -78,10 +75,7 @@ export function lookAt(host: Host, point: MountPoint, stat: Stat | 'broken' | un
   return { mounted: { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }, target: 'directory' }
 }
 
-/**
- * What an unmounted point is.
- * @throws {Refusal} for what nobody made to mount on
- */
+/** What an unmounted point is. @throws {Refusal} for what nobody made to mount on */
 export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
   if (stat === undefined) return 'missing'
   if (isDirectory(stat)) return 'directory'
@@ -98,7 +92,7 @@ export function isEmptyFile(stat: Stat): boolean {
 
 /** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */
 export function askPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
-  return looked(() => host.inodes.statEntry(point.parent, point.name))
+  return looked(() => host.inodes.askEntry(point.parent, point.name))
 }
 
 /** Undefined: the name does not exist. Does not wait for a server or a daemon. */

@@ -20,10 +20,7 @@ export interface MountRow {
  */
 const ROW = /^(\d+) (\d+) (\d+:\d+) ([^ ]+) ([^ ]+) ([^ ]+) ((?:[^ ]+ )*?)- ([^ ]*) ([^ ]*) ([^ ]*)/
 
-/**
- * Reads the text of mountinfo.
- * @throws {Error} quoting the line that does not fit
- */
+/** Reads the text of mountinfo. @throws {Error} quoting the line that does not fit */
 export function parseMountinfo(text: string): MountRow[] {
   const lines = text.split('\n').filter((line) => line !== '')
   return lines.map((line) => {

@@ -1,5 +1,6 @@
+import type { Host } from '../host/host.ts'
 import { hasGuard } from '../mount-table/layers.ts'
-import { lookAt, type MountPoint, missingMountPoint, type Seen } from '../mount-table/mount-point.ts'
+import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -11,6 +12,8 @@ import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 /** All that a plan is made from: what was observed, at one moment, under the lock. */
 export interface View extends Seen {
   record: MountRecord | undefined
+  /** Of the topmost mount, also where that does not respond. */
+  mountId: bigint | undefined
   /** A daemon serves what is mounted, and nothing beneath keeps pods from writing to the node's disk. */
   needsGuard: boolean
   /** Undefined for kinds that have none. */
@@ -42,11 +45,19 @@ export async function observe(
     ...seen,
     needsGuard: isServed && !hasGuard(host, point.path),
     record,
+    mountId: idOf(host, point, seen),
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot: host.bootId(),
     doubt,
   }
+}
+
+/** Of one that is broken it may have been learnt by asking: without asking the kernel still knows its id. */
+function idOf(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefined {
+  if (mounted !== 'broken') return mounted?.mountId
+  const there = statPoint(host, point)
+  return typeof there === 'object' && there.mountRoot ? BigInt(there.mountId) : undefined
 }
 
 function walkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {

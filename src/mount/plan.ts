@@ -98,9 +98,8 @@ function finish({ replacedDaemons }: MountRecord, { needsGuard }: View): Step[] 
 }
 
 /** A call crashed before the new mount was in its place. */
-function isBeingReplaced(record: MountRecord | undefined, { mounted, boot }: View): boolean {
-  if (record === undefined || mounted === undefined || mounted === 'broken') return false
-  return record.boot === boot && record.replaces?.mountId === String(mounted.mountId)
+function isBeingReplaced(record: MountRecord | undefined, { mountId, boot }: View): boolean {
+  return mountId !== undefined && record?.boot === boot && record.replaces?.mountId === String(mountId)
 }
 
 function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {
@@ -143,10 +142,10 @@ function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: bo
 }
 
 /** The mount that the new one takes the place of. */
-function replacedBy({ record, mounted, boot }: View): MountRecord['replaces'] {
-  if (mounted === undefined || mounted === 'broken') return undefined
-  const staging = record?.boot === boot ? stagingOf(record, mounted.mountId) : undefined
-  return { mountId: String(mounted.mountId), staging }
+function replacedBy({ record, mountId, boot }: View): MountRecord['replaces'] {
+  if (mountId === undefined) return undefined
+  const staging = record?.boot === boot ? stagingOf(record, mountId) : undefined
+  return { mountId: String(mountId), staging }
 }
 
 /** The staging directories of daemons that serve what was mounted until now, or before that. */

@@ -14,6 +14,7 @@ const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
 const ASKED: MountRequest = { ...BIND_REQUEST, ownership: 'auto' }
 const view = (over: Partial<View> = {}): View => ({
   mounted: undefined,
+  mountId: undefined,
   target: 'directory',
   record: undefined,
   needsGuard: false,

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
+import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
 import { titled } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'strace')
@@ -62,6 +62,30 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     expectWhole()
     expect(node.daemon('one')).toBe(daemon)
   })
+
+  it.each(['heal', 'mount'])('and was to replace a dead one is replaced by the next %s', async (next) => {
+    expect(await node.mount('one', options)).toEqual(success)
+    const deaths = await eachDeath(async () => {
+      if (next === 'heal') expect(node.heal()).toMatchObject([{ action: 'replaced' }])
+      else expect(await node.mount('one', options)).toEqual(success)
+      expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
+    })
+    // Of the staging directory, of what the daemon shows, and beneath the dead mount.
+    expect(deaths).toBe(3)
+    expect(await node.unmount('one')).toEqual(success)
+    await until(() => node.processes().length === 0)
+    expect([kinds(), node.staged(), node.mountState()]).toEqual([[], [], []])
+  })
+
+  /** Kills the daemon, then the call that was to replace its mount, at each of its mounts. @returns how many that were */
+  async function eachDeath(then: () => Promise<void>): Promise<number> {
+    for (let when = 1; ; when++) {
+      await killDaemon(node, 'one')
+      const isKilled = await isKilledAt('move_mount', when, options)
+      if (!isKilled) return when - 1
+      await then()
+    }
+  }
 
   it.each(['heal', 'mount'])(
     'and was to replace another is replaced by the next %s, which ends a daemon that was stopped',

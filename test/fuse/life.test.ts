@@ -124,6 +124,16 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
     expect(node.layers('one').map(({ fsType }) => fsType)).toEqual(['tmpfs', 'fuse'])
   })
 
+  it('is mounted anew by heal when its daemon has died, of whose files the kernel still knows the attributes', async () => {
+    await node.mount('one', { ...options, mountOptions: 'attr_timeout=600' })
+    expect(errorAt(directory)).toBe('')
+    process.kill(node.daemon('one'), 'SIGKILL')
+    await until(() => errorAt(`${directory}/a`, fs.readFileSync) === 'ENOTCONN')
+    expect(errorAt(directory)).toBe('')
+    expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
+    expect(shown()).toBe('hello')
+  })
+
   it('is mounted anew by a watching heal when its daemon has died, of which no mount table tells', async () => {
     await node.mount('one', options)
     const env = { MODEKEEP_CONFIG: node.config }

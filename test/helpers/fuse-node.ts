@@ -108,9 +108,9 @@ export async function killDaemon(node: FuseNode, pod: string): Promise<void> {
 }
 
 /** What a program that looks at a path is told; '' for no error. */
-export function errorAt(path: string): string {
+export function errorAt(path: string, look: (path: string) => unknown = fs.statSync): string {
   try {
-    fs.statSync(path)
+    look(path)
     return ''
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'unknown'

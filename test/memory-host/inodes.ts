@@ -57,6 +57,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     stat: (handle) => stat(world.at(handle)),
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
+    askEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
     statMountPoint: (parent, name) =>
       stat(name === undefined ? world.at(parent) : world.child(world.at(parent), text(name))),
 

@@ -27,6 +27,7 @@ function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRec
 function view(over: Partial<View> = {}): View {
   return {
     mounted: undefined,
+    mountId: typeof over.mounted === 'object' ? over.mounted.mountId : undefined,
     target: 'directory',
     record: undefined,
     needsGuard: false,
@@ -155,6 +156,13 @@ describe('a mount call', () => {
   ])('with only %s touches nothing', (_what, before, now) => {
     const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), kindOf)
     expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
+  })
+
+  it('records which mount it replaces, also one that does not respond: a death in between is to be told', () => {
+    const record = ready(bind, { staging: 'old' })
+    const { steps } = planMount(bind, view({ mounted: 'broken', mountId: BigInt(RECORDED.mountId), record }), kindOf)
+    const written = steps.flatMap((step) => (step.do === 'record-ready' ? [step.record.replaces] : []))
+    expect(written).toEqual([{ mountId: RECORDED.mountId, staging: 'old' }])
   })
 
   it.each<[string, Partial<View>]>([

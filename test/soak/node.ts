@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import type { HealDocument } from '../../src/operator/actions/heal.ts'
 import { NodeDirectory } from '../helpers/node-directory.ts'
-import { Odd } from './odd.ts'
+import { Odd, settles } from './odd.ts'
 
 export type Verb = 'mount' | 'unmount' | 'heal'
 type Reply = { status: string; message?: string }
@@ -48,13 +49,24 @@ export class SoakNode extends NodeDirectory {
     return JSON.parse(text)
   }
 
-  /** @returns whether it came to its end @throws {Odd} if it fails */
-  async heal(kill?: number): Promise<boolean> {
+  /** @returns what it found, undefined if it was killed @throws {Odd} if it fails */
+  async heal(kill?: number): Promise<HealDocument['mounts'] | undefined> {
     this.counts.heals++
     const ended = await this.#run('heal', ['--json'], kill)
+    if (ended === undefined) return undefined
     // 1: something could not be mended now.
-    if (ended && ended.code !== 0 && ended.code !== 1) throw new Odd(`heal ended with ${ended.code}: ${ended.text}`)
-    return ended !== undefined
+    if (ended.code !== 0 && ended.code !== 1) throw new Odd(`heal ended with ${ended.code}: ${ended.text}`)
+    return JSON.parse(ended.text).mounts
+  }
+
+  /** Heals until no other call is at work on a mount: it may be a heal that is killed before it has repaired it. */
+  async healWhole(directory: string): Promise<void> {
+    await settles(async () => {
+      const found = await this.heal()
+      if (found?.some((mount) => mount.directory === directory && mount.state === 'busy')) {
+        throw new Odd(`${directory} is still busy`)
+      }
+    })
   }
 
   async #run(verb: Verb, args: readonly string[], kill: number | undefined) {

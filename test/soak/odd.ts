@@ -7,8 +7,8 @@ export function same(what: string, seen: unknown, wanted: unknown): void {
   if (now !== then) throw new Odd(`${what}: ${now}, not ${then}`)
 }
 
-/** Waits until it holds: what the kernel, a daemon or heal does beside takes its time. */
-export async function settles(check: () => void | Promise<void>, seconds = 10): Promise<void> {
+/** Waits until it holds: what the kernel, a daemon or heal does beside takes its time, ten times as long under load. */
+export async function settles(check: () => void | Promise<void>, seconds = 60): Promise<void> {
   const end = performance.now() + seconds * 1000
   for (;;) {
     try {

@@ -49,7 +49,12 @@ export class PodLife {
     await sleep(this.#plan.after)
     try {
       this.#isUp = await this.#setUp()
-      if (this.#isUp) for (const event of this.#plan.events) await this.#happens(event.what, event.kill)
+      if (!this.#isUp) return
+      for (const { what, kill } of this.#plan.events) {
+        await this.#happens(what, kill).catch((error) => {
+          throw new Odd(`after "${what}": ${error instanceof Error ? error.message : error}`, { cause: error })
+        })
+      }
     } finally {
       this.#leftAt = performance.now()
       await this.#tearDown()
@@ -146,7 +151,7 @@ export class PodLife {
   }
 
   async #mended(kill: number): Promise<void> {
-    if (kill < 0.5) await this.#node.heal()
+    if (kill < 0.5) await this.#node.healWhole(this.#directory)
     else await this.#again()
   }
 

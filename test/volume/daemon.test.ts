@@ -92,9 +92,9 @@ describe('a mount that a daemon or a server serves', () => {
       ...stage.host,
       inodes: {
         ...inodes,
-        statEntry(parent, name) {
+        askEntry(parent, name) {
           looked.push(`${inodes.pathOf(parent)}/${Buffer.from(name)}`)
-          return inodes.statEntry(parent, name)
+          return inodes.askEntry(parent, name)
         },
       },
       daemons: {

@@ -5,7 +5,7 @@ import { attributeNames, getAttribute, removeAttribute, setAttribute } from './a
 import { chmod } from './chmod.ts'
 import { AT_EMPTY_PATH, AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
 import { close, closingFd, HOLD, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
-import { ownershipOfHandle, statFs, statHandle, statName, statUnsynced } from './statx.ts'
+import { AT_STATX_FORCE_SYNC, ownershipOfHandle, statFs, statHandle, statName, statUnsynced } from './statx.ts'
 
 const lseek = systemCall('lseek')
 const fchownat = systemCall('fchownat')
@@ -42,6 +42,7 @@ export const linuxInodes: Inodes = {
   stat: statHandle,
   ownership: ownershipOfHandle,
   statEntry: statName,
+  askEntry: (parent, name) => statName(parent, name, AT_STATX_FORCE_SYNC),
   statMountPoint: statUnsynced,
   createFile: (parent, name, mode) => done(mknodat(parent, put(name), REGULAR | mode), 'mknodat', name),
   createDirectory: (parent, name, mode) => done(mkdirat(parent, put(name), mode), 'mkdirat', name),

@@ -6,6 +6,7 @@ const fstatfs = systemCall('fstatfs')
 
 // include/uapi/linux/{fcntl,stat}.h
 const AT_NO_AUTOMOUNT = 0x800
+export const AT_STATX_FORCE_SYNC = 0x2000
 const AT_STATX_DONT_SYNC = 0x4000
 const STATX_BASIC_STATS = 0x7ff
 const STATX_BTIME = 0x800
@@ -34,8 +35,8 @@ export function ownershipOfHandle(handle: Handle): Pick<Stat, 'gid' | 'mode' | '
 }
 
 /** statx(2) of a name, which may lead to another device than its directory's. */
-export function statName(parent: Handle, name: Name | string): Stat {
-  look(parent, name)
+export function statName(parent: Handle, name: Name | string, sync = 0): Stat {
+  look(parent, name, sync)
   return new LinuxStat()
 }
 

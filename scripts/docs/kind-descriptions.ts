@@ -52,14 +52,14 @@ const tmpfs: Texts = {
 const ext4: Texts = {
   data: '`ordered` (the default) journals metadata, `journal` content too',
   errors: 'what a damaged file system does; without it `remount-ro`',
-  discard: 'tells the disk what is free',
+  discard: 'reports free blocks to the disk (TRIM)',
   noload: 'leaves the journal as it is, for what must not be written',
 }
 
 const xfs: Texts = {
   nouuid: 'mounts a copy of a disk that is mounted too',
   noquota: 'keeps no quotas',
-  discard: 'tells the disk what is free',
+  discard: 'reports free blocks to the disk (TRIM)',
   norecovery: 'leaves the log as it is, for what must not be written',
 }
 
@@ -68,7 +68,7 @@ const btrfs: Texts = {
   subvolid: 'the subvolume, by its number',
   compress: 'how new content is compressed; also `zlib`, `lzo`, `no`',
   rescue: 'leaves the log as it is, for what must not be written',
-  discard: 'tells the disk what is free',
+  discard: 'reports free blocks to the disk (TRIM)',
 }
 
 const nfs: Texts = {
@@ -87,7 +87,7 @@ const nfs: Texts = {
   softerr: 'as `soft`, with ETIMEDOUT',
   lock: "locks are the server's (the default)",
   nolock: "locks are the node's own (version 3)",
-  cto: 'attributes are asked anew at each open (the default)',
+  cto: 'attributes are read again at each open (the default)',
   nocto: 'they are not',
   acl: 'speaks the ACL protocol (version 3)',
   noacl: 'does not',
@@ -128,7 +128,7 @@ const fuse: Texts = {
   auto_cache: 'so long as size and mtime are the same',
   noauto_cache: 'it does not',
   direct_io: 'content is never kept in memory',
-  noforget: 'file handles stay valid for ever, for NFS exports',
+  noforget: 'file handles stay valid permanently, for NFS exports',
   hard_remove: 'a file that is deleted while open is deleted at once',
 }
 

@@ -55,7 +55,7 @@ export function mountOptions(): string {
   return [
     '### Of every kind',
     '',
-    'What the node has to name stands in its `allowedMountOptions`, by name alone, or with the value where one is shown.',
+    'What the node has to name must be in its `allowedMountOptions`, by name alone, or with the value where one is shown.',
     '',
     table(
       ['option', 'meaning'],

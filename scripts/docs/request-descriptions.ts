@@ -28,7 +28,7 @@ const GROUP = 'a decimal number from 0 to 4294967294'
 
 export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
   source: {
-    text: "What is mounted. A path of the node must exist, have no symbolic link in it and lie below an entry of the node's `allowedSources`.",
+    text: "What is mounted. A path of the node must exist, have no symbolic link in it and be below an entry of the node's `allowedSources`.",
     values: 'a path, a device, `host:/export`, `//server/share`, `user@host:/directory`; see the kinds',
     example: '/srv/volumes/data',
     leftOut: '–',
@@ -46,12 +46,12 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
     leftOut: 'none',
   },
   ownership: {
-    text: "Who gives the pod's `fsGroup`: nobody; a walk over the volume before the pod sees it; the mount itself, which shows the group on disk as the pod's; or whichever of these fits the volume best.",
+    text: "How the pod's `fsGroup` is given: not at all; by a walk over the volume before the pod sees it; by the mount itself, which shows the group on disk as the pod's; or by whichever of these fits the volume best.",
     example: 'walk',
     appliesTo: 'pods with an `fsGroup`; see the kinds',
   },
   idmapFrom: {
-    text: "The group on disk that the pod's group stands for, where that is not the group of the volume's root.",
+    text: "The group on disk that is shown as the pod's group, if it is not the group of the volume's root.",
     values: GROUP,
     example: '100',
     leftOut: "the root's group",
@@ -142,7 +142,7 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     example: 120,
   },
   capabilities: {
-    text: 'What `init` tells kubelet. `selinuxRelabel: true` has it relabel every volume, which is a second walk. `supportsMetrics: false` has it report no usage of the volumes.',
+    text: 'What `init` reports to kubelet. With `selinuxRelabel: true` kubelet relabels every volume, which is a second walk. With `supportsMetrics: false` kubelet reports no usage of the volumes.',
     values: '`selinuxRelabel`, `supportsMetrics`',
     example: { selinuxRelabel: true },
   },

@@ -28,7 +28,7 @@ export const install = {
     'Installs or upgrades the driver modekeep/fs on this node: finds the plugin directory of the running kubelet, tries ' +
       'the driver there, and shows it to kubelet by one rename. It is safe to run again at any time, also while pods ' +
       'use the old version. What fails leaves the driver that was there.',
-    'install.sh, which lies beside the executable, compares its sum and runs this verb; with --uninstall it runs ' +
+    'install.sh, which is beside the executable, compares its sum and runs this verb; with --uninstall it runs ' +
       '"modekeep uninstall".',
   ],
   options: {

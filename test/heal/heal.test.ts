@@ -1,0 +1,98 @@
+import { beforeEach, expect, it } from 'vitest'
+import { sourceDirectories } from '../../src/heal/heal.ts'
+import { tryLockPlace } from '../../src/store/locks.ts'
+import { mountPlace } from '../../src/store/places.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
+
+let stage: Stage
+let source: string
+beforeEach(async () => {
+  stage = memoryStage()
+  source = `${stage.top}/volumes/one`
+  makeTree(stage.fs, source, ['file first 0644', 'file ..1/deep/part/x 0644', 'link part ..1/deep/part'])
+})
+
+const mount = (pod: string, more: Record<string, string> = {}) => stage.mount(pod, { source, ...more })
+const found = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => [state, action])
+
+/** As if somebody had unmounted it. */
+function unmountByHand(pod: string): void {
+  const { inodes, mounts } = stage.host
+  const parent = inodes.openTrusted(stage.podDirectory(pod).replace(/\/v$/, ''))
+  mounts.detach(parent, Buffer.from('v'))
+  inodes.close(parent)
+}
+
+it('what a call is at work on is passed over, by a dry run too, and the others are healed', async () => {
+  for (const pod of ['a', 'b']) {
+    await mount(pod)
+    unmountByHand(pod)
+  }
+  const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
+  for (const isDry of [true, false]) {
+    expect(await found(isDry)).toEqual([
+      ['busy', 'none'],
+      ['missing', 'mounted'],
+    ])
+  }
+  expect([stage.layers('a').length, stage.layers('b').length]).toEqual([0, 1])
+  lock?.release()
+  expect(await found()).toEqual([
+    ['missing', 'mounted'],
+    ['healthy', 'none'],
+  ])
+})
+
+it('a mount that is well is told of without its lock, which a call may have', async () => {
+  await mount('a')
+  const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
+  expect(await found()).toEqual([['healthy', 'none']])
+  lock?.release()
+})
+
+it('a source whose server does not respond is asked once, and its mounts are left as they are', async () => {
+  for (const pod of ['a', 'b']) await mount(pod)
+  unmountByHand('a')
+  const { daemons, mounts } = stage.host
+  const asked: number[] = []
+  stage.host.daemons = {
+    ...daemons,
+    answers: async (_parent, _name, patience) => {
+      asked.push(patience)
+      return false
+    },
+  }
+  const { table } = mounts
+  stage.host.mounts = { ...mounts, table: () => table().replaceAll(' - memory ', ' - nfs4 ') }
+  expect(await found()).toEqual([
+    ['unknown', 'none'],
+    ['unknown', 'none'],
+  ])
+  expect(asked).toHaveLength(1)
+  expect(stage.layers('a')).toEqual([])
+})
+
+it('what the configuration allows no longer is told and left mounted, and does not keep the others from being healed', async () => {
+  for (const pod of ['a', 'b']) await mount(pod)
+  const other = `${stage.top}/volumes/two`
+  makeTree(stage.fs, other, [])
+  await stage.mount('c', { source: other })
+  stage.config.allowedSources = [other]
+  unmountByHand('c')
+  expect(await found()).toEqual([
+    ['stale', 'failed'],
+    ['stale', 'failed'],
+    ['missing', 'mounted'],
+  ])
+  expect(stage.layers('a')).toHaveLength(1)
+})
+
+it('directories that count are the source, what it lies in, and all that a link led through', async () => {
+  await mount('a', { subPath: 'part' })
+  await mount('b')
+  const { top } = stage
+  expect(sourceDirectories(stage.session())).toEqual(
+    [`${top}/volumes`, source, `${source}/..1`, `${source}/..1/deep`].sort(),
+  )
+})

@@ -150,7 +150,7 @@ export class WorkerPool {
 
   /** To those who have least to do first. Nothing left, and nobody who could give of his own: the walk is over. */
   #dispatch(): void {
-    const idle = this.#workers.filter(({ isIdle }) => isIdle).sort((a, b) => a.parts - b.parts)
+    const idle = this.#workers.filter(({ isIdle }) => isIdle && !this.#failure).sort((a, b) => a.parts - b.parts)
     for (const pooled of idle) {
       const part = this.#queue.shift()
       if (part === undefined) break

@@ -179,3 +179,14 @@ it("the walk goes on with the threads that could be started, and the first part 
   thread(0).end()
   expect(await ending).toEqual(newReport())
 })
+
+it('what a thread shares before it hears of a failure is given to none that has ended, and let go', async () => {
+  const { ending, thread, closed } = arrange(2)
+  thread(0).say({ say: 'idle' })
+  thread(1).say({ say: 'idle' }, { say: 'failed', error: new Error('its own') })
+  thread(0).say({ say: 'share', part: partOf(101) })
+  expect(thread(1).told).toEqual([])
+  for (const index of [0, 1]) thread(index).emit('exit', 0)
+  await expect(ending).rejects.toThrow('its own')
+  expect(closed).toEqual([101])
+})

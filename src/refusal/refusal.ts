@@ -1,6 +1,6 @@
 /**
  * The one error a person is meant to read: what is wrong, with which key and value, and the way out.
- * Every fault of a call is in `faults`, so that a pod's author mends all of them at once.
+ * Every fault of a call is in `faults`, so that a pod's author corrects all of them at once.
  */
 export class Refusal extends Error {
   readonly faults: readonly string[]

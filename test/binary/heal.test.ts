@@ -24,7 +24,7 @@ describe.skipIf(!isRoot)(title, () => {
     return JSON.parse((await node.start([...args, '--json']).ended).text)
   }
 
-  it('tells of a source that was updated, mends it, and tells that it is well', async () => {
+  it('tells of a source that was updated, repairs it, and tells that it is well', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
     expect(await json(node, 'status')).toMatchObject({ mounts: [{ directory, pod: 'shop/web', state: 'healthy' }] })
@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.layers('a')).toHaveLength(1)
   })
 
-  it('fails with the reason where something cannot be mended', async () => {
+  it('fails with the reason where something cannot be repaired', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
     fs.renameSync(source, `${source}-away`)
@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readFileSync(directory, 'utf8')).toBe('one')
   })
 
-  it("--kubelet-subpaths mends kubelet's own binds of what an update deleted", async () => {
+  it("--kubelet-subpaths repairs kubelet's own binds of what an update deleted", async () => {
     const node = new BinaryNode()
     const pod = kubeletPod(node.top)
     const volume = pod.volume('configmap', 'config', 'disk')
@@ -97,7 +97,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('--watch mends flips and lost mounts by itself, and ends when told', async () => {
+  it('--watch repairs flips and lost mounts by itself, and ends when told', async () => {
     const node = new BinaryNode()
     const { source, directory } = await mounted(node)
     const { child, ended } = watching(node)

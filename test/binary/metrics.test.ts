@@ -55,7 +55,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(values(mounted, 'modekeep_inodes_left_total')).toEqual({ symlink: 1 })
     expect(values(mounted, 'modekeep_calls_logged')).toEqual({ '': 1 })
 
-    // The source is exchanged: heal mounts the new one, which pays nothing for the old.
+    // The source is exchanged: heal mounts the new one, which restores nothing of the old.
     fs.renameSync(source, `${source}-old`)
     volume(node, 'data')
     expect(values(await metrics(node), 'modekeep_mounts')).toMatchObject({ 'bind walk stale': 1 })

@@ -258,7 +258,7 @@ describe.skipIf(!isBuilt)(built("whatever became of kubelet's streams"), () => {
 })
 
 describe.skipIf(!isBuilt || !isRoot)(
-  root('with a spoilt configuration, init and unmount work and mount names what is wrong'),
+  root('with a damaged configuration, init and unmount work and mount names what is wrong'),
   () => {
     // Where the configuration cannot be read at all, the default places hold: never those of the machine under test.
     const script =

@@ -61,7 +61,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   )
 
   it(
-    'unmount with a restore: the next one pays it, and no loop device is left',
+    'unmount with a restore: the next one runs it, and no loop device is left',
     async () => {
       const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
       const walk = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }

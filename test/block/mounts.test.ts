@@ -129,7 +129,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('a')).toBe('content\n')
   })
 
-  it('is mended by heal when its mount has gone', async () => {
+  it('is repaired by heal when its mount has gone', async () => {
     await stage.mount('a', ask())
     execFileSync('umount', [stage.podDirectory('a')])
     expect(loopsBelow(stage.top)).toEqual([])
@@ -164,7 +164,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(shown('a')).toEqual(onDisk)
   })
 
-  changeable('keeps a restore owed while the image is missing, and pays when it is back', async () => {
+  changeable('keeps a restore pending while the image is missing, and runs it when it is back', async () => {
     const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
     await stage.mount('a', ask(walk))
     fs.renameSync(image, `${image}.away`)

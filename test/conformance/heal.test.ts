@@ -235,7 +235,7 @@ onKernelStages('heal, of sources that went away', (open) => {
     expect(await outcomes()).toEqual(['healthy, none'])
   })
 
-  it('says what is missing where it cannot mend, and leaves the mount to its users', async () => {
+  it('says what is missing where it cannot repair, and leaves the mount to its users', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
     const [found] = await stage.heal()

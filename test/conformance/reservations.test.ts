@@ -99,7 +99,7 @@ onEveryStage('a call at work on a volume', (open) => {
     await mounted
   })
 
-  it('keeps what a restore around it owes until its own mount is gone', async () => {
+  it('keeps what a pending restore around it will need until its own mount is gone', async () => {
     await stage.mount('a', asked('data', 2000))
     const walked = groupsNow()
     workOnSub({ group: 2000 })

@@ -8,16 +8,16 @@ import { Killed } from '../memory-host/world.ts'
 
 const GC = { verb: 'gc', isDry: false, forget: undefined } as const
 
-/** A pod that went without an unmount and is owed a restore, and a volume of which all was put back. */
+/** A pod that went without an unmount and has a pending restore, and a volume that was fully restored. */
 async function arrange(): Promise<Stage> {
   const stage = memoryStage()
   const options = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
-  for (const name of ['owed', 'done']) makeTree(stage.fs, `${stage.top}/volumes/${name}`, SIX_FILES)
+  for (const name of ['pending', 'done']) makeTree(stage.fs, `${stage.top}/volumes/${name}`, SIX_FILES)
   await stage.mount('b', { ...options, source: `${stage.top}/volumes/done` })
   await stage.unmount('b')
   const target = { directory: `${stage.top}/volumes/done` }
   await run(stage.session(), { verb: 'restore', target, isDry: false, isForced: false })
-  await stage.mount('a', { ...options, source: `${stage.top}/volumes/owed`, restoreOnUnmount: 'true' })
+  await stage.mount('a', { ...options, source: `${stage.top}/volumes/pending`, restoreOnUnmount: 'true' })
   stage.reboot()
   stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
   return stage
@@ -28,9 +28,9 @@ const found = ({ fs, top }: Stage) => {
   return { modes: modes(listed), groups: groups(listed) }
 }
 
-it('gc that dies anywhere takes nothing that is owed, and the next one ends its work', async () => {
+it('gc that dies anywhere takes nothing that has a pending restore, and the next one ends its work', async () => {
   const original = memoryStage()
-  for (const name of ['owed', 'done']) makeTree(original.fs, `${original.top}/volumes/${name}`, SIX_FILES)
+  for (const name of ['pending', 'done']) makeTree(original.fs, `${original.top}/volumes/${name}`, SIX_FILES)
   let deaths = 0
   for (let n = 0, isDead = true; isDead; n++) {
     const stage = await arrange()

@@ -74,7 +74,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
           expect([on.source, other].map((source) => fs.statSync(source).ino)).toContain(shown)
         }
         const isOther = () => fs.readFileSync(`${on.node.podDirectory('a')}/plain`, 'utf8') === 'other'
-        // The old volume is no longer this directory's; a later mount of it pays what it is owed.
+        // The old volume is no longer this directory's; a later mount of it runs its pending restore.
         const bothGoBack = async () => {
           for (const source of [on.source, other]) {
             await on.mount('a', { source })

@@ -51,7 +51,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 2)
   })
 
-  it('while it owes the answer to a registration, the plugin asks the new one', async () => {
+  it('while it has not answered a registration, the plugin asks the new one', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()

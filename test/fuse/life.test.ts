@@ -139,7 +139,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
     const env = { MODEKEEP_CONFIG: node.config }
     const watching = spawn(BINARY, ['heal', '--watch'], { env, stdio: ['ignore', 'ignore', 'inherit'] })
     onTestFinished(() => void watching.kill('SIGKILL'))
-    // It is at work when it has mended something.
+    // It is at work when it has repaired something.
     execFileSync('umount', ['--lazy', directory])
     await until(() => node.layers('one').length === 2)
     for (let deaths = 0; deaths < 3; deaths++) {

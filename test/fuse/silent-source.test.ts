@@ -30,7 +30,7 @@ it.skipIf(cannot !== '')(
     const { mounts } = node.byHand<StatusDocument>('status')
     expect(mounts).toMatchObject([silent, silent, { state: 'healthy', reason: '' }])
     const outcomes = () => node.byHand<HealDocument>('heal').mounts.map(({ state }) => state)
-    // The others are mended all the same.
+    // The others are repaired all the same.
     execFileSync('umount', [node.podDirectory('c')])
     expect(outcomes()).toEqual(['unknown', 'unknown', 'missing'])
     const { findings } = node.byHand<DoctorDocument>('doctor')

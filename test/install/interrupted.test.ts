@@ -84,19 +84,19 @@ const withB = (world: World) => ['install', '--binary', standIn(world, 'b')]
 needing(missing.root, missing.strace, missing.dist).describe('killed in place of any system call', () => {
   const timeout = 600_000
 
-  it('a first install leaves nothing or all of the driver, and the next run mends', { timeout }, async () => {
+  it('a first install leaves nothing or all of the driver, and the next run repairs', { timeout }, async () => {
     const outcomes = await killedAtEveryStep(async () => {}, withB)
     expect(outcomes.length).toBeGreaterThan(15)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 1', 'nothing'])
   })
 
-  it('an upgrade leaves the old or the new driver, and the next run mends', { timeout }, async () => {
+  it('an upgrade leaves the old or the new driver, and the next run repairs', { timeout }, async () => {
     const outcomes = await killedAtEveryStep((world) => install(world, standIn(world, 'a')), withB)
     expect(outcomes.length).toBeGreaterThan(8)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 0', 'driver 1'])
   })
 
-  it('an uninstall leaves all or nothing of the driver, and the next run mends', { timeout }, async () => {
+  it('an uninstall leaves all or nothing of the driver, and the next run repairs', { timeout }, async () => {
     const outcomes = await killedAtEveryStep(
       (world) => install(world, standIn(world, 'a')),
       () => ['uninstall'],
@@ -107,7 +107,7 @@ needing(missing.root, missing.strace, missing.dist).describe('killed in place of
 })
 
 needing(missing.root, missing.dist).describe('killed alone, while the driver it tries lives on', () => {
-  it('leaves nothing of the driver, and the next run mends', { timeout: 600_000 }, async () => {
+  it('leaves nothing of the driver, and the next run repairs', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
     writeFileSync(slow, `#!/bin/sh\n>${seen}\nsleep 1\necho '{"status":"Success"}'\n`, { mode: 0o755 })
@@ -127,7 +127,7 @@ needing(missing.root, missing.dist).describe('killed alone, while the driver it 
 
 needing(missing.root, missing.dist).describe('interrupted at any moment', () => {
   it.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
-    'by %s, an upgrade leaves the old or the new driver, and the next run mends',
+    'by %s, an upgrade leaves the old or the new driver, and the next run repairs',
     { timeout: 600_000 },
     async (signal) => {
       const world = makeWorld()

@@ -112,7 +112,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(listing(world.plugins).map(({ name }) => name)).toEqual([''])
   })
 
-  it('mends a wrong mode of the same bytes by a rename, not in place', async () => {
+  it('repairs a wrong mode of the same bytes by a rename, not in place', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     chmodSync(world.driver, 0o644)

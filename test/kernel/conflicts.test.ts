@@ -119,7 +119,7 @@ describe.skipIf(!isRoot).each(['tmpfs', 'ext4'] as const)(`${title}, on %s`, (fs
       expect(on.groups()).toEqual([2000])
       await on.unmount('a')
       await on.unmount('b')
-      // What the first owed when it went, while the second was there, its next unmount pays.
+      // The restore that was pending when the first went, while the second was there, its next unmount runs.
       expect(await on.mount('a', `${on.node.volumes}/${first}`, 2000)).toEqual(SUCCESS)
       await on.unmount('a')
       expect(on.changed()).toEqual([])
@@ -185,7 +185,7 @@ describe.skipIf(!isRoot).each(['tmpfs', 'ext4'] as const)(`${title}, on %s`, (fs
       const [, b] = await Promise.all([on.unmount('a'), on.mount('b', `${on.data}/sub`, 3000)])
       if (b.status === 'Success') await on.unmount('b')
       else expectRefused(on, b, 'b', 'a')
-      // What was owed while the other was there.
+      // What was pending while the other was there.
       for (const [source, group] of [
         [`${on.data}/sub`, 3000],
         [on.data, 2000],

@@ -38,7 +38,7 @@ onKernelStages('a source that flips', (open) => {
     ],
   ]
 
-  it.each(ways)('is brought up to date by %s: a container can start again', async (_way, mend) => {
+  it.each(ways)('is brought up to date by %s: a container can start again', async (_way, repair) => {
     const bind = runtimeBind()
     const target = `${stage.top}/container`
     stage.fs.writeFileSync(target, '')
@@ -46,20 +46,20 @@ onKernelStages('a source that flips', (open) => {
     flip(1)
     expect(stage.layers('a')[0]?.root).toMatch(/\/\/deleted$/)
     expect(bind(directory, target)).toBe('ENOENT')
-    await mend('name')
+    await repair('name')
     expect(stage.fs.readFileSync(directory, 'utf8')).toBe('turn 1')
     expect(stage.layers('a')).toHaveLength(1)
     expect(bind(directory, target)).toBe('ok')
     execFileSync('umount', [target])
   })
 
-  it.each(ways)('is replaced by %s without a gap for who reads it', async (_way, mend) => {
+  it.each(ways)('is replaced by %s without a gap for who reads it', async (_way, repair) => {
     await mount('name')
     const reader = readInLoop(directory)
     await reader.more()
     for (let turn = 1; turn <= FLIPS; turn++) {
       flip(turn)
-      await mend('name')
+      await repair('name')
       await reader.more()
     }
     const seen = await reader.end()
@@ -68,11 +68,11 @@ onKernelStages('a source that flips', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it.each(ways)('brings its directories up to date too by %s', async (_way, mend) => {
+  it.each(ways)('brings its directories up to date too by %s', async (_way, repair) => {
     await mount('dir')
     flip(1)
     expect(stage.fs.readdirSync(directory)).toEqual([])
-    await mend('dir')
+    await repair('dir')
     expect(stage.fs.readFileSync(`${directory}/name`, 'utf8')).toBe('turn 1')
   })
 

@@ -169,7 +169,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('still owes a restore to what became immutable meanwhile, and pays when it can', async ({ skip }) => {
+  it('keeps the restore of what became immutable meanwhile pending, and runs it when it can', async ({ skip }) => {
     makeTree(stage.fs, source, ['file log 4750 5', 'file a 0640 5'])
     needAttributes(skip)
     const before = now()

@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(title, () => {
     expectSame(snapshot(on.source), on.original)
   })
 
-  it('read-only: an unmount lets the pod go, and what it owes is restored once it can be', async () => {
+  it('read-only: an unmount lets the pod go, and its pending restore runs once it can', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     await on.mount('a')

@@ -69,7 +69,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   ]
 
   it.each(LOST)(
-    'in mid-walk, its log %s: the mount is refused with the file named, and mended it restores',
+    'in mid-walk, its log %s: the mount is refused with the file named, and repaired it restores',
     async (_, lose) => {
       const on = new Crashing('tmpfs')
       on.fresh()

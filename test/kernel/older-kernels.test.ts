@@ -88,7 +88,7 @@ describe.skipIf(skipped !== '')(`a mount on a kernel too old for it${skipped}`, 
   })
 
   it.each(['open_tree', 'mount_setattr'] as const)(
-    'without %s is unmounted though a restore is owed, and the next one pays it',
+    'without %s is unmounted though a restore is pending, and the next one runs it',
     async (what) => {
       const { node, source, original } = nodeWithVolume()
       const directory = node.podDirectory('pod')

@@ -151,13 +151,13 @@ onKernelStages('what happens around a walk', (open) => {
     await stage.mount('b', asked({ restoreOnUnmount: 'false' }))
     expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
     expect(modes(now())).toEqual({ ...modes(before), '.': '2755' })
-    // The first pod's wish is still owed, and the last unmount pays.
+    // The restore that the first pod asked for is still pending, and the last unmount runs it.
     await stage.unmount('b')
     expect(groups(now())).toEqual(groups(before))
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('a restore is owed by the volume: the last pod pays, a read-only one owes nothing', async () => {
+  it('a restore is pending for the volume: the unmount of the last pod runs it, a read-only pod has none', async () => {
     makeTree(stage.fs, source, ['file a 0640 5'])
     await stage.mount('a', asked())
     await stage.mount('b', asked({ restoreOnUnmount: 'false' }))

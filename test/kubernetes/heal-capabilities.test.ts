@@ -54,8 +54,8 @@ const withAlone = (capabilities: readonly string[]) => [
   '--',
 ]
 
-/** Whether heal mends a mount whose source was replaced, with its group on all that is there and nothing lost. */
-async function mends(ownership: 'walk' | 'idmap', capabilities: readonly string[]): Promise<boolean> {
+/** Whether heal repairs a mount whose source was replaced, with its group on all that is there and nothing lost. */
+async function repairs(ownership: 'walk' | 'idmap', capabilities: readonly string[]): Promise<boolean> {
   const node = new BinaryNode()
   const source = `${node.volumes}/data`
   fs.mkdirSync(source)
@@ -89,7 +89,7 @@ function enters(capabilities: readonly string[]): boolean {
 }
 
 const tried = (what: 'enter' | 'walk' | 'idmap', capabilities: readonly string[]) =>
-  what === 'enter' ? enters(capabilities) : mends(what, capabilities)
+  what === 'enter' ? enters(capabilities) : repairs(what, capabilities)
 
 describe.skipIf(!isRoot)(`what heal's container has${isRoot ? '' : ' (skipped: needs root)'}`, () => {
   it('is what is tried here', () => expect(given().toSorted()).toEqual(Object.keys(NEEDED).toSorted()))

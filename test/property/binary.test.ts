@@ -105,10 +105,10 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
   })
 
   it.each(corpus('config'))('answers every call with a configuration from the corpus: %s', (_name, content) => {
-    fs.writeFileSync(`${top}/spoilt.json`, content)
+    fs.writeFileSync(`${top}/damaged.json`, content)
     const at = [Buffer.from(directory), Buffer.from('{"source":"/nowhere"}')]
-    expect(answered([Buffer.from('init')], `${top}/spoilt.json`).status).toBe('Success')
-    expect(answered([Buffer.from('mount'), ...at], `${top}/spoilt.json`).status).toBe('Failure')
+    expect(answered([Buffer.from('init')], `${top}/damaged.json`).status).toBe('Success')
+    expect(answered([Buffer.from('mount'), ...at], `${top}/damaged.json`).status).toBe('Failure')
   })
 
   it('answers whatever kubelet calls in one JSON document, and what it refuses changes nothing', () => {

@@ -4,7 +4,7 @@ import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
-import { anyText, prototypeNames, spoilt } from './texts.ts'
+import { anyText, damaged, prototypeNames } from './texts.ts'
 
 const FILE = '/etc/modekeep/config.json'
 const KEYS = Object.keys(DEFAULT_CONFIG) as (keyof NodeConfig)[]
@@ -37,7 +37,7 @@ const objects = fc
     maxLength: 6,
   })
   .map((list) => `{${list.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`)
-const texts = fc.oneof(objects, spoilt(objects), fc.json(), anyText)
+const texts = fc.oneof(objects, damaged(objects), fc.json(), anyText)
 
 /** What holds for any text whatever. */
 function expectPromises(text: string): void {

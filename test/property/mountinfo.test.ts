@@ -10,7 +10,7 @@ import { onKernelStages } from '../helpers/stage.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
 import { asText, byteRows, kernelText } from './mountinfo-texts.ts'
-import { anyText, spoilt } from './texts.ts'
+import { anyText, damaged } from './texts.ts'
 
 /** What holds for any text: it is read, or the line that is not understood is quoted. Whoever asks gets an answer. */
 function expectPromises(text: string): void {
@@ -54,9 +54,9 @@ describe('whatever the mount table is', () => {
     holds(sameId, (rows) => expectPromises(kernelText(rows).toString()), 2000)
   })
 
-  it('a spoilt table is read, or the line is quoted', () => {
+  it('a damaged table is read, or the line is quoted', () => {
     const table = byteRows.map((rows) => kernelText(rows).toString())
-    holds(fc.oneof(spoilt(table), anyText), expectPromises, 2000)
+    holds(fc.oneof(damaged(table), anyText), expectPromises, 2000)
   })
 })
 

@@ -1,6 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { optionsSchema } from '../../src/request/request.ts'
-import { anyText, prototypeNames, spoilt } from './texts.ts'
+import { anyText, damaged, prototypeNames } from './texts.ts'
 
 export const KEYS = Object.keys(optionsSchema.shape)
 
@@ -72,7 +72,7 @@ export const goodEntries: Arbitrary<[string, string][]> = fc
 export const optionTexts: Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: entries.map(textOf) },
   { weight: 2, arbitrary: goodEntries.map(textOf) },
-  { weight: 2, arbitrary: spoilt(fc.oneof(entries.map(textOf), goodEntries.map(textOf))) },
+  { weight: 2, arbitrary: damaged(fc.oneof(entries.map(textOf), goodEntries.map(textOf))) },
   { weight: 1, arbitrary: fc.json() },
   { weight: 1, arbitrary: anyText },
 )

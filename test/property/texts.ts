@@ -26,7 +26,7 @@ const edits: Arbitrary<Edit[]> = fc.array(
 )
 
 /** A text that was right before somebody edited it here and there. */
-export function spoilt(texts: Arbitrary<string>): Arbitrary<string> {
+export function damaged(texts: Arbitrary<string>): Arbitrary<string> {
   return fc.tuple(texts, edits).map(([text, list]) => list.reduce(edited, text))
 }
 

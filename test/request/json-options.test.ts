@@ -97,7 +97,7 @@ describe('a key given twice', () => {
     ['an object below, which is refused for itself', '{"a":{"b":"1"},"b":"2"}'],
     ['an object below that has a key twice', '{"a":{"b":"1","b":"2"}}'],
     ['an array of objects', '{"a":[{"b":"1"},{"b":"2"}],"b":"3"}'],
-    ['keys beside an object, told once that is mended', '{"a":{},"b":"1","b":"2"}'],
+    ['keys beside an object, told once that is repaired', '{"a":{},"b":"1","b":"2"}'],
     ['an escaped newline before a quote', '{"a":"\\n\\":","b":"\\n\\":"}'],
   ])('is not seen in %s', (_what, text) => {
     expect(parseOptionsText(text).faults).toEqual([])

@@ -54,7 +54,7 @@ export class SoakNode extends NodeDirectory {
     this.counts.heals++
     const ended = await this.#run('heal', ['--json'], kill)
     if (ended === undefined) return undefined
-    // 1: something could not be mended now.
+    // 1: something could not be repaired now.
     if (ended.code !== 0 && ended.code !== 1) throw new Odd(`heal ended with ${ended.code}: ${ended.text}`)
     return JSON.parse(ended.text).mounts
   }

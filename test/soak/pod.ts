@@ -63,10 +63,10 @@ export class PodLife {
 
   /**
    * Whether its volume must be as before when all of these have lived: it has asked for that while the mounts of those
-   * that did not ask were there for good, so that the last of all had to pay. What is mounted later owes nothing: a mount
+   * that did not ask were there for good, so that the last of all had to restore. What is mounted later has none pending: a mount
    * whose unmount was killed may be gone when this pod's restore is paid, and mounted again by heal.
    */
-  owesRestore(all: readonly PodLife[]): boolean {
+  hasRestorePending(all: readonly PodLife[]): boolean {
     const isOverBefore = (pod: PodLife) => pod.#mountedAt < this.#leftAt && pod.#plan.unmountKills.length === 0
     const isPaid = (pod: PodLife) => !pod.#isUp || pod.#plan.restores || isOverBefore(pod)
     return this.#isUp && this.#plan.restores && all.every(isPaid)
@@ -127,12 +127,12 @@ export class PodLife {
         // What is lost holds its volume no more: another group may have it at once.
         if (this.#mayBeRefused) break
         execFileSync('umount', ['--lazy', this.#directory])
-        await this.#mended(kill)
+        await this.#repaired(kill)
         break
       case 'kill daemon':
         await this.#killDaemon()
         this.#node.counts.daemonsKilled++
-        await this.#mended(kill)
+        await this.#repaired(kill)
         break
       case 'stop daemon':
         // Its directory cannot be looked at any more.
@@ -150,7 +150,7 @@ export class PodLife {
     if (reply?.status !== 'Success') throw new Odd(`a repeated mount of ${this.#directory} failed: ${reply?.message}`)
   }
 
-  async #mended(kill: number): Promise<void> {
+  async #repaired(kill: number): Promise<void> {
     if (kill < 0.5) await this.#node.healWhole(this.#directory)
     else await this.#again()
   }

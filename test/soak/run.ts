@@ -132,8 +132,8 @@ export class Soak {
     await Promise.all(
       volumes.map(async (own, lane) => {
         await check(() => own.putBack(this.#node))
-        // The first look may pay what a call that was killed owed.
-        await check(() => lookAtImage(this.#node, own, `pays-${lane}`).catch(() => {}))
+        // The first look may run the pending restore of a call that was killed.
+        await check(() => lookAtImage(this.#node, own, `restores-${lane}`).catch(() => {}))
         await check(() => lookAtImage(this.#node, own, `looks-${lane}`))
       }),
     )

@@ -92,7 +92,7 @@ export class Volumes {
     }
   }
 
-  /** Puts back what is owed to nobody, and looks. @throws {Odd} unless all is as it was made */
+  /** Restores what no pod has asked for, and looks. @throws {Odd} unless all is as it was made */
   async putBack(node: SoakNode): Promise<void> {
     for (const path of [this.tree, this.sub]) {
       await node.restore(path)

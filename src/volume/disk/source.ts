@@ -33,7 +33,7 @@ export function openBlockSource(host: Host, asked: Source): OpenedSource {
   const source = pathOf(asked)
   const path = NAMES.test(source) ? deviceNamed(host, source) : source
   return openNode(host, path, {
-    mend: 'attach the disk, or create the image file',
+    remedy: 'attach the disk, or create the image file',
     fault(stat) {
       if ((stat.mode & FILE_TYPE) === REGULAR) return undefined
       if (!isBlockDevice(stat)) return 'is neither a block device nor an image file: name one'
@@ -49,7 +49,7 @@ function deviceNamed(host: Host, source: string): string {
   const { inodes } = host
   const slash = source.lastIndexOf('/')
   const above = source.slice(0, slash)
-  const directory = openLinkFree(host, above, { mend: 'attach the disk' })
+  const directory = openLinkFree(host, above, { remedy: 'attach the disk' })
   using _directory = closing(inodes, directory)
   const link = unless('ENOENT ENOTDIR ENAMETOOLONG', () =>
     inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),

@@ -45,7 +45,7 @@ export interface Wanted {
   fault(stat: Stat): string | undefined
   what?: string
   /** What to do where nothing is there. */
-  mend?: string
+  remedy?: string
 }
 
 export const A_DIRECTORY: Wanted = { fault: (stat) => (isDirectory(stat) ? undefined : 'is not a directory: name one') }
@@ -67,13 +67,13 @@ export function openNode(host: Host, path: string, wanted = A_DIRECTORY): Opened
 export function openLinkFree(
   { inodes }: Host,
   path: string,
-  { what = 'source', mend = 'create the directory' }: Partial<Wanted>,
+  { what = 'source', remedy = 'create the directory' }: Partial<Wanted>,
 ): Handle {
   const it = `${what} ${quoted(path)}`
   return explained(
     () => inodes.openLinkFree(path),
     () => ({
-      ENOENT: `${it} does not exist on this node: ${mend}, or correct the name`,
+      ENOENT: `${it} does not exist on this node: ${remedy}, or correct the name`,
       ELOOP: `${it} has a symbolic link in its path, which could lead anywhere: write the real path`,
       ENOTDIR: `${it} leads through something that is not a directory: correct the name`,
     }),

@@ -20,7 +20,7 @@ export const RESTORE: Situation[] = [
     promised: (on) => expect(on.node.layers('a')).toEqual([]),
     next: [
       mountAgain,
-      // What an unmount could not put back stays owed by the volume; one that failed is called again.
+      // What an unmount could not restore stays pending for the volume; one that failed is called again.
       async (on, { ended }) => {
         if (hasSucceeded('kubelet', ended)) await mountAgain(on)
       },

@@ -4,7 +4,7 @@ import type { FaultNode } from '../fault-node.ts'
 const walking = (on: FaultNode) => on.mountCall('a')
 const isWhole = (on: FaultNode) => on.expectShows('a', on.whole)
 
-/** A call that ended before its walk began leaves a volume that owes nothing. */
+/** A call that ended before its walk began leaves a volume without a pending restore. */
 async function mountAgain(on: FaultNode): Promise<void> {
   await on.succeed(walking(on))
   isWhole(on)

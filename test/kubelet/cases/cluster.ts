@@ -37,14 +37,14 @@ const life: Case = {
       confined(first)
       assert.match((await first.exec('touch /file')).text, /Read-only file system/)
       assert.match((await first.exec('modekeep status')).text, /new-node/)
-      const mended = await mends(node)
+      const repaired = await repairs(node)
 
       await upgraded(node, first, early, config)
       const served = await hasFuse(node, config)
       const refusal = await refusesFaults(node, config)
       await uninstalled(node, early)
       return {
-        modekeep: `pod ran when the driver came; heal: ${mended}, ${served}; ${refusal}; gone after its last pod`,
+        modekeep: `pod ran when the driver came; heal: ${repaired}, ${served}; ${refusal}; gone after its last pod`,
       }
     } finally {
       node.allow([node.volumes])
@@ -80,7 +80,7 @@ const HEAL = [
   'SYS_PTRACE',
 ].map((name) => `CAP_${name}`)
 
-async function mends(node: TestNode): Promise<string> {
+async function repairs(node: TestNode): Promise<string> {
   const { pod, source } = await podWithConfig(node, 'flipped-in-cluster')
   write(source, 2)
   await healed(pod)

@@ -244,7 +244,7 @@ onEveryStage('by hand', (open) => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts`)).toBe(false)
   })
 
-  it('what is on record stays owed as pods have asked', async () => {
+  it('what is on record stays pending as pods have asked', async () => {
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
     await apply({ policy: 'Always' })
     expect((await plan()).recorded).toMatchObject({ restorePending: true })

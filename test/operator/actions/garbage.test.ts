@@ -104,7 +104,7 @@ onEveryStage('gc', (open) => {
     expect(volumes()).toEqual([])
   })
 
-  it('removes the record of a pod that went without an unmount, and pays the restore it asked for', async () => {
+  it('removes the record of a pod that went without an unmount, and runs the restore it asked for', async () => {
     const before = groups(listTree(stage().fs, `${source()}/..one/part`))
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     expect(groups(listTree(stage().fs, `${source()}/..one/part`))).not.toEqual(before)
@@ -161,7 +161,7 @@ onEveryStage('gc', (open) => {
     expect(stage().fs.existsSync(`${stage().config.stateDir}/mounts/%2Fgone`)).toBe(false)
   })
 
-  it('status tells of the volumes, and of what is owed', async () => {
+  it('status shows the volumes, and their pending restores', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const about = { source: `${source()}/..one/part`, group: 2000, groupAccess: 'keep', complete: true, walk: null }
     expect(await status(session())).toMatchObject({
@@ -194,7 +194,7 @@ onKernelStages('gc', (open) => {
     expect(only()).not.toBe(volume)
   })
 
-  it('keeps what a restore is owed to, though a flip has deleted it, until it is given up by name', async () => {
+  it('keeps what has a pending restore, though a flip has deleted it, until it is given up by name', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const volume = only()
     flip()

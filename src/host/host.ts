@@ -68,7 +68,7 @@ export interface Inodes {
   /** Of `stat`, what a walk asks once more before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
-  /** Asks its server or daemon, whatever is cached: attributes are for some seconds after a daemon's death. */
+  /** Asks its server or daemon, whatever is cached: the attributes are, for seconds after a daemon's death. */
   askEntry(parent: Handle, name: Name): Stat
   /** Never asks a server or a daemon: enough to tell what is mounted. Without a name, of the handle itself. */
   statMountPoint(parent: Handle, name?: Name): Stat

@@ -53,7 +53,7 @@ export async function observe(
   }
 }
 
-/** Of one that is broken it may have been learnt by asking: without asking the kernel still knows its id. */
+/** That a daemon has died is learnt by asking it; the id of its mount the kernel tells without. */
 function idOf(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefined {
   if (mounted !== 'broken') return mounted?.mountId
   const there = statPoint(host, point)

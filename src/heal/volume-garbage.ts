@@ -5,7 +5,7 @@ import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
 import { removeTransient, tryHoldPlace } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
-import { listMountRecords } from '../store/mount-record.ts'
+import { listMounts } from '../store/mount-record.ts'
 import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumePlace } from '../store/places.ts'
 import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -62,13 +62,17 @@ function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {
 const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
 function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate {
-  const user = listMountRecords(session).find((mount) => mount.volume === volume)
+  const mounts = listMounts(session)
+  const user = mounts.find(({ record }) => record?.volume === volume)
   if (user) return keep(`it is mounted at ${user.directory}`)
+  const unread = mounts.find((mount) => mount.problem)?.problem
+  const unneeded = (reason: string): Fate =>
+    unread ? keep(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
   const { record, problem } = volumeRecords.find(session, volume)
   if (problem instanceof UnknownFormat) return keep(problem.message)
   const holds = journalHolds(session, volume)
   if (holds instanceof UnknownFormat) return keep(holds.message)
-  if (volume === forget) return { action: 'removed', reason: 'its record is removed as requested' }
+  if (volume === forget) return unneeded('its record is removed as requested')
   if (problem !== undefined) {
     return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
   }
@@ -81,14 +85,14 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate
   if (record === undefined) {
     const foreign = session.host.files.list(volumePlace(session, volume).path).find((name) => !OURS.has(name))
     return foreign === undefined
-      ? { action: 'removed', reason: 'nothing is recorded of it any more' }
+      ? unneeded('nothing is recorded of it any more')
       : keep(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
   }
   const { source, group, restorePending } = record
   if (isSwappedAway(session, record)) {
     return restorePending
       ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
-      : { action: 'removed', reason: `${source} was deleted when the symlink that led to it was swapped` }
+      : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   }
   const way = `"modekeep restore ${volume}"`
   if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)

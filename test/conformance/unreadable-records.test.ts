@@ -161,6 +161,22 @@ onEveryStage('a record that cannot be read', (open) => {
     expect(groupsNow().first).toBe(7)
   })
 
+  it.each([
+    ['of another format', FUTURE],
+    ['that is damaged', DAMAGED],
+  ])('%s, of a mount, keeps gc --forget from a volume that the mount may need', async (_what, text) => {
+    const volume = volumeRecord().split('/').at(-2)
+    put(mountRecord, text)
+    stage.fs.renameSync(asked.source ?? '', `${asked.source}-away`)
+    const items = await collectGarbage(stage.session(), { isDry: false, forget: volume })
+    expect(items).toContainEqual({
+      kind: 'volume',
+      name: volume,
+      action: 'kept',
+      reason: expect.stringContaining(`a mount may need it: the record ${mountRecord}`),
+    })
+  })
+
   it('of another format is not given up by gc --forget', async () => {
     const path = volumeRecord()
     const volume = path.split('/').at(-2)

@@ -64,10 +64,7 @@ export function placesOf(files: NodeFiles, root: string, pluginDir: string) {
   }
 }
 
-/**
- * A step: in a dry run only its text.
- * @param told what is told when it was taken
- */
+/** A step: in a dry run only its text. @param told what is told when it was taken */
 export function act(
   { command, tell }: Job,
   text: string,

@@ -20,6 +20,8 @@ if [ "${MODEKEEP_BARE_PLACE:-}" = "" ]; then
 fi
 
 root=$MODEKEEP_BARE_PLACE
+# mktemp(1) made it for root alone, and it is to be everybody's root.
+chmod 0755 "$root"
 if ! [ -e "$root/made" ]; then
   debootstrap --variant=minbase --include=ca-certificates bookworm "$root" >&2
   # The machine's way to Debian's archive.

@@ -74,11 +74,8 @@ function asPrefix(path: string): string {
 
 /** Where a new mount lies that is no clone, and not in the mount table yet. */
 export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
-  const stat = inodes.stat(tree)
-  return { device: stat.device < 2 ** 20 ? '' : rootOf(stat).device, path: asPrefix(inodes.pathOf(tree)) }
-}
-
-/** Of a whole file system, by its device's number. */
-export function rootOf({ device }: { device: number }): TreeLocation {
-  return { device: `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`, path: '' }
+  const { device } = inodes.stat(tree)
+  const [major, minor] = [Math.floor(device / 2 ** 20), device % 2 ** 20]
+  const path = inodes.pathOf(tree)
+  return { device: major === 0 ? '' : `${major}:${minor}`, path: path === '/' ? '' : path }
 }

@@ -100,14 +100,14 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
 /**
  * Puts a detached tree in the place of all that is mounted at the point. With MOVE_MOUNT_BENEATH there is no moment
  * without a mount; an older kernel has a short one.
- * @param source what the tree shows, as a path, where it has one; `beneath`: what else may be seen for a moment
+ * @param source what the tree shows, as a path, where it has one
  */
-export function replaceAt(host: Host, point: MountPoint, tree: Handle, source?: string, beneath?: TreeLocation): void {
+export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
   const { parent, name, path } = point
   const wanted = source === undefined ? undefined : locationsFrom(host.mounts.table())(source)
   let layers = layersAtPath(host, path)
   // Counted anew each time: where the source's mount is shared, one umount takes several.
-  for (; mayShowBelow(layers, [wanted, beneath]); layers = layersAtPath(host, path)) host.mounts.detach(parent, name)
+  for (; mayShowBelow(layers, wanted); layers = layersAtPath(host, path)) host.mounts.detach(parent, name)
   if (layers.length > 0 && attachBeneath(host, point, tree)) host.mounts.detach(parent, name)
   else replaceWithGap(host, point, tree)
 }
@@ -137,8 +137,8 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
  * Whether users may see what lies under the topmost layer for a moment: the same directory, or the one that comes next.
  * Any other layer stays hidden until the unmount: nothing but the topmost can be taken away.
  */
-function mayShowBelow(layers: readonly MountRow[], wanted: readonly (TreeLocation | undefined)[]): boolean {
+function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
   const [below, top] = layers.slice(-2).map(locationOfRow)
   if (below === undefined || top === undefined) return false
-  return [top, ...wanted].some((shown) => shown !== undefined && isSameLocation(below, shown))
+  return isSameLocation(below, top) || (wanted !== undefined && isSameLocation(below, wanted))
 }

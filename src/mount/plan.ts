@@ -1,7 +1,6 @@
 import { type Giving, giveGroup, type KindFacts, type MapStep, type WalkStep } from '../fs-group/decide.ts'
 import { mountFlags } from '../mount-table/flags.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
-import { rootOf, type TreeLocation } from '../mount-table/tree-location.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
 import type { View } from './observe.ts'
@@ -26,8 +25,8 @@ export type Step =
   /** Of daemons whose mounts were replaced, those that would stay for ever. */
   | { do: 'end-daemons' }
   | { do: 'attach'; undo: 'detach' }
-  /** Takes the place of what is there, without a gap where the kernel can, and of what an interrupted call put beneath. */
-  | { do: 'replace'; beneath: TreeLocation | undefined }
+  /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
+  | { do: 'replace' }
   | { do: 'detach-all'; undo: 'old-mount' }
 
 export interface MountPlan {
@@ -156,13 +155,11 @@ function daemonsOf({ record, boot }: View): string[] {
 }
 
 /** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */
-function attachSteps(view: View, hasDaemon: boolean): Step[] {
-  const { record, mounted, target, source } = view
+function attachSteps({ mounted, target, source }: View, hasDaemon: boolean): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
   const guard = when(hasDaemon, { do: 'guard' })
-  const begun = hasDaemon && isBeingReplaced(record, view) ? record?.mounted : undefined
-  if (mounted !== undefined && there === type) return [...guard, { do: 'replace', beneath: begun && rootOf(begun) }]
+  if (mounted !== undefined && there === type) return [...guard, { do: 'replace' }]
   return [
     ...when(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
     ...when(there !== type, { do: 'set-target', type, undo: 'directory-target' }),

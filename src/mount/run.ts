@@ -75,7 +75,7 @@ export async function runPlan(
         return endReplaced(session, point.path)
       case 'replace':
         await endHanging(session, point, written)
-        return replaceAt(host, point, tree.handle, tree.where.source, step.beneath)
+        return replaceAt(host, point, tree.handle, tree.where.source)
       default:
         step satisfies never
     }

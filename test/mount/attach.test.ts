@@ -3,7 +3,6 @@ import type { Handle, Host } from '../../src/host/host.ts'
 import { attachAt, detachAll, replaceAt } from '../../src/mount/attach.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { locationOfRow } from '../../src/mount-table/tree-location.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -52,13 +51,6 @@ describe('a replacement', () => {
     const { host, point } = arrange('/srv/c', '/srv/a')
     replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/c', '/srv/b'])
-  })
-
-  it('takes away what an interrupted call has put beneath, which its users may see', () => {
-    const { host, point } = arrange('/srv/c', '/srv/a')
-    const [begun] = layersAt(parseMountinfo(host.mounts.table()), PLACE).map(locationOfRow)
-    replaceAt(host, point, clone(host, '/srv/b'), '/srv/b', begun)
-    expect(shown(host)).toEqual(['/srv/b'])
   })
 
   it('has a gap on an older kernel, and ends the same', () => {

@@ -143,7 +143,7 @@ describe('a mount call', () => {
   ])('with another %s replaces the mount', (_what, over) => {
     const plan = planMount({ ...bind, ...over }, view({ mounted: MOUNTED, record: ready(bind) }), kindOf)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
-    expect(plan.steps.at(-1)).toEqual({ do: 'replace', beneath: undefined })
+    expect(plan.steps.at(-1)).toEqual({ do: 'replace' })
   })
 
   it.each<[string, MountRequest, MountRequest]>([

@@ -90,9 +90,12 @@ export function isEmptyFile(stat: Stat): boolean {
   return (stat.mode & FILE_TYPE) === REGULAR && stat.size === 0n && !stat.mountRoot
 }
 
-/** Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount. */
-export function askPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
-  return looked(() => host.inodes.askEntry(point.parent, point.name))
+/**
+ * Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount.
+ * @param isDead its daemon seems to be: what the kernel has cached is no answer
+ */
+export function askPoint({ inodes }: Host, { parent, name }: MountPoint, isDead: boolean): Stat | 'broken' | undefined {
+  return looked(() => (isDead ? inodes.askEntry(parent, name) : inodes.statEntry(parent, name)))
 }
 
 /** Undefined: the name does not exist. Does not wait for a server or a daemon. */

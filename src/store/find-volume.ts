@@ -53,8 +53,9 @@ function leadsTo(host: Host, path: string, volume: string): boolean {
   if (isTextIdentity(volume)) return false
   return isAt(host, path, (handle, stat) => {
     const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
-    // The file system is asked for its name last: that may have to wait for it.
-    return volume.endsWith(`-${inode}-${born}`) && volumeIdentity(host, handle, stat) === volume
+    // The file system is asked for its name last: that may have to wait for it. A copy-up changes an overlay's birth times.
+    const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
+    return isLike && volumeIdentity(host, handle, host.inodes.stat(handle)) === volume
   })
 }
 

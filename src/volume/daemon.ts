@@ -35,12 +35,14 @@ export async function askServed(
 ): Promise<{ stat: Stat | 'broken' | undefined; doubt?: string }> {
   const { host } = session
   const there = statPoint(host, point)
-  if (!record || there === undefined || there === 'broken') return { stat: askPoint(host, point) }
-  // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
-  const staging = there.mountRoot ? stagingOf(record, there.mountId) : undefined
+  if (there === undefined || there === 'broken') return { stat: there }
+  const staging = record && there.mountRoot ? stagingOf(record, there.mountId) : undefined
   if (staging !== undefined && findDaemon(session, staging)) return { stat: there }
-  if (!there.mountRoot || !(await isSilent(session, point, record))) return { stat: askPoint(host, point) }
-  return { stat: there, doubt: 'health unknown: the server does not respond' }
+  if (record && there.mountRoot && (await isSilent(session, point, record))) {
+    return { stat: there, doubt: 'health unknown: the server does not respond' }
+  }
+  // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
+  return { stat: askPoint(host, point, staging !== undefined) }
 }
 
 /** Of file systems that a server or a daemon tells of. */
@@ -151,7 +153,8 @@ export function endReplaced(session: Session, path: string): void {
     const record = mountRecords.read(session, path)
     if (!record) return
     const left = endStopped(session, { replacedDaemons: record.replacedDaemons })
-    if (left.length === record.replacedDaemons.length) return
-    mountRecords.write(session, { ...record, replacedDaemons: left })
+    if (left.length === record.replacedDaemons.length && record.replaces === undefined) return
+    // What it replaced is gone, and its id may be another mount's on kernels before 6.8.
+    mountRecords.write(session, { ...record, replaces: undefined, replacedDaemons: left })
   })
 }

@@ -34,15 +34,35 @@ describe.skipIf(!isRoot)(title, () => {
 
   it('says in the reply and in status why it walks', async () => {
     const node = new BinaryNode()
-    const source = `${node.volumes}/merged`
-    execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
-    const [lower, upper, work] = ['lower', 'upper', 'work'].map((name) => `${node.volumes}/${name}`)
-    for (const directory of [lower, upper, work, source]) fs.mkdirSync(directory ?? '')
-    const layers = `lowerdir=${lower},upperdir=${upper},workdir=${work}`
-    execFileSync('mount', ['-t', 'overlay', '-o', layers, 'overlay', source])
+    const source = mountOverlay(node)
     const why = "this node's kernel cannot mount overlay idmapped"
     expect(await mountAuto(node, source)).toEqual({ status: 'Success', message: `ownership walk: ${why}` })
     expect(fs.statSync(source).gid).toBe(2000)
     expect(await statusOf(node)).toMatchObject([{ ownership: 'walk', why, group: 2000 }])
   })
+
+  it('finds an overlay by its volume, whose birth times a copy-up changes: gc does not give it up, restore puts it back', async () => {
+    const node = new BinaryNode()
+    const source = mountOverlay(node)
+    await mountAuto(node, source)
+    await node.call('unmount', node.podDirectory('a'))
+    expect(fs.statSync(source).gid).toBe(2000)
+    const { volumes } = JSON.parse((await node.start(['status', '--json']).ended).text)
+    const volume: string = volumes[0].volume
+    const given = await node.start(['gc', '--forget', volume]).ended
+    expect([given.code, given.text]).toEqual([1, expect.stringContaining(`volume ${volume} is at ${source}`)])
+    expect((await node.start(['restore', volume]).ended).code).toBe(0)
+    expect(fs.statSync(source).gid).toBe(0)
+  })
+
+  /** @returns a directory of the node's volumes where an overlay is mounted */
+  function mountOverlay(node: BinaryNode): string {
+    execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
+    const places = ['lower', 'upper', 'work', 'merged'].map((name) => `${node.volumes}/${name}`)
+    for (const directory of places) fs.mkdirSync(directory)
+    const [lower, upper, work, merged = ''] = places
+    const layers = `lowerdir=${lower},upperdir=${upper},workdir=${work}`
+    execFileSync('mount', ['-t', 'overlay', '-o', layers, 'overlay', merged])
+    return merged
+  }
 })

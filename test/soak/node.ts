@@ -59,13 +59,12 @@ export class SoakNode extends NodeDirectory {
     return JSON.parse(ended.text).mounts
   }
 
-  /** Heals until no other call is at work on a mount: it may be a heal that is killed before it has repaired it. */
+  /** Heals until it has repaired a mount: another heal may be at work on that, and be killed before it has. */
   async healWhole(directory: string): Promise<void> {
     await settles(async () => {
-      const found = await this.heal()
-      if (found?.some((mount) => mount.directory === directory && mount.state === 'busy')) {
-        throw new Odd(`${directory} is still busy`)
-      }
+      const found = (await this.heal())?.find((mount) => mount.directory === directory)
+      const isWell = found?.state === 'healthy' || found?.action === 'replaced' || found?.action === 'mounted'
+      if (!isWell) throw new Odd(`heal of ${directory}: ${JSON.stringify(found)}`)
     })
   }
 

@@ -7,7 +7,7 @@ export function same(what: string, seen: unknown, wanted: unknown): void {
   if (now !== then) throw new Odd(`${what}: ${now}, not ${then}`)
 }
 
-/** Waits until it holds: what the kernel, a daemon or heal does beside takes its time, ten times as long under load. */
+/** Waits until it holds: what the kernel, a daemon or heal does beside takes its time, and longer under load. */
 export async function settles(check: () => void | Promise<void>, seconds = 60): Promise<void> {
   const end = performance.now() + seconds * 1000
   for (;;) {

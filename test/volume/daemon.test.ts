@@ -92,8 +92,12 @@ describe('a mount that a daemon or a server serves', () => {
       ...stage.host,
       inodes: {
         ...inodes,
-        askEntry(parent, name) {
+        statEntry(parent, name) {
           looked.push(`${inodes.pathOf(parent)}/${Buffer.from(name)}`)
+          return inodes.statEntry(parent, name)
+        },
+        askEntry(parent, name) {
+          looked.push(`${inodes.pathOf(parent)}/${Buffer.from(name)}, whatever is cached`)
           return inodes.askEntry(parent, name)
         },
       },
@@ -173,7 +177,7 @@ describe('a mount that a daemon or a server serves', () => {
     expect([living.looked, living.asked]).toEqual([[], []])
     const ended = served()
     await askServed(ended.session, point, there)
-    expect(ended.looked).toEqual([PLACE])
+    expect(ended.looked).toEqual([`${PLACE}, whatever is cached`])
   })
 
   it('has an unknown health while its server does not respond, and nothing more is asked of it', async () => {

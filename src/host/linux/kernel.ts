@@ -95,10 +95,7 @@ export function putEmpty(): number {
 
 const TOO_OLD = "this node's kernel does not have it; modekeep needs Linux 5.12 or newer"
 
-/**
- * A call's result where it succeeded.
- * @throws {SystemError} with the name of the errno
- */
+/** A call's result where it succeeded. @throws {SystemError} with the name of the errno */
 export function done(result: number, syscall: string, target: string | Uint8Array, detail?: () => string): number {
   if (result >= 0) return result
   if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${describe(target)}`)

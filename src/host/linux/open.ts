@@ -18,11 +18,7 @@ const RESOLVE_BENEATH = 0x08
 /** Holds an inode, a link itself too, and reads nothing of it. */
 export const HOLD = O_PATH | constants.O_NOFOLLOW
 
-/**
- * openat(2) of what exists.
- * @param target what a message calls it
- * @throws {SystemError}
- */
+/** openat(2) of what exists. @param target what a message calls it @throws {SystemError} */
 export function openAt(parent: number, name: Name | string, flags: number, target = name): Handle {
   return done(openat(parent, put(name), flags | O_CLOEXEC), 'openat', target) as Handle
 }

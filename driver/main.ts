@@ -8,7 +8,7 @@ const KUBELETS = new Set(
    expandvolume expandfs`.split(/\s+/),
 )
 
-/** The only reader of argv and environment, the only writer of stdout. Kubelet takes any exit but 0 as a reason to log argv. */
+/** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)

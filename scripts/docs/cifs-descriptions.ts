@@ -1,4 +1,4 @@
-/** As in descriptions.ts, for the options of cifs. */
+/** As MOUNT_OPTION_TEXTS in kind-descriptions.ts, for the options of cifs. */
 export const CIFS_TEXTS: Readonly<Record<string, string>> = {
   vers: "the protocol's version",
   sec: 'how the user is authenticated; `krb5` and `none` need no secret',

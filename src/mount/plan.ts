@@ -20,7 +20,7 @@ export type Step =
   | { do: 'record-ready'; record: MountRecord; undo: RecordUndo }
   /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo: 'directory-target' }
-  /** Beneath what a daemon serves: see guard.ts. */
+  /** Beneath what a daemon serves: putGuard in volume/daemon.ts. */
   | { do: 'guard' }
   /** Of daemons whose mounts were replaced, those that would stay for ever. */
   | { do: 'end-daemons' }

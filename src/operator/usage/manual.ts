@@ -24,7 +24,7 @@ export function manualPage(version: string): string {
     ),
     paragraph(
       'Results are on standard output, errors on standard error. Colour and progress are shown on a terminal ' +
-        'only, and no colour with NO_COLOR set. With --json a failure is {"error": "..."} on standard output.',
+        'only, and no colour with NO_COLOR set. With --json a failure is a document of the kind "Error" on standard output.',
     ),
     '.SH COMMANDS',
     ...VERB_NAMES.flatMap(aboutVerb),

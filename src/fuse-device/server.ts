@@ -12,7 +12,7 @@ type DeviceList = Content<'ListAndWatchResponse'>
 type Watcher = grpc.ServerWritableStream<unknown, DeviceList>
 
 /** What is offered. */
-export interface Offer {
+interface Offer {
   /** Each device is the node's one device, so their count only bounds how many containers may have it. */
   readonly count: number
   /** As the container runtime finds it. */
@@ -20,7 +20,7 @@ export interface Offer {
   isHealthy(): boolean
 }
 
-export interface ServerEvents {
+interface ServerEvents {
   /** Streams on which the devices are watched now. */
   watchers(count: number): void
   allocated(ids: readonly string[]): void

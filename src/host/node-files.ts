@@ -7,7 +7,7 @@ import { unless } from './system-error.ts'
 import { trustedFiles } from './trusted-files.ts'
 
 /** As stat(2) tells it, what an installer asks for. */
-export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
+type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
 export type NodeFiles = ReturnType<typeof nodeFiles>
 

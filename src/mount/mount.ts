@@ -40,7 +40,7 @@ export async function mount(session: Session, request: MountRequest): Promise<Gi
 }
 
 /** What a call planned and did. */
-export interface Mounted {
+interface Mounted {
   plan: MountPlan
   given: Given
   /** Why the health of what is mounted is unknown. */

@@ -1,7 +1,7 @@
 import { quoted } from '../refusal/refusal.ts'
 
 /** Kubelet's names for the pod's fsGroup: the first up to 1.14, the second since (flexvolume/util.go, driver-call.go). */
-export const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
+const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
 
 // (gid_t)-1 means "leave the group" to chown(2), so it can be no group.
 const LARGEST_GROUP = 4294967294

@@ -18,7 +18,7 @@ export const askedSchema = z.object({
   restoreOnUnmount: z.boolean(),
 })
 
-export type AskedMount = z.infer<typeof askedSchema>
+type AskedMount = z.infer<typeof askedSchema>
 
 /** The same for a mount directory: checked and complete. Groups are numeric, paths absolute. */
 export interface MountRequest extends AskedMount {

@@ -18,7 +18,7 @@ export interface Place {
   volume?: string
 }
 
-export interface MountPlace extends Place {
+interface MountPlace extends Place {
   /**
    * What its name stands for. Where a call was interrupted while it made a place with a longer name, that is cut short,
    * or '' where it is cut within a letter.

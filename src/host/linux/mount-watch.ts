@@ -16,7 +16,7 @@ const EINTR = -4
 const ENTRY = 8
 
 /** What ends a `watchMountTable` that blocks another thread. */
-export interface Stop {
+interface Stop {
   /** For that thread. */
   readonly handle: number
   /** Once. */

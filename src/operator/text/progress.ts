@@ -28,7 +28,7 @@ export function progressLine(verb: string, columns: () => number, write: (text: 
   }
 }
 
-export interface ProgressFacts extends WalkCounts {
+interface ProgressFacts extends WalkCounts {
   verb: string
   /** Inodes in all, about; undefined: not counted. */
   total: number | undefined

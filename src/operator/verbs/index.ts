@@ -13,7 +13,7 @@ import { restore } from './restore.ts'
 import { status } from './status.ts'
 
 /** In the order of the help. */
-export const VERBS = {
+const VERBS = {
   plan,
   apply,
   restore,

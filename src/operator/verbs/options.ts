@@ -3,7 +3,7 @@ import { parseGroup } from '../../request/fs-group.ts'
 import { isVolumeIdentity } from '../../store/places.ts'
 
 /** How an option is written, as node's parseArgs reads it too. What it does is told by each verb that has it (verbs/). */
-export interface OptionForm {
+interface OptionForm {
   type: 'boolean' | 'string'
   short?: string
   /** What help calls its value: a placeholder, or words to choose from. */

@@ -7,7 +7,7 @@ export interface Ownership {
   mode: number
 }
 
-export const PERMISSIONS = 0o7777
+const PERMISSIONS = 0o7777
 export const SET_IDS = 0o6000
 const SET_UID = 0o4000
 export const SET_GID = 0o2000

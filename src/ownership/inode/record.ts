@@ -29,7 +29,7 @@ export interface InodeRecord {
 }
 
 /** The access ACL as first found, when last recorded, and as the last recorded change makes it; null: there was none. */
-export interface AclStates {
+interface AclStates {
   before: Uint8Array | null
   seen: Uint8Array | null
   after: Uint8Array | null

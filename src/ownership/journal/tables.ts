@@ -32,7 +32,7 @@ export const SETTINGS = `
 type Row = Record<string, unknown>
 
 /** A record as the journal has it, with the batch it was last recorded in. */
-export interface StoredRecord extends Encoded {
+interface StoredRecord extends Encoded {
   batch: bigint
 }
 

@@ -24,7 +24,7 @@ import {
 import type { LeftReason } from './report.ts'
 
 /** What is to happen to an inode that was looked at closely. */
-export interface Decision {
+interface Decision {
   /** Its change, to be recorded first. */
   change?: InodeRecord
   /** The change leaves it without its privileges. */

@@ -40,7 +40,7 @@ export type ToWorker =
   | { say: 'end' }
 
 /** Answers with their records apart, each of which is told by whether it is settled. */
-export interface PackedAnswers {
+interface PackedAnswers {
   kinds: ('wait' | boolean | undefined)[]
   records: Uint8Array<ArrayBuffer>
 }

@@ -33,7 +33,7 @@ const ALWAYS = [
 /** A server that has gone silent is noticed, else ssh would wait for it longer than its mount lives. */
 const UNLESS_GIVEN = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
-export interface Login {
+interface Login {
   options: string[]
   args: string[]
   input: Uint8Array | undefined

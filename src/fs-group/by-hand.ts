@@ -24,7 +24,7 @@ export interface VolumeByHand {
  * @param directory absolute and normal
  * @param flags of the detached mount
  * @param known the volume that it was found to be
- * @throws {Refusal} for what is no directory, has a link in its path, is another volume, or holds modekeep's own records
+ * @throws {Refusal} for what is no directory, has a link in its path, is another volume, or holds modekeep's records
  */
 export function openByHand(
   { host, config }: Session,

@@ -65,8 +65,8 @@ function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: 
 }
 
 /**
- * Makes the tree show its volume's group as another. The group on disk must stay what it is from now on: until the mount
- * is attached, others see by what is held that the volume has a holder.
+ * Makes the tree show its volume's group as another. The group on disk must stay what it is from now on: until the
+ * mount is attached, others see by what is held that the volume has a holder.
  * @returns the group on disk
  * @throws {Unmappable} where this file system or this kernel cannot
  */

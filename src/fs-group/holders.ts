@@ -28,8 +28,8 @@ export interface Others {
 /**
  * Looks for the mounts that are there and the calls at work.
  * @param except the mount directory that is left out
- * @throws {Refusal} where the record of a mount there or the reservation of a call at work cannot be read, so that nobody can
- * tell which group it relies on
+ * @throws {Refusal} where the record of a mount there or the reservation of a call at work cannot be read, so that
+ * nobody can tell which group it relies on
  */
 export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
   // In this order: a call gives its reservation up once its mount can be seen.
@@ -96,9 +96,9 @@ function mountedAt({ host }: Session, directory: string): Seen['mounted'] | 'unk
 }
 
 /**
- * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what it
- * is a part of: one of two journals would take the other walk's results for the original. Whoever has a reservation waits for
- * nobody, so no two calls wait for each other.
+ * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what
+ * it is a part of: one of two journals would take the other walk's results for the original. Whoever has a reservation
+ * waits for nobody, so no two calls wait for each other.
  * @param wanted its location is looked up by the source where it is not given
  * @param except the mount directory that is left out when others are looked for
  * @param refuse throws where somebody else has it; asked again after a wait

@@ -61,7 +61,7 @@ export async function ownVolume(
   return { lock: held.move(), report }
 }
 
-/** False where the policy lets the root speak for the tree: it shows what a walk leaves, and no walk was left half way. */
+/** False where the policy lets the root speak for the tree: it is as after a walk, and no walk was left half way. */
 export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): boolean {
   const { volume, policy, group, access } = order
   if (policy === 'Always') return true
@@ -109,7 +109,7 @@ function refuseAny(others: Others, { volume, source, group }: VolumeOrder, devic
   )
 }
 
-/** The group that a mount has given its volume, or that its mapping expects there; undefined where it relies on none. */
+/** The group that a mount has given its volume, or that its mapping expects there; undefined if it relies on none. */
 export function groupOnDisk(holder: MountRecord | Reservation): number | undefined {
   if (!('given' in holder)) return holder.group
   const { given } = holder

@@ -1,6 +1,6 @@
 import { type BackOff, pause } from '../host/back-off.ts'
 
-/** What is to be seen of the socket directory. A detached one was removed under a bind mount: nothing can appear in it. */
+/** What is seen of the socket directory. A detached one was removed under a bind mount: nothing can appear in it. */
 export interface View {
   readonly directory: 'present' | 'absent' | 'detached'
   /** Which socket kubelet.sock is now: another after each restart. */

@@ -165,7 +165,7 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
   }
 }
 
-/** Only an open tells: the node may be there without its kernel module, or be denied by the device cgroup. @returns why not */
+/** Only an open tells: the device may lack its kernel module, or be denied by its cgroup. @returns why not */
 export async function whyUnhealthy(device: string): Promise<string | undefined> {
   try {
     await using handle = await open(device, 'r+')

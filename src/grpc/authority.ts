@@ -10,8 +10,8 @@ const PADDED = 0x8
 const PRIORITY = 0x20
 
 /**
- * Kubelet before 1.26 gives the socket's path as `:authority`, which HTTP/2 forbids and Node's server refuses. In such a
- * header each slash becomes a dash, which is allowed and says nothing to a gRPC server.
+ * Kubelet before 1.26 gives the socket's path as `:authority`, which HTTP/2 forbids and Node's server refuses. In such
+ * a header each slash becomes a dash, which is allowed and says nothing to a gRPC server.
  */
 export function acceptPathAsAuthority(connection: Socket): Duplex {
   const readable = new Frames()

@@ -1,7 +1,7 @@
 const AUTHORITY_INDEX = 1
 const SLASH = 0x2f
 const DASH = 0x2d
-/** In HPACK's Huffman code. A dash is 010110, of 6 bits too, so that it can stand for a slash without moving anything. */
+/** In HPACK's Huffman code. A dash is 010110, of 6 bits too, so it can stand for a slash without moving anything. */
 const SLASH_CODE = 0b011000
 
 /** How many codes of 0, 1, 2, … bits HPACK's Huffman code has; it is canonical, so this gives every code's length. */

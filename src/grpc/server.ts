@@ -29,7 +29,7 @@ export async function listen(
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
   const listener = net.createServer((socket) => injector.injectConnection(acceptPathAsAuthority(socket)))
   try {
-    // The socket is made within listen, with the mode that the umask leaves: there is no moment in which others may connect.
+    // The socket is made within listen, with the mode that the umask leaves: there is no moment for others to connect.
     const umask = process.umask(OTHERS)
     listener.listen(path)
     process.umask(umask)

@@ -9,7 +9,7 @@ export function lookAt(path: string): fs.BigIntStats | undefined {
   return fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 }
 
-/** Whether nobody listens on a socket any more. Another's is bound for a moment before it listens, and looks dead then. */
+/** Whether nobody listens on a socket now. Another's is bound a moment before it listens, and looks dead then. */
 export function isDead(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = net.connect(path)

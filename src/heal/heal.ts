@@ -23,8 +23,8 @@ type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
 const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
 
 /**
- * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call is
- * at work on are passed over.
+ * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
+ * is at work on are passed over.
  * @param isDry says what would be done, and does nothing
  */
 export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {

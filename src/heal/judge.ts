@@ -33,7 +33,7 @@ export interface Judged {
   plan: HealPlan
 }
 
-/** Judges without the lock: for a dry run, and because kubelet's own calls must not wait for a source that does not respond. */
+/** Judges without the lock: for a dry run, and as kubelet's own calls must not wait for a source that hangs. */
 export async function judge<T>(
   session: Session,
   record: MountRecord,

@@ -3,8 +3,8 @@ import { listMountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 
 /**
- * In another mount namespace than kubelet's its mounts are not seen, or are copies with other ids: what looks gone there
- * is in use.
+ * In another mount namespace than kubelet's its mounts are not seen, or are copies with other ids: what looks gone
+ * there is in use.
  * @throws {Refusal} where this process is in another one than the mounts on record were made in
  */
 export function refuseOtherNamespace(session: Session): void {

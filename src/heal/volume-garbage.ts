@@ -34,7 +34,7 @@ export type Fate = Pick<GarbageItem, 'action' | 'reason'>
 export const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
 export const INTERRUPTED: Fate = { action: 'removed', reason: 'an interrupted call left it' }
 
-/** Removes what is remembered of a volume if nobody needs it; what an interrupted call has left is removed in any case. */
+/** Removes what is remembered of a volume if nobody needs it; what an interrupted call left is removed in any case. */
 export async function collectVolume(session: Session, volume: string, order: GarbageOrder): Promise<GarbageItem[]> {
   const busy: GarbageItem = { kind: 'volume', name: volume, ...BUSY }
   if (order.isDry) {

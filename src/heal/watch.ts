@@ -1,11 +1,11 @@
 import { longestPause } from '../host/back-off.ts'
 
 /**
- * Between the end of a heal and the next one's start: what comes in a burst is looked at once. After failures in a row it
- * is longer: what a failing heal does to mounts would wake it at once.
+ * Between the end of a heal and the next one's start: what comes in a burst is looked at once. After failures in a row
+ * it is longer: what a failing heal does to mounts would wake it at once.
  */
 const PAUSE = { firstMs: 200, mostMs: 30_000 }
-/** A node whose mounts change all the time still has the processor for others: a heal rests so many times its length. */
+/** A node whose mounts always change still has the processor for others: a heal rests this many times its length. */
 const REST = 9
 /** An event may have been missed, or could not be asked for. */
 const SAFETY = 5 * 60_000
@@ -26,7 +26,7 @@ export interface Changes {
   listen(changed: () => void): void
   /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
   follow(directories: readonly string[]): boolean
-  /** The end of these processes counts from now on, also that of one which is no longer named: it may be just ending. */
+  /** The end of these processes counts from now on, also that of one no longer named: it may be just ending. */
   attend(daemons: readonly number[]): void
 }
 
@@ -39,8 +39,8 @@ export interface WatchOptions {
 }
 
 /**
- * Heals at once, then after each change, and again while something is left undone: never two heals at a time, and always
- * one that begins after the last change.
+ * Heals at once, then after each change, and again while something is left undone: never two heals at a time, and
+ * always one that begins after the last change.
  */
 export async function watch(heal: Heal, { changes, signal, failed }: WatchOptions): Promise<void> {
   let changed = false

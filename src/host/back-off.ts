@@ -19,7 +19,7 @@ export function pause(backOff: BackOff, failures: number, random: number): numbe
 
 const PAUSE = { firstMs: 2, mostMs: 50 }
 
-/** Tries again and again, without limit: whoever holds a lock is a running call, and the kernel frees it when that dies. */
+/** Tries again without limit: whoever holds a lock is a running call, and the kernel frees it when that dies. */
 export async function waitFor<T>(attempt: () => T | undefined): Promise<T> {
   for (let failures = 1; ; failures++) {
     const got = attempt()

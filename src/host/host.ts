@@ -16,8 +16,8 @@ export const FIFO = 0o010000
 export const SOCKET = 0o140000
 
 /**
- * statx(2) of one inode. `mode` has the type bits; times are nanoseconds, but `changed` milliseconds with their fraction;
- * `born` is 0 where the file system has none.
+ * statx(2) of one inode. `mode` has the type bits; times are nanoseconds, but `changed` milliseconds with their
+ * fraction; `born` is 0 where the file system has none.
  */
 export interface Stat {
   device: number
@@ -117,7 +117,7 @@ export interface Mounts {
    * A detached mount of a new file system, or of the one on a block device held open. One that is mounted already is
    * shared, with the options it was mounted with first.
    * @param options fsconfig(2) strings `key=value` or flags; `ro` makes the file system itself read-only
-   * @throws {SystemError} of `fsopen` ENODEV where the kernel lacks the file system; of `fsmount` EBUSY where the device
+   * @throws {SystemError} of `fsopen` ENODEV if the kernel lacks the file system; of `fsmount` EBUSY where the device
    *   is mounted with another `ro`, or otherwise in use; EACCES where the device is read-only; EINVAL where the device
    *   has no such file system
    */
@@ -139,7 +139,7 @@ export interface Mounts {
    * @param abort ends the connection to a FUSE daemon first: whoever waits for an answer of it gets an error
    */
   detach(parent: Handle, name: Name, abort?: boolean): void
-  /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel uses these ids again. */
+  /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel reuses ids. */
   tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */
   table(): string
@@ -184,7 +184,7 @@ export interface Daemon {
 export interface Daemons {
   /** The one that has this among its arguments: a path that no other process was ever given. */
   find(argument: string): Daemon | undefined
-  /** Whether what is mounted at parent/name says anything within this time, be it an error; true where it cannot be asked. */
+  /** Whether what is mounted at parent/name says anything in time, be it an error; true where it cannot be asked. */
   answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean>
   /** All that were given a path below this directory: also the programs that a daemon has started. */
   below(directory: string): number[]
@@ -193,7 +193,7 @@ export interface Daemons {
 }
 
 export interface Lock extends Disposable {
-  /** Once: later calls do nothing; so does the end of a block that has it in use. @param discard also removes the lock's file: where that fails it is given back too */
+  /** Once: later calls do nothing. @param discard also removes the lock's file: if that fails it is given back too */
   release(discard?: boolean): void
 }
 

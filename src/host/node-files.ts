@@ -12,8 +12,8 @@ type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 export type NodeFiles = ReturnType<typeof nodeFiles>
 
 /**
- * What an installer does to files below directories that only root can write. Paths are absolute. Every method that does not
- * say otherwise throws a FileError that names the path.
+ * What an installer does to files below directories that only root can write. Paths are absolute. Every method that
+ * does not say otherwise throws a FileError that names the path.
  * @param fs node:fs, or memfs
  */
 export function nodeFiles(fs: Fs) {
@@ -34,8 +34,8 @@ export function nodeFiles(fs: Fs) {
     /** With its parents, 0755. Nothing where it is there already. */
     makeDirectory: (path: string, mode: number) => withPath('make', path, () => makeDirectory(fs, path, mode)),
     /**
-     * A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`, whatever the mode of
-     * what is copied.
+     * A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`, whatever the
+     * mode of what is copied.
      */
     copy: (from: string, to: string) => withPath(`copy ${from} to`, to, () => copyBytes(fs, from, to)),
     /** Gives it to root, with this mode, whatever the directory or the umask gave. */
@@ -74,7 +74,7 @@ function sumOf(fs: Fs, path: string): string {
   return hash.digest('hex')
 }
 
-/** Not copyFile, which gives the mode first: who could write to the copy, or run it set-uid, would do so before it is compared. */
+/** Not copyFile, which gives the mode first: others could write to the copy, or run it set-uid, uncompared. */
 function copyBytes(fs: Fs, from: string, to: string): void {
   using source = opened(fs, from)
   const copy = fs.openSync(to, 'wx', 0o600)

@@ -4,7 +4,7 @@ import { SystemError } from './system-error.ts'
 /** node:fs, or memfs. */
 export type Fs = typeof nodeFs
 
-/** An open file: `using file = opened(...)`. What close(2) answers matters to nobody who has only read, or called fsync(2). */
+/** An open file: `using file = opened(...)`. What close(2) answers does not matter after reads or fsync(2). */
 export function opened(fs: Fs, path: string, flags: string | number = 'r', mode?: number): Disposable & { fd: number } {
   const fd = fs.openSync(path, flags, mode)
   return {
@@ -29,7 +29,7 @@ const BLOCK = 1 << 16
 
 /**
  * The first bytes of a regular file, at most `length`: of a path that somebody else chose, too.
- * @throws {SystemError} EINVAL for anything else: a FIFO or a device would block, never end, or start something when opened
+ * @throws {SystemError} EINVAL for anything else: a FIFO or a device could block, never end, or start something
  */
 export function readHead(fs: Fs, path: string, length: number): Buffer {
   requireRegular(path, fs.statSync(path))

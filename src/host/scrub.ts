@@ -40,7 +40,7 @@ export class KeptEnds {
   }
 }
 
-/** What lies from `start` to `end`. At the end of all bytes the beginning of a secret whose end never came is masked too. */
+/** What lies from `start` to `end`. At the end of all bytes the beginning of a secret without its end is masked too. */
 function masked(bytes: Buffer, forms: readonly Buffer[], start = 0, end = bytes.length): string {
   const parts: Buffer[] = []
   let at = start

@@ -12,15 +12,15 @@ const MISSING = 'ENOENT ENOTDIR'
 export type TrustedFiles = ReturnType<typeof trustedFiles>
 
 /**
- * modekeep's own files, below directories that only root can write. Paths are absolute. Each method but `removeEmpty` throws a
- * FileError that names the path.
+ * modekeep's own files, below directories that only root can write. Paths are absolute. Each method but `removeEmpty`
+ * throws a FileError that names the path.
  */
 export function trustedFiles(fs: Fs) {
   return {
     /** Undefined where there is none. */
     read: (path: string) => withPath('read', path, () => unless(MISSING, () => readText(path, fs))),
 
-    /** A file at a path that somebody else names. Nothing but a regular file of at most 1 MiB is read, and none waited for. */
+    /** A file at a path that somebody else names. Only a regular file of at most 1 MiB is read, none waited for. */
     readForeign: (path: string) =>
       withPath('read', path, () => {
         const bytes = unless(MISSING, () => readHead(fs, path, MOST_FOREIGN + 1))
@@ -29,8 +29,8 @@ export function trustedFiles(fs: Fs) {
       }),
 
     /**
-     * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever directory.
-     * One process at a time for each path: what is left of another's `PATH.new` is removed.
+     * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever
+     * directory. One process at a time for each path: what is left of another's `PATH.new` is removed.
      */
     replace: (path: string, text: string, mode = PRIVATE) =>
       withPath('write', path, () => replaceIn(fs, path, text, mode)),

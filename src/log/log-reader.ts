@@ -5,7 +5,7 @@ type Fs = Pick<typeof NodeFs, 'closeSync' | 'fstatSync' | 'openSync' | 'readSync
 
 /**
  * How far a file of the log was read, for a later look or a later process. A file is known by its first bytes: rotation
- * gives it another name, and inode numbers are used again. Its first line has the time in milliseconds and a process id.
+ * gives it another name, and inode numbers come again. Its first line has a time in milliseconds and a process id.
  */
 export interface Place {
   /** One character for each byte. */
@@ -27,8 +27,8 @@ export type LogReader = ReturnType<typeof logReader>
  * Reads a log that is rotated while it is read (log-file.ts): each line once, the oldest first, as long as its file is
  * there. That holds for a late line too: a call that had the file open writes it after the file has lost its name.
  *
- * Where the file that was read last is gone, or has become shorter, lines may be missing and what else is there may have
- * been told under another head: who counts goes on at the end, who shows is shown what is there now.
+ * Where the file that was read last is gone, or has become shorter, lines may be missing and what else is there may
+ * have been told under another head: who counts goes on at the end, who shows is shown what is there now.
  * @param cursor of an earlier reader; [] for the first line that is there
  */
 export function logReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: Cursor = []) {
@@ -44,7 +44,7 @@ export function logReader(fs: Fs, file: string, afterGap: 'show' | 'skip', curso
     /** How often lines may have been lost. */
     gaps: 0,
 
-    /** All lines there are; called again, those that came since. A look that is broken off is begun anew by the next. */
+    /** All lines; called again, those that came since. A look that is broken off is begun anew next time. */
     *lines(): Generator<string> {
       using opened = openAll(fs, file)
       const places = opened.files.map(placeOf)

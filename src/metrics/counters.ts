@@ -28,7 +28,7 @@ export function count(fs: typeof NodeFs, session: Session, use: (counters: Sampl
   use(counters)
 }
 
-/** Adds what one line of the log tells. Nothing of a verb without series: a line of another kind, or of another version. */
+/** Adds what one line of the log tells. Nothing of a verb without series: a line of another kind or version. */
 function tally(counters: Samples, line: string): void {
   const facts = logEntry(line)
   const labels = { verb: String(facts?.verb) }

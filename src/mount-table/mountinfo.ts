@@ -15,8 +15,8 @@ export interface MountRow {
 }
 
 /**
- * proc_pid_mountinfo(5): id, parent, major:minor, root, mount point, options, zero or more tags, "-", type, source, super
- * options. A source may be empty, which leaves two spaces; super options are missing nowhere.
+ * proc_pid_mountinfo(5): id, parent, major:minor, root, mount point, options, zero or more tags, "-", type, source,
+ * super options. A source may be empty, which leaves two spaces; super options are missing nowhere.
  */
 const ROW = /^(\d+) (\d+) (\d+:\d+) ([^ ]+) ([^ ]+) ([^ ]+) ((?:[^ ]+ )*?)- ([^ ]*) ([^ ]*) ([^ ]*)/
 

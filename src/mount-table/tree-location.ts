@@ -29,10 +29,10 @@ export function areNested(one: string, other: string): boolean {
 }
 
 /**
- * Finds the locations of directories from the text of mountinfo, down from mount to mount as the kernel finds a path. The
- * table lists also mounts that others hide; of those with one parent and one mount point the first counts.
- * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It takes
- * as long for many mounts as for few
+ * Finds the locations of directories from the text of mountinfo, down from mount to mount as the kernel finds a path.
+ * The table lists also mounts that others hide; of those with one parent and one mount point the first counts.
+ * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It
+ * takes as long for many mounts as for few
  */
 export function locationsFrom(mountinfo: string): (path: string) => TreeLocation | undefined {
   const rows = parseMountinfo(mountinfo)

@@ -21,7 +21,7 @@ export interface View extends Seen {
   boot: string
   /** Why the health of what is mounted is unknown. */
   doubt?: string | undefined
-  /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known of. */
+  /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known. */
   walked: Pick<VolumeRecord, 'group' | 'complete'> | undefined
 }
 
@@ -37,7 +37,7 @@ export async function observe(
   const record = mountRecords.readUnlessDamaged(session, point.path)
   const { stat, doubt } = await askServed(session, point, record)
   if (doubt !== undefined) session.warn(doubt)
-  // With a record: a call that crashed between removing kubelet's directory and making a file in its place left neither.
+  // With a record: a call that crashed between removing kubelet's directory and making a file there left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
   const seen = lookAt(host, point, stat)
   const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'

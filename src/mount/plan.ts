@@ -16,7 +16,7 @@ export type Step =
   | { do: 'set-flags'; set: number; clear: number }
   | WalkStep
   | MapStep
-  /** The record says ready before anything is attached: a ready record without its mount is harmless, the reverse is not. */
+  /** The record says ready before anything is attached: without its mount it is harmless, the reverse is not. */
   | { do: 'record-ready'; record: MountRecord; undo: RecordUndo }
   /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo: 'directory-target' }

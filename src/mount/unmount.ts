@@ -89,7 +89,7 @@ function leaveDirectory(host: Host, point: MountPoint): void {
   if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }
 
-/** Puts the volume back where a pod has asked for that. What cannot be done now is done at the volume's next unmount. */
+/** Puts the volume back where a pod asked for that. What cannot be done now is done at the volume's next unmount. */
 async function restoreIfPending(session: Session, record: MountRecord): Promise<void> {
   try {
     await restoreVolume(session, record)

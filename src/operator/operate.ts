@@ -53,7 +53,7 @@ export interface World extends Omit<Patient, 'configuration'> {
   runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
 }
 
-/** Runs a verb that a person gives by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
+/** Runs a verb given by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
 export async function operate(world: World): Promise<number> {
   const isJson = world.argv.includes('--json')
   let failure = USAGE

@@ -22,7 +22,7 @@ export interface WalkOptions {
   progress?: ProgressListener | undefined
 }
 
-/** Inodes after which other threads are started, and a thread that walks alone lets signals and timers have their turn. */
+/** Inodes after which other threads are started, and a lone thread lets signals and timers have their turn. */
 const STOPS_AFTER = 4000
 
 // ctime comes from a clock that ticks every few milliseconds.

@@ -34,8 +34,8 @@ export function subPathFaults(subPath: string): string[] {
 
 /**
  * Opens what a pod names inside its source, to be mounted by the handle (O_PATH: nothing is read, no FIFO waits). Links
- * are followed and mounts crossed as long as they stay inside, whatever is renamed at the same time. A directory that is
- * moved out of the source after it was entered still counts as inside.
+ * are followed and mounts crossed as long as they stay inside, whatever is renamed at the same time. A directory that
+ * is moved out of the source after it was entered still counts as inside.
  * @returns a directory, a file, a socket or a FIFO
  * @throws {Refusal} for the pod's author
  * @throws {SystemError} for what is no fault of his

@@ -5,7 +5,7 @@ export interface NodeConfig {
   stateDir: string
   logFile: string
   logLevel: Level
-  /** Prefixes below which a source may lie: absolute paths for the node's own, //server/share and host:/export for others'. */
+  /** Prefixes below which a source may lie: absolute paths on the node, //server/share and host:/export. */
   allowedSources: readonly string[]
   allowedFsTypes: readonly string[]
   /** For each fsType named here, the mount options a pod may use instead of the kind's own list. */
@@ -27,7 +27,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
 }
 
 /**
- * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, and what is just being made. By default pods' own
- * sources lie beside them, in `volumes`.
+ * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, and what is just being
+ * made. By default pods' own sources lie beside them, in `volumes`.
  */
 export const PRIVATE = { mounts: 'mounts', ownership: 'ownership', staging: 'staging' } as const

@@ -1,6 +1,6 @@
 import { quoted } from '../refusal/refusal.ts'
 
-/** Kubelet's names for the pod's fsGroup: the first up to 1.14, the second since (flexvolume/util.go, driver-call.go). */
+/** Kubelet's names for the pod's fsGroup: up to 1.14, and since (flexvolume/util.go, driver-call.go). */
 const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
 
 // (gid_t)-1 means "leave the group" to chown(2), so it can be no group.

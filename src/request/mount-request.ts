@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { sourceSchema } from './source.ts'
 
-/** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. No secret is in here. */
+/** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
 export const askedSchema = z.object({
   source: sourceSchema,
   /** The part of the source that is mounted; undefined: all of it. */

@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 
 /**
  * The node's configuration, and every fault in its file.
- * @param isNamed somebody named the file. Where nobody did, no file is no fault: the defaults deny every bind source but
+ * @param isNamed somebody named the file. Else no file is no fault: the defaults deny every bind source but
  *   modekeep's own directory
  */
 export async function readConfigFile(

@@ -40,7 +40,7 @@ const KUBELET_PREFIX = 'kubernetes.io/'
 /** The options an author writes by hand, for messages and documentation. */
 export const AUTHOR_KEYS = Object.keys(optionsSchema.shape).filter((key) => !key.startsWith(KUBELET_PREFIX))
 
-/** Checks parsed entries against the schema; every fault names its key, its value (never a secret's) and the way out. */
+/** Checks parsed entries against the schema; each fault names its key, its value (never a secret's) and the way out. */
 export function checkOptions(entries: readonly [string, unknown][]): { options: Options; faults: string[] } {
   // Only kubelet may write below kubernetes.io/ (API validation): a key added by a newer kubelet must not break mounts.
   const { known, kubelets, unknown } = Object.groupBy(entries, ([key]) => {

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 
-/** What a pod's author names as the source of a volume. Texts are as they were written; nothing of them was looked at. */
+/** What a pod's author names as the source of a volume. Texts are as they were written; nothing was looked at. */
 export const sourceSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('none') }),
   /** Of the node: a directory or a file, a file with a file system in it, a block device below /dev. */
@@ -35,7 +35,7 @@ export function remoteOf(text: string, type: 'export' | 'share'): Remote | undef
 }
 
 /**
- * Which form a text has; whether that is what its kind of volume takes, and whether it is well written, is the kind's to say.
+ * Which form a text has; whether its kind of volume takes that, and whether it is well written, is the kind's to say.
  * @param isDisk its kind mounts file systems from devices and images
  */
 export function parseSource(text: string | undefined, isDisk = false): Source {

@@ -53,7 +53,7 @@ function leadsTo(host: Host, path: string, volume: string): boolean {
   if (isTextIdentity(volume)) return false
   return isAt(host, path, (handle, stat) => {
     const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
-    // The file system is asked for its name last: that may have to wait for it. A copy-up changes an overlay's birth times.
+    // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
     const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
     return isLike && volumeIdentity(host, handle, host.inodes.stat(handle)) === volume
   })
@@ -62,8 +62,8 @@ function leadsTo(host: Host, path: string, volume: string): boolean {
 const NFS = ['nfs', 'nfs4']
 
 /**
- * A server's volume is named by the text of its source, which the mount table has too. The kernel may call either version
- * of NFS the other; of any other file system the text is what somebody liked to write there.
+ * A server's volume is named by the text of its source, which the mount table has too. The kernel may call either
+ * version of NFS the other; of any other file system the text is what somebody liked to write there.
  */
 function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRow, volume: string): boolean {
   if (!isTextIdentity(volume)) return leadsTo(host, mountPoint, volume)

@@ -16,7 +16,7 @@ import { orWarn, type Session } from './session.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
 
-// A leftover goes under its own lock alone, and never while a call holds that. Nothing that is not understood goes with it.
+// A leftover goes under its own lock alone, and never while a call holds it. What is not understood stays.
 
 /** Has a place's lock until the end of the block, and leaves no trace there where nothing is recorded. */
 export function holdPlace(session: Session, place: Place): Promise<Disposable> {
@@ -32,8 +32,8 @@ export function tryHoldPlace(session: Session, place: Place): Disposable | undef
 }
 
 /**
- * Gives a place's lock back, whatever fails, and removes the place where it is a leftover; a journal in which nothing is
- * written any more goes too.
+ * Gives a place's lock back, whatever fails, and removes the place where it is a leftover; a journal in which nothing
+ * is written any more goes too.
  * @returns whether it is gone
  */
 export function releasePlace(session: Session, place: Place, lock: Lock): boolean {
@@ -49,7 +49,7 @@ export function releasePlace(session: Session, place: Place, lock: Lock): boolea
   return isOver
 }
 
-/** Removes what an interrupted call has left in a place beside what is remembered there. Call it under the place's lock. */
+/** Removes what an interrupted call left in a place beside what is remembered. Call it under the place's lock. */
 export function removeTransient({ host: { files } }: Session, { path }: Place): void {
   for (const name of files.list(path)) {
     if (name !== LOCK_FILE && TRANSIENT_FILES.has(name)) files.remove(`${path}/${name}`)
@@ -81,8 +81,8 @@ export function removeLeftovers(session: Session): void {
 }
 
 /**
- * Volumes come and go, their journals would stay for ever. One of which a record speaks stays, and so does one that cannot
- * be read: for people to look at, and it keeps no pod from going.
+ * Volumes come and go, their journals would stay for ever. One of which a record speaks stays, and so does one that
+ * cannot be read: for people to look at, and it keeps no pod from going.
  */
 function removeEmptyJournal(session: Session, volume: string): void {
   const { files } = session.host

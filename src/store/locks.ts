@@ -28,8 +28,8 @@ export function isVolumeBusy(store: Store, volume: string): boolean {
 }
 
 /**
- * One process at a time on the whole node: reserves a volume (taken last, and held for a look at the others only), counts
- * for the metrics, sweeps after a boot, puts kubelet's sub paths in order, or looks for an image's loop device.
+ * One process at a time on the whole node: reserves a volume (taken last, and held for a look at the others only),
+ * counts for the metrics, sweeps after a boot, puts kubelet's sub paths in order, or looks for an image's loop device.
  */
 export function tryLockNode(
   { host, config }: Store,

@@ -20,7 +20,7 @@ const schema = z.object({
   directory: z.string(),
   pod: z.optional(z.string()),
   request: askedSchema,
-  /** Where what is mounted lay when it was mounted: with a subPath, below the request's source. Undefined for what has none. */
+  /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
   source: z.optional(z.string()),
   /** What told the source from others of its name; undefined where its root's inode does. */
   identity: z.optional(z.string()),

@@ -35,8 +35,8 @@ export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm']
 export const PROGRESS_FILE = 'progress.json'
 export const RESERVATION_FILE = 'reservation.json'
 /**
- * What a call makes for its own time and takes away itself; also the new file by way of which a record is replaced. Of a
- * place that has nothing else, nothing is remembered.
+ * What a call makes for its own time and takes away itself; also the new file by way of which a record is replaced. Of
+ * a place that has nothing else, nothing is remembered.
  */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
@@ -99,8 +99,8 @@ export function listVolumes({ host, config }: Store): string[] {
 }
 
 /**
- * The files of a place that is a leftover of an interrupted call, or of one whose disk failed: nothing is there but what
- * calls make for their own time.
+ * The files of a place that is a leftover of an interrupted call, or of one whose disk failed: nothing is there but
+ * what calls make for their own time.
  * @returns undefined where there is anything else
  */
 export function leftoverFiles({ host }: Store, { path }: Place): string[] | undefined {

@@ -19,7 +19,7 @@ const schema = z.object({
 /** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
 export type Reservation = z.infer<typeof schema>
 
-/** Written and removed under the volume's lock, and believed only while it is held: a process that was killed leaves one. */
+/** Written and removed under the volume's lock, and believed only while it is held: a killed process leaves one. */
 export const reservations = new RecordKind<Reservation>({ format: 1, schema, ...OF_A_VOLUME, name: RESERVATION_FILE })
 
 /** The volumes that calls are at work on: a call's death frees its lock, and with it the reservation. */

@@ -14,7 +14,7 @@ const schema = z.object({
   complete: z.boolean(),
   /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
   restorePending: z.boolean(),
-  /** The path that a pod named, where a part of a source was walked: another than `source` if links led on from there. */
+  /** The path that a pod named, where a part of a source was walked: not `source` if links led on from there. */
   asked: z.optional(z.string()),
 })
 

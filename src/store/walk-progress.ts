@@ -27,8 +27,8 @@ export const walkProgress = new RecordKind<z.infer<typeof schema>>({
 })
 
 /**
- * Runs a walk of a volume, telling how far it is: whoever called it, and whoever looks into the state directory. What it
- * did is noted.
+ * Runs a walk of a volume, telling how far it is: whoever called it, and whoever looks into the state directory. What
+ * it did is noted.
  */
 export async function walkWith(
   session: Session,

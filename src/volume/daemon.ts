@@ -76,8 +76,8 @@ async function isSilent({ host }: Session, { parent, name }: MountPoint, { reque
 }
 
 /**
- * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for one
- * that hangs. One that is at work is waited for.
+ * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for
+ * one that hangs. One that is at work is waited for.
  * @returns the staging directory of the daemon that serves the mount, where it does not respond
  */
 export async function hangingDaemon(
@@ -130,7 +130,7 @@ export function putGuard(host: Host, point: MountPoint): void {
   else mounts.attach(guard, there)
 }
 
-/** One that is stopped never hears that its mount is gone; any other may still have to write. @returns those that go on */
+/** One that is stopped never hears that its mount is gone; any other may have to write. @returns those that go on */
 export function endStopped(
   session: Session,
   { staging, replacedDaemons }: Pick<MountRecord, 'staging' | 'replacedDaemons'>,

@@ -7,8 +7,8 @@ import { isExecutable, SYSTEM_PATH } from './programs.ts'
 const PARENT = 3
 
 /**
- * Asks in another process: a thread that waits for an answer for ever would keep this one from ending. Where none can be
- * started nothing speaks against a daemon, and what it has not written yet is not to be lost.
+ * Asks in another process: a thread that waits for an answer for ever would keep this one from ending. Where none can
+ * be started nothing speaks against a daemon, and what it has not written yet is not to be lost.
  */
 export async function answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean> {
   const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)

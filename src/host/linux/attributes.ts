@@ -23,8 +23,8 @@ export function getAttribute(handle: Handle, name: string): Uint8Array | undefin
   return Uint8Array.from(data.subarray(0, done(result, 'getxattr', name)))
 }
 
-// Before Linux 6.13, and where a container runtime's filter does not know the call (EPERM from old ones). A wrong one would
-// only make the names slower to ask for.
+// Before Linux 6.13, and where a container runtime's filter does not know the call (EPERM from old ones). A wrong one
+// would only make the names slower to ask for.
 let noListxattrat = false
 
 /**

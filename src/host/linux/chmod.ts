@@ -14,8 +14,8 @@ const CAP_FSETID = 4n
 /**
  * chmod(2) of the inode a handle holds: fchmodat2(2), Linux 6.6.
  * @throws {SystemError}
- * @throws {Error} where the kernel has left set-gid out, which chmod(2) does without a word for a process that is not in
- * the group and has no CAP_FSETID: no fault of the inode's, so that it is not to be passed over
+ * @throws {Error} where the kernel has left set-gid out, which chmod(2) does without a word for a process that is not
+ * in the group and has no CAP_FSETID: no fault of the inode's, so that it is not to be passed over
  */
 export function chmod(handle: Handle, mode: number): void {
   setMode(handle, mode)

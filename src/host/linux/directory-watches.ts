@@ -9,7 +9,7 @@ export class DirectoryWatches {
   #watches = new Map<string, FSWatcher>()
   #told = new Set<string>()
 
-  /** @param failed is told once of each errno that hinders watching, such as ENOSPC and EMFILE where a limit is reached */
+  /** @param failed is told once of each errno that hinders watching, such as ENOSPC and EMFILE at a limit */
   constructor(changed: () => void, failed: (error: Error) => void) {
     this.#changed = changed
     this.#failed = failed

@@ -9,7 +9,7 @@ export interface KernelAddon {
   /** Calls to make, eight numbers each: an index of `calls`, six arguments, the result. */
   readonly rows: Float64Array
   readonly calls: Readonly<Record<string, number>>
-  /** Makes the calls of the first rows. A result is the kernel's own, -errno on failure, NaN where the row is refused. */
+  /** Makes the calls of the first rows. A result is the kernel's own, -errno on failure, NaN if the row is refused. */
   run(count: number): void
   /** @returns the number of an ended child in a user namespace of its own, or -errno */
   cloneUserNamespace(): number
@@ -33,8 +33,8 @@ function addonFile(): string {
 }
 
 /**
- * A call that driver/kernel/calls.h permits, as a function of its arguments: whole numbers, and for names and structures
- * offsets into the arena. It returns what the kernel returned, -errno on failure; see `done`.
+ * A call that driver/kernel/calls.h permits, as a function of its arguments: whole numbers, and for names and
+ * structures offsets into the arena. It returns what the kernel returned, -errno on failure; see `done`.
  */
 export function systemCall(name: string) {
   const index = calls[name]

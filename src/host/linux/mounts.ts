@@ -70,7 +70,7 @@ export const linuxMounts: Mounts = {
   table: () => readText('/proc/self/mountinfo'),
 }
 
-/** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the one mount whose root the handle holds. */
+/** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the mount whose root the handle holds. */
 function setAttributes(
   tree: Handle,
   ...fields: [set: number, clear: number, propagation: number, userns: number]

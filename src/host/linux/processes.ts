@@ -47,7 +47,7 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
 
 const LONGEST_MS = 2000
 
-/** Ends every process of a helper, of its session or with its mark. @returns false where the kernel holds one of them */
+/** Ends every process of a helper, of its session or with its mark. @returns false where the kernel holds one */
 export function endAll(leader: number, mark: string): Promise<boolean> {
   const until = performance.now() + LONGEST_MS
   return waitFor(() => {

@@ -64,7 +64,7 @@ const F_TYPE = 0
 const F_FSID = 56
 const F_FLAGS = 80
 
-/** Of statfs(2) of the file system a handle is on; `id` is no name of a device, which another disk may get at a reboot. */
+/** Of statfs(2) of the file system a handle is on; `id` is no name of a device, which another may get at a reboot. */
 export function statFs(handle: Handle, target: string): { type: number; flags: number; id: string } {
   done(fstatfs(handle, DATA), 'fstatfs', target)
   return { type: word(F_TYPE), flags: word(F_FLAGS), id: data.toString('hex', F_FSID, F_FSID + 8) }

@@ -15,7 +15,7 @@ const ALL = `0 0 ${HIGHEST + 1}\n`
 /**
  * A user namespace that swaps two different groups and maps every other id onto itself.
  * @returns its file descriptor, the only thing that holds it: no process lives in it
- * @throws {SystemError} `clone` (ENOSPC: user.max_user_namespaces), or `uid_map`, `gid_map` (EPERM: this process is in a
+ * @throws {SystemError} `clone` (ENOSPC: user.max_user_namespaces), or `uid_map`, `gid_map` (EPERM: the process is in a
  *   user namespace itself)
  */
 export function openUserNamespace(one: number, other: number): number {

@@ -12,7 +12,7 @@ import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
 
-/** Milliseconds. A daemon may have died before it was known: until the last of its threads has ended its mount looks healthy. */
+/** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
 const SETTLING = 3000
 
 /** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
@@ -62,7 +62,7 @@ interface Surroundings {
   tell(found: HealDocument): void
 }
 
-/** `heal --watch`: heals after every change until it is told to end. What stays as it was at the last heal is not told again. */
+/** `heal --watch`: heals after each change until it is told to end. What stays as it was is not told again. */
 export async function keepHealing(
   session: Session,
   order: HealCommand,

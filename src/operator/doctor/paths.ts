@@ -26,7 +26,7 @@ export function lookAtPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat
   })
 }
 
-/** Of a path and all above it, but not from `top` on, what others than root can write, and so exchange what is in it. */
+/** Of a path and all above it, but not from `top` on, what others than root can write, and so exchange its content. */
 export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): string[] {
   const found: string[] = []
   const last = realPath(host, path)

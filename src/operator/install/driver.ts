@@ -17,8 +17,8 @@ export function checkDriverDirectory({ files, driverDirectory }: Site): void {
 }
 
 /**
- * Kubelet watches its plugin directory and calls `init` upon every event on a name without a dot in front. So the driver comes,
- * or changes, by one rename of something complete and synced under a dot name, and nothing else is ever written there.
+ * Kubelet watches its plugin directory and calls `init` upon events on names without a dot in front. So the driver
+ * comes, or changes, by one rename of what is complete and synced under a dot name, and nothing else is written there.
  */
 export async function installDriver(site: Site<InstallCommand>, executable: Executable): Promise<void> {
   checkDriverDirectory(site)

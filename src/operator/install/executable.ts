@@ -46,7 +46,7 @@ function beside(files: NodeFiles, path: string): Executable | undefined {
   throw new Refusal([`${sums} has no sum of ${name}`, way])
 }
 
-/** @param copy the executable itself, or the copy that gets installed: what was compared could be exchanged before it is copied */
+/** @param copy the executable, or the copy to be installed: what was compared could be exchanged before it is copied */
 export function requireSum(files: NodeFiles, { path, sum, by }: Executable, copy: string): void {
   const found = files.sum(copy)
   if (found === sum) return
@@ -75,7 +75,7 @@ export function requireProgram(files: NodeFiles, path: string, copy: string): vo
 /**
  * Calls a driver's `init`, without a variable of ours.
  * @param config what it is to take for the node's configuration
- * @returns what is wrong with its answer as kubelet takes it, undefined for a success; the answer, and a sentence with it
+ * @returns what is wrong with its answer as kubelet takes it, undefined for a success; the answer, with a sentence
  */
 export async function askInit({ admin, command, stop }: Site<InstallCommand>, driver: string, config?: string) {
   const { text, status, isLate } = await admin.tryDriver({

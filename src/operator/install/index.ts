@@ -10,8 +10,8 @@ import { type Job, placesOf, type Site } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
 
 /**
- * Installs or upgrades the driver. Killed at any step it leaves the driver that was there, or the new one, whole; the next run
- * removes what was being written.
+ * Installs or upgrades the driver. Killed at any step it leaves the driver that was there, or the new one, whole; the
+ * next run removes what was being written.
  * @throws {Refusal} whose first sentence is the fault and the rest the way out; any other error is the system's
  */
 export async function install(job: Job<InstallCommand>): Promise<void> {

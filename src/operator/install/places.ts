@@ -38,7 +38,7 @@ function cannotWrite(directory: string, why: string): Refusal {
   ])
 }
 
-/** Who can write to the driver's directory runs programs as root; to the configuration's, mounts what no pod may have. */
+/** Who writes to the driver's directory runs programs as root; to the configuration's, mounts what no pod may have. */
 export function warnAboutWriters({ admin, files, root, warn }: Site, directory: string, what: string): void {
   if (!files.hasDirectory(directory)) return
   for (const place of writers(admin, files.realPath(directory), root).sort()) {

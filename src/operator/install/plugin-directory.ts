@@ -18,8 +18,8 @@ const KNOWN = [
 const BY_NAME = '--plugin-dir DIR'
 
 /**
- * Kubelet's volume plugin directory, as the node sees it: named, the running kubelet's, or the only one there is. Nothing is
- * guessed.
+ * Kubelet's volume plugin directory, as the node sees it: named, the running kubelet's, or the only one there is.
+ * Nothing is guessed.
  * @param root '' for the system that runs
  * @throws {Refusal} with what to name
  */

@@ -4,7 +4,7 @@ import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 
-/** One run of the installer. What it refuses is a Refusal: the first of its sentences is the fault, the rest what to do. */
+/** One run of the installer. What it refuses is a Refusal: its first sentence is the fault, the rest what to do. */
 export interface Job<Command = InstallCommand | UninstallCommand> {
   admin: Administration
   command: Command

@@ -29,7 +29,7 @@ export function uninstallFrom(site: Site<UninstallCommand>) {
   tell('note', 'to remove what was kept: install.sh --uninstall --purge')
 }
 
-/** Mount points of the system below --root that hold `part`, here and where the first process lives; undefined: unknown. */
+/** Mount points below --root that hold `part`, here and where the first process lives; undefined: unknown. */
 function mountsWith({ files, command, root }: Site, part: string): string[] | undefined {
   const tableOf = (pid: string) => unlessRefused(() => files.read(`${command.proc ?? '/proc'}/${pid}/mountinfo`))
   const own = tableOf('self')

@@ -19,7 +19,7 @@ type Files = Pick<TrustedFiles, 'list' | 'readForeign'>
 
 /**
  * Finds the kubelets among the processes of `proc`, in the order of their ids.
- * @param root before the path of every file that a process names, unless that process sees the file in a root of its own
+ * @param root before the path of each file that a process names, unless that process sees the file in a root of its own
  */
 export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
   return (unlessRefused(() => files.list(proc)) ?? [])
@@ -131,7 +131,7 @@ export function pluginDirIn(configuration: string): string | undefined {
   return found
 }
 
-/** What k3s and rke2 hand on as --kubelet-arg: in a unit file, or in a configuration of theirs. The last one is in force. */
+/** What k3s and rke2 hand on as --kubelet-arg: in a unit file or a configuration of theirs. The last is in force. */
 function forwardedPluginDirIn(text: string): string | undefined {
   return [...text.matchAll(/^[^#\n]*volume-plugin-dir=([^"',\s]+)/gm)].at(-1)?.[1]
 }

@@ -39,8 +39,8 @@ export function shellQuoted(path: string): string {
 }
 
 /**
- * What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. Its apiVersion, of all
- * shapes that docs/commands.md has, changes where a program that reads one has to change.
+ * What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. Its apiVersion, of
+ * all shapes that docs/commands.md has, changes where a program that reads one has to change.
  */
 export function jsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
   const kind = verb.charAt(0).toUpperCase() + verb.slice(1)

@@ -64,7 +64,7 @@ function paragraph(text: string): string {
   return `.PP\n${escaped(text)}`
 }
 
-/** What roff would take for its own: backslashes, dots and quotes at the beginning of a line; and hyphens, to be typed. */
+/** What roff would take for its own: backslashes, dots and quotes where a line begins; and hyphens, to be typed. */
 function escaped(text: string): string {
   return text
     .replaceAll('\\', '\\e')

@@ -15,7 +15,7 @@ export interface Arguments {
 
 /** All there is to say of a verb: parsing, help, completion and the man page are made from it. */
 export interface VerbForm<Command = unknown> {
-  /** What follows the verb, options aside: placeholders, and words to choose from. Without it no other words are read. */
+  /** What follows the verb, options aside: placeholders, and words to choose from. Without it no words are read. */
   operands?: string
   /** Options in `usage` that must be given. */
   needs?: string

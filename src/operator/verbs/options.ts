@@ -2,7 +2,7 @@ import { quoted } from '../../refusal/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
 import { isVolumeIdentity } from '../../store/places.ts'
 
-/** How an option is written, as node's parseArgs reads it too. What it does is told by each verb that has it (verbs/). */
+/** How an option is written, as node's parseArgs reads it too. Each verb that has it tells what it does (verbs/). */
 interface OptionForm {
   type: 'boolean' | 'string'
   short?: string

@@ -2,7 +2,7 @@ import type { Handle, Inodes, Name, Stat } from '../../host/host.ts'
 import { isRegular } from './policy.ts'
 import type { Found } from './record.ts'
 
-/** The access ACL as the kernel gives it (include/uapi/linux/posix_acl_xattr.h): u32 version, then {u16 tag, u16 bits, u32 id}. */
+/** The kernel's form of an access ACL (uapi/linux/posix_acl_xattr.h): u32 version, then {u16 tag, u16 bits, u32 id}. */
 export const ACCESS_ACL = 'system.posix_acl_access'
 export const CAPABILITY = 'security.capability'
 
@@ -17,8 +17,8 @@ const MASK = 0x10
 
 /**
  * The ACL that gives the owner and the owning group `bits` and nobody else anything. The mask has to grow for that, and
- * what it kept from the named users and groups is taken from their own entries. st_mode shows the mask as the group's bits,
- * so it becomes what chmod would have made it. Unchanged where there is no mask: then the mode is all there is.
+ * what it kept from the named users and groups is taken from their own entries. st_mode shows the mask as the group's
+ * bits, so it becomes what chmod would have made it. Unchanged where there is no mask: then the mode is all there is.
  */
 export function grantAcl(acl: Uint8Array, bits: number): Uint8Array {
   const result = Buffer.from(acl)

@@ -22,7 +22,7 @@ export interface OwnOrder {
 const GRANTED_FILE = 0o660
 const GRANTED_DIRECTORY = 0o770
 
-/** Why no walk ever changes such an inode: a link has no access of its own, and a device node's group opens hardware. */
+/** Why no walk changes such an inode: a link has no access of its own, and a device node's group opens hardware. */
 export function whyUntouchable({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
   const type = mode & FILE_TYPE
   if (type === SYMLINK) return 'symlink'
@@ -58,12 +58,12 @@ export function rootMatches(root: Stat, order: OwnOrder): boolean {
   return whyUntouchable(root) === undefined && isRight(root, order)
 }
 
-/** Whether `now` is `mode` after a chown: set-gid stays where the group may not execute (Linux, setattr_should_drop_sgid). */
+/** Whether `now` is `mode` after a chown: set-gid stays if the group may not execute (setattr_should_drop_sgid). */
 export function isStripped(now: number, mode: number): boolean {
   return now !== mode && (now === (mode & ~SET_IDS) || now === (mode & ~SET_UID))
 }
 
-/** Only regular files have capabilities. Set-id bits a chown takes from everything but a directory (Linux, chown_common). */
+/** Only regular files have capabilities. Set-id bits a chown takes from all but a directory (Linux, chown_common). */
 export function isRegular(stat: Stat): boolean {
   return (stat.mode & FILE_TYPE) === REGULAR
 }

@@ -20,7 +20,7 @@ export interface InodeRecord {
   seenWhole: boolean
   /** The same, had no earlier call been interrupted at it: with the set-id bits that its chown took. */
   meant: Ownership
-  /** Its set-id bits and capability are gone for good: a call was interrupted at it, and its content may be another since. */
+  /** Its set-id bits and capability are gone for good: a call was interrupted at it, its content may be another. */
   forfeited: boolean
   /** What the last recorded change makes of it. */
   after: Ownership
@@ -28,7 +28,7 @@ export interface InodeRecord {
   settled: boolean
 }
 
-/** The access ACL as first found, when last recorded, and as the last recorded change makes it; null: there was none. */
+/** The access ACL as first found, when last recorded, and as the last recorded change makes it; null: none. */
 interface AclStates {
   before: Uint8Array | null
   seen: Uint8Array | null
@@ -55,8 +55,8 @@ export interface Meant extends Ownership {
 }
 
 /**
- * What the inode is, or would be if no call had been interrupted at it. Undefined where somebody changed it since: that is a
- * decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
+ * What the inode is, or would be if no call had been interrupted at it. Undefined where somebody changed it since: that
+ * is a decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
  */
 export function meantState(record: InodeRecord, now: Found): Meant | undefined {
   const { before, after, acl } = record
@@ -95,8 +95,8 @@ function interruptedState(record: InodeRecord, now: Found, whole: boolean): Mean
 }
 
 /**
- * Whether the content is the recorded one, so that privileges a chown took may be given back. An owner can write and set
- * mtime back: where that is not root, it is a witness only for set-uid, which is the owner's own to give.
+ * Whether the content is the recorded one, so that privileges a chown took may be given back. An owner can write and
+ * set mtime back: where that is not root, it is a witness only for set-uid, which is the owner's own to give.
  */
 export function isUntouched(record: InodeRecord, now: Stat): boolean {
   const ownersOnly = record.capability === null && (record.meant.mode & SET_GID) === 0

@@ -1,8 +1,8 @@
 import type { InodeRecord } from '../inode/record.ts'
 
-// Records as bytes, little-endian. Each is: u32 length of the first part, u32 of the last, i64 inode, i64 birth time, the two
-// parts. The first part is what the inode was when it was first recorded and never changes; the last is what the latest
-// change saw and makes of it. A byte string that may be missing has its length + 1, 0 where it is.
+// Records as bytes, little-endian. Each is: u32 length of the first part, u32 of the last, i64 inode, i64 birth time,
+// the two parts. The first part is what the inode was when it was first recorded and never changes; the last is what
+// the latest change saw and makes of it. A byte string that may be missing has its length + 1, 0 where it is.
 const HEADER = 24
 const FIRST = 20
 const LAST = 44

@@ -26,7 +26,7 @@ export class Journal {
   /**
    * Makes a journal where there is none.
    * @param known the volume was walked before, so that its journal cannot be missing or empty
-   * @throws {Refusal} when the file is damaged, foreign, another volume's or of another format: ownership must stop then
+   * @throws {Refusal} when the file is damaged, foreign, another volume's or of another format: ownership must stop
    */
   static open(host: Host, path: string, volume: string, known = false): Journal {
     return new Journal(host, path, volume, known, false)

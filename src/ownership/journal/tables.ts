@@ -39,8 +39,8 @@ interface StoredRecord extends Encoded {
 const BEFORE_ALL = -(2n ** 63n)
 
 /**
- * What a journal's tables hold, with checksums, over the volume's name too: SQLite's pages have none, and a mode with one
- * bit turned over is a mode like any other.
+ * What a journal's tables hold, with checksums, over the volume's name too: SQLite's pages have none, and a mode with
+ * one bit turned over is a mode like any other.
  */
 export class Tables {
   readonly #database: DatabaseSync
@@ -68,7 +68,7 @@ export class Tables {
     return { inode, born, first, last, batch }
   }
 
-  /** Moves the log's records to where they can be found, one batch at a time. What a crash undoes of it, the log still has. */
+  /** Moves the log's records to where they are found, one batch at a time. What a crash undoes, the log still has. */
   foldLog(): void {
     // Not synced, only atomic and in its order.
     this.#database.exec('PRAGMA synchronous = NORMAL')

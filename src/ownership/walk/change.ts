@@ -23,7 +23,7 @@ export interface Change {
 
 /**
  * Makes a change whose record is on disk, on the inode that was looked at.
- * @returns `untouched`: nothing was ever changed of it, so there is nothing to remember; `refused`: it could not be changed
+ * @returns `untouched`: nothing was ever changed of it: nothing to remember; `refused`: it could not be changed
  *   this time, and is what it was; `overtaken`: by its user
  */
 export function makeChange(
@@ -75,15 +75,15 @@ function isWhole({ seen, meant, seenWhole }: InodeRecord): boolean {
   return seenWhole && same(seen, meant)
 }
 
-/** Whether there is anything to change. An interrupted call may have left an inode that lacks nothing but its capability. */
+/** Whether anything is to be changed. After an interrupted call an inode may lack nothing but its capability. */
 export function isNeeded({ capability }: Found, record: InodeRecord): boolean {
   const isWhole = record.forfeited || sameBytes(record.capability, capability)
   return !isWhole || !same(record.seen, record.after) || !sameBytes(record.acl.seen, record.acl.after)
 }
 
 /**
- * Makes a recorded change of an open inode. The order is the kernel's: chown drops set-id bits and capabilities of files,
- * an ACL sets the permission bits, chmod (which on an ACL would set its mask) what is missing, the capability comes last.
+ * Makes a recorded change of an open inode. The order is the kernel's: chown drops files' set-id bits and capabilities,
+ * an ACL sets the permission bits, chmod (which on an ACL sets its mask) what is missing, the capability comes last.
  * Nothing is called that would change nothing: even a chown to the same group drops privileges and moves ctime.
  * @returns `overtaken`: somebody changed the inode after it was seen, and it was left
  */
@@ -115,8 +115,8 @@ export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): '
 }
 
 /**
- * Attribute names are asked for by name. A rename moves ctime, so an inode whose ctime is old and the same since had its
- * name all the time, and what was seen under it was its own. To ask through the handle takes five times as long.
+ * Attribute names are asked for by name. A rename moves ctime, so an inode whose ctime is old and the same since had
+ * its name all the time, and what was seen under it was its own. To ask through the handle takes five times as long.
  */
 function isUnmoved({ stat, at }: OpenInode, changed: number): boolean {
   return changed === stat.changed && changed < at - LONG_AGO_MS

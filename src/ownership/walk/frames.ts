@@ -7,7 +7,7 @@ const PARENT = Uint8Array.from([0x2e, 0x2e])
 // The handles a walk keeps open at once, however deep the tree is.
 const MOST_OPEN = 32
 
-/** A directory half read. `Block`: entries that are read but not visited; bytes where it is another thread's to visit them. */
+/** A directory half read. `Block`: entries read but not visited; bytes where another thread is to visit them. */
 interface Directory<Block> extends Pick<Stat, 'inode' | 'born' | 'mountId'> {
   /** Undefined: parked. */
   handle: Handle | undefined
@@ -24,7 +24,7 @@ type Frame = Directory<Dirents>
 /** A directory that is being walked. */
 export type OpenFrame = Frame & { handle: Handle }
 
-/** A part of a walk that another thread can take over: directories, from the one where the part begins to where it is. */
+/** A part of a walk that another thread can take over: directories, from where the part begins to where it is. */
 export type PackedFrames = Directory<Uint8Array>[]
 
 /** The part that is a whole tree. @param top its root, which stays the caller's, as does its visit */
@@ -78,7 +78,7 @@ export class Frames {
     if (far > 0) this.#park(this.#stack[far])
   }
 
-  /** Leaves the top directory. Returns the paths of directories that could not be taken up again, their rest unvisited. */
+  /** Leaves the top directory. Returns paths of directories that cannot be taken up again, their rest unvisited. */
   pop(): Uint8Array[] {
     const left = this.top()
     this.#stack.pop()
@@ -89,7 +89,7 @@ export class Frames {
     return lost
   }
 
-  /** The directory below was moved away: its parents are looked for from the base, each checked for being the one left. */
+  /** The directory below was moved away: its parents are looked for from the base, each checked to be the one left. */
   #descend(): Uint8Array[] {
     for (const [depth, frame] of this.#stack.entries()) {
       const parent = this.#stack[depth - 1]

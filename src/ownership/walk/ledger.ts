@@ -11,7 +11,7 @@ export interface Question {
   sightings: ReadonlyMap<number, Sighting>
 }
 
-/** `wait`: it is being changed, or is an inode with several names and this is not the one under which it is dealt with. */
+/** `wait`: it is being changed, or is an inode with several names and is dealt with under another one. */
 export type Answer = 'wait' | InodeRecord | undefined
 
 export type EncodedAnswer = 'wait' | (Encoded & { settled: boolean }) | undefined

@@ -29,7 +29,7 @@ interface Decision {
   change?: InodeRecord
   /** The change leaves it without its privileges. */
   forfeits?: boolean
-  /** To be recorded though nothing is changed: whatever an interrupted call had in mind for it, it is its user's now. */
+  /** To be recorded though nothing is changed: whatever an interrupted call had in mind, it is its user's now. */
   settle?: InodeRecord
   leave?: LeftReason
 }
@@ -123,8 +123,8 @@ function leaveToUser(record: InodeRecord): Decision {
 }
 
 /**
- * What an inode that its users changed since is taken for, where that is to be undone. Undefined: it may be another inode
- * (there is no birth time), or was given a capability of its own. Privileges that somebody took away stay away.
+ * What an inode that its users changed since is taken for, where that is to be undone. Undefined: it may be another
+ * inode (there is no birth time), or was given a capability of its own. Privileges that somebody took away stay away.
  */
 function overridden(record: InodeRecord, found: Found): Meant | undefined {
   const { stat, capability } = found

@@ -4,7 +4,7 @@ import { ignoreVanished, pathBelow } from './entry.ts'
 import { Frames, type OpenFrame, type PackedFrames } from './frames.ts'
 import type { LeftReason } from './report.ts'
 
-/** Another mount, or another device within the same one, is not walked: a btrfs subvolume has inode numbers of its own. */
+/** Another mount, or another device within one, is not walked: a btrfs subvolume has inode numbers of its own. */
 export type Boundary = Pick<Stat, 'mountId' | 'device'>
 
 export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
@@ -37,8 +37,8 @@ export interface Visitor {
 
 /**
  * Walks a tree by handles: entries before their directory, the one where it began left to the caller. Links are not
- * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not grow
- * with the tree, only (a little) with depth.
+ * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not
+ * grow with the tree, only (a little) with depth.
  * @returns the rest, when the visitor stopped it
  */
 export function traverse(

@@ -14,7 +14,7 @@ export interface WorkerData {
   shared: Int32Array
 }
 
-/** Places in the memory all threads share: parts waiting to be taken, whether all must stop, then one for each worker. */
+/** Places in the shared memory: parts waiting to be taken, whether all must stop, then one for each worker. */
 export const QUEUED = 0
 export const STOP = 1
 

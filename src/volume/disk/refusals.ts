@@ -58,8 +58,8 @@ const BTRFS_UUID = 0x10020
 const F_FSID_SIZE = 8
 
 /**
- * Since Linux 6.7 a btrfs whose UUID is mounted already gets another for as long as it is mounted: records of it would be
- * of no use the next time.
+ * Since Linux 6.7 a btrfs whose UUID is mounted already gets another for as long as it is mounted: records of it would
+ * be of no use the next time.
  * @throws {Refusal}
  */
 export function refuseTwin({ host, device, fsType, shown }: Disk, tree: Handle): void {

@@ -66,8 +66,8 @@ function deviceNamed(host: Host, source: string): string {
 }
 
 /**
- * The device to mount: the source itself, or the loop device that shows the image. All mounts of an image share one: two
- * would each write to the image from a cache of its own, and destroy it.
+ * The device to mount: the source itself, or the loop device that shows the image. All mounts of an image share one:
+ * two would each write to the image from a cache of its own, and destroy it.
  * @throws {Refusal}
  */
 export async function openDevice(

@@ -11,7 +11,7 @@ import { fuseRules, PROGRAMS } from './programs.ts'
 
 const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
-/** The kernel checks modes for everybody: without it, each process of the pod would have what the daemon, as root, has. */
+/** The kernel checks modes for everybody: without it, each process of the pod has what the daemon, as root, has. */
 const ALWAYS = ['allow_other', 'default_permissions']
 
 const A_DIRECTORY_OR_FILE: Wanted = {
@@ -53,7 +53,7 @@ export function fuse(name: string): VolumeKind | undefined {
   }
 }
 
-/** @param isLocal its program takes nothing but a path of the node; else what the program alone understands too: `bucket` */
+/** @param isLocal its program takes nothing but a path of the node; else also what it alone understands: `bucket` */
 function sourceFaults(source: Source, isLocal: boolean, config: NodeConfig): string[] {
   const text = sourceText(source)
   // Two slashes make a share of it elsewhere; a program of the node takes none.

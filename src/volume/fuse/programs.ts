@@ -25,8 +25,8 @@ const GENERIC: OptionRules = new Map([
 
 interface Program {
   /**
-   * What else it takes. Nothing here runs a command of the node, reads or writes a file of it that is not the source, or
-   * connects anywhere else than the source says.
+   * What else it takes. Nothing here runs a command of the node, reads or writes a file of it that is not the source,
+   * or connects anywhere else than the source says.
    */
   options: OptionRules
   /** Where its source is no path of the node. */
@@ -71,8 +71,8 @@ const BINDFS: Program = {
 }
 
 /**
- * Programs of which modekeep knows which of their options are safe: the node's configuration can only take some away. By
- * name, fuse.<program> without the prefix.
+ * Programs of which modekeep knows which of their options are safe: the node's configuration can only take some away.
+ * By name, fuse.<program> without the prefix.
  */
 export const PROGRAMS: ReadonlyMap<string, Program> = new Map([
   ['sshfs', SSHFS],

@@ -55,7 +55,7 @@ export function nameOf(option: string): string {
   return option.split('=', 1)[0] ?? ''
 }
 
-/** Faults of a mountOptions list: options this kind does not have or this node does not allow, bad values, contradictions. */
+/** Faults of a mountOptions list: options that the kind lacks or the node forbids, bad values, contradictions. */
 export function optionFaults(
   kind: string,
   options: readonly string[],

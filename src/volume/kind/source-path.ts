@@ -7,7 +7,7 @@ import type { KindRequest } from '../../request/request.ts'
 import { type Source, sourcePath, sourceText } from '../../request/source.ts'
 import type { OpenedSource } from './kind.ts'
 
-/** Faults of a source of the node and of the part of it that is asked for. @param what what kinds of things it may name */
+/** Faults of a source of the node and of the part of it that is asked for. @param what kinds of things it may name */
 export function sourceFaults(
   { source, subPath, fsType }: KindRequest,
   config: NodeConfig,

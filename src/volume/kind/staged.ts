@@ -105,7 +105,7 @@ function furnish({ inodes, mounts, files }: Host, tree: Handle, path: string): S
       using _clone = closing(inodes, clone)
       const target = inodes.openEntry(tree, SOURCE)
       using _target = closing(inodes, target)
-      // A daemon opens by name, as root, what the volume's users may exchange for a link: through here none is followed.
+      // A daemon opens by name, as root, what the volume's users may exchange for a link: none is followed here.
       mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
       mounts.attach(clone, target)
       return `${path}/source`

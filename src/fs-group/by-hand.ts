@@ -111,10 +111,7 @@ export async function restoreByHand(
   return { outcome: isDone ? 'restored' : 'unfinished', report }
 }
 
-/**
- * Would it be refused now?
- * @throws {Refusal} as a restore
- */
+/** Would it be refused now? @throws {Refusal} as a restore */
 export function refuseRestore(session: Session, { directory, volume }: VolumeByHand): void {
   refuseHolders(othersWith(session, { volume, source: directory }, undefined))
 }

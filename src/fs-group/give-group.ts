@@ -58,10 +58,10 @@ async function walk(
 
 /** A volume that goes with its mount has only its root yet, and nothing to put back. */
 function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
-  const root = { handle, stat: inodes.stat(handle), at: 0, capability: null, acl: null }
+  const root = { handle, stat: inodes.stat(handle), at: 0, capability: undefined, acl: undefined }
   if (whyUntouchable(root.stat)) return
   const wanted = wantedOwnership(root.stat, step)
-  change(inodes, root, recordOf(undefined, root, new Uint8Array(), ownershipOf(root.stat), wanted, null))
+  change(inodes, root, recordOf(undefined, root, new Uint8Array(), ownershipOf(root.stat), wanted, undefined))
 }
 
 /**

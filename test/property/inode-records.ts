@@ -6,7 +6,7 @@ const mode = fc.nat({ max: 0o7777 })
 const i64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((list) => Uint8Array.from(list))
-const maybe = fc.option(bytes(60), { nil: null })
+const maybe = fc.option(bytes(60), { nil: undefined })
 const ownership = fc.record({ gid: u32, mode })
 
 /** Records as a walk makes them, and many that none makes. */

@@ -37,7 +37,10 @@ export function ownershipOfHandle(handle: Handle): Pick<Stat, 'gid' | 'mode' | '
 /** statx(2) of a name, which may lead to another device than its directory's. */
 export function statName(parent: Handle, name: Name | string, sync = 0): Stat {
   look(parent, name, sync)
-  return new LinuxStat()
+  const stat = new LinuxStat()
+  // A mount's root is on another device than its directory's handle.
+  if (!stat.mountRoot) noteDevice(parent, stat.device)
+  return stat
 }
 
 /** Without asking a server or a daemon, which may never answer; of the handle itself where there is no name. */

@@ -38,13 +38,13 @@ export function grantAcl(acl: Uint8Array, bits: number): Uint8Array {
   return result
 }
 
-export function aclOf(inodes: Inodes, handle: Handle): Uint8Array | null {
-  return inodes.getAttribute(handle, ACCESS_ACL) ?? null
+export function aclOf(inodes: Inodes, handle: Handle): Uint8Array | undefined {
+  return inodes.getAttribute(handle, ACCESS_ACL)
 }
 
-/** The file capability of an open inode as the kernel keeps it, null where there is none. */
-export function capabilityOf(inodes: Inodes, handle: Handle): Uint8Array | null {
-  return inodes.getAttribute(handle, CAPABILITY) ?? null
+/** The file capability of an open inode as the kernel keeps it, undefined where there is none. */
+export function capabilityOf(inodes: Inodes, handle: Handle): Uint8Array | undefined {
+  return inodes.getAttribute(handle, CAPABILITY)
 }
 
 /** An inode held open, so that no rename can put another in its place, and what it was when it was looked at. */
@@ -58,6 +58,6 @@ export interface OpenInode extends Found {
 export function look(inodes: Inodes, handle: Handle, stat: Stat, parent: Handle, name: Name): OpenInode {
   const at = Date.now()
   const names = inodes.attributeNames(handle, parent, name)
-  const capability = isRegular(stat) && names.includes(CAPABILITY) ? capabilityOf(inodes, handle) : null
-  return { handle, stat, at, capability, acl: names.includes(ACCESS_ACL) ? aclOf(inodes, handle) : null }
+  const capability = isRegular(stat) && names.includes(CAPABILITY) ? capabilityOf(inodes, handle) : undefined
+  return { handle, stat, at, capability, acl: names.includes(ACCESS_ACL) ? aclOf(inodes, handle) : undefined }
 }

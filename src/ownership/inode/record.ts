@@ -10,7 +10,7 @@ export interface InodeRecord {
   uid: number
   before: Ownership
   /** The `security.capability` attribute, which a chown drops. */
-  capability: Uint8Array | null
+  capability: Uint8Array | undefined
   acl: AclStates
   /** mtime (nanoseconds) and size when last recorded: whether the content is the one that had the privileges. */
   modified: bigint
@@ -28,14 +28,14 @@ export interface InodeRecord {
   settled: boolean
 }
 
-/** The access ACL as first found, when last recorded, and as the last recorded change makes it; null: none. */
+/** The access ACL as first found, when last recorded, and as the last recorded change makes it; undefined: none. */
 interface AclStates {
-  before: Uint8Array | null
-  seen: Uint8Array | null
-  after: Uint8Array | null
+  before: Uint8Array | undefined
+  seen: Uint8Array | undefined
+  after: Uint8Array | undefined
 }
 
-export const NO_ACL: AclStates = { before: null, seen: null, after: null }
+export const NO_ACL: AclStates = { before: undefined, seen: undefined, after: undefined }
 
 /** Names an inode of a volume: inode numbers are reused. */
 export function keyOf({ inode, born }: { inode: bigint; born: bigint }): string {
@@ -45,8 +45,8 @@ export function keyOf({ inode, born }: { inode: bigint; born: bigint }): string 
 /** What an inode is now. */
 export interface Found {
   stat: Stat
-  capability: Uint8Array | null
-  acl: Uint8Array | null
+  capability: Uint8Array | undefined
+  acl: Uint8Array | undefined
 }
 
 /** `forfeit`: it gets its group, but not the privileges that an interrupted call has taken. */
@@ -67,7 +67,7 @@ export function meantState(record: InodeRecord, now: Found): Meant | undefined {
   if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
   if (whole && same(after, owned) && sameBytes(now.acl, acl.after)) return owned
   // A chown takes a capability away; another one is somebody's.
-  if (record.settled || !(whole || now.capability === null)) return undefined
+  if (record.settled || !(whole || now.capability === undefined)) return undefined
   if (sameBytes(now.acl, acl.seen)) return interruptedState(record, now, whole)
   return sameBytes(now.acl, acl.after) ? interruptedState(withAclGiven(record), now, whole) : undefined
 }
@@ -99,18 +99,18 @@ function interruptedState(record: InodeRecord, now: Found, whole: boolean): Mean
  * set mtime back: where that is not root, it is a witness only for set-uid, which is the owner's own to give.
  */
 export function isUntouched(record: InodeRecord, now: Stat): boolean {
-  const ownersOnly = record.capability === null && (record.meant.mode & SET_GID) === 0
+  const ownersOnly = record.capability === undefined && (record.meant.mode & SET_GID) === 0
   const witness = now.uid === 0 || (ownersOnly && now.uid === record.uid)
   return witness && record.modified === now.modified && record.size === now.size
 }
 
 /** The capability that an inode has when it is as it should be. */
-export function dueCapability({ forfeited, capability }: InodeRecord): Uint8Array | null {
-  return forfeited ? null : capability
+export function dueCapability({ forfeited, capability }: InodeRecord): Uint8Array | undefined {
+  return forfeited ? undefined : capability
 }
 
-export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
-  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
+export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0
 }
 
 /**
@@ -125,12 +125,12 @@ export function recordOf(
   path: Uint8Array,
   meant: Meant,
   after: Ownership,
-  aclAfter: Uint8Array | null,
+  aclAfter: Uint8Array | undefined,
 ): InodeRecord {
   const { stat } = found
   const capability = record ? record.capability : found.capability
   const aclBefore = record ? record.acl.before : found.acl
-  const hasAcl = aclBefore !== null || found.acl !== null || aclAfter !== null
+  const hasAcl = aclBefore !== undefined || found.acl !== undefined || aclAfter !== undefined
   const forfeited = record?.forfeited === true || meant.forfeit === true
   return {
     inode: stat.inode,
@@ -143,7 +143,7 @@ export function recordOf(
     modified: stat.modified,
     size: stat.size,
     seen: record ? ownershipOf(stat) : meant,
-    seenWhole: sameBytes(forfeited ? null : capability, found.capability),
+    seenWhole: sameBytes(forfeited ? undefined : capability, found.capability),
     meant,
     forfeited,
     after,

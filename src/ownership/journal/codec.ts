@@ -131,22 +131,22 @@ export function decode({ inode, born, first, last }: Encoded, settled: boolean):
   }
 }
 
-function take(bytes: Buffer, at: number, marked: number): Uint8Array | null {
-  if (marked === 0) return null
+function take(bytes: Buffer, at: number, marked: number): Uint8Array | undefined {
+  if (marked === 0) return undefined
   const end = at + marked - 1
   if (end > bytes.length) throw new RangeError('a record is cut off')
   return Uint8Array.from(bytes.subarray(at, end))
 }
 
-function length(bytes: Uint8Array | null): number {
-  return bytes === null ? 0 : bytes.length
+function length(bytes: Uint8Array | undefined): number {
+  return bytes === undefined ? 0 : bytes.length
 }
 
-function mark(bytes: Uint8Array | null): number {
-  return bytes === null ? 0 : bytes.length + 1
+function mark(bytes: Uint8Array | undefined): number {
+  return bytes === undefined ? 0 : bytes.length + 1
 }
 
-function put(bytes: Uint8Array, at: number, value: Uint8Array | null): number {
-  if (value !== null) bytes.set(value, at)
+function put(bytes: Uint8Array, at: number, value: Uint8Array | undefined): number {
+  if (value !== undefined) bytes.set(value, at)
   return at + length(value)
 }

@@ -66,8 +66,8 @@ function isUntouched(inodes: Inodes, { inode, record }: Change): boolean {
 
 function isAsSeen(inodes: Inodes, { handle, capability, acl }: OpenInode, record: InodeRecord): boolean {
   if (!same(ownershipOf(inodes.stat(handle)), record.seen)) return false
-  if (acl !== null && !sameBytes(aclOf(inodes, handle), acl)) return false
-  return capability === null || sameBytes(capabilityOf(inodes, handle), capability)
+  if (acl !== undefined && !sameBytes(aclOf(inodes, handle), acl)) return false
+  return capability === undefined || sameBytes(capabilityOf(inodes, handle), capability)
 }
 
 /** No call had been interrupted at the inode when it was recorded. */
@@ -91,7 +91,7 @@ export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): '
   const { handle, stat } = inode
   const { seen, after, acl } = record
   const capability = dueCapability(record)
-  const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== null)
+  const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== undefined)
   const reacl = !sameBytes(acl.seen, acl.after)
   const look = inodes.ownership(handle)
   const now = ownershipOf(look)
@@ -146,7 +146,7 @@ function giveBackPrivileges(inodes: Inodes, inode: OpenInode, before: number, re
   if (!isSameContent(now, seen) || (mode !== before && !isStripped(mode, before))) return false
   const remode = mode !== after.mode
   if (remode) inodes.chmod(handle, after.mode)
-  const recap = capability !== null && !sameBytes(capabilityOf(inodes, handle), capability)
+  const recap = capability !== undefined && !sameBytes(capabilityOf(inodes, handle), capability)
   if (recap) inodes.setAttribute(handle, CAPABILITY, capability)
   if ((remode || recap) && !isSameContent(inodes.stat(handle), seen)) {
     inodes.chmod(handle, after.mode & ~SET_IDS)

@@ -67,7 +67,7 @@ function ownTask({ order, firstTime, started, unfinished }: OwnSpec): Task {
   const wanted = ({ stat }: Found, from: Ownership) =>
     wantedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, order)
   const wantedAcl = ({ stat, acl }: Found) =>
-    acl === null || order.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
+    acl === undefined || order.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
   // Confirmed to be as wanted once, yet different now: that is somebody's wish too, and is not undone.
   const isUsers = ({ settled, after, seen, acl }: InodeRecord, found: Found) => {
     const asLeft = same(after, ownershipOf(found.stat)) && sameBytes(acl.after, found.acl)
@@ -128,9 +128,9 @@ function leaveToUser(record: InodeRecord): Decision {
  */
 function overridden(record: InodeRecord, found: Found): Meant | undefined {
   const { stat, capability } = found
-  if (record.born === 0n || (capability !== null && !sameBytes(capability, record.capability))) return undefined
+  if (record.born === 0n || (capability !== undefined && !sameBytes(capability, record.capability))) return undefined
   const owned = ownershipOf(stat)
-  const isPrivileged = !isDirectory(stat) && ((record.before.mode & SET_IDS) !== 0 || record.capability !== null)
+  const isPrivileged = !isDirectory(stat) && ((record.before.mode & SET_IDS) !== 0 || record.capability !== undefined)
   const isWhole = (owned.mode & SET_IDS) === (record.before.mode & SET_IDS) && sameBytes(capability, record.capability)
   return { ...owned, forfeit: isPrivileged && !(isWhole && isUntouched(record, stat)) }
 }

@@ -21,7 +21,7 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
     path: Buffer.from('a'),
     uid: 0,
     before: first,
-    capability: null,
+    capability: undefined,
     acl: NO_ACL,
     modified: 10n,
     size: 3n,
@@ -35,8 +35,13 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
   }
 }
 
-function found(gid: number, mode: number, capability: Uint8Array | null = null, over: Partial<Stat> = {}): Found {
-  return { stat: { gid, mode, uid: 0, modified: 10n, size: 3n, ...over } as Stat, capability, acl: null }
+function found(
+  gid: number,
+  mode: number,
+  capability: Uint8Array | undefined = undefined,
+  over: Partial<Stat> = {},
+): Found {
+  return { stat: { gid, mode, uid: 0, modified: 10n, size: 3n, ...over } as Stat, capability, acl: undefined }
 }
 
 const FILE = record(0o640, 0o640)
@@ -57,9 +62,9 @@ const isAsLeft = (known: InodeRecord, now: Found) => {
   return state !== undefined && !state.forfeit
 }
 
-const file = (gid: number, mode: number, ...rest: [(Uint8Array | null)?, Partial<Stat>?]) =>
+const file = (gid: number, mode: number, ...rest: [(Uint8Array | undefined)?, Partial<Stat>?]) =>
   found(gid, REGULAR | mode, ...rest)
-const dir = (gid: number, mode: number, over: Partial<Stat> = {}) => found(gid, DIRECTORY | mode, null, over)
+const dir = (gid: number, mode: number, over: Partial<Stat> = {}) => found(gid, DIRECTORY | mode, undefined, over)
 
 const written = { modified: 11n }
 const grown = { size: 4n }
@@ -70,9 +75,9 @@ describe('an inode is as it was left', () => {
   it.each<[string, InodeRecord, Found, boolean, boolean]>([
     ['as found', FILE, file(5, 0o640), true, true],
     ['as made', FILE, file(2000, 0o640), true, true],
-    ['as found, and written to', FILE, file(5, 0o640, null, { ...written, ...grown }), true, true],
-    ['as made, and written to', FILE, file(2000, 0o640, null, { ...written, ...grown }), true, true],
-    ['as made, and given to a user', FILE, file(2000, 0o640, null, users), true, true],
+    ['as found, and written to', FILE, file(5, 0o640, undefined, { ...written, ...grown }), true, true],
+    ['as made, and written to', FILE, file(2000, 0o640, undefined, { ...written, ...grown }), true, true],
+    ['as made, and given to a user', FILE, file(2000, 0o640, undefined, users), true, true],
     ['of another group', FILE, file(77, 0o640), false, false],
     ['of another mode', FILE, file(2000, 0o600), false, false],
     ['of another mode, before', FILE, file(5, 0o600), false, false],
@@ -98,39 +103,39 @@ describe('an inode is as it was left', () => {
     ['a set-uid file as found', SUID, file(5, 0o4755), true, true],
     ['a set-uid file as made', SUID, file(2000, 0o4755), true, true],
     ['a set-uid file after chown, before chmod', SUID, file(2000, 0o755), false, true],
-    ['the same, its mtime moved', SUID, file(2000, 0o755, null, written), false, false],
-    ['the same, its size changed', SUID, file(2000, 0o755, null, grown), false, false],
+    ['the same, its mtime moved', SUID, file(2000, 0o755, undefined, written), false, false],
+    ['the same, its size changed', SUID, file(2000, 0o755, undefined, grown), false, false],
     [
       "the same, a user's own: set-uid is his to give",
       { ...SUID, uid: 1000 },
-      file(2000, 0o755, null, users),
+      file(2000, 0o755, undefined, users),
       false,
       true,
     ],
-    ["the same, a user's by now", SUID, file(2000, 0o755, null, users), false, false],
+    ["the same, a user's by now", SUID, file(2000, 0o755, undefined, users), false, false],
     [
       "a user's own with set-gid: that is not his to give",
       { ...BOTH, uid: 1000 },
-      file(2000, 0o711, null, users),
+      file(2000, 0o711, undefined, users),
       false,
       false,
     ],
     ['a set-uid file before the chown, taken by its user', SUID, file(5, 0o755), false, false],
     ['a set-uid file that a restore had regrouped', SUID, file(5, 0o755), false, false],
-    ['a set-uid file that a write stripped', SUID, file(5, 0o755, null, written), false, false],
+    ['a set-uid file that a write stripped', SUID, file(5, 0o755, undefined, written), false, false],
     ['a set-uid file with other bits gone too', SUID, file(2000, 0o744), false, false],
     ['a set-uid file with set-gid instead', SUID, file(2000, 0o2755), false, false],
     ['both set-ids after chown, before chmod', BOTH, file(2000, 0o711), false, true],
-    ['both set-ids after a write', BOTH, file(2000, 0o711, null, written), false, false],
+    ['both set-ids after a write', BOTH, file(2000, 0o711, undefined, written), false, false],
 
     ['a capability kept, as found', CAPABLE, file(5, 0o755, CAP), true, true],
     ['a capability kept, as made', CAPABLE, file(2000, 0o755, Uint8Array.from(CAP)), true, true],
     ["a capability kept, on a user's file that was written", CAPABLE, file(2000, 0o755, CAP, written), true, true],
     ['a capability lost to chown', CAPABLE, file(2000, 0o755), false, true],
     ['a capability lost to the chown of a restore', CAPABLE, file(5, 0o755), false, false],
-    ['a capability lost, mtime moved', CAPABLE, file(2000, 0o755, null, written), false, false],
-    ['a capability lost, size changed', CAPABLE, file(2000, 0o755, null, grown), false, false],
-    ['a capability lost, the owner not root', CAPABLE, file(2000, 0o755, null, users), false, false],
+    ['a capability lost, mtime moved', CAPABLE, file(2000, 0o755, undefined, written), false, false],
+    ['a capability lost, size changed', CAPABLE, file(2000, 0o755, undefined, grown), false, false],
+    ['a capability lost, the owner not root', CAPABLE, file(2000, 0o755, undefined, users), false, false],
     ['a capability lost, and another mode', CAPABLE, file(2000, 0o700), false, false],
     ['a capability lost, and another group', CAPABLE, file(77, 0o755), false, false],
     ['a capability replaced, and written to', CAPABLE, file(2000, 0o755, OTHER_CAP, written), false, false],
@@ -156,8 +161,8 @@ describe('an inode is as it was left', () => {
   // A call died after its chown; the next one records the state that was meant, not the stripped one.
   it('but not where a write took set-uid a second time, after a call that died', () => {
     const known = { ...SUID, seen: { gid: 2000, mode: 0o755 }, meant: { gid: 2000, mode: 0o4755 } }
-    expect(isAsLeft({ ...known, settled: true }, file(2000, 0o755, null, written))).toBe(false)
-    expect(isAsLeft(known, file(2000, 0o755, null, written))).toBe(false)
+    expect(isAsLeft({ ...known, settled: true }, file(2000, 0o755, undefined, written))).toBe(false)
+    expect(isAsLeft(known, file(2000, 0o755, undefined, written))).toBe(false)
     expect(isAsLeft(known, file(2000, 0o755))).toBe(true)
   })
 
@@ -166,7 +171,7 @@ describe('an inode is as it was left', () => {
     const known = record(0o6644, 0o6644)
     expect(isAsLeft({ ...known, settled: true }, file(2000, 0o2644))).toBe(false)
     expect(isAsLeft(known, file(2000, 0o2644))).toBe(true)
-    expect(isAsLeft(known, file(2000, 0o2644, null, written))).toBe(false)
+    expect(isAsLeft(known, file(2000, 0o2644, undefined, written))).toBe(false)
   })
 })
 
@@ -184,15 +189,15 @@ describe('content is the recorded one', () => {
     ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
   ])('%s: %#', (_what, known, over, is) => {
-    expect(isUntouched(known, file(2000, 0o755, null, over).stat)).toBe(is)
+    expect(isUntouched(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
   })
 })
 
-it.each<[string, Uint8Array | null, Uint8Array | null, boolean]>([
-  ['none and none', null, null, true],
-  ['none and some', null, CAP, false],
-  ['some and none', CAP, null, false],
-  ['none and empty', null, new Uint8Array(), false],
+it.each<[string, Uint8Array | undefined, Uint8Array | undefined, boolean]>([
+  ['none and none', undefined, undefined, true],
+  ['none and some', undefined, CAP, false],
+  ['some and none', CAP, undefined, false],
+  ['none and empty', undefined, new Uint8Array(), false],
   ['equal', CAP, Buffer.from(CAP), true],
   ['another byte', CAP, OTHER_CAP, false],
   ['longer', CAP, Uint8Array.of(...CAP, 0), false],
@@ -203,7 +208,7 @@ it.each<[string, Uint8Array | null, Uint8Array | null, boolean]>([
 describe('an ACL', () => {
   const [before, after, other] = [Uint8Array.of(2, 1), Uint8Array.of(2, 2), Uint8Array.of(2, 3)]
   const given = record(0o640, 0o660, { acl: { before, seen: before, after } })
-  const withAcl = (acl: Uint8Array | null, gid: number, mode: number) => ({ ...found(gid, mode), acl })
+  const withAcl = (acl: Uint8Array | undefined, gid: number, mode: number) => ({ ...found(gid, mode), acl })
 
   it('that a call gave, before it was interrupted, is its own, with the permission bits that came with it', () => {
     expect(meantState(given, withAcl(after, 5, 0o660))).toEqual({ gid: 5, mode: 0o660 })
@@ -219,7 +224,7 @@ describe('an ACL', () => {
 
   it.each([
     ['another', other, 5, 0o640],
-    ['none any more', null, 5, 0o640],
+    ['none any more', undefined, 5, 0o640],
     ['the one that was given, with other permission bits', after, 5, 0o600],
   ] as const)("is a user's decision where it is %s", (_what, acl, gid, mode) => {
     expect(meantState(given, withAcl(acl, gid, mode))).toBeUndefined()

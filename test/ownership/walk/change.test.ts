@@ -194,7 +194,11 @@ describe('a change that the kernel refuses', () => {
 it.each<[string, Partial<InodeRecord>, boolean]>([
   ['the group is another', {}, true],
   ['all is as wanted', { after: { gid: 0, mode: 0o640 } }, false],
-  ['the ACL is another', { after: { gid: 0, mode: 0o640 }, acl: { before: null, seen: null, after: ACL } }, true],
+  [
+    'the ACL is another',
+    { after: { gid: 0, mode: 0o640 }, acl: { before: undefined, seen: undefined, after: ACL } },
+    true,
+  ],
   ['the capability is gone', { after: { gid: 0, mode: 0o640 }, capability: CAP }, true],
   ['the capability is forfeited', { after: { gid: 0, mode: 0o640 }, capability: CAP, forfeited: true }, false],
 ])('a change is needed where %s: %s', (_what, over, needed) => {

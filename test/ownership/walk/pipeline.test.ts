@@ -183,14 +183,14 @@ function recordOf(name: string): Answer {
   const { inodes } = volume.host
   const { inode, born, modified, size } = inodes.statEntry(top, Buffer.from(name))
   const before = { gid: 0, mode: 0o640 }
-  const acl = { before: null, seen: null, after: null }
+  const acl = { before: undefined, seen: undefined, after: undefined }
   const record: InodeRecord = {
     inode,
     born,
     path: Buffer.from(name),
     uid: 0,
     before,
-    capability: null,
+    capability: undefined,
     acl,
     modified,
     size,

@@ -25,8 +25,8 @@ const stat = (over: Partial<Stat> = {}): Stat => ({
 })
 const found = (over: Partial<Stat> = {}, more: Partial<Found> = {}): Found => ({
   stat: stat(over),
-  capability: null,
-  acl: null,
+  capability: undefined,
+  acl: undefined,
   ...more,
 })
 
@@ -37,7 +37,7 @@ const record = (over: Partial<InodeRecord> = {}): InodeRecord => ({
   path: PATH,
   uid: 0,
   before: { gid: 5, mode: 0o640 },
-  capability: null,
+  capability: undefined,
   acl: NO_ACL,
   modified: 9n,
   size: 4n,

@@ -21,7 +21,7 @@ function record(inode: bigint, settled: boolean): InodeRecord {
     path: Uint8Array.from(Buffer.from('a')),
     uid: 0,
     before: state,
-    capability: null,
+    capability: undefined,
     acl: NO_ACL,
     modified: 1n,
     size: 2n,

@@ -42,7 +42,9 @@ onKernelStages('files made and deleted during a walk', (open) => {
     onTestFinished(() => stage.close())
     const directory = `${stage.top}/volumes/data`
     makeTree(fs, directory, ['file d0/stable 0640 5'])
-    const reasons = await race({ directory, journal: journalOf(stage) }, ROUNDS, ['churn', `${directory}/d0`])
-    expect(Object.keys(reasons)).toEqual(['gone or replaced during the walk'])
+    const expected = 'gone or replaced during the walk'
+    const walked = { directory, journal: journalOf(stage) }
+    const reasons = await race(walked, { rounds: ROUNDS, expected }, ['churn', `${directory}/d0`])
+    expect(Object.keys(reasons)).toEqual([expected])
   })
 })

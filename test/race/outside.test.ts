@@ -34,7 +34,7 @@ onKernelStages('a walk under attack', (open) => {
     const before = listTree(fs, arena.volume)
     const outside = arena.outside()
     const handles = fs.readdirSync('/proc/self/fd').length
-    const reasons = await race(walked, ROUNDS, ...actors)
+    const reasons = await race(walked, { rounds: ROUNDS }, ...actors)
     expect.soft(arena.outside()).toEqual(outside)
     expect.soft(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
     expect.soft(Object.keys(reasons).filter((reason) => !REPORTED.includes(reason))).toEqual([])

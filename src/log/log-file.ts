@@ -49,12 +49,12 @@ function openLog(fs: Fs, file: string): number {
  * A check alone would not do: what is renamed by name may have become the next file since.
  */
 function rotate(fs: Fs, file: string, fd: number): void {
-  const claim = `${file}.rotating`
+  const marker = `${file}.rotating`
   try {
-    fs.mkdirSync(claim)
+    fs.mkdirSync(marker)
   } catch {
     // Another call rotates. What one that died has left is removed: the next call may.
-    if (Date.now() - fs.statSync(claim).mtimeMs > LONGEST_ROTATION) fs.rmdirSync(claim)
+    if (Date.now() - fs.statSync(marker).mtimeMs > LONGEST_ROTATION) fs.rmdirSync(marker)
     return
   }
   try {
@@ -68,6 +68,6 @@ function rotate(fs: Fs, file: string, fd: number): void {
       }
     }
   } finally {
-    fs.rmdirSync(claim)
+    fs.rmdirSync(marker)
   }
 }

@@ -8,7 +8,7 @@ export interface KubeletSubPath {
   volumeDirectory: string
   /** What is bound, in the volume directory, as its user sees it: `config`, `dir/config`, `..data` for all of it. */
   subPath: string
-  /** Its source was deleted by a flip. */
+  /** Its source was deleted by an atomic update. */
   stale: boolean
   /** Why a stale one must be left alone. */
   doubt: string | undefined

@@ -75,7 +75,10 @@ function asPrefix(path: string): string {
 /** Where a new mount lies that is no clone, and not in the mount table yet. */
 export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
-  const [major, minor] = [Math.floor(device / 2 ** 20), device % 2 ** 20]
-  const path = inodes.pathOf(tree)
-  return { device: major === 0 ? '' : `${major}:${minor}`, path: path === '/' ? '' : path }
+  return { device: device < 2 ** 20 ? '' : deviceName(device), path: asPrefix(inodes.pathOf(tree)) }
+}
+
+/** As mountinfo has it. */
+export function deviceName(device: number): string {
+  return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
 }

@@ -17,7 +17,7 @@ const KINDS: Readonly<Record<number, string>> = {
   [CHARACTER_DEVICE]: 'a character device',
 }
 
-const kindOf = (mode: number) => KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
+const typeName = (mode: number) => KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
 const arrow = ({ path, target }: Link) => `${quoted(path)} -> ${quoted(target)}`
 const led = (link: Link | undefined) => (link ? `, where the link ${arrow(link)} leads` : '')
 
@@ -34,13 +34,13 @@ export function sentences(subPath: string) {
     missing: (path: string, link: Link | undefined) =>
       `${asked} is not in the source: ${quoted(path)} does not exist${led(link)}; create it there, or correct the name`,
     notDirectory: (path: string, mode: number, link: Link | undefined) =>
-      `${asked} is not in the source: ${quoted(path)} is ${kindOf(mode)}, not a directory${led(link)}; correct the name`,
+      `${asked} is not in the source: ${quoted(path)} is ${typeName(mode)}, not a directory${led(link)}; correct the name`,
     notFollowed: (path: string) =>
       `${asked} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
       'name what it leads to',
     notTrusted: (path: string, uid: number) =>
       `${asked} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users: ` +
       'name what it leads to, or let the owner of the directory make the link',
-    wrongKind: (mode: number) => `${asked} is ${kindOf(mode)}: name a directory, a file, a socket or a FIFO`,
+    wrongKind: (mode: number) => `${asked} is ${typeName(mode)}: name a directory, a file, a socket or a FIFO`,
   }
 }

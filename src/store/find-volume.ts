@@ -1,6 +1,7 @@
 import { unlessRefused } from '../host/file-error.ts'
 import { closing, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { deviceName } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
 import { listMountRecords } from './mount-record.ts'
@@ -70,8 +71,7 @@ function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRo
   const kinds = NFS.includes(fsType) ? NFS : [fsType]
   const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source: parseSource(source) }) === volume)
   // Nothing else is mounted over it.
-  const isOnTop = ({ mountRoot, device: at }: Stat) =>
-    mountRoot && `${Math.floor(at / 2 ** 20)}:${at % 2 ** 20}` === device
+  const isOnTop = ({ mountRoot, device: at }: Stat) => mountRoot && deviceName(at) === device
   return isNamed && root === '/' && isAt(host, mountPoint, (_, stat) => isOnTop(stat))
 }
 

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { healSubPaths, subPathVolumes } from '../../src/heal/sub-paths.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { attachAt } from '../../src/mount/attach.ts'
+import { layersAtPath } from '../../src/mount-table/layers.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
-import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import { tryLockNode } from '../../src/store/locks.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -96,8 +96,7 @@ function heal(over: Partial<Host['mounts']> = {}, dryRun = false) {
 }
 
 const changes = () => world.actions.filter((action) => !/^(mkdir|write)\w* /.test(action))
-const shown = (path = point.path) =>
-  layersAt(parseMountinfo(stage.host.mounts.table()), path).map(({ root }) => root.replace(VOLUME, ''))
+const shown = (path = point.path) => layersAtPath(stage.host, path).map(({ root }) => root.replace(VOLUME, ''))
 const OLD = `/${ONE}/config//deleted`
 const NEW = `/${TWO}/config`
 const found = (action: string, reason: string) => ({

@@ -3,8 +3,8 @@ import { SystemError } from '../../src/host/host.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import type { Step } from '../../src/mount/plan.ts'
 import { runPlan } from '../../src/mount/run.ts'
+import { layersAtPath } from '../../src/mount-table/layers.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
-import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { detachedTree } from '../../src/volume/detached-tree.ts'
@@ -45,7 +45,7 @@ const run = (steps: readonly Step[]) => {
   return runPlan(session, point, detachedTree(session, tmpfs, request, undefined), steps)
 }
 const record = () => mountRecords.read(stage, PLACE)
-const shown = () => layersAt(parseMountinfo(stage.host.mounts.table()), PLACE).map(({ id }) => id)
+const shown = () => layersAtPath(stage.host, PLACE).map(({ id }) => id)
 
 /** Mounts what another call has mounted there. @returns its id */
 function mountOld(): number {

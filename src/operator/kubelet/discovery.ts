@@ -92,14 +92,14 @@ type Arguments = NonNullable<ReturnType<typeof kubeletArguments>>
 
 /** @returns what the arguments of one process say of its volume plugin directory, undefined where it is no kubelet */
 export function kubeletArguments(argv: readonly string[]) {
-  const kind = kindOf(argv)
+  const kind = kubeletKind(argv)
   if (kind === undefined) return undefined
   const given = kind === 'kubelet' ? pairs(argv) : forwarded(argv)
   const flag = (name: string) => given.findLast(([key]) => key.replaceAll('_', '-') === name)?.[1]
   return { kind, pluginDir: flag('volume-plugin-dir'), config: flag('config'), configDir: flag('config-dir') }
 }
 
-function kindOf([program = '', first = '']: readonly string[]): Kubelet['kind'] | undefined {
+function kubeletKind([program = '', first = '']: readonly string[]): Kubelet['kind'] | undefined {
   // k3s and rke2 write "/path/k3s server" over their argument list.
   const words = `${basename(program)} ${first}`
   if (/^(hyperkube )?kubelet( |$)/.test(words)) return 'kubelet'

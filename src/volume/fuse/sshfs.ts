@@ -39,10 +39,7 @@ interface Login {
   input: Uint8Array | undefined
 }
 
-/**
- * How sshfs proves who it is.
- * @throws {Refusal} for secrets that cannot do
- */
+/** How sshfs proves who it is. @throws {Refusal} for secrets that cannot do */
 export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { put }: Pick<Stage, 'put'>): Login {
   const given = new Set(mountOptions.map(nameOf))
   const options = [...ALWAYS, ...UNLESS_GIVEN.filter((option) => !given.has(nameOf(option)))]

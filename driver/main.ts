@@ -33,7 +33,14 @@ async function isByHand([verb = '']: readonly string[]): Promise<boolean> {
 
 /** Imported here alone: kubelet's calls do not load it. */
 async function operateByHand(argv: string[]): Promise<never> {
-  process.exit(await (await import('./operator.ts')).operateHere(argv, process.env))
+  const { operateHere } = await import('./operator.ts').catch(cannotLoad)
+  process.exit(await operateHere(argv, process.env))
+}
+
+/** Uncaught, Node would print the whole bundle as the line that threw. */
+function cannotLoad(error: unknown): never {
+  writeAll(`error: modekeep cannot start: ${error instanceof Error ? error.message : error}\n`, 2)
+  process.exit(1)
 }
 
 async function replyTo(argv: string[]): Promise<Reply> {

@@ -17,5 +17,5 @@ export function sizedTests(): string[] {
 }
 
 export function isSized(file: string): boolean {
-  return /\b(sized|FULL)\b/.test(fs.readFileSync(file, 'utf8'))
+  return /\b(sized|holds|holdsAsync|runs|onEveryStage|onKernelStages)[<(]|\bFULL\b/.test(fs.readFileSync(file, 'utf8'))
 }

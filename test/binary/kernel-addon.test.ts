@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
+import { cannotInject } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { titled } from '../helpers/needs.ts'
 import { BINARY } from '../helpers/node-directory.ts'
@@ -50,6 +51,28 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
     const options = { 'kubernetes.io/fsType': 'fuse.bindfs', source }
     expect(await node.mount('one', options)).toEqual({ status: 'Success' })
     expect(addonsOf(node.daemon('one'))).toEqual([])
+  })
+})
+
+describe.skipIf(cannotInject !== '')(titled('a kernel addon that cannot be loaded', cannotInject), () => {
+  const file = '/proc/self/fd/6'
+  const run = (...args: string[]) => {
+    const strike = ['-f', '-qq', '-o', '/dev/null', '-P', file, '-e', 'inject=openat:error=EIO']
+    return spawnSync('strace', [...strike, BINARY, ...args], { encoding: 'utf8' })
+  }
+
+  it('is an error of one line to people', () => {
+    const said = `error: modekeep cannot start: ${file}: cannot open shared object file: Input/output error\n`
+    expect(run('status')).toMatchObject({ status: 1, stdout: '', stderr: said })
+  })
+
+  it('is a Failure to kubelet', () => {
+    const { status, stdout, stderr } = run('unmount', '/var/lib/kubelet/pods/a/volumes/modekeep~fs/b')
+    expect([status, stderr, JSON.parse(stdout)]).toEqual([
+      0,
+      '',
+      { status: 'Failure', message: expect.stringContaining(file) },
+    ])
   })
 })
 

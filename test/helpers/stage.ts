@@ -19,7 +19,7 @@ import { kinds } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 import { needed } from './needs.ts'
-import { UNIT } from './size.ts'
+import { sized, UNIT } from './size.ts'
 import { type Listed, listTree } from './tree.ts'
 
 /** A node to play kubelet on: the same cases run in memory and on the kernel's file systems. */
@@ -154,10 +154,8 @@ export function kernelStage(fsType: 'tmpfs' | 'ext4'): Stage {
   return stage
 }
 
-const KERNEL: readonly [string, () => Stage][] = [
-  ['on tmpfs', () => kernelStage('tmpfs')],
-  ['on ext4', () => kernelStage('ext4')],
-]
+const onKernel = (fsType: 'tmpfs' | 'ext4'): [string, () => Stage] => [`on ${fsType}`, () => kernelStage(fsType)]
+const KERNEL = sized([onKernel('ext4')], [onKernel('tmpfs'), onKernel('ext4')])
 const STAGES: typeof KERNEL = [['in memory', memoryStage], ...(UNIT ? [] : KERNEL)]
 
 /** Runs cases on every stage; those on the kernel need root, and say so. */

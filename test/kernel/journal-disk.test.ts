@@ -100,7 +100,7 @@ describe.skipIf(!isRoot)(title, () => {
       const ends = { untouched: 0, midway: 0, all: 0 }
       const nowhere: string[] = []
       const untrue: string[] = []
-      for (let room = 4, done = false; !done; room += sized(120, 60, 4)) {
+      for (let room = 4, done = false; !done; room += sized(240, 60, 4)) {
         const before = narrow(on, room)
         const answer = await on.node.call(...on.mountCall('a'))
         const after = listing(on)

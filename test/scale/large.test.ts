@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { BINARY } from '../helpers/kubelet-call.ts'
+import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { count, expectFlat, makeFiles, memoryNode, walkAndRestore } from './large-volume.ts'
 import type { Measured } from './measured.ts'
@@ -25,7 +26,7 @@ describe.skipIf(!isRoot)(title, () => {
 
   it('are walked and restored with the memory and the handles of small ones', async () => {
     const volumes: Measured[][] = []
-    for (const files of [10_000, 100_000]) {
+    for (const files of [10_000, sized(50_000, 100_000)]) {
       const { node, source } = memoryNode()
       makeFiles(source, files, 0)
       volumes.push(await walkAndRestore(node, source, files + 1))

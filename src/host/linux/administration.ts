@@ -27,8 +27,13 @@ async function tryDriver({ command: [program, ...args], environment, seconds, st
     buffer: true,
     maxBuffer: LONGEST_ANSWER,
   })
-  // What it has started goes with it: its session is its own.
-  const end = () => child.pid !== undefined && signalGroup(child.pid, 'SIGKILL')
+  const { pid, stdout, stderr } = child.nodeChildProcess
+  // What it has started goes with it; what has a session of its own may keep the output open for ever.
+  const end = () => {
+    if (pid !== undefined) signalGroup(pid, 'SIGKILL')
+    stdout?.destroy()
+    stderr?.destroy()
+  }
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true

@@ -14,3 +14,8 @@ export function aligned(rows: readonly (readonly string[])[]): string[] {
       .join('  '),
   )
 }
+
+/** A table of a page, the first row its header. */
+export function markdownTable([header = [], ...rows]: readonly (readonly string[])[]): string[] {
+  return [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`)
+}

@@ -1,52 +1,47 @@
 import { pause } from './command.ts'
-import type { FileSystem } from './options.ts'
-import type { Driver, Walker } from './peers/peer.ts'
-import { addTime, type Measurement } from './results.ts'
+import type { Caller, Walker } from './peers/peer.ts'
+import { addCost, type Measurement, WALKS } from './results.ts'
 import { inOrder } from './statistics.ts'
-import { checkTree, resetTree } from './tree.ts'
+import { checkTree, resetTree, UNTOUCHED } from './tree.ts'
+import type { Tree } from './trees.ts'
 import { settle } from './volume.ts'
 
-/** A tree, and where the times go. */
+/** A tree, where it is, and where its costs go. */
 export interface Subject {
-  fileSystem: FileSystem
-  files: number
-  tree: string
+  tree: Tree
+  at: string
   into: Measurement[]
 }
 
 // A volume in use has old ctimes; how young one may be for modekeep to look twice is a second.
 const AGE = 1300
-const REPEATED_MOUNTS_PER_ROUND = 10
+const CALLS_PER_ROUND = 8
 
-/** The first walk and the one with nothing to do, in one round: each walker finds the tree as it was. */
-export function measureWalks(subject: Subject, walkers: readonly Walker[], round: number): void {
-  const { fileSystem, files, tree, into } = subject
+/** Each walker does all that it does with the tree, and finds the tree as it was. */
+export function measureWalks({ tree, at, into }: Subject, walkers: readonly Walker[], round: number): void {
   for (const walker of inOrder(walkers, round)) {
-    const walk = (name: 'first walk' | 'nothing to do') => {
-      settle(tree)
-      if (name === 'first walk') pause(AGE)
-      addTime(into, { fileSystem, files, case: name, peer: walker.name }, walker.walk(tree))
-      if (round === 0) checkTree(tree, walker.access)
-    }
-    resetTree(tree)
     try {
-      walk('first walk')
-      walk('nothing to do')
+      for (const name of WALKS) {
+        const walk = walker.walks[name]
+        if (!walk) continue
+        settle(at)
+        if (walker.isRecording && (name === 'first walk' || name === 'restore')) pause(AGE)
+        addCost(into, tree, name, walker.name, walk(at))
+        if (round === 0) checkTree(at, name === 'survey' || name === 'restore' ? UNTOUCHED : walker.access)
+      }
     } finally {
-      walker.finish()
+      walker.finish?.()
+      if (walker.access !== UNTOUCHED) resetTree(at)
     }
   }
 }
 
-/** The same mount call again and again while the volume is mounted, the drivers taking turns. */
-export function measureRepeatedMounts(subject: Subject, drivers: readonly Driver[], rounds: number): void {
-  const { fileSystem, files, tree, into } = subject
-  for (const driver of drivers) driver.mount(tree)
-  settle(tree)
-  for (let turn = 0; turn < rounds * REPEATED_MOUNTS_PER_ROUND; turn++) {
-    for (const driver of inOrder(drivers, turn)) {
-      addTime(into, { fileSystem, files, case: 'repeated mount', peer: driver.name }, driver.mount(tree))
-    }
+/** The same call again and again, the callers taking turns; mounts while the volume is mounted. */
+export function measureCalls({ tree, at, into }: Subject, callers: readonly Caller[], rounds: number): void {
+  for (const caller of callers) caller.call(at)
+  settle(at)
+  for (let turn = 0; turn < rounds * CALLS_PER_ROUND; turn++) {
+    for (const caller of inOrder(callers, turn)) addCost(into, tree, 'call', caller.name, caller.call(at))
   }
-  for (const driver of drivers) driver.unmount()
+  for (const caller of callers) caller.finish?.()
 }

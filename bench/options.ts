@@ -1,41 +1,37 @@
 import { parseArgs } from 'node:util'
 
-export const FILE_SYSTEMS = ['ext4', 'tmpfs', 'xfs'] as const
-export type FileSystem = (typeof FILE_SYSTEMS)[number]
+export type FileSystem = 'ext4' | 'tmpfs' | 'xfs'
 
-/** Where the targets hold. */
-export const HEADLINE = { fileSystem: 'ext4', files: 200_000 } as const
-const DEFAULT_SIZES = [1000, 10_000, 100_000]
+export const PARTS = ['walks', 'calls', 'system-calls', 'mounts'] as const
+export type Part = (typeof PARTS)[number]
+/** What the targets need. */
+const HEADLINE_PARTS: readonly Part[] = ['walks', 'calls', 'system-calls']
 
 export interface Options {
   help: boolean
-  /** Count system calls of a repeated mount; nothing is timed. */
-  profile: boolean
-  /** Only a node with few mounts and one with many; otherwise they come after the trees. */
-  node: boolean
-  /** Results on stdout as JSON, not as a table. */
-  json: boolean
+  /** Only what the table of targets needs. */
+  headline: boolean
   /** A million files too. */
   full: boolean
-  fileSystems: FileSystem[]
-  /** Files per tree on a file system, ascending. */
-  sizes(fileSystem: FileSystem): number[]
+  parts: readonly Part[]
+  /** Files of the tree for which the targets hold. */
+  files: number
+  /** Rounds on that tree; others have fewer. */
   rounds: number
 }
 
 export const HELP = `npm run bench -- [options]
 
-Times modekeep against kubelet's own walk and others, on the same trees. Needs root; takes some minutes.
+Measures modekeep against kubelet's own walk and others, on the same trees, and says which targets are met
+(docs/performance.md). Needs root, a C compiler and about ten minutes of a machine that does nothing else.
 
-  --sizes 1000,200000   files per tree (default 1000,10000,100000, and 200000 on ext4)
-  --full                1,000,000 files too
-  --fs ext4,tmpfs,xfs   file systems (default all three)
-  --rounds 3            times each walk is measured; medians are shown
-  --node                only calls on a node with 50 mounts and on one with 5,000, which come last otherwise
-  --json                results as JSON on stdout
-  --profile             count the system calls of a repeated mount at 10 and 100,000 files instead
-                        (with --full, at 1,000,000)
-  --help                this text
+  --headline       only the table of targets: four minutes
+  --full           1,000,000 files too: most of an hour, 10 GB of memory
+  --only PARTS     of walks, calls (starts and repeated mounts), system-calls (of a repeated mount; also on a busy
+                   machine), mounts (calls on a node with 5,000)
+  --files 200000   files of the tree for which the targets hold; fewer for a quick look
+  --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown
+  --help           this text
 
 Kubelet's walk is built from Debian's source package "kubernetes" once (2 minutes, needs network)
 and kept in ~/.cache/modekeep. What a machine cannot build or make is reported as absent, with the reason.
@@ -49,42 +45,31 @@ export function readOptions(args: readonly string[]): Options {
     args: [...args],
     options: {
       help: { type: 'boolean', default: false },
-      profile: { type: 'boolean', default: false },
-      node: { type: 'boolean', default: false },
-      json: { type: 'boolean', default: false },
+      headline: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
-      fs: { type: 'string', default: FILE_SYSTEMS.join() },
-      sizes: { type: 'string', default: '' },
-      rounds: { type: 'string', default: '3' },
+      only: { type: 'string' },
+      files: { type: 'string', default: '200000' },
+      rounds: { type: 'string', default: '5' },
     },
   })
-  const given = values.sizes ? values.sizes.split(',').map((size) => positive('--sizes', size)) : undefined
+  const { help, headline, full, only } = values
   return {
-    help: values.help,
-    profile: values.profile,
-    node: values.node,
-    json: values.json,
-    full: values.full,
-    fileSystems: values.fs.split(',').map(fileSystem),
-    sizes(fileSystem) {
-      const sizes = [
-        ...(given ?? DEFAULT_SIZES),
-        ...(!given && fileSystem === HEADLINE.fileSystem ? [HEADLINE.files] : []),
-      ]
-      if (values.full) sizes.push(1_000_000)
-      return [...new Set(sizes)].sort((a, b) => a - b)
-    },
+    help,
+    headline,
+    full,
+    parts: only?.split(',').map(part) ?? (headline ? HEADLINE_PARTS : PARTS),
+    files: positive('--files', values.files),
     rounds: positive('--rounds', values.rounds),
   }
 }
 
 function positive(option: string, text: string): number {
-  if (!/^[1-9]\d{0,7}$/.test(text)) throw new Error(`${option}: expected whole numbers from 1 on, got "${text}"`)
+  if (!/^[1-9]\d{0,7}$/.test(text)) throw new Error(`${option}: expected a whole number from 1 on, got "${text}"`)
   return Number(text)
 }
 
-function fileSystem(text: string): FileSystem {
-  const known = FILE_SYSTEMS.find((name) => name === text)
-  if (!known) throw new Error(`--fs: expected ${FILE_SYSTEMS.join(', ')}, got "${text}"`)
+function part(text: string): Part {
+  const known = PARTS.find((name) => name === text)
+  if (!known) throw new Error(`--only: expected ${PARTS.join(', ')}, got "${text}"`)
   return known
 }

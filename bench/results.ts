@@ -1,17 +1,21 @@
+import type { Cost } from './command.ts'
 import type { NodeMeasurement } from './node/calls.ts'
-import type { FileSystem } from './options.ts'
 import { median } from './statistics.ts'
+import type { Counts } from './syscalls.ts'
+import { nameOf, type Tree } from './trees.ts'
 
-export const CASES = ['first walk', 'nothing to do', 'repeated mount'] as const
-export type Case = (typeof CASES)[number]
+/** What a walker may do with a tree, in this order. */
+export const WALKS = ['survey', 'first walk', 'nothing to do', 'restore'] as const
+export type Walk = (typeof WALKS)[number]
+export type Case = Walk | 'call'
 
-/** One case of one peer on one tree. */
+/** One case of one peer on one tree, each round's cost. */
 export interface Measurement {
-  fileSystem: FileSystem
-  files: number
+  /** Its name. */
+  tree: string
   case: Case
   peer: string
-  milliseconds: number[]
+  costs: Cost[]
 }
 
 export interface Absent {
@@ -19,43 +23,58 @@ export interface Absent {
   reason: string
 }
 
+/** System calls of a repeated mount's main thread. */
+export interface SystemCalls {
+  /** 10 files, 1 other mount. */
+  few: Counts
+  /** As many files as the largest tree has, 1 other mount. */
+  manyFiles: Counts
+  /** 10 files, 5,000 other mounts. */
+  manyMounts: Counts
+}
+
 export interface Results {
   machine: Record<string, string>
-  rounds: number
+  /** Files of the tree for which the targets hold, and of the largest one. */
+  files: number
+  most: number
+  trees: Tree[]
   measurements: Measurement[]
   absent: Absent[]
+  systemCalls?: SystemCalls
   /** Calls on a node with many mounts. */
   node: NodeMeasurement[]
 }
 
-/** What the others are compared with, by case. */
-export const YARDSTICK: Readonly<Record<Case, string>> = {
-  'first walk': 'kubelet',
-  'nothing to do': 'kubelet',
-  'repeated mount': 'bash+jq driver',
-}
+/** A number of a cost. */
+export type Quantity = (cost: Cost) => number
+export const wall: Quantity = (cost) => cost.wall
+export const processor: Quantity = (cost) => cost.user + cost.system
 
 /** Collects the rounds of each measurement. */
-export function addTime(all: Measurement[], of: Omit<Measurement, 'milliseconds'>, milliseconds: number): void {
-  const found = find(all, of)
-  if (found) found.milliseconds.push(milliseconds)
-  else all.push({ ...of, milliseconds: [milliseconds] })
+export function addCost(all: Measurement[], tree: Tree, name: Case, peer: string, cost: Cost): void {
+  const found = find(all, tree, name, peer)
+  if (found) found.costs.push(cost)
+  else all.push({ tree: nameOf(tree), case: name, peer, costs: [cost] })
 }
 
-/** Median in milliseconds; undefined if it was not measured. */
-export function timeOf(all: readonly Measurement[], of: Omit<Measurement, 'milliseconds'>): number | undefined {
-  const found = find(all, of)
-  return found && median(found.milliseconds)
+/** The median over the rounds; undefined if it was not measured. */
+export function medianOf(
+  all: readonly Measurement[],
+  tree: Tree,
+  name: Case,
+  peer: string,
+  quantity: Quantity = wall,
+): number | undefined {
+  const found = find(all, tree, name, peer)
+  return found && median(found.costs.map(quantity))
 }
 
-/** Median over the yardstick's median; undefined if either was not measured. */
-export function ratioOf(all: readonly Measurement[], of: Omit<Measurement, 'milliseconds'>): number | undefined {
-  const [own, yardstick] = [timeOf(all, of), timeOf(all, { ...of, peer: YARDSTICK[of.case] })]
-  return own === undefined || yardstick === undefined ? undefined : own / yardstick
+/** Undefined if either was not measured. */
+export function ratio(value: number | undefined, to: number | undefined): number | undefined {
+  return value === undefined || to === undefined ? undefined : value / to
 }
 
-function find(all: readonly Measurement[], of: Omit<Measurement, 'milliseconds'>): Measurement | undefined {
-  return all.find(
-    (one) => one.fileSystem === of.fileSystem && one.files === of.files && one.case === of.case && one.peer === of.peer,
-  )
+function find(all: readonly Measurement[], tree: Tree, name: Case, peer: string): Measurement | undefined {
+  return all.find((one) => one.tree === nameOf(tree) && one.case === name && one.peer === peer)
 }

@@ -2,7 +2,7 @@
 export type Counts = Record<string, number>
 
 // Node's threads meet or miss each other, and its heap grows or not: these differ from run to run on one volume too.
-const RUNTIME = new Set(['brk', 'futex', 'madvise', 'mmap', 'mprotect', 'munmap', 'restart_syscall', 'sched_yield'])
+const RUNTIME = /^(futex|madvise|epoll_.*)$/
 
 /** Reads the table of `strace -c`; without what the runtime does by chance. */
 export function readCounts(table: string): Counts {
@@ -10,7 +10,16 @@ export function readCounts(table: string): Counts {
   const calls = rows
     .filter(([share = '']) => /^\d/.test(share))
     .map((row) => [row.at(-1) ?? '', Number(row[3])] as const)
-  return Object.fromEntries(calls.filter(([name]) => name !== 'total' && !RUNTIME.has(name)))
+  return Object.fromEntries(calls.filter(([name]) => name !== 'total' && !RUNTIME.test(name)))
+}
+
+/** Of several runs of one call, what each of them made: the rest came by chance. */
+export function least(runs: readonly Counts[]): Counts {
+  const [first = {}, ...others] = runs
+  const counts = Object.entries(first).map(
+    ([name, calls]) => [name, Math.min(calls, ...others.map((run) => run[name] ?? 0))] as const,
+  )
+  return Object.fromEntries(counts.filter(([, calls]) => calls > 0))
 }
 
 export const total = (counts: Counts): number => Object.values(counts).reduce((sum, calls) => sum + calls, 0)

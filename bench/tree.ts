@@ -1,18 +1,26 @@
 import * as fs from 'node:fs'
+import { SHAPES, type Shape } from './trees.ts'
 
 export const GROUP = 2000
 export const OLD_GROUP = 1000
-const FILES_PER_DIRECTORY = 1000
 
-/** A tree of empty files, 1,000 to a directory; root is their owner and group. */
-export function makeTree(root: string, files: number): void {
+/** A tree of empty files; root is their owner, and group and modes are as before anybody's walk. */
+export function makeTree(root: string, files: number, shape: Shape = 'directories of 1,000'): void {
+  const { perDirectory, links } = SHAPES[shape]
   fs.mkdirSync(root, { recursive: true })
-  for (let made = 0; made < files; made += FILES_PER_DIRECTORY) {
-    const directory = `${root}/directory-${made / FILES_PER_DIRECTORY}`
-    fs.mkdirSync(directory)
-    const here = Math.min(FILES_PER_DIRECTORY, files - made)
-    for (let file = 0; file < here; file++) fs.closeSync(fs.openSync(`${directory}/file-${file}`, 'w'))
+  let directory = root
+  let inode = ''
+  for (let file = 0; file < files; file++) {
+    if (perDirectory < Number.POSITIVE_INFINITY && file % perDirectory === 0) {
+      directory = `${root}/directory-${file / perDirectory}`
+      fs.mkdirSync(directory)
+    }
+    const path = `${directory}/file-${file}`
+    if (file % links > 0) fs.linkSync(inode, path)
+    else fs.closeSync(fs.openSync(path, 'w'))
+    if (file % links === 0) inode = path
   }
+  resetTree(root)
 }
 
 /** Group and modes as before anybody's walk: every inode has to change. */
@@ -29,6 +37,9 @@ export interface Access {
   file: number
   directory: number
 }
+
+/** As `resetTree` left it. */
+export const UNTOUCHED: Access = { group: OLD_GROUP, file: 0, directory: 0 }
 
 /**
  * Whether a walk did its work on every inode: the group, and the bits added to what `resetTree` left.

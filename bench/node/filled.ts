@@ -1,16 +1,19 @@
 import * as fs from 'node:fs'
 import { createInterface } from 'node:readline'
+import { run } from '../../scripts/fetch/command.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { Node } from '../peers/modekeep.ts'
+import { BINARY, Node } from '../peers/modekeep.ts'
 import { mountOptions } from '../peers/peer.ts'
+import { type Counts, least, readCounts } from '../syscalls.ts'
 import { makeTree } from '../tree.ts'
 import type { NodeCall } from './calls.ts'
 
-// Started by index.ts in a mount namespace of its own. Fills it, says "ready", then times the calls that stdin names.
+// Started by index.ts in a mount namespace of its own. Fills it, says "ready", then answers each line of stdin with a line:
+// a call by its milliseconds, a number of files by the system calls of a repeated mount of so many.
 const [top = '', volumes = '', mounts = '0'] = process.argv.slice(2)
 const node = new Node(top, volumes)
 const config = { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allowedSources: [volumes] }
@@ -35,28 +38,47 @@ let walked = 0
 const TIMED: Readonly<Record<NodeCall, () => number>> = {
   'repeated mount'() {
     node.mount(tree, NONE)
-    const time = node.mount(tree, NONE)
+    const { wall } = node.mount(tree, NONE)
     node.unmount()
-    return time
+    return wall
   },
   unmount() {
     node.mount(tree, NONE)
-    return node.unmount()
+    return node.unmount().wall
   },
   'first mount'() {
-    const time = node.mount(tree, NONE)
+    const { wall } = node.mount(tree, NONE)
     node.unmount()
-    return time
+    return wall
   },
   'first mount with a walk'() {
     const fresh = `${volumes}/walked-${walked++}`
     makeTree(fresh, 10)
-    const time = node.mount(fresh, {})
+    const { wall } = node.mount(fresh, {})
     node.unmount()
-    return time
+    return wall
   },
 }
 
+const RUNS = 5
+
+/** Of the main thread: Node's others do what they do by chance. */
+function count(files: number): Counts {
+  const counted = `${volumes}/counted-${files}`
+  const table = `${top}/strace`
+  makeTree(counted, files)
+  node.mount(counted, {})
+  const call = ['-c', '-o', table, BINARY, ...node.mountCall(counted, {})]
+  const runs = Array.from({ length: RUNS }, () => {
+    run('strace', call, { env: { ...process.env, ...node.environment } })
+    return readCounts(fs.readFileSync(table, 'utf8'))
+  })
+  node.unmount()
+  return least(runs)
+}
+
 await fill(Number(mounts))
-console.log('ready')
-for await (const call of createInterface({ input: process.stdin })) console.log(TIMED[call as NodeCall]())
+console.log('"ready"')
+for await (const line of createInterface({ input: process.stdin })) {
+  console.log(JSON.stringify(/^\d+$/.test(line) ? count(Number(line)) : TIMED[line as NodeCall]()))
+}

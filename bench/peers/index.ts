@@ -1,14 +1,19 @@
 import * as fs from 'node:fs'
-import type { Absent } from '../results.ts'
-import { checkTree, makeTree, resetTree } from '../tree.ts'
+import { measureCalls, measureWalks } from '../measure.ts'
+import { type Absent, WALKS } from '../results.ts'
+import { makeTree } from '../tree.ts'
+import { usual } from '../trees.ts'
+import { mountVolume } from '../volume.ts'
 import { kubeletWalk } from './kubelet-build.ts'
-import { modekeepDriver, modekeepMapper, modekeepWalker, Node } from './modekeep.ts'
-import { bareProcess, chgrpWalker, cWalker, kubeletWalker, scriptDriver } from './others.ts'
-import type { Driver, Walker } from './peer.ts'
+import { modekeepCallers, modekeepMapper, modekeepWalker, Node } from './modekeep.ts'
+import { BARE_CALLERS, chgrpWalker, cWalker, findWalker, kubeletWalker, scriptCaller } from './others.ts'
+import type { Caller, Walker } from './peer.ts'
+
+export const IN_MEMORY = 'keep, journal in memory'
 
 export interface Peers {
   walkers: Walker[]
-  drivers: Driver[]
+  callers: Caller[]
   absent: Absent[]
 }
 
@@ -18,43 +23,43 @@ export interface Peers {
  */
 export function findPeers(workDirectory: string, volumes: string, say: (text: string) => void): Peers {
   const node = new Node(`${workDirectory}/node`, volumes)
-  const tree = `${volumes}/probe`
-  makeTree(tree, 3)
-  const peers: Peers = { walkers: [], drivers: [], absent: [] }
-  const offer = (what: string, make: () => void) => {
+  const memory = `${workDirectory}/memory`
+  mountVolume('tmpfs', memory, 0)
+  const walkers: Record<string, () => Walker> = {
+    'modekeep idmap': () => modekeepMapper(node),
+    'modekeep keep': () => modekeepWalker('modekeep keep', node, 'keep', WALKS),
+    'modekeep grant': () => modekeepWalker('modekeep grant', node, 'grant', ['first walk', 'nothing to do']),
+    [IN_MEMORY]: () => modekeepWalker(IN_MEMORY, new Node(memory, volumes), 'keep', ['first walk']),
+    kubelet: () => kubeletWalker(kubeletWalk(say)),
+    'chgrp, chmod': chgrpWalker,
+    'C, one thread': () => cWalker(workDirectory),
+    'find -printf': findWalker,
+  }
+  const callers = [...BARE_CALLERS, ...modekeepCallers(node), scriptCaller(`${workDirectory}/script/v`)]
+  const subject = { tree: usual('tmpfs', 3), at: `${volumes}/probe`, into: [] }
+  const peers: Peers = { walkers: [], callers: [], absent: [] }
+  const attempt = (what: string, work: () => void) => {
     try {
-      make()
+      work()
     } catch (error) {
       const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
       peers.absent.push({ what, reason })
     }
   }
-  const walker = (what: string, make: () => Walker) => offer(what, () => peers.walkers.push(tried(make(), tree)))
-  const driver = (what: string, make: () => Driver) => offer(what, () => peers.drivers.push(mounted(make(), tree)))
-  walker('modekeep keep', () => modekeepWalker(node, 'keep'))
-  walker('modekeep grant', () => modekeepWalker(node, 'grant'))
-  walker('modekeep idmap', () => modekeepMapper(node))
-  walker('kubelet', () => kubeletWalker(kubeletWalk(say)))
-  walker('chgrp, chmod', chgrpWalker)
-  walker('C, one thread', () => cWalker(workDirectory))
-  driver('modekeep, repeated mount', () => modekeepDriver(node))
-  driver('bash+jq driver', () => scriptDriver(`${workDirectory}/script/v`))
-  driver('true', bareProcess)
-  fs.rmSync(tree, { recursive: true })
+  makeTree(subject.at, subject.tree.files)
+  for (const [what, make] of Object.entries(walkers)) {
+    attempt(what, () => {
+      const walker = make()
+      measureWalks(subject, [walker], 0)
+      peers.walkers.push(walker)
+    })
+  }
+  for (const caller of callers) {
+    attempt(caller.name, () => {
+      measureCalls(subject, [caller], 1)
+      peers.callers.push(caller)
+    })
+  }
+  fs.rmSync(subject.at, { recursive: true })
   return peers
-}
-
-function tried(walker: Walker, tree: string): Walker {
-  resetTree(tree)
-  walker.walk(tree)
-  walker.finish()
-  checkTree(tree, walker.access)
-  return walker
-}
-
-function mounted(driver: Driver, tree: string): Driver {
-  driver.mount(tree)
-  driver.mount(tree)
-  driver.unmount()
-  return driver
 }

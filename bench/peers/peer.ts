@@ -1,21 +1,26 @@
+import type { Cost } from '../command.ts'
+import type { Walk } from '../results.ts'
 import type { Access } from '../tree.ts'
 
-/** Somebody who gives a tree its group. */
+/** Somebody who does something with all inodes of a tree. */
 export interface Walker {
   name: string
+  /** What is on disk after the first walk. */
   access: Access
-  /** Walks `tree` and returns the milliseconds it took; on a tree it has walked before, there is nothing to do. */
-  walk(tree: string): number
-  /** After a first walk and another one: everything the walks left outside the tree is gone. */
-  finish(): void
+  /** On a tree that is as before anybody's walk, in the order of `WALKS`. */
+  walks: Partial<Record<Walk, (tree: string) => Cost>>
+  /** Looks twice at an inode that has just been changed, as those of a volume in use have not. */
+  isRecording?: boolean
+  /** After all of them: everything the walks left outside the tree is gone. */
+  finish?(): void
 }
 
-/** A FlexVolume driver, called as kubelet calls it. */
-export interface Driver {
+/** A command of a short run; a FlexVolume driver is called as kubelet calls it. */
+export interface Caller {
   name: string
-  /** Mounts `tree` and returns the milliseconds the call took; mounted already, the call is a repeated one. */
-  mount(tree: string): number
-  unmount(): void
+  /** With what is mounted already, a mount call is a repeated one. */
+  call(tree: string): Cost
+  finish?(): void
 }
 
 // What kubelet 1.20 sends with a mount call.

@@ -1,79 +1,96 @@
-import { logScale } from './scale.ts'
+import { type LogScale, logScale } from './scale.ts'
 
 export interface Line {
   name: string
-  /** [files, milliseconds], both greater than 0. */
+  /** Below the name. */
+  note?: string
+  /** Each [x, y], both greater than 0. */
   points: readonly (readonly [number, number])[]
 }
 
-const WIDTH = 860
-const HEIGHT = 470
-const PLOT = { left: 70, right: 640, top: 50, bottom: 410 }
-// Told apart without colour too: by dashes and by the order of the names.
-const STROKES = ['#0a84d6', '#e0700a', '#7d8590', '#2a9d5c', '#b5539c']
-const DASHES = ['', '', '7 4', '2 4', '9 3 2 3']
+/** Those of the axes have their units. */
+export interface Titles {
+  title: string
+  x: string
+  y: string
+}
+
+const WIDTH = 880
+const HEIGHT = 480
+const PLOT = { left: 80, right: 640, top: 50, bottom: 410 }
+const LEGEND = { left: PLOT.right + 20, top: PLOT.top + 10, line: 40 }
+
+type Marker = (x: number, y: number, r: number) => string
+
+/** A colour and a marker for each line, so that they are told apart without colour too. */
+const SERIES: readonly { colour: string; marker: Marker }[] = [
+  { colour: '#0a84d6', marker: (x, y, r) => `M${x - r},${y}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0z` },
+  { colour: '#e0600a', marker: (x, y, r) => `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}z` },
+  { colour: '#c9a100', marker: (x, y, r) => `M${x},${y - r}l${r},${2 * r}h${-2 * r}z` },
+  { colour: '#7d8590', marker: (x, y, r) => `M${x},${y - r}l${r},${r}l${-r},${r}l${-r},${-r}z` },
+  { colour: '#b5539c', marker: (x, y, r) => `M${x},${y + r}l${r},${-2 * r}h${-2 * r}z` },
+]
 
 const STYLE = `text{font:13px system-ui,sans-serif;fill:#24292f}.grid{stroke:#8886;stroke-width:1}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}}`
 
-/** A log-log chart of time over number of files as an SVG document, on no background. */
-export function chart(title: string, lines: readonly Line[]): string {
+/**
+ * A log-log chart as an SVG document, on no background. The first line is the widest, and the names are in the order of
+ * the lines.
+ */
+export function chart({ title, ...axes }: Titles, lines: readonly Line[]): string {
   const all = lines.flatMap((line) => line.points)
   if (all.length === 0) throw new Error('no points to draw')
+  if (lines.length > SERIES.length) throw new Error(`more than ${SERIES.length} lines could not be told apart`)
   const x = logScale(
-    all.map(([files]) => files),
+    all.map(([value]) => value),
     PLOT.left,
     PLOT.right,
   )
   const y = logScale(
-    all.map(([, time]) => time),
+    all.map(([, value]) => value),
     PLOT.bottom,
     PLOT.top,
   )
+  const [middle, centre] = [(PLOT.left + PLOT.right) / 2, (PLOT.top + PLOT.bottom) / 2]
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img">`,
     `<title>${escaped(title)}</title><style>${STYLE}</style>`,
     text(PLOT.left, 26, title),
     ...x.ticks.map((tick) => grid(x(tick), PLOT.top, x(tick), PLOT.bottom)),
-    ...x.ticks.map((tick) => text(x(tick), PLOT.bottom + 20, tick.toLocaleString('en'), 'middle')),
+    ...x.ticks.map((tick) => text(x(tick), PLOT.bottom + 20, label(tick), 'middle')),
     ...y.ticks.map((tick) => grid(PLOT.left, y(tick), PLOT.right, y(tick))),
     ...y.ticks.map((tick) => text(PLOT.left - 8, y(tick) + 4, label(tick), 'end')),
-    text((PLOT.left + PLOT.right) / 2, PLOT.bottom + 44, 'files', 'middle'),
-    ...lines.map((line, index) => curve(line, index, x, y)),
-    ...names(lines, y),
+    text(middle, PLOT.bottom + 48, axes.x, 'middle'),
+    `<g transform="rotate(-90 20 ${centre})">${text(20, centre, axes.y, 'middle')}</g>`,
+    // The first is drawn last, above the others.
+    ...lines.map((line, index) => curve(line, index, x, y)).reverse(),
+    ...lines.map(legend),
     '</svg>',
   ]
   return `${parts.join('\n')}\n`
 }
 
-function curve({ points }: Line, index: number, x: (value: number) => number, y: (value: number) => number): string {
-  const stroke = STROKES[index % STROKES.length]
-  const dash = DASHES[index % DASHES.length]
-  const at = points.map(([files, time]) => [x(files).toFixed(1), y(time).toFixed(1)] as const)
-  const dots = at.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3.5" fill="${stroke}"/>`)
+function curve({ points }: Line, index: number, x: LogScale, y: LogScale): string {
+  const at = points.map(([a, b]) => [rounded(x(a)), rounded(y(b))] as const)
   const path = at.map((point) => point.join(',')).join(' ')
-  const dashes = dash ? ` stroke-dasharray="${dash}"` : ''
-  return `<polyline points="${path}" fill="none" stroke="${stroke}" stroke-width="2.5"${dashes}/>${dots.join('')}`
+  return `<polyline points="${path}" fill="none" ${stroke(index)}/>${at.map((point) => mark(index, ...point)).join('')}`
 }
 
-/** Each name beside its line's end, the slowest on top, pushed apart where they would meet. */
-function names(lines: readonly Line[], y: (value: number) => number): string[] {
-  const ends = lines.map(({ name, points }, index) => ({ name, index, time: points.at(-1)?.[1] ?? 1 }))
-  let free = PLOT.top
-  return ends
-    .sort((a, b) => b.time - a.time)
-    .map(({ name, index, time }) => {
-      const at = Math.max(free, y(time))
-      free = at + 18
-      const mark = `<rect x="${PLOT.right + 10}" y="${(at - 5).toFixed(1)}" width="10" height="10" fill="${STROKES[index % STROKES.length]}"/>`
-      return `${mark}${text(PLOT.right + 26, at + 5, `${name}: ${label(time)}`)}`
-    })
+function legend({ name, note = '' }: Line, index: number): string {
+  const [left, top] = [LEGEND.left, LEGEND.top + index * LEGEND.line]
+  const sample = `<line x1="${left}" y1="${top}" x2="${left + 30}" y2="${top}" ${stroke(index)}/>${mark(index, left + 15, top)}`
+  return `${sample}${text(left + 40, top + 4, name)}${text(left + 40, top + 20, note)}`
 }
 
-const label = (milliseconds: number) =>
-  milliseconds < 1000
-    ? `${Number(milliseconds.toPrecision(2))} ms`
-    : `${Number((milliseconds / 1000).toPrecision(3))} s`
+const stroke = (index: number) => `stroke="${SERIES[index]?.colour}" stroke-width="${index === 0 ? 5 : 2}"`
+
+const mark = (index: number, x: number, y: number) =>
+  `<path class="marker" d="${SERIES[index]?.marker(x, y, index === 0 ? 7 : 5)}" fill="${SERIES[index]?.colour}"/>`
+
+const label = (value: number) => Number(value.toPrecision(2)).toLocaleString('en', { maximumFractionDigits: 4 })
+
+const rounded = (value: number) => Number(value.toFixed(1))
 
 const grid = (x1: number, y1: number, x2: number, y2: number) =>
   `<line class="grid" x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}"/>`

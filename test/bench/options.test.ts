@@ -1,18 +1,35 @@
 import { expect, it } from 'vitest'
 import { readOptions } from '../../bench/options.ts'
+import { nameOf, treesFor, usual } from '../../bench/trees.ts'
 
-it('sizes are ascending and named once; --full adds a million', () => {
-  expect(readOptions(['--sizes', '500,20,500', '--full']).sizes('ext4')).toEqual([20, 500, 1_000_000])
+const trees = (...args: string[]) => treesFor(readOptions(args)).map(([use, tree]) => `${use}: ${nameOf(tree)}`)
+
+it('the targets need a small tree and theirs, and with --full one of a million files', () => {
+  const names = [10_000, 200_000, 1_000_000].map((files) => `targets: ${nameOf(usual('ext4', files))}`)
+  expect(trees('--headline')).toEqual(names.slice(0, 2))
+  expect(trees('--headline', '--full')).toEqual(names)
+  expect(trees('--headline', '--files', '10000')).toEqual(names.slice(0, 1))
+  expect(trees().slice(0, 2)).toEqual(names.slice(0, 2))
 })
 
-it('the largest default size is for ext4 alone', () => {
-  expect(readOptions([]).sizes('ext4')).toEqual([1000, 10_000, 100_000, 200_000])
-  expect(readOptions([]).sizes('xfs')).toEqual([1000, 10_000, 100_000])
+it('no tree is measured twice, whatever the size', () => {
+  for (const args of [[], ['--full'], ['--files', '1000'], ['--files', '1000000', '--full']]) {
+    const names = trees(...args).map((name) => name.replace(/^\w+: /, ''))
+    expect(new Set(names).size, args.join(' ')).toBe(names.length)
+  }
+})
+
+it('--headline leaves out what no target needs', () => {
+  expect(readOptions([]).parts).toEqual(['walks', 'calls', 'system-calls', 'mounts'])
+  expect(readOptions(['--headline']).parts).toEqual(['walks', 'calls', 'system-calls'])
+  expect(readOptions(['--only', 'mounts,calls']).parts).toEqual(['mounts', 'calls'])
 })
 
 it('what is not understood is refused by its name', () => {
-  expect(() => readOptions(['--sizes', '1000,many'])).toThrow('--sizes: expected whole numbers from 1 on, got "many"')
+  expect(() => readOptions(['--files', 'many'])).toThrow('--files: expected a whole number from 1 on, got "many"')
   expect(() => readOptions(['--rounds', '0'])).toThrow('--rounds')
-  expect(() => readOptions(['--fs', 'ext4,zfs'])).toThrow('--fs: expected ext4, tmpfs, xfs, got "zfs"')
+  expect(() => readOptions(['--only', 'walks,zfs'])).toThrow(
+    '--only: expected walks, calls, system-calls, mounts, got "zfs"',
+  )
   expect(() => readOptions(['--quick'])).toThrow('--quick')
 })

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { chart } from '../../bench/plot/chart.ts'
+import { drawOwnership } from '../../bench/plot/ownership.ts'
 import { logScale } from '../../bench/plot/scale.ts'
+import { addCost, type Results } from '../../bench/results.ts'
+import { usual } from '../../bench/trees.ts'
 
 describe('a logarithmic scale', () => {
   it('gives every decade the same room', () => {
@@ -19,21 +22,38 @@ describe('a chart', () => {
     { name: 'slow & <old>', points: [[1000, 10] as const, [100_000, 1000] as const] },
     { name: 'quick', points: [[1000, 10] as const, [100_000, 900] as const] },
   ]
-  const svg = chart('times', lines)
+  const svg = chart({ title: 'times', x: 'files (number)', y: 'time (seconds)' }, lines)
 
-  it('has a line for each peer with a dot for each size, and time grows upwards', () => {
+  it('has a line for each peer with a marker for each size, and time grows upwards', () => {
     const points = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map((match) => match[1]?.split(' ').map(pair))
     expect(points.map((line) => line?.length)).toEqual([2, 2])
     const [from, to] = points[0] ?? []
     expect(to?.[0]).toBeGreaterThan(from?.[0] ?? Number.NaN)
     expect(to?.[1]).toBeLessThan(from?.[1] ?? Number.NaN)
-    expect(svg.match(/<circle/g)).toHaveLength(4)
+    // Of each line one more in the legend.
+    expect(svg.match(/class="marker"/g)).toHaveLength(4 + 2)
   })
 
-  it('names the slowest first and never one name over another', () => {
+  it('has titles with units at its axes', () => {
+    expect(svg).toContain('>files (number)</text>')
+    expect(svg).toMatch(/rotate\(-90[^>]*><text[^>]*>time \(seconds\)<\/text>/)
+  })
+
+  it('tells lines apart by colour and by marker, and refuses more than it can', () => {
+    const five = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, points: [[10, 10] as const] }))
+    const drawn = chart({ title: '', x: '', y: '' }, five)
+    const marks = [...drawn.matchAll(/class="marker" d="M[\d.,]+([^"]+)" fill="([^"]+)"/g)]
+    expect(new Set(marks.map((match) => match[2])).size).toBe(5)
+    expect(new Set(marks.slice(0, 5).map((match) => match[1]?.replaceAll(/[\d.]+/g, ''))).size).toBeGreaterThan(1)
+    expect(() => chart({ title: '', x: '', y: '' }, [...five, ...five])).toThrow('more than 5 lines')
+  })
+
+  it('names the lines in their order, the first with the widest line, and never one name over another', () => {
     const names = [...svg.matchAll(/y="([\d.]+)" text-anchor="start">(slow|quick)/g)]
     expect(names.map((match) => match[2])).toEqual(['slow', 'quick'])
-    expect(Number(names[1]?.[1]) - Number(names[0]?.[1])).toBeGreaterThanOrEqual(16)
+    expect(Number(names[1]?.[1]) - Number(names[0]?.[1])).toBeGreaterThanOrEqual(32)
+    const widths = [...svg.matchAll(/<line x1[^>]*stroke-width="(\d+)"/g)].map((match) => Number(match[1]))
+    expect(widths[0]).toBeGreaterThan(widths[1] ?? Number.NaN)
   })
 
   it('is one well-formed document that dark pages can show', () => {
@@ -43,6 +63,20 @@ describe('a chart', () => {
     const closed = [...svg.matchAll(/<\/([a-z]+)>/g)].map((match) => match[1])
     expect(open.sort()).toEqual(closed.sort())
   })
+})
+
+it('the walks of ext4 are drawn, the mapping first, and what was not measured is left out', () => {
+  const results: Results = { machine: {}, files: 1000, most: 1000, trees: [], measurements: [], absent: [], node: [] }
+  expect(drawOwnership(results)).toBeUndefined()
+  for (const peer of ['kubelet', 'C, one thread', 'modekeep keep', 'modekeep idmap']) {
+    for (const tree of [usual('ext4', 1000), usual('xfs', 10)]) {
+      if (!results.trees.includes(tree)) results.trees.push(tree)
+      addCost(results.measurements, tree, 'first walk', peer, { wall: 1500, user: 0, system: 0, memory: 0 })
+    }
+  }
+  const names = [...(drawOwnership(results) ?? '').matchAll(/>((?:modekeep|kubelet|C,)[^<]*)<\/text>/g)]
+  expect(names.map((match) => match[1])).toEqual(['modekeep idmap', 'modekeep keep', 'kubelet'])
+  expect(drawOwnership(results)).toContain('1.50 s at 1,000 files')
 })
 
 const pair = (text: string) => text.split(',').map(Number)

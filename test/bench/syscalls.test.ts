@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
-import { differences, readCounts, total } from '../../bench/syscalls.ts'
+import { differences, least, readCounts, total } from '../../bench/syscalls.ts'
 
 const TABLE = `% time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------
  46.15    0.000120          10        12         2 openat
  30.77    0.000080           1        78        12 futex
  23.08    0.000060          10         6           statx
+  0.00    0.000000           0         2           epoll_pwait
 ------ ----------- ----------- --------- --------- ----------------
 100.00    0.000260           2        96        14 total
 `
@@ -20,4 +21,16 @@ it('every call that is made more or less often is named', () => {
     'read: 0, 1',
     'statx: 6, 7',
   ])
+})
+
+it('what only some runs of a call made is not counted', () => {
+  expect(
+    least([
+      { openat: 3, munmap: 42, sched_getparam: 1 },
+      { openat: 3, munmap: 41 },
+    ]),
+  ).toEqual({
+    openat: 3,
+    munmap: 41,
+  })
 })

@@ -20,6 +20,7 @@ if [ "${MODEKEEP_BARE_PLACE:-}" = "" ]; then
 fi
 
 root=$MODEKEEP_BARE_PLACE
+mkdir -p "$root"
 # mktemp(1) made it for root alone, and it is to be everybody's root.
 chmod 0755 "$root"
 if ! [ -e "$root/made" ]; then

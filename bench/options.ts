@@ -23,10 +23,10 @@ export interface Options {
 export const HELP = `npm run bench -- [options]
 
 Measures modekeep against kubelet's own walk and others, on the same trees, and says which targets are met
-(docs/performance.md). Needs root, a C compiler and about ten minutes of a machine that does nothing else.
+(docs/performance.md). Needs root, a C compiler and a machine that does nothing else.
 
-  --headline       only the table of targets: four minutes
-  --full           1,000,000 files too: most of an hour, 10 GB of memory
+  --headline       only what the table of targets needs, in some minutes
+  --full           1,000,000 files too: takes much longer, and gigabytes of memory
   --only PARTS     of walks, calls (starts and repeated mounts), system-calls (of a repeated mount; also on a busy
                    machine), mounts (calls on a node with 5,000)
   --files 200000   files of the tree for which the targets hold; fewer for a quick look

@@ -15,9 +15,6 @@ export const linuxAdministration: Administration = {
   tryDriver,
 }
 
-// An answer is one line; of what a program says instead its beginning is enough.
-const LONGEST_ANSWER = 1 << 20
-
 async function tryDriver({ command: [program, ...args], environment, seconds, stop }: Trial): Promise<Answer> {
   const child = execa(program, args, {
     ...CHILD_OPTIONS,
@@ -25,14 +22,14 @@ async function tryDriver({ command: [program, ...args], environment, seconds, st
     stdin: 'ignore',
     all: true,
     buffer: true,
-    maxBuffer: LONGEST_ANSWER,
+    // An answer is one line; of what a program says instead its beginning is enough.
+    maxBuffer: 1 << 20,
   })
-  const { pid, stdout, stderr } = child.nodeChildProcess
   // What it has started goes with it; what has a session of its own may keep the output open for ever.
   const end = () => {
+    const { pid, stdio } = child.nodeChildProcess
     if (pid !== undefined) signalGroup(pid, 'SIGKILL')
-    stdout?.destroy()
-    stderr?.destroy()
+    for (const stream of stdio) stream?.destroy()
   }
   let isLate = false
   const timer = setTimeout(() => {
@@ -42,9 +39,8 @@ async function tryDriver({ command: [program, ...args], environment, seconds, st
   stop.addEventListener('abort', end)
   try {
     const { all = '', exitCode, signal, code, originalMessage } = await child
-    if (code !== undefined && exitCode === undefined && signal === undefined) {
-      return { text: originalMessage ?? '', status: code === 'ENOENT' ? 127 : 126, isLate }
-    }
+    const isStarted = code === undefined || exitCode !== undefined || signal !== undefined
+    if (!isStarted) return { text: originalMessage ?? '', status: code === 'ENOENT' ? 127 : 126, isLate }
     return { text: all, status: exitCode ?? 128 + (signal ? constants.signals[signal as NodeJS.Signals] : 0), isLate }
   } finally {
     clearTimeout(timer)

@@ -1,8 +1,8 @@
-import * as fs from 'node:fs'
 import type { Reply } from '../src/flexvolume/reply.ts'
 import { answerVolumeCall, type VolumeCall } from '../src/flexvolume/volume-call.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
+import { nodeFs } from '../src/host/read-file.ts'
 import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { readConfig } from './config.ts'
@@ -16,7 +16,7 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     host: linuxHost,
     config,
     workerPool,
-    log: callLog({ verb, directory }, config.logLevel, (line) => appendLine(fs, config.logFile, line)),
+    log: callLog({ verb, directory }, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line)),
     configFaults: faults,
     forbidCoreDumps,
   })

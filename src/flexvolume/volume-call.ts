@@ -1,6 +1,5 @@
 import type { CallLog } from '../log/call-log.ts'
 import { mount } from '../mount/mount.ts'
-import { unmount } from '../mount/unmount.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
 import { readRequest } from '../request/request.ts'
@@ -44,7 +43,9 @@ export async function answerVolumeCall(call: VolumeCall, process: Process): Prom
   }
   try {
     const message =
-      call.verb === 'mount' ? await mountAs(session, call, process) : await unmount(session, call.directory)
+      call.verb === 'mount'
+        ? await mountAs(session, call, process)
+        : await (await import('../mount/unmount.ts')).unmount(session, call.directory)
     log.end('Success')
     return message ? { status: 'Success', message } : { status: 'Success' }
   } catch (error) {

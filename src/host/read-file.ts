@@ -1,5 +1,8 @@
-import * as nodeFs from 'node:fs'
+import type { Stats } from 'node:fs'
 import { SystemError } from './system-error.ts'
+
+// As a namespace it would be copied, name by name.
+export const nodeFs = process.getBuiltinModule('node:fs')
 
 /** node:fs, or memfs. */
 export type Fs = typeof nodeFs
@@ -46,6 +49,6 @@ export function readHead(fs: Fs, path: string, length: number): Buffer {
   return Buffer.concat(blocks)
 }
 
-function requireRegular(path: string, stat: nodeFs.Stats): void {
+function requireRegular(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new SystemError('read', 'EINVAL', path, 'no regular file')
 }

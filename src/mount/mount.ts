@@ -14,7 +14,6 @@ import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { observe } from './observe.ts'
 import { type MountPlan, planMount } from './plan.ts'
-import { runPlan } from './run.ts'
 
 // What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
 const MOST_ATTEMPTS = 10
@@ -82,6 +81,9 @@ async function mountOnce(session: Session, request: MountRequest, point: MountPo
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
   const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt: view.doubt }
   if (manner.isDry) return before
+  // A mount that stands needs none of it.
+  if (plan.steps.length === 0) return before
+  const { runPlan } = await import('./run.ts')
   const given = await runPlan(session, point, detachedTree(session, kind, request, source), plan.steps)
   if (plan.decision === 'ready') return before
   // What an interrupted call had begun with another volume.

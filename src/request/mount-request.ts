@@ -1,21 +1,25 @@
 import * as z from 'zod/mini'
 import { sourceSchema } from './source.ts'
 
+const optionalGroup = z.optional(z.number())
+const text = z.string()
+const flag = z.boolean()
+
 /** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
 export const askedSchema = z.object({
   source: sourceSchema,
   /** The part of the source that is mounted; undefined: all of it. */
-  subPath: z.optional(z.string()),
-  fsType: z.string(),
-  mountOptions: z.readonly(z.array(z.string())),
-  readOnly: z.boolean(),
-  fsGroup: z.optional(z.number()),
+  subPath: z.optional(text),
+  fsType: text,
+  mountOptions: z.readonly(z.array(text)),
+  readOnly: flag,
+  fsGroup: optionalGroup,
   ownership: z.enum(['none', 'walk', 'idmap', 'auto']),
   /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
-  idmapFrom: z.optional(z.number()),
+  idmapFrom: optionalGroup,
   groupAccess: z.enum(['keep', 'grant']),
   changePolicy: z.enum(['OnRootMismatch', 'Always']),
-  restoreOnUnmount: z.boolean(),
+  restoreOnUnmount: flag,
 })
 
 type AskedMount = z.infer<typeof askedSchema>

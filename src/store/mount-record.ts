@@ -5,46 +5,50 @@ import { sourceText } from '../request/source.ts'
 import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
 
+const text = z.string()
+const optional = z.optional(text)
+const number = z.number()
+
 /** How the group was given, and why so, in words for people. */
 const given = z.discriminatedUnion('by', [
-  z.object({ by: z.literal('none'), why: z.optional(z.string()) }),
-  z.object({ by: z.literal('walk'), group: z.number(), why: z.string() }),
+  z.object({ by: z.literal('none'), why: optional }),
+  z.object({ by: z.literal('walk'), group: number, why: text }),
   /** `from`: the group on disk that is shown as another. */
-  z.object({ by: z.literal('idmap'), from: z.number(), why: z.string() }),
-  z.object({ by: z.literal('option'), why: z.string() }),
+  z.object({ by: z.literal('idmap'), from: number, why: text }),
+  z.object({ by: z.literal('option'), why: text }),
 ])
 
 const schema = z.object({
   /** The boot the mount belongs to: mount ids mean nothing in another. */
-  boot: z.string(),
-  directory: z.string(),
-  pod: z.optional(z.string()),
+  boot: text,
+  directory: text,
+  pod: optional,
   request: askedSchema,
   /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
-  source: z.optional(z.string()),
+  source: optional,
   /** What told the source from others of its name; undefined where its root's inode does. */
-  identity: z.optional(z.string()),
+  identity: optional,
   /** The volume's identity; undefined where the volume goes with its mount. */
-  volume: z.optional(z.string()),
+  volume: optional,
   given,
   /** The mount, once it is finished; undefined: a call is making it, or was interrupted. */
   mounted: z.optional(
     z.object({
       /** Decimal, as it has 64 bits. */
-      mountId: z.string(),
-      device: z.number(),
+      mountId: text,
+      device: number,
       /** The mount namespace it was made in: its id means nothing in another. */
-      namespace: z.string(),
+      namespace: text,
       /** Milliseconds since 1970. */
-      since: z.number(),
+      since: number,
     }),
   ),
   /** The mount it took the place of, or is about to, with the staging directory of its daemon. */
-  replaces: z.optional(z.object({ mountId: z.string(), staging: z.optional(z.string()) })),
+  replaces: z.optional(z.object({ mountId: text, staging: optional })),
   /** The staging directory its daemon was started with, by which that is found. */
-  staging: z.optional(z.string()),
+  staging: optional,
   /** The same of daemons whose mounts it took the place of: each ends by itself when its last user has gone. */
-  replacedDaemons: z.array(z.string()),
+  replacedDaemons: z.array(text),
   /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
   hadSecrets: z.boolean(),
 })

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { type OptionRule, optionFaults, ownOptions } from '../../src/volume/kind/options.ts'
 
-const OWN: ReadonlyMap<string, OptionRule> = new Map([['size', { pattern: /^size=\d+$/, example: 'size=64' }]])
+const OWN: ReadonlyMap<string, OptionRule> = new Map([
+  ['size', { matches: (option) => /^size=\d+$/.test(option), example: 'size=64' }],
+])
 const ORDINARY = 'ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'
 const EVERY =
   'ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'

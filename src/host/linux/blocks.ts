@@ -1,7 +1,7 @@
-import * as fs from 'node:fs'
+import type { BigIntStats } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
 import { type BlockDevices, type Handle, type LoopDevice, SystemError, unless } from '../host.ts'
-import { readText } from '../read-file.ts'
+import { nodeFs as fs, readText } from '../read-file.ts'
 import { DATA, data, done, systemCall } from './kernel.ts'
 import { close, closingFd } from './open.ts'
 
@@ -101,7 +101,7 @@ const LO_FLAGS_READ_ONLY = 1
 const LO_FLAGS_AUTOCLEAR = 4
 
 /** While it is held open, its last other user's end does not take it away. */
-function openIfOf(file: fs.BigIntStats, path: string): LoopDevice | undefined {
+function openIfOf(file: BigIntStats, path: string): LoopDevice | undefined {
   // Its last user may have just gone, or its node was removed with it.
   return unless('ENOENT ENXIO EBUSY', () => {
     using unlessFound = new DisposableStack()

@@ -1,6 +1,5 @@
-import * as fs from 'node:fs'
 import type { Host } from '../host.ts'
-import { readText } from '../read-file.ts'
+import { nodeFs, readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
@@ -13,7 +12,7 @@ export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
   blocks: linuxBlocks,
-  files: trustedFiles(fs),
+  files: trustedFiles(nodeFs),
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },
   daemons: linuxDaemons,
@@ -24,6 +23,6 @@ export const linuxHost: Host = {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },
-  mountNamespace: () => fs.readlinkSync('/proc/self/ns/mnt'),
+  mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
   bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),
 }

@@ -88,7 +88,8 @@ export function fuseRules(program: string, { allowedMountOptions }: NodeConfig):
   const freely = named
     .filter((name) => !GENERIC.has(name))
     .map((name): [string, OptionRule] => {
-      return [name, { pattern: new RegExp(`^${RegExp.escape(name)}(=\\P{Cc}*)?$`, 'u'), example: name }]
+      const pattern = new RegExp(`^${RegExp.escape(name)}(=\\P{Cc}*)?$`, 'u')
+      return [name, { matches: (option) => pattern.test(option), example: name }]
     })
   return new Map([...GENERIC, ...freely])
 }

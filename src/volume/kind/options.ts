@@ -6,7 +6,7 @@ import { sourceText } from '../../request/source.ts'
 
 /** The rule of an option the file system itself takes: `size` in `size=64m`. */
 export interface OptionRule {
-  pattern: RegExp
+  matches(option: string): boolean
   /** Several with ' or ' between them. */
   example: string
   /** Values that the node's configuration has to name in full, and why, as a clause. */
@@ -25,12 +25,14 @@ export const NUMBER = /0|[1-9][0-9]{0,9}/
 /** An option with a value: its name is its example's. */
 export function rule(example: string, value: RegExp): Entry {
   const name = nameOf(example)
-  return [name, { pattern: new RegExp(`^${name}=(?:${value.source})$`, value.flags), example }]
+  // Made when one is asked about: most calls are about none of them.
+  const pattern = () => new RegExp(`^${name}=(?:${value.source})$`, value.flags)
+  return [name, { matches: (option) => pattern().test(option), example }]
 }
 
 /** Options without a value. */
 export function words(...names: string[]): Entry[] {
-  return names.map((name) => [name, { pattern: new RegExp(`^${name}$`), example: name }])
+  return names.map((name) => [name, { matches: (option) => option === name, example: name }])
 }
 
 /** Options with a decimal number of at most ten digits. */
@@ -46,9 +48,10 @@ export function security(...values: string[]): Entry[] {
 
 /** Options with one of a few values. */
 export function choices(values: Readonly<Record<string, readonly string[]>>): Entry[] {
-  return Object.entries(values).map(([name, all]) =>
-    rule(all.map((value) => `${name}=${value}`).join(' or '), new RegExp(all.map(RegExp.escape).join('|'))),
-  )
+  return Object.entries(values).map(([name, all]) => {
+    const choice = all.map((value) => `${name}=${value}`)
+    return [name, { matches: (option) => choice.includes(option), example: choice.join(' or ') }]
+  })
 }
 
 export function nameOf(option: string): string {
@@ -85,8 +88,8 @@ export function optionFaults(
   const seen = new Set<string>()
   for (const option of usable ?? []) {
     const name = nameOf(option)
-    const { pattern, example, onlyNamed } = own.get(name) ?? {}
-    if (pattern ? !pattern.test(option) : option !== name) {
+    const { matches, example, onlyNamed } = own.get(name) ?? {}
+    if (matches ? !matches(option) : option !== name) {
       faults.push(
         `option "mountOptions" has ${quoted(option)}: write ${example ? `it like ${example}` : `${name} without a value`}`,
       )
@@ -96,7 +99,7 @@ export function optionFaults(
         `option "mountOptions" has ${quoted(option)}, ${onlyNamed.why}: leave it out, or have ${quoted(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
       )
     }
-    if (pattern && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)
+    if (matches && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)
     seen.add(name)
   }
   return faults

@@ -1,9 +1,12 @@
 import { join, resolve } from 'node:path'
-import { build } from 'esbuild'
+import { fileURLToPath } from 'node:url'
+import { build, type Metafile, type Plugin, transform } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
 import { assetOf, THREADS } from '../../driver/thread.ts'
 
+const ROOT = join(import.meta.dirname, '../..')
+const START = 'start.cjs'
 /** Also the name in stack traces, and the same in every checkout: the build must give the same bytes everywhere. */
 const BUNDLE = 'modekeep.cjs'
 const BLOB = 'modekeep.blob'
@@ -13,9 +16,39 @@ const EXEC_ARGV = ['--openssl-config=/dev/null', '--disable-sigusr1']
 /** String hashes are part of the code cache; V8 does not take this flag into account when it accepts one. */
 const SAME_BYTES = '--random-seed=1'
 
-/** @returns the files that went into it */
-export async function bundle(entry: string, outfile: string): Promise<string[]> {
+/** Scripts of their own: a usual call of kubelet does not even read them. */
+const OTHERS: ReadonlyMap<string, string> = new Map([
+  [join(ROOT, 'driver/operator.ts'), 'operator.cjs'],
+  [join(ROOT, 'src/operator/verbs/command.ts'), 'command.cjs'],
+  [fileURLToPath(import.meta.resolve('execa')), 'execa.cjs'],
+])
+
+/** What each call of kubelet imports dynamically; what only some calls need comes by other such imports. */
+const USUAL = ['driver/init.ts', 'driver/volume-call.ts', 'src/request/config.ts']
+/** What they evaluate too, of which they call little. */
+const SELDOM = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
+
+const others: Plugin = {
+  name: 'scripts of their own',
+  setup({ onResolve, resolve: find }) {
+    onResolve({ filter: /^execa$|\/(operator|command)\.ts$/ }, async ({ kind, path, resolveDir, pluginData }) => {
+      const isOther = kind === 'dynamic-import' || path === 'execa'
+      if (!isOther || pluginData === others) return undefined
+      const script = OTHERS.get((await find(path, { kind, resolveDir, pluginData: others })).path)
+      return script === undefined ? undefined : { path: `./${script}`, external: true }
+    })
+  },
+}
+
+/** @returns the files that went into it, whose code is below a line of their own if it is `isMarked` */
+async function bundled(
+  entry: string,
+  outfile: string,
+  isMarked: boolean,
+  plugins: readonly Plugin[],
+): Promise<Metafile['inputs']> {
   const { metafile } = await build({
+    absWorkingDir: ROOT,
     entryPoints: [entry],
     outfile,
     metafile: true,
@@ -23,50 +56,115 @@ export async function bundle(entry: string, outfile: string): Promise<string[]> 
     platform: 'node',
     target: 'node26',
     format: 'cjs',
-    minify: true,
+    minifyIdentifiers: true,
+    minifySyntax: true,
+    minifyWhitespace: !isMarked,
     legalComments: 'none',
     logLevel: 'warning',
+    plugins: [others, ...plugins],
+    // Other scripts come by `require`.
+    supported: { 'dynamic-import': false },
     // grpc-js asks for it where .proto files are read, which is not here.
     external: ['@grpc/proto-loader'],
     // Only a run from the sources needs it.
     define: { 'import.meta.url': '""' },
   })
-  return Object.keys(metafile.inputs).map((path) => resolve(path))
+  return metafile.inputs
+}
+
+/** @returns the files that went into it */
+export async function bundle(entry: string, outfile: string): Promise<string[]> {
+  return Object.keys(await bundled(entry, outfile, false, [])).map((path) => resolve(ROOT, path))
 }
 
 /** The entries of what the executable runs, and what they are called in it. */
 export function entriesOf(entry: string): { source: string; name: string }[] {
-  const threads = THREADS.map((thread) => ({
-    source: join(import.meta.dirname, `../../driver/${thread}.ts`),
-    name: assetOf(thread),
-  }))
-  return [{ source: entry, name: BUNDLE }, ...threads]
+  const threads = THREADS.map((thread) => ({ source: join(ROOT, `driver/${thread}.ts`), name: assetOf(thread) }))
+  const scripts = [...OTHERS].map(([source, name]) => ({ source, name }))
+  return [
+    { source: join(ROOT, 'driver/start.ts'), name: START },
+    { source: entry, name: BUNDLE },
+    ...scripts,
+    ...threads,
+  ]
 }
 
 /**
- * TypeScript in, out comes what Node carries: one script, its code cache and the options it is run with.
+ * TypeScript in, out comes what Node carries: scripts, their code caches and the options they are run with.
  * @param node runs on this machine, and is of the version that the application is for
+ * @param plugins see the sources before others do: the benchmark's
  */
 export async function prepareApplication(
   node: string,
   entry: string,
   workDirectory: string,
-  { codeCache }: { codeCache: boolean },
+  { codeCache, plugins = [] }: { codeCache: boolean; plugins?: readonly Plugin[] | undefined },
 ): Promise<Buffer> {
-  for (const { source, name } of entriesOf(entry)) await bundle(source, join(workDirectory, name))
+  const assets = THREADS.map(assetOf)
+  const clean = { cwd: workDirectory, env: {}, extendEnv: false }
+  for (const { source, name } of entriesOf(entry)) {
+    const file = join(workDirectory, name)
+    const isScript = name === BUNDLE || OTHERS.has(source)
+    const inputs = await bundled(source, file, isScript, plugins)
+    if (!isScript) continue
+    const ahead = await wrap(file, inputs, name === BUNDLE ? usual(inputs, source) : new Set())
+    const cache = `${name}.cache`
+    if (codeCache) {
+      await execa(node, [SAME_BYTES, join(import.meta.dirname, 'code-cache.ts'), name, cache, ...ahead], clean)
+    } else await fs.writeFile(join(workDirectory, cache), '')
+    assets.push(name, cache)
+  }
   await fs.writeJson(join(workDirectory, 'sea.json'), {
-    main: BUNDLE,
+    main: START,
     output: BLOB,
     disableExperimentalSEAWarning: true,
     useCodeCache: codeCache,
     execArgvExtension: 'none',
     execArgv: EXEC_ARGV,
-    assets: Object.fromEntries(THREADS.map(assetOf).map((asset) => [asset, asset])),
+    assets: Object.fromEntries(assets.map((asset) => [asset, asset])),
   })
-  await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], {
-    cwd: workDirectory,
-    env: {},
-    extendEnv: false,
-  })
+  await execa(node, [SAME_BYTES, '--experimental-sea-config', 'sea.json'], clean)
   return fs.readFile(join(workDirectory, BLOB))
+}
+
+/**
+ * Makes of a bundle the function that start.ts calls, in few bytes: the text does not say where the files lay.
+ * @returns the lines of the files that are wanted, `from-to`
+ */
+async function wrap(bundle: string, inputs: Metafile['inputs'], wanted: ReadonlySet<string>): Promise<string[]> {
+  let part = { file: '', code: '' }
+  const parts = [part]
+  for (const line of (await fs.readFile(bundle, 'utf8')).split('\n')) {
+    const file = line.startsWith('// ') ? line.slice(3) : ''
+    if (file in inputs) {
+      part = { file, code: '' }
+      parts.push(part)
+    } else part.code += `${line}\n`
+  }
+  const ahead: string[] = []
+  let text = '(function(exports,require,module){'
+  let lines = 0
+  for (const { file, code } of parts) {
+    const compact = (await transform(code, { minifyWhitespace: true, target: 'node26', legalComments: 'none' })).code
+    const next = lines + compact.split('\n').length - 1
+    if (wanted.has(file)) ahead.push(`${lines}-${next}`)
+    text += compact
+    lines = next
+  }
+  await fs.writeFile(bundle, `${text}})`)
+  return ahead
+}
+
+/** The files that each call of kubelet evaluates. */
+function usual(inputs: Metafile['inputs'], entry: string): Set<string> {
+  const found = new Set<string>()
+  const add = (path: string) => {
+    if (found.has(path) || SELDOM.test(path)) return
+    found.add(path)
+    for (const { path: imported, kind } of inputs[path]?.imports ?? []) {
+      if (inputs[imported] && (kind !== 'dynamic-import' || USUAL.includes(imported))) add(imported)
+    }
+  }
+  for (const path of Object.keys(inputs)) if (resolve(ROOT, path) === entry) add(path)
+  return found
 }

@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Plugin } from 'esbuild'
 import fs from 'fs-extra'
 import { prepareApplication } from './application.ts'
 import { assemble } from './assemble.ts'
@@ -16,7 +17,12 @@ export const ENTRY = join(DRIVER, 'main.ts')
  * The executable for a processor. The same sources, lock file, libraries and building processor give the same bytes, wherever
  * and whenever it is made.
  */
-export async function buildProgram(arch: Architecture, entry: string, given?: readonly Library[]): Promise<Buffer> {
+export async function buildProgram(
+  arch: Architecture,
+  entry: string,
+  given?: readonly Library[],
+  plugins?: readonly Plugin[],
+): Promise<Buffer> {
   const libraries = given ?? (await librariesFor(arch, console.warn))
   const building = process.arch as Architecture
   const workDirectory = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
@@ -25,7 +31,10 @@ export async function buildProgram(arch: Architecture, entry: string, given?: re
     return assemble({
       node: await fs.readFile(join(await nodePackage(arch), 'bin/node')),
       // V8's code cache holds for the kind of processor that made it; elsewhere Node would refuse it, or worse.
-      application: await prepareApplication(node, entry, workDirectory, { codeCache: arch === building }),
+      application: await prepareApplication(node, entry, workDirectory, {
+        codeCache: arch === building,
+        plugins,
+      }),
       loader: await fs.readFile(loaderFile(arch)),
       kernel: { soname: 'modekeep-kernel', bytes: await fs.readFile(kernelFile(arch)) },
       libraries,

@@ -1,7 +1,12 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
+import { Script } from 'node:vm'
 import { build, type Metafile } from 'esbuild'
 import { describe, expect, it } from 'vitest'
+import { bundle, prepareApplication } from '../../scripts/build/application.ts'
 
+const ROOT = resolve(import.meta.dirname, '../..')
 const ENTRY = 'driver/main.ts'
 const MOUNT = 'driver/volume-call.ts'
 
@@ -9,7 +14,7 @@ const MOUNT = 'driver/volume-call.ts'
 async function sources(entry: string): Promise<{ first: string[]; later: string[] }> {
   const { metafile } = await build({
     entryPoints: [entry],
-    absWorkingDir: resolve(import.meta.dirname, '../..'),
+    absWorkingDir: ROOT,
     bundle: true,
     splitting: true,
     format: 'esm',
@@ -52,5 +57,57 @@ describe('a call of kubelet to mount a volume', () => {
     expect(first).toContain(MOUNT)
     expect(ofHelpers(first)).toEqual([])
     expect(ofHelpers(later).length).toBeGreaterThan(20)
+  })
+
+  it('does not pay for the steps of a mount where it stands, nor for unmount', async () => {
+    const { first, later } = await sources(MOUNT)
+    const rare = ['src/mount/run.ts', 'src/mount/unmount.ts', 'src/fs-group/give-group.ts', 'src/ownership/walks.ts']
+    expect(first).toContain('src/mount/mount.ts')
+    expect(first.filter((path) => rare.includes(path))).toEqual([])
+    expect(later).toEqual(expect.arrayContaining(rare))
+  })
+
+  it("copies none of Node's modules: a namespace or a default import would", async () => {
+    const { first } = await sources(MOUNT)
+    const own = first.filter((path) => path.startsWith('src/') || path.startsWith('driver/'))
+    const copying = own.filter((path) =>
+      /^import (\* as )?\w+ from 'node:/m.test(fs.readFileSync(`${ROOT}/${path}`, 'utf8')),
+    )
+    expect(own.length).toBeGreaterThan(50)
+    expect(copying).toEqual([])
+  })
+})
+
+it("kubelet's calls do not read the scripts for people and for helper programs", async () => {
+  const work = fs.mkdtempSync(`${tmpdir()}/modekeep-lazy-`)
+  try {
+    const files = await bundle(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
+    expect(files).toContain(resolve(ROOT, MOUNT))
+    expect(files.filter((path) => /src\/operator|node_modules\/(execa|@grpc)/.test(path))).toEqual([])
+    const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')
+    for (const script of ['operator', 'command', 'execa']) expect(text).toContain(`"./${script}.cjs"`)
+  } finally {
+    fs.rmSync(work, { recursive: true })
+  }
+})
+
+describe('the code that the executable carries', () => {
+  it('is taken by V8, with functions that nobody has called yet', async () => {
+    const work = fs.mkdtempSync(`${tmpdir()}/modekeep-cache-`)
+    try {
+      const node = process.execPath
+      await prepareApplication(node, resolve(ROOT, ENTRY), work, { codeCache: true })
+      for (const name of ['modekeep.cjs', 'operator.cjs', 'command.cjs', 'execa.cjs']) {
+        const script = new Script(fs.readFileSync(`${work}/${name}`, 'latin1'), {
+          filename: name,
+          cachedData: fs.readFileSync(`${work}/${name}.cache`),
+        })
+        expect([name, script.cachedDataRejected]).toEqual([name, false])
+      }
+      const size = (name: string) => fs.statSync(`${work}/${name}`).size
+      expect(size('modekeep.cjs.cache')).toBeGreaterThan(2 * size('modekeep.cjs'))
+    } finally {
+      fs.rmSync(work, { recursive: true })
+    }
   })
 })

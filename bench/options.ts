@@ -11,6 +11,8 @@ export interface Options {
   help: boolean
   /** Only what the table of targets needs. */
   headline: boolean
+  /** Only what `init` and a repeated mount evaluate. */
+  modules: boolean
   /** A million files too. */
   full: boolean
   parts: readonly Part[]
@@ -29,6 +31,8 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
   --full           1,000,000 files too: takes much longer, and gigabytes of memory
   --only PARTS     of walks, calls (starts and repeated mounts), system-calls (of a repeated mount; also on a busy
                    machine), mounts (calls on a node with 5,000)
+  --modules        only which files init and a repeated mount evaluate, how long each takes, and what they load of
+                   Node's own modules
   --files 200000   files of the tree for which the targets hold; fewer for a quick look
   --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown
   --help           this text
@@ -46,16 +50,18 @@ export function readOptions(args: readonly string[]): Options {
     options: {
       help: { type: 'boolean', default: false },
       headline: { type: 'boolean', default: false },
+      modules: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       only: { type: 'string' },
       files: { type: 'string', default: '200000' },
       rounds: { type: 'string', default: '5' },
     },
   })
-  const { help, headline, full, only } = values
+  const { help, headline, modules, full, only } = values
   return {
     help,
     headline,
+    modules,
     full,
     parts: only?.split(',').map(part) ?? (headline ? HEADLINE_PARTS : PARTS),
     files: positive('--files', values.files),

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { prepareMeasuring } from './command.ts'
 import { describeMachine } from './machine.ts'
 import { measureCalls, measureWalks } from './measure.ts'
+import { modules } from './modules.ts'
 import { measureNodes } from './node/index.ts'
 import { readOptions } from './options.ts'
 import { findPeers, IN_MEMORY } from './peers/index.ts'
@@ -27,6 +28,14 @@ const say = (text: string) => process.stderr.write(`${text}\n`)
 try {
   fs.mkdirSync(volumes)
   prepareMeasuring()
+  if (options.modules) process.stdout.write(await modules(workDirectory, volumes))
+  else await bench()
+} catch (error) {
+  say(`bench: ${error instanceof Error ? error.message : error}`)
+  process.exitCode = 1
+}
+
+async function bench(): Promise<void> {
   const machine = describeMachine(workDirectory)
   const results: Results = {
     machine,
@@ -44,9 +53,6 @@ try {
   write(results)
   process.stdout.write(report(results, false))
   say('Written: bench/results/latest.md, latest.json, and ownership.svg where walks were measured')
-} catch (error) {
-  say(`bench: ${error instanceof Error ? error.message : error}`)
-  process.exitCode = 1
 }
 
 function measureTrees(results: Results): void {

@@ -10,7 +10,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     pool: ownMounts,
     // One fewer is the default; most files wait for a program half of the time.
-    maxWorkers: availableParallelism(),
+    maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongFirst },
     testTimeout: PATIENCE,
     hookTimeout: PATIENCE,

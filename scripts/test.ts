@@ -6,7 +6,7 @@ import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { closeWith, sum, TALLY_FILE, type Tally, tallyOf } from '../test/helpers/tally.ts'
 import { installPackages } from './test/install.ts'
 import { Preparation } from './test/preparation.ts'
-import { sizedTests, unitTests } from './test/selection.ts'
+import { otherTests, sizedTests, unitTests } from './test/selection.ts'
 
 // Without arguments what a change is held by, with --long what takes longer, with --unit what needs no root and no build;
 // with other arguments only what they name of vitest's tests.
@@ -27,12 +27,18 @@ process.env.TMPDIR = place
 const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
 const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, ...rest]
 const kubelet = (...rest: string[]) => [node, 'test/kubelet/main.ts', ...rest]
+// Half of the time goes into loading the same modules for each file; these tests need no process of their own.
+const UNISOLATED = '--no-isolate'
 const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 
 async function everything(): Promise<number> {
   check('format and lint', `${bin}/biome`, 'check', '.')
   check('types', `${bin}/tsc`, '--noEmit')
-  return withAll([['vitest', vitest('run')]], kubelet('--small'))
+  const parts: [string, string[]][] = [
+    ['unit', vitest('run', UNISOLATED, ...unitTests())],
+    ['vitest', vitest('run', ...otherTests())],
+  ]
+  return withAll(parts, kubelet('--small'))
 }
 
 async function long(): Promise<number> {
@@ -105,8 +111,7 @@ function run(): Promise<number> {
   if (mode === '--long' && rest.length === 0) return long()
   if (mode === '--unit') {
     process.env.MODEKEEP_TEST_SIZE = 'unit'
-    // Half of the time goes into loading the same modules for each file; tests in memory need no process of their own.
-    return named('--no-isolate', ...unitTests(), ...rest)
+    return named(UNISOLATED, ...unitTests(), ...rest)
   }
   if (!isRoot) console.log(NEEDS_ROOT)
   return named(...args)

@@ -53,6 +53,8 @@ function found(inodes: Inodes, top: string, open: () => Handle): string {
     return `found ${path}`
   } catch (error) {
     const code = errorCode(error)
+    // A rename anywhere on the node, openat2(2): to be tried again.
+    if (code === 'EAGAIN') return found(inodes, top, open)
     if (code) return code
     const words = error instanceof Error ? error.message : String(error)
     return REASONS.find(([, sentence]) => sentence.test(words))?.[0] ?? words

@@ -27,12 +27,15 @@ export function getAttribute(handle: Handle, name: string): Uint8Array | undefin
 // would only make the names slower to ask for.
 let noListxattrat = false
 
+// The kernel allocates a buffer of this size each time (fs/xattr.c); longer lists are asked for through the handle.
+const MOST_NAMES = 1024
+
 /**
  * listxattrat(2), Linux 6.13, on the name: through /proc it takes several times as long. What it cannot answer is asked
  * through the handle.
  */
 export function attributeNames(handle: Handle, parent: Handle, name: Name): string {
-  let size = noListxattrat ? ENOSYS : listxattrat(parent, put(name), AT_SYMLINK_NOFOLLOW, DATA, BLOCK)
+  let size = noListxattrat ? ENOSYS : listxattrat(parent, put(name), AT_SYMLINK_NOFOLLOW, DATA, MOST_NAMES)
   noListxattrat = size === ENOSYS || size === EPERM
   if (size < 0) size = listxattr(put(magicLink(handle)), DATA, BLOCK)
   if (size === 0 || size === EOPNOTSUPP) return ''

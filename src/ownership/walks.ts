@@ -116,6 +116,8 @@ async function walkTree(
   const settings: WalkSettings = {
     inside,
     observer,
+    // With `grant` an ACL decides what is added, and with a record what was changed since.
+    byName: isSurvey && spec.do === 'own' && spec.firstTime && spec.order.access === 'keep',
     stopAfter: workerPool?.from ?? STOPS_AFTER,
     batchSize: batchSize(inodes.handleLimit(), 1),
     onBatch: () => shown.tell(walk.report),

@@ -26,8 +26,8 @@ export interface Batch {
 
 /** What a walk must know of the whole volume, and its way to the journal, whichever thread it runs in. */
 export interface Ledger {
-  /** What the journal holds of each inode. */
-  ask(question: Question): Answer[]
+  /** What the journal holds of each inode: a function that waits for the answers, which are on their way meanwhile. */
+  ask(question: Question): () => Answer[]
   /** Undefined: nothing is recorded, so nothing may be changed. */
   record(records: readonly InodeRecord[]): Batch | undefined
   /** Nothing is left to put back. @param keys inode and birth time of each in turn */
@@ -51,10 +51,11 @@ export class JournalLedger implements Ledger {
     this.#isSurvey = isSurvey
   }
 
-  ask(question: Question): Answer[] {
-    return Array.from(this.find(question), (found) =>
+  ask(question: Question): () => Answer[] {
+    const answers = Array.from(this.find(question), (found) =>
       typeof found === 'object' ? decode(found, found.settled) : found,
     )
+    return () => answers
   }
 
   /** The same as it lies in the journal, for another thread. */

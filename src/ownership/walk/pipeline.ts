@@ -1,7 +1,7 @@
 import type { Inodes, Stat } from '../../host/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
-import { type InodeRecord, keyOf } from '../inode/record.ts'
+import { type Found, type InodeRecord, keyOf } from '../inode/record.ts'
 import { keysOf } from '../journal/codec.ts'
 import { type Change, isNeeded, makeChange } from './change.ts'
 import type { Sighting } from './hard-links.ts'
@@ -18,14 +18,16 @@ const MOST_ACL_BYTES = 2_000_000
 const OTHER_HANDLES = 60
 const PROCESS_HANDLES = 60
 
+/** Being collected, asked for, and on its way to disk. */
+const BATCHES = 3
+
 /**
- * How many inodes a thread may record at once: each is held from its look to its change, and while one batch is on its
- * way to disk the next is collected.
+ * How many inodes a thread may record at once: each is held from its look to its change.
  * @param limit handles the process may have open (RLIMIT_NOFILE)
  */
 export function batchSize(limit: number, threads: number): number {
   const each = (limit - PROCESS_HANDLES) / threads - OTHER_HANDLES
-  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor(each / 2)))
+  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor(each / BATCHES)))
 }
 
 /** Looks on at a walk. */
@@ -53,14 +55,21 @@ interface Candidate {
   answer?: Answer
 }
 
+/** A batch of them, each of which is in `asked` where something has to be known of it. */
+interface Asked {
+  candidates: readonly Candidate[]
+  asked: readonly Candidate[]
+  answers: () => Answer[]
+}
+
 interface Recorded {
   batch: Batch
   changes: Change[]
 }
 
 /**
- * Inodes on their way to be changed. A full batch is decided on and recorded, and while its records are on their way to
- * disk the next is collected; then its changes are made.
+ * Inodes on their way to be changed, a batch at each step: while one is collected, the answers about the one before and
+ * the records of the one before that are on their way. Then its changes are made.
  */
 export class Pipeline {
   readonly #inodes: Inodes
@@ -71,6 +80,7 @@ export class Pipeline {
   readonly #held = new Set<OpenInode>()
   #candidates: Candidate[] = []
   #aclBytes = 0
+  #asked: Asked | undefined
   #recorded: Recorded | undefined
 
   constructor(inodes: Inodes, task: Task, ledger: Ledger, report: WalkReport, settings: BatchSettings) {
@@ -94,7 +104,7 @@ export class Pipeline {
   /** Records and makes all there is. @returns whether there was anything */
   flush(): boolean {
     let any = false
-    for (; this.#candidates.length > 0 || this.#recorded; any = true) this.#turn()
+    for (; this.#candidates.length > 0 || this.#asked || this.#recorded; any = true) this.#turn()
     return any
   }
 
@@ -108,19 +118,20 @@ export class Pipeline {
     this.#inodes.close(inode.handle)
   }
 
-  /** Records what was collected, and makes the changes that were recorded before. */
+  /** Each batch goes one step on. */
   #turn(): void {
-    const previous = this.#recorded
-    this.#recorded = this.#record()
-    if (previous) this.#make(previous)
+    const [asked, recorded] = [this.#asked, this.#recorded]
+    this.#asked = this.#ask(this.#candidates)
+    this.#candidates = []
+    this.#aclBytes = 0
+    this.#recorded = undefined
+    if (recorded) this.#make(recorded)
+    if (asked) this.#recorded = this.#record(asked)
     this.#settings.onBatch?.()
   }
 
-  #record(): Recorded | undefined {
-    const candidates = this.#candidates
-    this.#candidates = []
-    this.#aclBytes = 0
-    this.#ask(candidates)
+  #record({ candidates, asked, answers }: Asked): Recorded | undefined {
+    for (const [index, answer] of answers().entries()) (asked[index] as Candidate).answer = answer
     const changes: Change[] = []
     const records: InodeRecord[] = []
     for (const { inode, path, answer } of candidates) {
@@ -142,12 +153,25 @@ export class Pipeline {
   #reportOnly(changes: readonly Change[]): void {
     for (const { inode, record } of changes) {
       this.#letGo(inode)
-      if (!isNeeded(inode, record)) this.#report.alreadyRight++
-      else if (inode.stat.immutable) leave(this.#report, 'immutable or append-only', record.path)
-      else {
-        this.#report.changed++
-        this.#settings.observer?.wouldChange(inode.stat, record)
-      }
+      this.#wouldChange(inode, record)
+    }
+  }
+
+  /** An inode that is not held, in a walk that records nothing; its attributes have no say. */
+  count(stat: Stat, path: Uint8Array): void {
+    this.#report.visited++
+    this.#settings.observer?.visited(stat)
+    const found = { stat, capability: undefined, acl: undefined }
+    const { change } = this.#task.decide(found, path, undefined)
+    if (change) this.#wouldChange(found, change)
+  }
+
+  #wouldChange(found: Found, record: InodeRecord): void {
+    if (!isNeeded(found, record)) this.#report.alreadyRight++
+    else if (found.stat.immutable) leave(this.#report, 'immutable or append-only', record.path)
+    else {
+      this.#report.changed++
+      this.#settings.observer?.wouldChange(found.stat, record)
     }
   }
 
@@ -156,10 +180,10 @@ export class Pipeline {
     return same(ownershipOf(this.#inodes.ownership(handle)), ownershipOf(stat))
   }
 
-  /** Asks for what has to be known of inodes. */
-  #ask(candidates: readonly Candidate[]): void {
+  #ask(candidates: readonly Candidate[]): Asked | undefined {
+    if (candidates.length === 0) return undefined
     const asked = candidates.filter(({ inode, name }) => name !== undefined || this.#task.asksFor(inode.stat))
-    if (asked.length === 0) return
+    if (asked.length === 0) return { candidates, asked, answers: () => [] }
     const sightings = new Map<number, Sighting>()
     for (const [index, { inode, path, name }] of asked.entries()) {
       const { stat, at } = inode
@@ -167,7 +191,7 @@ export class Pipeline {
       if (name !== undefined) sightings.set(index, { key: keyOf(stat), links, changed, at, name, path })
     }
     const answers = this.#ledger.ask({ keys: keysOf(asked.map(({ inode }) => inode.stat)), sightings })
-    for (const [index, candidate] of asked.entries()) candidate.answer = answers[index]
+    return { candidates, asked, answers }
   }
 
   #make({ batch, changes }: Recorded): void {

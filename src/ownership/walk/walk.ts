@@ -13,6 +13,8 @@ const NONE = new Uint8Array()
 
 export interface WalkSettings extends BatchSettings {
   inside: Boundary
+  /** What would be changed is told by a look at the name alone. */
+  byName?: boolean
   /** Stops after so many inodes: the rest is to be handed on. */
   stopAfter?: number
   others?: OtherWorkers | undefined
@@ -43,13 +45,18 @@ export class Walk implements Visitor, Disposable {
       if (stat === undefined) return this.#isGone(parent.path, name)
       if (isDirectory(stat)) return true
       if (!this.#needsLook(stat, parent.path, name)) return false
+      if (this.#settings.byName && stat.links === 1) {
+        this.#pipeline.count(stat, pathBelow(parent.path, name))
+        return false
+      }
     }
     const handle = this.#open(parent.handle, name)
     if (handle === undefined) return this.#isGone(parent.path, name)
     const stat = this.#inodes.stat(handle)
     const enters = isDirectory(stat)
-    this.#expectsMore = !enters && this.#needsLook(stat, parent.path, name)
-    if (this.#expectsMore) {
+    const isTaken = !enters && this.#needsLook(stat, parent.path, name)
+    this.#expectsMore = isTaken && !this.#settings.byName
+    if (isTaken) {
       const inode = look(this.#inodes, handle, stat, parent.handle, name)
       this.#pipeline.take(inode, pathBelow(parent.path, name), stat.links > 1 ? linkName(parent, name) : undefined)
     } else this.#inodes.close(handle)

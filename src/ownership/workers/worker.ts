@@ -100,9 +100,9 @@ class Pool implements Ledger {
     this.say({ say: 'share', part })
   }
 
-  ask(question: Question): Answer[] {
+  ask(question: Question): () => Answer[] {
     this.say({ say: 'ask', question })
-    return unpackAnswers(this.await('answers').answers)
+    return () => unpackAnswers(this.await('answers').answers)
   }
 
   record(records: readonly InodeRecord[]): Batch {

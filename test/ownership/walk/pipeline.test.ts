@@ -19,7 +19,7 @@ beforeEach(() => {
   makeTree(
     volume.fs,
     volume.directory,
-    ['a', 'b', 'c', 'd', 'e'].map((name) => `file ${name} 0640`),
+    ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `file ${name} 0640`),
   )
   report = newReport()
   top = volume.host.inodes.openLinkFree(volume.directory)
@@ -39,7 +39,10 @@ const TASK = taskOf({
 
 function ledger(over: Partial<Ledger> = {}): Ledger {
   return {
-    ask: ({ keys }) => Array.from({ length: keys.length / 2 }, () => undefined),
+    ask:
+      ({ keys }) =>
+      () =>
+        Array.from({ length: keys.length / 2 }, () => undefined),
     record(records) {
       const names = records.map(({ path, after }) => `${text(path)}:${after.gid}`).join(' ')
       log.push(`record ${names}`)
@@ -64,23 +67,26 @@ function take(line: Pipeline, ...names: string[]): void {
 }
 
 describe('what a walk has to change', () => {
-  it('is recorded in full batches, each made when the next has been recorded, and let go of when it is settled', () => {
+  it('is recorded in full batches when the next is collected, and made and let go of when the one after that is', () => {
     const line = pipeline()
     take(line, 'a', 'b', 'c')
-    expect(log).toEqual(['record a:2000 b:2000'])
+    expect(log).toEqual([])
     expect(open()).toBe(3)
     take(line, 'd')
+    expect(log).toEqual(['record a:2000 b:2000'])
+    expect(open()).toBe(4)
+    take(line, 'e', 'f')
     const first = ['wait', 'chown /volume/a 2000', 'chown /volume/b 2000', 'settle a:2000 b:2000']
-    expect(log).toEqual(['record a:2000 b:2000', 'record c:2000 d:2000', ...first])
-    expect(open()).toBe(2)
+    expect(log.slice(1)).toEqual([...first, 'record c:2000 d:2000'])
+    expect(open()).toBe(4)
     expect(line.flush()).toBe(true)
-    expect(log.slice(6)).toEqual(['wait', 'chown /volume/c 2000', 'chown /volume/d 2000', 'settle c:2000 d:2000'])
-    expect([open(), report.visited, report.changed]).toEqual([0, 4, 4])
+    expect(log.slice(6, 10)).toEqual(['wait', 'chown /volume/c 2000', 'chown /volume/d 2000', 'settle c:2000 d:2000'])
+    expect([open(), report.visited, report.changed]).toEqual([0, 6, 6])
     expect(line.flush()).toBe(false)
   })
 
   it('is left to the thread that changes it already, or to another of its names', () => {
-    const line = pipeline({ ask: () => ['wait'] })
+    const line = pipeline({ ask: () => () => ['wait'] })
     take(line, 'a', 'e')
     line.flush()
     expect(log).toEqual(['record a:2000', 'wait', 'chown /volume/a 2000', 'settle a:2000'])
@@ -106,7 +112,7 @@ describe('what a walk has to change', () => {
   it('and was refused after an earlier walk is recorded as what it still is, and that is settled at once', () => {
     const { inodes } = volume.host
     inodes.chown(inodes.openEntry(top, Buffer.from('e')), 3000)
-    const line = pipeline({ ask: () => [recordOf('e')] })
+    const line = pipeline({ ask: () => () => [recordOf('e')] })
     refuse('e', 'EDQUOT')
     log.length = 0
     take(line, 'e')
@@ -141,7 +147,7 @@ describe('every inode is let go of where a walk ends with an error', () => {
     }
     const line = make()
     expect(() => {
-      take(line, 'a', 'b', 'c', 'd')
+      take(line, 'a', 'b', 'c', 'd', 'e', 'f')
     }).toThrow('the disk is full')
     line.close()
     expect(open()).toBe(0)
@@ -162,8 +168,8 @@ describe('every inode is let go of where a walk ends with an error', () => {
 
 it.each([
   [1_000_000, 1, 1000],
-  [1024, 1, 452],
-  [1024, 4, 90],
+  [1024, 1, 301],
+  [1024, 4, 60],
   [100, 4, 8],
 ])('with %i handles each of a number of threads (%i) holds %i inodes at a time', (limit, threads, size) => {
   expect(batchSize(limit, threads)).toBe(size)

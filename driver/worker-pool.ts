@@ -7,7 +7,7 @@ import { startThread } from './thread.ts'
 const MOST_WORKERS = 4
 
 /** Megabytes. What a walk holds does not grow with the volume; without limits V8 lets garbage lie around. */
-const LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 96 }
+const LIMITS = { maxYoungGenerationSizeMb: 9, maxOldGenerationSizeMb: 96 }
 
 /** Threads of this process for large walks. Undefined on a node with one processor. */
 export function workerPool(): WalkOptions['workerPool'] {

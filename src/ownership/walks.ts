@@ -63,7 +63,6 @@ export async function restore(
 ): Promise<WalkReport> {
   const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
   journal.confirm()
-  journal.checkRest()
   return report
 }
 
@@ -90,7 +89,7 @@ function ownSpec(order: OwnOrder, journal: Journal | undefined): TaskSpec {
   return {
     do: 'own',
     order,
-    firstTime: journal?.isEmpty() ?? true,
+    firstTime: journal?.isNew() ?? true,
     started: Date.now() - CLOCK_SLACK_MS,
     unfinished: new Set(journal?.unfinished().map(keyOf)),
   }

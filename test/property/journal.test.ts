@@ -162,22 +162,21 @@ describe('a journal', () => {
   })
 
   it.each([
-    ['a row of it is another type', "UPDATE inodes SET first = 'text' || hex(first)"],
-    ['a record has no bytes', 'UPDATE inodes SET last = zeroblob(0)'],
-    ['a batch is text', "UPDATE inodes SET batch = 'x'"],
+    ['a row of it is another type', "UPDATE log SET records = 'text' || hex(records)"],
+    ['a batch has no bytes', 'UPDATE log SET records = zeroblob(0)'],
+    ['a batch is missing', 'DELETE FROM log WHERE batch = 2'],
+    ['the first batch is missing', 'DELETE FROM log WHERE batch = 1'],
+    ['a batch has another number', 'UPDATE log SET batch = 77 WHERE batch = 2'],
     [
       'a mode was changed by hand',
-      "UPDATE inodes SET first = CAST(substr(first, 1, 8) || x'ff01' || substr(first, 11) AS BLOB)",
+      "UPDATE log SET records = CAST(substr(records, 1, 32) || x'ff01' || substr(records, 35) AS BLOB)",
     ],
-    [
-      'an inode number was changed by hand',
-      'UPDATE inodes SET inode = 12345 WHERE inode = (SELECT min(inode) FROM inodes)',
-    ],
-    ['a table is missing', 'DROP TABLE inodes'],
-    ['a table is a view', 'DROP TABLE inodes; CREATE VIEW inodes AS SELECT 1 AS inode, 2 AS born'],
+    ['two batches changed places', 'UPDATE log SET batch = 50 - batch'],
+    ['a table is missing', 'DROP TABLE log'],
+    ['a table is a view', 'DROP TABLE log; CREATE VIEW log AS SELECT 1 AS batch, 2 AS records, 3 AS sum'],
     ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
-    ['it claims two volumes', "INSERT INTO journal VALUES (1, 'another')"],
+    ['it claims two volumes', "INSERT INTO journal VALUES (3, 'another')"],
   ])('is refused, or what it says is right, where %s', (_what, sql) => {
     for (const reading of [true, false]) {
       const path = put(STATES['searched by a second walk'] ?? {})

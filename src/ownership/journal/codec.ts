@@ -1,9 +1,11 @@
-import type { InodeRecord } from '../inode/record.ts'
+import { type InodeRecord, NO_ACL } from '../inode/record.ts'
 
 // Records as bytes, little-endian. Each is: u32 length of the first part, u32 of the last, i64 inode, i64 birth time,
 // the two parts. The first part is what the inode was when it was first recorded and never changes; the last is what
-// the latest change saw and makes of it. A byte string that may be missing has its length + 1, 0 where it is.
+// the latest change saw and makes of it. Both are empty where the inode is forgotten. A byte string that may be missing has its length + 1, 0 where it is.
 const HEADER = 24
+/** Where inode and birth time lie in the header. */
+export const KEY = 8
 const FIRST = 20
 const LAST = 44
 const SEEN_WHOLE = 1
@@ -16,15 +18,18 @@ export function signed(inode: bigint): bigint {
 
 /** Inode and birth time of each in turn. */
 export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigInt64Array {
-  return BigInt64Array.from(inodes.flatMap(({ inode, born }) => [signed(inode), born]))
+  const keys = new BigInt64Array(inodes.length * 2)
+  for (const [index, { inode, born }] of inodes.entries()) {
+    keys[index * 2] = inode
+    keys[index * 2 + 1] = born
+  }
+  return keys
 }
 
 /** One record as it lies in a chunk of them. */
 export interface Encoded {
-  inode: bigint
-  born: bigint
-  first: Uint8Array
-  last: Uint8Array
+  chunk: DataView
+  at: number
 }
 
 export function encode(records: readonly InodeRecord[]): Uint8Array<ArrayBuffer> {
@@ -73,69 +78,106 @@ function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRe
   return at
 }
 
-/** Puts records that were split together again. */
+/** Puts records together. */
 export function join(records: readonly Encoded[]): Uint8Array<ArrayBuffer> {
-  const size = records.reduce((sum, { first, last }) => sum + HEADER + first.length + last.length, 0)
-  const bytes = new Uint8Array(size)
-  const view = new DataView(bytes.buffer)
+  const parts = records.map((record) => bytesOf(record))
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
-  for (const { inode, born, first, last } of records) {
-    view.setUint32(at, first.length, true)
-    view.setUint32(at + 4, last.length, true)
-    view.setBigInt64(at + 8, inode, true)
-    view.setBigInt64(at + 16, born, true)
-    at = put(bytes, put(bytes, at + HEADER, first), last)
-  }
+  for (const part of parts) at = put(bytes, at, part)
   return bytes
 }
 
+/** The record whose first part is that of one record and whose last part is that of another. */
+export function compose(first: Encoded, last: Encoded): Encoded {
+  const [a, b] = [bytesOf(first), bytesOf(last)]
+  const [before, now] = [a.subarray(0, HEADER + lengths(first)[0]), b.subarray(HEADER + lengths(last)[0])]
+  const bytes = new Uint8Array(before.length + now.length)
+  put(bytes, put(bytes, 0, before), now)
+  const chunk = viewOf(bytes)
+  chunk.setUint32(4, now.length, true)
+  return { chunk, at: 0 }
+}
+
+function bytesOf({ chunk, at }: Encoded): Uint8Array {
+  return new Uint8Array(chunk.buffer, chunk.byteOffset + at, endOf(chunk, at) - at)
+}
+
+/** Of the first part and of the last. */
+function lengths({ chunk, at }: Encoded): [number, number] {
+  return [chunk.getUint32(at, true), chunk.getUint32(at + 4, true)]
+}
+
+/** Keys in place of records: their inodes are forgotten. */
+export function encodeForgotten(keys: BigInt64Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array((keys.length / 2) * HEADER)
+  const view = new DataView(bytes.buffer)
+  for (const [index, word] of keys.entries())
+    view.setBigInt64((index >> 1) * HEADER + KEY + (index & 1) * 8, word, true)
+  return bytes
+}
+
+/** Where each record of a chunk begins. @throws {RangeError} where the bytes are no whole records */
+export function startsOf(chunk: DataView): number[] {
+  const starts: number[] = []
+  for (let at = 0; at < chunk.byteLength; at = endOf(chunk, at)) starts.push(at)
+  return starts
+}
+
+function endOf(chunk: DataView, at: number): number {
+  const end = at + HEADER + chunk.getUint32(at, true) + chunk.getUint32(at + 4, true)
+  if (end > chunk.byteLength) throw new RangeError('a record is cut off')
+  return end
+}
+
+export function isForgotten(chunk: DataView, at: number): boolean {
+  return chunk.getUint32(at, true) === 0
+}
+
 /** @throws {RangeError} where the bytes are no whole records */
-export function* split(chunk: Uint8Array): Generator<Encoded> {
-  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
-  for (let at = 0; at < bytes.length; ) {
-    const middle = at + HEADER + bytes.readUInt32LE(at)
-    const end = middle + bytes.readUInt32LE(at + 4)
-    if (end > bytes.length) throw new RangeError('a record is cut off')
-    const [inode, born] = [bytes.readBigInt64LE(at + 8), bytes.readBigInt64LE(at + 16)]
-    yield { inode, born, first: bytes.subarray(at + HEADER, middle), last: bytes.subarray(middle, end) }
-    at = end
-  }
+export function split(chunk: Uint8Array): Encoded[] {
+  const view = viewOf(chunk)
+  return startsOf(view).map((at) => ({ chunk: view, at }))
+}
+
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
 /** @throws {RangeError} where the bytes are no record */
-export function decode({ inode, born, first, last }: Encoded, settled: boolean): InodeRecord {
-  const a = Buffer.from(first.buffer, first.byteOffset, first.length)
-  const b = Buffer.from(last.buffer, last.byteOffset, last.length)
-  const path = take(a, FIRST, a.readUInt16LE(10) + 1) ?? new Uint8Array()
-  const capability = take(a, FIRST + path.length, a.readUInt32LE(12))
-  const before = take(a, FIRST + path.length + length(capability), a.readUInt32LE(16))
-  const seen = take(b, LAST, b.readUInt32LE(36))
-  const after = take(b, LAST + length(seen), b.readUInt32LE(40))
-  const flags = b.readUInt16LE(34)
+export function decode({ chunk, at }: Encoded, settled: boolean): InodeRecord {
+  const [size, rest] = lengths({ chunk, at })
+  const first = at + HEADER
+  const last = first + size
+  if (size < FIRST || rest < LAST) throw new RangeError('a record is cut off')
+  const path = take(chunk, first + FIRST, chunk.getUint16(first + 10, true) + 1) ?? new Uint8Array()
+  const capability = take(chunk, first + FIRST + path.length, chunk.getUint32(first + 12, true))
+  const before = take(chunk, first + FIRST + path.length + length(capability), chunk.getUint32(first + 16, true))
+  const seen = take(chunk, last + LAST, chunk.getUint32(last + 36, true))
+  const after = take(chunk, last + LAST + length(seen), chunk.getUint32(last + 40, true))
+  const flags = chunk.getUint16(last + 34, true)
   return {
-    inode: BigInt.asUintN(64, inode),
-    born,
+    inode: chunk.getBigUint64(at + KEY, true),
+    born: chunk.getBigInt64(at + KEY + 8, true),
     path,
-    uid: a.readUInt32LE(0),
-    before: { gid: a.readUInt32LE(4), mode: a.readUInt16LE(8) },
+    uid: chunk.getUint32(first, true),
+    before: { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) },
     capability,
-    acl: { before, seen, after },
-    modified: b.readBigInt64LE(0),
-    size: b.readBigUInt64LE(8),
-    seen: { gid: b.readUInt32LE(16), mode: b.readUInt16LE(28) },
+    acl: before || seen || after ? { before, seen, after } : NO_ACL,
+    modified: chunk.getBigInt64(last, true),
+    size: chunk.getBigUint64(last + 8, true),
+    seen: { gid: chunk.getUint32(last + 16, true), mode: chunk.getUint16(last + 28, true) },
     seenWhole: (flags & SEEN_WHOLE) !== 0,
-    meant: { gid: b.readUInt32LE(20), mode: b.readUInt16LE(30) },
+    meant: { gid: chunk.getUint32(last + 20, true), mode: chunk.getUint16(last + 30, true) },
     forfeited: (flags & FORFEITED) !== 0,
-    after: { gid: b.readUInt32LE(24), mode: b.readUInt16LE(32) },
+    after: { gid: chunk.getUint32(last + 24, true), mode: chunk.getUint16(last + 32, true) },
     settled,
   }
 }
 
-function take(bytes: Buffer, at: number, marked: number): Uint8Array | undefined {
+function take(chunk: DataView, at: number, marked: number): Uint8Array | undefined {
   if (marked === 0) return undefined
-  const end = at + marked - 1
-  if (end > bytes.length) throw new RangeError('a record is cut off')
-  return Uint8Array.from(bytes.subarray(at, end))
+  if (at + marked - 1 > chunk.byteLength) throw new RangeError('a record is cut off')
+  return new Uint8Array(chunk.buffer, chunk.byteOffset + at, marked - 1)
 }
 
 function length(bytes: Uint8Array | undefined): number {

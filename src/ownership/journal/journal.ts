@@ -1,9 +1,10 @@
-import type { DatabaseSync, SQLTagStore, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { errorCode, type Host } from '../../host/host.ts'
 import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { decode, type Encoded, signed } from './codec.ts'
-import { FORMAT, SETTINGS, schema, Tables, transaction } from './tables.ts'
+import { decode, type Encoded, encodeForgotten } from './codec.ts'
+import { Records } from './records.ts'
+import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
@@ -12,16 +13,15 @@ import { FORMAT, SETTINGS, schema, Tables, transaction } from './tables.ts'
 export class Journal {
   readonly #database: DatabaseSync
   readonly #sql: SQLTagStore
-  readonly #tables: Tables
-  #select: StatementSync | undefined
+  readonly #log: Log
+  /** Undefined until somebody looks for a record: a first walk only ever appends. */
+  #records: Records | undefined
   readonly #where: string
-  readonly #reading: boolean
   #unsettled = new Set<bigint>()
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new Set<bigint>()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
-  #isFolded = false
 
   /**
    * Makes a journal where there is none.
@@ -39,12 +39,13 @@ export class Journal {
 
   private constructor(host: Host, path: string, volume: string, known: boolean, reading: boolean) {
     this.#where = path
-    this.#reading = reading
     this.#database = this.#guard(() => host.openDatabase(path))
     this.#sql = this.#database.createTagStore()
-    this.#tables = new Tables(this.#database, this.#sql, volume)
+    this.#log = new Log(this.#sql, volume)
     try {
       this.#guard(() => {
+        // All that is read is of one moment.
+        if (reading) this.#database.exec('BEGIN')
         const isMade = this.#check(volume, known)
         if (!reading) this.#database.exec(SETTINGS)
         if (!isMade && reading) this.#database.exec(schema('TEMP'))
@@ -54,7 +55,6 @@ export class Journal {
             this.#database.exec(schema())
             this.#sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume})`
           })
-        this.#isFolded = reading && !isMade
         this.#unsettled = new Set(this.#sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint))
       })
     } catch (error) {
@@ -81,29 +81,28 @@ export class Journal {
 
   /** @returns the record as it lies in the journal; `underWay`: its change is this process's, and not made yet */
   find(inode: bigint, born: bigint): (Encoded & { settled: boolean; underWay: boolean }) | undefined {
-    this.#fold()
     return this.#guard(() => {
-      this.#select ??= this.#database.prepare('SELECT * FROM inodes WHERE inode = ? AND born = ?')
-      const row = this.#select.get(signed(inode), born)
-      if (row === undefined) return undefined
-      const { batch, ...record } = this.#tables.checked(row)
-      return { ...record, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
+      const found = this.#read().find(inode, born)
+      if (found === undefined) return undefined
+      const { chunk, at, batch } = found
+      return { chunk, at, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
     })
   }
 
   /** Records of changes that a process began and may not have finished: those of its last batches. */
   unfinished(): InodeRecord[] {
-    if (this.#unsettled.size === 0) return []
-    this.#fold()
     return this.#guard(() =>
-      this.#sql.all`SELECT * FROM inodes WHERE batch IN (SELECT batch FROM unsettled)`
-        .map((row) => this.#tables.checked(row))
-        .map((record) => decode(record, !this.#unsettled.has(record.batch))),
+      [...this.#unsettled].flatMap((batch) => [...this.#read().latestOf(batch)].map((record) => decode(record, false))),
     )
   }
 
+  /** Nothing was ever recorded, or all of it was put back. */
+  isNew(): boolean {
+    return this.#guard(() => this.#log.isEmpty())
+  }
+
   isEmpty(): boolean {
-    return this.#guard(() => !this.#sql.get`SELECT 1 FROM log UNION ALL SELECT 1 FROM inodes LIMIT 1`)
+    return this.#guard(() => this.#log.isEmpty() || this.#read().size === 0)
   }
 
   /**
@@ -111,18 +110,16 @@ export class Journal {
    * @returns the batches' numbers, for `settle`
    */
   append(chunks: readonly Uint8Array[]): bigint[] {
-    const batches: bigint[] = []
-    this.#transaction(() => {
-      for (const chunk of chunks) {
-        const batch = this.#sql.run`INSERT INTO unsettled DEFAULT VALUES`.lastInsertRowid as bigint
-        this.#unsettled.add(batch)
-        this.#own.add(batch)
-        batches.push(batch)
-        if (chunk.length > 0) this.#tables.append(batch, chunk)
-      }
+    const batches = this.#write(() => {
+      const batches = this.#append(chunks)
+      for (const { number } of batches) this.#sql.run`INSERT INTO unsettled VALUES (${number})`
+      return batches
     })
-    this.#isFolded = false
-    return batches
+    for (const { number } of batches) {
+      this.#unsettled.add(number)
+      this.#own.add(number)
+    }
+    return batches.map(({ number }) => number)
   }
 
   /** All changes of the batch have been made. On disk with the next transaction: until then it counts as unsettled. */
@@ -135,29 +132,22 @@ export class Journal {
   /** Nothing that was appended by this process is still to be made. */
   confirm(): void {
     // A batch of a crashed process is settled when each of its inodes has been recorded or forgotten since.
-    if (this.#unsettled.size > 0) this.#fold()
-    this.#transaction(() => {
-      if (this.#unsettled.size > 0) this.#sql.run`DELETE FROM unsettled WHERE batch NOT IN (SELECT batch FROM inodes)`
+    const done = this.#guard(() => [...this.#unsettled].filter((batch) => this.#read().latestOf(batch).next().done))
+    this.#write(() => {
+      for (const batch of done) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
+      return []
     })
+    for (const batch of done) this.#unsettled.delete(batch)
+    if (this.#unsettled.size > 0 || this.#records === undefined) return
+    if (this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) this.#records = undefined
   }
 
   /** Restored: nothing is left to put back. @param keys inode and birth time of each in turn */
   forget(keys: BigInt64Array): void {
-    this.#fold()
-    this.#transaction(() => {
-      const remove = this.#database.prepare('DELETE FROM inodes WHERE inode = ? AND born = ?')
-      for (let at = 0; at < keys.length; at += 2) remove.run(keys[at] ?? 0n, keys[at + 1] ?? 0n)
-    })
-  }
-
-  /**
-   * A record whose inode number was damaged is found by nobody, so what is left after a restore is looked at.
-   * @throws {Refusal}
-   */
-  checkRest(): void {
-    this.#guard(() => {
-      for (const row of this.#sql.iterate`SELECT * FROM inodes`) this.#tables.checked(row)
-    })
+    // What a lost commit forgets again costs a look, so that it is synced with the next.
+    this.#guard(() => this.#database.exec('PRAGMA synchronous = NORMAL'))
+    this.#write(() => this.#append([encodeForgotten(keys)]))
+    this.#guard(() => this.#database.exec('PRAGMA synchronous = FULL'))
   }
 
   close(): void {
@@ -168,20 +158,31 @@ export class Journal {
     this.close()
   }
 
-  #fold(): void {
-    if (this.#isFolded) return
-    this.#guard(() => (this.#reading ? this.#tables.foldCopy() : this.#tables.foldLog()))
-    this.#isFolded = true
+  #read(): Records {
+    this.#records ??= new Records(this.#log)
+    return this.#records
   }
 
-  #transaction(work: () => void): void {
-    this.#guard(() =>
+  #append(chunks: readonly Uint8Array[]): Batch[] {
+    let last = this.#log.lastSum()
+    return chunks.map((records) => {
+      const batch = this.#log.append(records, last)
+      last = batch.sum
+      return batch
+    })
+  }
+
+  /** In one transaction. @returns what was appended to the log */
+  #write(work: () => Batch[]): Batch[] {
+    const batches = this.#guard(() =>
       transaction(this.#database, () => {
         for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
-        work()
-        this.#settled = []
+        return work()
       }),
     )
+    this.#settled = []
+    for (const batch of batches) this.#records?.add(batch)
+    return batches
   }
 
   /** @throws {Refusal} that names the journal, instead of SQLite's own error */

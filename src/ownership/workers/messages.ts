@@ -53,6 +53,6 @@ export function packAnswers(answers: readonly EncodedAnswer[]): PackedAnswers {
 }
 
 export function unpackAnswers({ kinds, records }: PackedAnswers): Answer[] {
-  const encoded: Iterator<Encoded, Encoded> = split(records)
-  return kinds.map((kind) => (typeof kind === 'boolean' ? decode(encoded.next().value, kind) : kind))
+  const encoded = split(records).values()
+  return kinds.map((kind) => (typeof kind === 'boolean' ? decode(encoded.next().value as Encoded, kind) : kind))
 }

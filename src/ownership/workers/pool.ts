@@ -34,7 +34,7 @@ export class WorkerPool {
   readonly #workers: PooledWorker[] = []
   readonly #queue: PackedFrames[]
   /** To be recorded with the next commit. */
-  #pending: { pooled: PooledWorker; batch: number; records: Uint8Array }[] = []
+  #pending: { pooled: PooledWorker; batch: number; records: Uint8Array<ArrayBuffer> }[] = []
   #failure: { error: unknown } | undefined
 
   constructor(order: PoolOrder) {
@@ -142,7 +142,9 @@ export class WorkerPool {
     this.#pending = []
     if (pending.length === 0) return
     const numbers = this.#order.journal.append(pending.map(({ records }) => records))
-    for (const [at, { pooled, batch }] of pending.entries()) {
+    for (const [at, { pooled, batch, records }] of pending.entries()) {
+      // Freed now: a collector that sees a small object waits until there are many.
+      records.buffer.transfer(0)
       pooled.batches.set(batch, numbers[at] ?? 0n)
       this.#tell(pooled, { say: 'durable', batch })
     }

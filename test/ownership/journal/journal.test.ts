@@ -328,6 +328,63 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     })
   })
 
+  describe('does not grow with the number of walks', () => {
+    const MANY = 6000
+    const many = (over: Partial<InodeRecord> = {}) =>
+      Array.from({ length: MANY }, (_, inode) => record(BigInt(inode), over))
+    const rows = () => {
+      const database = place.host.openDatabase(place.path)
+      const all = database.prepare('SELECT batch, length(records) AS size FROM log').all()
+      database.close()
+      return all.map(({ size }) => Number(size)).reduce((sum, size) => sum + size, 0)
+    }
+
+    it('and keeps of every inode what it was at first, and the latest', () => {
+      const first = next()
+      recordNext(first, many())
+      finish(first)
+      const once = rows()
+      for (const gid of [3000, 4000, 5000]) {
+        const journal = next()
+        for (const { inode } of many()) journal.find(inode, 7n)
+        recordNext(journal, many({ before: { gid: 1, mode: 1 }, after: { gid, mode: 0o4755 } }))
+        finish(journal)
+      }
+      expect(next().unfinished()).toEqual([])
+      expect(rows()).toBeLessThan(once * 2.5)
+      const last = next()
+      for (const inode of [0n, 17n, BigInt(MANY - 1)]) {
+        expect(find(last, inode, 7n)).toEqual(record(inode, { after: { gid: 5000, mode: 0o4755 }, settled: true }))
+      }
+    })
+
+    it('and has nothing left when all is put back, not of a process that died either', () => {
+      dying(many())
+      const journal = next()
+      journal.forget(keysOf(many()))
+      expect(journal.isNew()).toBe(false)
+      finish(journal)
+      expect([journal.isEmpty(), journal.isNew(), rows()]).toEqual([true, true, 0])
+      const anew = next()
+      recordNext(anew, [record(1n, { uid: 5 })])
+      finish(anew)
+      expect(find(next(), 1n, 7n)).toEqual(record(1n, { uid: 5, settled: true }))
+    })
+
+    it('but keeps all while it is not known what a process that died has made', () => {
+      const first = next()
+      recordNext(first, many())
+      finish(first)
+      dying([record(MANY_AND_ONE)])
+      const journal = next()
+      journal.forget(keysOf(many()))
+      finish(journal)
+      expect(unfinished(next())).toEqual([MANY_AND_ONE])
+      expect(find(next(), MANY_AND_ONE, 7n)).toEqual(record(MANY_AND_ONE))
+    })
+    const MANY_AND_ONE = BigInt(MANY + 1)
+  })
+
   it('keeps nothing of a batch that could not be recorded whole', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
@@ -349,7 +406,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
-  it.each([[0], [1], [3], [-1]])('of format %i is refused, whosever volume it says', (format) => {
+  it.each([[0], [1], [4], [-1]])('of format %i is refused, whosever volume it says', (format) => {
     dying([record(1n)])
     next()
     const database = place.host.openDatabase(place.path)
@@ -358,7 +415,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     for (const volume of ['fs-2-3', 'fs-2-4']) {
       expect(refusalOf(() => next(volume)).message).toMatch(
         new RegExp(
-          `^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 2\\), so nothing more ` +
+          `^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 3\\), so nothing more ` +
             'is changed: install the version of modekeep that made it, or give up what could be restored by moving',
         ),
       )
@@ -408,7 +465,7 @@ describe('a file that is no journal', () => {
     const database = new DatabaseSync(path)
     database.exec("CREATE TABLE journal (entry TEXT); INSERT INTO journal VALUES ('dear diary')")
     database.close()
-    expect(refused().message).toMatch(/its format is undefined, this version reads 2/)
+    expect(refused().message).toMatch(/its format is undefined, this version reads 3/)
   })
 
   it("is refused, and not written to, when it is a database of somebody else's", () => {
@@ -422,10 +479,10 @@ describe('a file that is no journal', () => {
 
   it('is not written to when it is of a format this version does not know', () => {
     const database = new DatabaseSync(path)
-    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (3, 'fs-2-3')")
+    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (4, 'fs-2-3')")
     database.close()
     const before = fs.readFileSync(path)
-    expect(refused().message).toMatch(/its format is 3, this version reads 2/)
+    expect(refused().message).toMatch(/its format is 4, this version reads 3/)
     expect(fs.readFileSync(path).equals(before)).toBe(true)
   })
 })

@@ -1,0 +1,133 @@
+import { compose, type Encoded, isForgotten, join, KEY, signed, startsOf, viewOf } from './codec.ts'
+import { RecordIndex } from './record-index.ts'
+import type { Batch, Log } from './tables.ts'
+
+// Walks go through a tree in the same order each time, several threads at once.
+const MOST_CACHED = 32
+/** About the size of a record with a short path, to guess how many there are. */
+const RECORD_SIZE = 110
+const WORTH_COMPACTING = 10_000
+const BATCH_SIZE = 1000
+
+/** A batch that was read, and the place of its first record among all. */
+interface Known extends Omit<Batch, 'records'> {
+  start: number
+}
+
+interface Loaded {
+  records: DataView
+  starts: readonly number[]
+}
+
+/** One record, and the batch of its latest version. */
+export interface Located extends Encoded {
+  batch: bigint
+}
+
+/** The records of a log by inode. What an inode was when it was first recorded is never recorded again. */
+export class Records {
+  readonly #log: Log
+  readonly #index: RecordIndex
+  readonly #batches: Known[] = []
+  readonly #cache = new Map<number, Loaded>()
+  #total = 0
+
+  /** Reads all there is. @throws {RangeError} where it is damaged */
+  constructor(log: Log) {
+    this.#log = log
+    this.#index = new RecordIndex(log.size() / RECORD_SIZE)
+    for (const batch of log.all()) this.add(batch)
+  }
+
+  /** How many inodes have a record. */
+  get size(): number {
+    return this.#index.size
+  }
+
+  /** A batch that was appended to the log. */
+  add({ number, sum, records }: Batch): void {
+    this.#batches.push({ number, sum, start: this.#total })
+    const bytes = viewOf(records)
+    for (const at of startsOf(bytes)) {
+      if (isForgotten(bytes, at)) this.#index.remove(bytes, at + KEY)
+      else this.#index.add(bytes, at + KEY, this.#total)
+      this.#total++
+    }
+  }
+
+  find(inode: bigint, born: bigint): Located | undefined {
+    asked.setBigInt64(0, signed(inode), true)
+    asked.setBigInt64(8, born, true)
+    const slot = this.#index.find(asked, 0)
+    return slot === undefined ? undefined : this.#in(slot)
+  }
+
+  /** Those whose latest version is of that batch. */
+  *latestOf(number: bigint): Generator<Located> {
+    const batch = this.#batches.findIndex((known) => known.number === number)
+    if (batch < 0) return
+    const { records, starts } = this.#load(batch)
+    const { start } = this.#batches[batch] as Known
+    for (const [index, at] of starts.entries()) {
+      const slot = this.#index.find(records, at + KEY)
+      if (slot !== undefined && this.#index.lastIn(slot) === start + index) yield this.#in(slot)
+    }
+  }
+
+  /** Writes what is left of a log that has grown by far more, within a transaction. @returns whether it did */
+  compact(): boolean {
+    const last = this.#batches.at(-1)
+    const isWorth = this.size === 0 || (this.#total > WORTH_COMPACTING && this.#total > 2 * this.size)
+    if (last === undefined || !isWorth) return false
+    let before: bigint | undefined
+    for (const records of this.#chunks()) before = this.#log.append(records, before).sum
+    this.#log.removeTo(last.number)
+    return true
+  }
+
+  *#chunks(): Generator<Uint8Array> {
+    const chunk: Encoded[] = []
+    for (const { number } of this.#batches) {
+      for (const record of this.latestOf(number)) if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
+    }
+    if (chunk.length > 0) yield join(chunk)
+  }
+
+  #in(slot: number): Located {
+    const [first, last] = [this.#index.firstIn(slot), this.#index.lastIn(slot)]
+    const batch = this.#batchOf(last)
+    const record = this.#record(batch, last)
+    const { chunk, at } = first === last ? record : compose(this.#record(this.#batchOf(first), first), record)
+    return { chunk, at, batch: (this.#batches[batch] as Known).number }
+  }
+
+  #record(batch: number, place: number): Encoded {
+    const { records, starts } = this.#load(batch)
+    return { chunk: records, at: starts[place - (this.#batches[batch] as Known).start] as number }
+  }
+
+  /** Which of the batches has the record of that place. */
+  #batchOf(place: number): number {
+    let [low, high] = [0, this.#batches.length - 1]
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if ((this.#batches[middle] as Known).start <= place) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  #load(batch: number): Loaded {
+    const cached = this.#cache.get(batch)
+    if (cached !== undefined) return cached
+    const records = viewOf(this.#log.read((this.#batches[batch] as Known).number, this.#batches[batch - 1]?.sum))
+    const loaded = { records, starts: startsOf(records) }
+    const [oldest] = this.#cache.keys()
+    if (oldest !== undefined && this.#cache.size === MOST_CACHED) this.#cache.delete(oldest)
+    this.#cache.set(batch, loaded)
+    return loaded
+  }
+}
+
+/** Inode and birth time of the inode that is looked for. */
+const asked = new DataView(new ArrayBuffer(16))

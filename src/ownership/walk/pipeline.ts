@@ -10,7 +10,7 @@ import { leave, type WalkReport } from './report.ts'
 import type { Task } from './tasks.ts'
 
 // One commit to disk for so many inodes.
-const LARGEST_BATCH = 1000
+const LARGEST_BATCH = 700
 const SMALLEST_BATCH = 8
 // An ACL can have 64 KB.
 const MOST_ACL_BYTES = 2_000_000

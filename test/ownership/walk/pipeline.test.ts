@@ -167,7 +167,7 @@ describe('every inode is let go of where a walk ends with an error', () => {
 })
 
 it.each([
-  [1_000_000, 1, 1000],
+  [1_000_000, 1, 700],
   [1024, 1, 301],
   [1024, 4, 60],
   [100, 4, 8],

@@ -5,7 +5,7 @@ import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-const PODS = Array.from({ length: sized(30, 100) }, (_, n) => `pod-${n}`)
+const PODS = Array.from({ length: sized(20, 100) }, (_, n) => `pod-${n}`)
 const WALK = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
 const title = `${PODS.length} pods at once${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 

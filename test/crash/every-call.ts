@@ -99,7 +99,7 @@ export class Crashing {
         choose: (calls) => {
           const all = this.choose(calls)
           found = all.length
-          return all.filter((_, index) => index % sized(3, 1) === 0)
+          return all.filter((_, index) => index % sized(4, 1) === 0)
         },
         prepare: async () => {
           this.fresh()

@@ -144,10 +144,13 @@ export class Journal {
 
   /** Restored: nothing is left to put back. @param keys inode and birth time of each in turn */
   forget(keys: BigInt64Array): void {
-    // What a lost commit forgets again costs a look, so that it is synced with the next.
+    // What a lost commit brings back costs a look, so this one is synced with the next.
     this.#guard(() => this.#database.exec('PRAGMA synchronous = NORMAL'))
-    this.#write(() => this.#append([encodeForgotten(keys)]))
-    this.#guard(() => this.#database.exec('PRAGMA synchronous = FULL'))
+    try {
+      this.#write(() => this.#append([encodeForgotten(keys)]))
+    } finally {
+      this.#guard(() => this.#database.exec('PRAGMA synchronous = FULL'))
+    }
   }
 
   close(): void {

@@ -13,6 +13,8 @@ export interface Options {
   headline: boolean
   /** Only what `init` and a repeated mount evaluate. */
   modules: boolean
+  /** Only what each of a walk's system calls costs. */
+  kernelCalls: boolean
   /** A million files too. */
   full: boolean
   parts: readonly Part[]
@@ -33,6 +35,7 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
                    machine), mounts (calls on a node with 5,000)
   --modules        only which files init and a repeated mount evaluate, how long each takes, and what they load of
                    Node's own modules
+  --kernel-calls   only what each system call of a walk costs
   --files 200000   files of the tree for which the targets hold; fewer for a quick look
   --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown
   --help           this text
@@ -51,6 +54,7 @@ export function readOptions(args: readonly string[]): Options {
       help: { type: 'boolean', default: false },
       headline: { type: 'boolean', default: false },
       modules: { type: 'boolean', default: false },
+      'kernel-calls': { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       only: { type: 'string' },
       files: { type: 'string', default: '200000' },
@@ -62,6 +66,7 @@ export function readOptions(args: readonly string[]): Options {
     help,
     headline,
     modules,
+    kernelCalls: values['kernel-calls'],
     full,
     parts: only?.split(',').map(part) ?? (headline ? HEADLINE_PARTS : PARTS),
     files: positive('--files', values.files),

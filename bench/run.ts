@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { prepareMeasuring } from './command.ts'
+import { kernelCalls } from './kernel-calls.ts'
 import { describeMachine } from './machine.ts'
 import { measureCalls, measureWalks } from './measure.ts'
 import { modules } from './modules.ts'
@@ -29,6 +30,7 @@ try {
   fs.mkdirSync(volumes)
   prepareMeasuring()
   if (options.modules) process.stdout.write(await modules(workDirectory, volumes))
+  else if (options.kernelCalls) process.stdout.write(kernelCalls(volumes))
   else await bench()
 } catch (error) {
   say(`bench: ${error instanceof Error ? error.message : error}`)

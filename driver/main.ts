@@ -1,5 +1,6 @@
 import { parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
+import { messageOf } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 /** What kubelet may call (kubernetes pkg/volume/flexvolume/driver-call.go): nothing of people's verbs is loaded for it. */
@@ -39,7 +40,7 @@ async function operateByHand(argv: string[]): Promise<never> {
 
 /** Uncaught, Node would print the whole bundle as the line that threw. */
 function cannotLoad(error: unknown): never {
-  writeAll(`error: modekeep cannot start: ${error instanceof Error ? error.message : error}\n`, 2)
+  writeAll(`error: modekeep cannot start: ${messageOf(error)}\n`, 2)
   process.exit(1)
 }
 

@@ -133,11 +133,8 @@ export class Journal {
   confirm(): void {
     // A batch of a crashed process is settled when each of its inodes has been recorded or forgotten since.
     const done = this.#guard(() => [...this.#unsettled].filter((batch) => this.#read().latestOf(batch).next().done))
-    this.#write(() => {
-      for (const batch of done) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
-      return []
-    })
-    for (const batch of done) this.#unsettled.delete(batch)
+    for (const batch of done) this.settle(batch)
+    this.#write(() => [])
     if (this.#unsettled.size > 0 || this.#records === undefined) return
     if (this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) this.#records = undefined
   }

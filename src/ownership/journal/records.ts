@@ -65,7 +65,10 @@ export class Records {
   /** Those whose latest version is of that batch. */
   *latestOf(number: bigint): Generator<Located> {
     const batch = this.#batches.findIndex((known) => known.number === number)
-    if (batch < 0) return
+    if (batch >= 0) yield* this.#latestIn(batch)
+  }
+
+  *#latestIn(batch: number): Generator<Located> {
     const { records, starts } = this.#load(batch)
     const { start } = this.#batches[batch] as Known
     for (const [index, at] of starts.entries()) {
@@ -87,8 +90,8 @@ export class Records {
 
   *#chunks(): Generator<Uint8Array> {
     const chunk: Encoded[] = []
-    for (const { number } of this.#batches) {
-      for (const record of this.latestOf(number)) if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
+    for (const batch of this.#batches.keys()) {
+      for (const record of this.#latestIn(batch)) if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
     }
     if (chunk.length > 0) yield join(chunk)
   }

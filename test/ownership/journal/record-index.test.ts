@@ -39,9 +39,8 @@ it('finds the first and the last place of every inode that is not forgotten, how
         }
       }
       expect(index.size).toBe(known.size)
-      for (const { inode, born } of list) {
-        expect(placesOf(index, key(inode, born))).toEqual(known.get(`${inode} ${born}`) ?? [])
-      }
+      const found = list.map(({ inode, born }) => placesOf(index, key(inode, born)))
+      expect(found).toEqual(list.map(({ inode, born }) => known.get(`${inode} ${born}`) ?? []))
     }),
     { seed: 1, numRuns: 40 },
   )

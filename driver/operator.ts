@@ -8,7 +8,6 @@ import { onInterrupt } from './signals.ts'
 import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
 import { watchNode } from './watch.ts'
-import { workerPool } from './worker-pool.ts'
 
 const NARROW = 80
 
@@ -23,7 +22,6 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     fs,
     diagnosis: linuxDiagnosis,
     executable: isSea() ? process.execPath : undefined,
-    workerPool,
     isRoot: process.geteuid?.() === 0,
     write: writeAll,
     isTerminal: isatty,

@@ -6,7 +6,6 @@ import { nodeFs } from '../src/host/read-file.ts'
 import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { readConfig } from './config.ts'
-import { workerPool } from './worker-pool.ts'
 
 /** Answers `mount` and `unmount` on this node. */
 export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<Reply> {
@@ -15,7 +14,6 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
   return answerVolumeCall(call, {
     host: linuxHost,
     config,
-    workerPool,
     log: callLog({ verb, directory }, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line)),
     configFaults: faults,
     forbidCoreDumps,

@@ -19,6 +19,8 @@ long SYSTEM_CALL(long number, long a, long b, long c, long d, long e, long f);
 enum { PROT_NONE = 0, PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32 };
 enum { CLONE_VM = 0x100, CLONE_FILES = 0x400, CLONE_VFORK = 0x4000, CLONE_NEWUSER = 0x10000000, SIG_SETMASK = 2 };
 
+#include "changes.h"
+
 /* Not for NaN, nor for anything between two whole numbers. */
 static int is_whole(double value, double least, double most) {
   return value >= least && value <= most && (double)(long)value == value;
@@ -95,6 +97,46 @@ static napi_value run(napi_env env, napi_callback_info info) {
   return 0;
 }
 
+/* Whether the argument at `index` is a whole number below `end`; puts it. */
+static int number_below(napi_env env, napi_value argument, int end, int *number) {
+  double given;
+  if (napi_get_value_double(env, argument, &given) != napi_ok || !is_whole(given, 0, end - 1)) return 0;
+  *number = (int)given;
+  return 1;
+}
+
+/* start(job, count, others): the first changes of an idle job are to be made; by another thread, if `others` is not 0. */
+static napi_value start(napi_env env, napi_callback_info info) {
+  size_t given = 3;
+  napi_value arguments[3];
+  int index, count, others;
+  struct shared *shared = shared_of(env, info, &given, arguments);
+  if (given == 3 && number_below(env, arguments[0], JOBS, &index) && number_below(env, arguments[1], CHANGES + 1, &count) &&
+      number_below(env, arguments[2], 2, &others)) {
+    struct job *job = &shared->jobs[index];
+    int state = __atomic_load_n(&job->state, __ATOMIC_SEQ_CST);
+    if (state == IDLE || state == DONE) {
+      job->count = count;
+      __atomic_store_n(&job->state, QUEUED, __ATOMIC_SEQ_CST);
+      if (others) give(env, shared, job);
+      return 0;
+    }
+  }
+  napi_throw_range_error(env, 0, "start takes an idle job, a number of changes, and 0 or 1");
+  return 0;
+}
+
+/* finish(job): returns when its changes are made. */
+static napi_value finish(napi_env env, napi_callback_info info) {
+  size_t given = 1;
+  napi_value argument;
+  int index;
+  struct shared *shared = shared_of(env, info, &given, &argument);
+  if (given == 1 && number_below(env, argument, JOBS, &index)) await(&shared->jobs[index]);
+  else napi_throw_range_error(env, 0, "finish takes a job");
+  return 0;
+}
+
 /*
  * A child in a new user namespace that has nothing left to run when this returns: a zombie, or about to be one. It shares
  * descriptors, so that no copy of a lock outlives this process; it sends no signal when it ends, and gets none, since a
@@ -123,6 +165,7 @@ static struct shared *map(void) {
   if (at < 0 && at > -4096) return 0;
   struct shared *shared = (struct shared *)at;
   CALL(mprotect, shared->guard, GUARD, PROT_NONE, 0, 0, 0);
+  for (int i = 0; i < JOBS; i++) shared->jobs[i].changes = shared->changes[i];
   return shared;
 }
 
@@ -154,6 +197,12 @@ NAPI_MODULE_INIT() {
   TRY(napi_create_typedarray(env, napi_float64_array, ROWS * sizeof(struct row) / sizeof(double), value, 0, &rows));
   TRY(napi_set_named_property(env, exports, "rows", rows));
   TRY(napi_set_named_property(env, exports, "calls", table(env)));
+  TRY(napi_create_external_arraybuffer(env, shared->changes, sizeof shared->changes, 0, 0, &value));
+  TRY(napi_set_named_property(env, exports, "changes", value));
+  TRY(napi_create_function(env, "start", NAPI_AUTO_LENGTH, start, shared, &value));
+  TRY(napi_set_named_property(env, exports, "start", value));
+  TRY(napi_create_function(env, "finish", NAPI_AUTO_LENGTH, finish, shared, &value));
+  TRY(napi_set_named_property(env, exports, "finish", value));
   TRY(napi_create_function(env, "run", NAPI_AUTO_LENGTH, run, shared, &value));
   TRY(napi_set_named_property(env, exports, "run", value));
   TRY(napi_create_function(env, "cloneUserNamespace", NAPI_AUTO_LENGTH, clone_user_namespace, 0, &value));

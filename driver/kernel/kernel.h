@@ -3,17 +3,56 @@
 /* The memory that C and JavaScript share, one for each environment. JavaScript sees rows and arena, C keeps both. */
 enum { ROWS = 64, ARENA = 2 << 16, GUARD = 1 << 16 };
 
+/* Jobs of changes, for several walks at once, and how many of them can be with other threads. */
+enum { JOBS = 48, CHANGES = 240, TASKS = 64 };
+
 /* A call to make: its index in the table, six arguments, and the place of its result. */
 struct row {
   double call, arguments[6], result;
 };
 
+enum result {
+  MADE,
+  /* It is not what was seen, or could not be changed: nothing was. */
+  ODD,
+  /* It has its group, but not its permission bits. */
+  HALF,
+};
+
+/* A file that is to get its group and its permission bits. */
+struct change {
+  /* ctime as seen, milliseconds. */
+  double changed;
+  int handle;
+  /* With type bits. */
+  unsigned seen_group, seen_mode;
+  unsigned group, mode;
+  int needs_same_time, result, unused;
+};
+
+enum state { IDLE, QUEUED, RUNNING, DONE };
+
+struct job {
+  int state, count;
+  struct change *changes;
+};
+
+/* A job on its way to another thread; none: free. */
+struct task {
+  struct job *job;
+  struct napi_async_work__ *work;
+};
+
 /* Sizes are multiples of the largest page there is (arm64: 64 KiB). */
 struct shared {
   struct row rows[ROWS] __attribute__((aligned(1 << 16)));
+  struct change changes[JOBS][CHANGES] __attribute__((aligned(1 << 16)));
   char arena[ARENA] __attribute__((aligned(1 << 16)));
   /* Not mapped: what runs over the arena's end is stopped. */
   char guard[GUARD];
+  /* From here on JavaScript sees nothing. */
+  struct job jobs[JOBS];
+  struct task tasks[TASKS];
 };
 
 enum kind {

@@ -14,8 +14,6 @@ type MountCall = Extract<Call, { verb: 'mount' }>
 
 /** What the process gives a call; the rest of its session comes from the call itself. */
 export interface Process extends Pick<Session, 'host' | 'config'> {
-  /** Asked for by a walk only: a mount that is ready does without. */
-  workerPool(): Session['workerPool']
   log: CallLog
   /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
   configFaults: readonly string[]
@@ -30,9 +28,6 @@ export async function answerVolumeCall(call: VolumeCall, process: Process): Prom
   const session: Session = {
     host,
     config,
-    get workerPool() {
-      return process.workerPool()
-    },
     // Decoded for the kinds that use them.
     get secrets() {
       return call.verb === 'mount' ? readSecrets(call.options) : new Map()

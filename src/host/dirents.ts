@@ -7,17 +7,19 @@ const TYPE = 18
 const NAME = 19
 const DOT = 0x2e
 
-/** d_type of a directory. The type is a hint, 0 where the file system does not say. */
+/** d_type: a hint. */
 export const TYPE_DIRECTORY = 4
+/** The file system does not say. */
+export const TYPE_UNKNOWN = 0
 
-// To hand entries to another thread costs about as much as to visit some of them. What is in a directory is a guess.
-const WORTH_SHARING = 256
-const DIRECTORY_WEIGHT = 128
+// A view for each of a million names would keep the collector busy.
+const shown = new Uint8Array(256)
+const views: Uint8Array[] = []
 
 /** Reads a block of directory entries, one after the other. */
 export class Dirents {
   readonly bytes: Uint8Array
-  #end: number
+  readonly #end: number
   #next = 0
   #entry = 0
 
@@ -36,17 +38,51 @@ export class Dirents {
     return false
   }
 
+  get isAtEnd(): boolean {
+    return this.#next >= this.#end
+  }
+
   get type(): number {
     return this.bytes[this.#entry + TYPE] ?? 0
   }
 
-  /** A view into the block. */
+  /** Where the present entry lies. */
+  get place(): number {
+    return this.#entry
+  }
+
+  /** Goes to an entry again, as to the present one. */
+  goTo(place: number): void {
+    this.#entry = place
+    this.#next = place + this.#lengthAt(place)
+  }
+
+  /** The name of the present entry. True until the next name is asked for, of whatever block. */
   get name(): Name {
-    const start = this.#entry + NAME
+    return this.nameAt(this.#entry)
+  }
+
+  get nameLength(): number {
+    return this.#lengthOf(this.#entry)
+  }
+
+  nameAt(place: number): Name {
+    const start = place + NAME
+    const length = this.#lengthOf(place)
+    // Most file systems have no longer names, but FUSE and CIFS do.
+    if (length > shown.length) return this.bytes.subarray(start, start + length)
+    views[length] ??= shown.subarray(0, length)
+    const name = views[length]
+    for (let index = 0; index < length; index++) name[index] = this.bytes[start + index] as number
+    return name
+  }
+
+  #lengthOf(place: number): number {
+    const start = place + NAME
     // The length is rounded up to 8: the NUL is among the last 8 bytes, whatever comes after it.
-    let end = Math.max(start, this.#next - 8)
+    let end = Math.max(start, place + this.#lengthAt(place) - 8)
     while (this.bytes[end] !== 0) end++
-    return this.bytes.subarray(start, end)
+    return end - start
   }
 
   /** Where to go on after the present entry, on this or another handle of the directory; undefined before the first. */
@@ -59,38 +95,6 @@ export class Dirents {
     let last = 0
     for (let at = 0; at < this.bytes.length; at += this.#lengthAt(at)) last = at
     return this.#offAt(last)
-  }
-
-  get isSplit(): boolean {
-    return this.#end < this.bytes.length
-  }
-
-  isWorthSharing(): boolean {
-    return this.#weight() >= WORTH_SHARING
-  }
-
-  #weight(): number {
-    let total = 0
-    for (let at = this.#next; at < this.#end; at += this.#lengthAt(at)) total += this.#weightOf(at)
-    return total
-  }
-
-  /** Gives away the second half of the entries that are left. */
-  split(): Uint8Array {
-    const total = this.#weight()
-    let sum = 0
-    let middle = this.#next
-    while (sum * 2 < total) {
-      sum += this.#weightOf(middle)
-      middle += this.#lengthAt(middle)
-    }
-    const half = this.bytes.slice(middle, this.#end)
-    this.#end = middle
-    return half
-  }
-
-  #weightOf(entry: number): number {
-    return this.bytes[entry + TYPE] === TYPE_DIRECTORY ? DIRECTORY_WEIGHT : 1
   }
 
   #lengthAt(entry: number): number {

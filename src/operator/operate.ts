@@ -34,7 +34,6 @@ export interface World extends Omit<Patient, 'configuration'> {
   host: Host
   /** For the log. */
   fs: typeof NodeFs
-  workerPool(): Session['workerPool']
   isRoot: boolean
   /** @returns false: nobody reads any more */
   write(text: string, to: Stream): boolean
@@ -119,9 +118,8 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   })
   const isWatched = !isJson && world.isTerminal(STDERR)
   const { update, expect, clear } = progressLine(verb, world.columns, (text) => isWatched && world.write(text, STDERR))
-  const workerPool = world.workerPool()
   const { note, warn } = log
-  const session = { host, config, workerPool, note, warn, progress: update, ...(isWatched && { expect }) }
+  const session = { host, config, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {
     const configNow = async () => (await configFor(world, verb)).config
     await keepHealing(session, command, { fs, watch, configNow, tell })

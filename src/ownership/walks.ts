@@ -1,29 +1,23 @@
-import type { Worker } from 'node:worker_threads'
 import { closing, type Handle, type Inodes } from '../host/host.ts'
 import type { OwnOrder } from './inode/policy.ts'
 import { keyOf } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
+import { batchSize, type Observer } from './walk/batch.ts'
 import { SELF } from './walk/entry.ts'
-import { wholeTree } from './walk/frames.ts'
 import { FirstNames, HardLinks } from './walk/hard-links.ts'
-import { JournalLedger } from './walk/ledger.ts'
-import { batchSize, type Observer } from './walk/pipeline.ts'
+import { Ledger } from './walk/ledger.ts'
 import { Progress, type ProgressListener } from './walk/progress.ts'
-import { mergeReports, type WalkReport } from './walk/report.ts'
+import type { WalkReport } from './walk/report.ts'
 import type { TaskSpec } from './walk/tasks.ts'
 import { traverse } from './walk/traverse.ts'
-import { Walk, type WalkSettings } from './walk/walk.ts'
-import type { WorkerData } from './workers/messages.ts'
+import { Walk } from './walk/walk.ts'
 
-/** What a walk may use beside the thread it is called in. */
 export interface WalkOptions {
-  /** Threads for a large tree: how many, how one is started that runs `runWorker`, and from how many inodes on. */
-  workerPool?: { size: number; spawn(data: WorkerData): Worker; from?: number }
   progress?: ProgressListener | undefined
 }
 
-/** Inodes after which other threads are started, and a lone thread lets signals and timers have their turn. */
-const STOPS_AFTER = 4000
+/** Inodes after which signals and timers have their turn. */
+const TURN = 4000
 
 // ctime comes from a clock that ticks every few milliseconds.
 const CLOCK_SLACK_MS = 100
@@ -101,46 +95,32 @@ async function walkTree(
   root: Handle,
   spec: TaskSpec,
   journal: Journal | undefined,
-  { workerPool, progress, observer }: WalkOptions & { observer?: Observer },
+  { progress, observer }: WalkOptions & { observer?: Observer },
   isSurvey = false,
 ): Promise<WalkReport> {
   // A group is given under the last name, when all have been seen inside; a record is put back under the first.
   const names = spec.do === 'own' ? new HardLinks() : new FirstNames()
-  const ledger = new JournalLedger(journal, names, isSurvey)
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
   const stat = inodes.stat(top)
-  const inside = { mountId: stat.mountId, device: stat.device }
-  using shown = new Progress(progress)
-  const settings: WalkSettings = {
-    inside,
+  const shown = new Progress(progress)
+  using walk: Walk = new Walk(inodes, spec, new Ledger(journal, names, isSurvey), {
+    inside: { mountId: stat.mountId, device: stat.device },
     observer,
     // With `grant` an ACL decides what is added, and with a record what was changed since.
     byName: isSurvey && spec.do === 'own' && spec.firstTime && spec.order.access === 'keep',
-    stopAfter: workerPool?.from ?? STOPS_AFTER,
-    batchSize: batchSize(inodes.handleLimit(), 1),
+    batchSize: batchSize(inodes.handleLimit()),
     onBatch: () => shown.tell(walk.report),
-  }
-  using walk: Walk = new Walk(inodes, spec, ledger, settings)
-  const reports = [walk.report]
-  let rest = traverse(inodes, wholeTree(inodes, top, stat), inside, walk)
-  if (rest && workerPool && journal) {
-    const { WorkerPool } = await import('./workers/pool.ts')
-    const pool = new WorkerPool({ ...workerPool, inodes, spec, inside, first: rest, journal, ledger })
-    shown.watch(() => mergeReports([walk.report, pool.report]))
-    const report = await pool.run()
-    if (report) {
-      reports.push(report)
-      rest = undefined
-    }
-  }
-  for (; rest; rest = traverse(inodes, rest, inside, walk)) {
+  })
+  let turn = TURN
+  for (const _ of traverse(inodes, top, stat, walk)) {
+    if (walk.report.visited < turn) continue
+    turn = walk.report.visited + TURN
     shown.tell(walk.report)
     await new Promise((resolve) => setImmediate(resolve))
-    settings.stopAfter = walk.report.visited + STOPS_AFTER
   }
   walk.directory(top, new Uint8Array())
   walk.makeRoom()
   for (const path of names.outside()) walk.left('linked outside the volume', path)
-  return mergeReports(reports)
+  return walk.report
 }

@@ -1,6 +1,5 @@
 import type { Host } from '../host/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
-import type { WalkOptions } from '../ownership/walks.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
 
@@ -14,8 +13,6 @@ export interface Session {
   progress?(counts: WalkCounts): void
   /** Where a person looks on: about how many inodes the walk that comes will meet. */
   expect?(inodes: number): void
-  /** Threads for walks of large trees; without them one thread walks. */
-  workerPool?: WalkOptions['workerPool']
   /** What the pod gave for this call; none where a person or heal calls. */
   secrets?: Secrets
   /** A person should look at this, though the call goes on. */

@@ -35,13 +35,13 @@ export async function walkWith(
   volume: string,
   walk: (options: WalkOptions) => Promise<WalkReport>,
 ): Promise<WalkReport> {
-  const { workerPool, progress } = session
+  const { progress } = session
   const tell = (counts: WalkCounts) => {
     walkProgress.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })
     progress?.(counts)
   }
   try {
-    const report = await walk({ ...(workerPool && { workerPool }), progress: tell })
+    const report = await walk({ progress: tell })
     const { visited, changed, alreadyRight, left } = report
     session.note({ inodes: { visited, changed, alreadyRight, left } })
     return report

@@ -56,12 +56,11 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   metrics: ['node:fs'],
   'mount-table': ['node:path'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
-  // For types, as the host opens the database and the driver starts threads; and for a thread's way to read its port.
   ownership: [
     // Checksums of whole batches.
     'node:zlib',
+    // For types, as the host opens the database.
     'node:sqlite',
-    'node:worker_threads',
   ],
   request: ['node:fs', 'node:path', 'zod/mini'],
   store: ['node:crypto', 'zod/mini'],

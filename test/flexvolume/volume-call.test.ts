@@ -14,7 +14,6 @@ function arrange(configFaults: string[] = []) {
     const process: Process = {
       host: stage.host,
       config: stage.config,
-      workerPool: () => undefined,
       log,
       configFaults,
       forbidCoreDumps: () => {

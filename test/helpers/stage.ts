@@ -33,7 +33,6 @@ export interface Stage {
   noted: Record<string, unknown>
   warnings: string[]
   /** Threads for walks; none unless a test asks for them. */
-  workerPool: Session['workerPool']
   /** A mount directory as kubelet makes it. */
   podDirectory(pod: string): string
   mount(pod: string, options: Record<string, string>): Promise<void>
@@ -65,7 +64,6 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     config: { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allowedSources: [`${top}/volumes`] },
     noted: {},
     warnings: [],
-    workerPool: undefined,
     podDirectory: (pod) => `${top}/pods/${pod}/volumes/modekeep~fs/v`,
 
     async mount(pod, options) {
@@ -110,7 +108,6 @@ function session(stage: Stage): Session {
   return {
     host: stage.host,
     config: stage.config,
-    workerPool: stage.workerPool,
     note: (facts) => Object.assign(stage.noted, facts),
     warn: (message) => stage.warnings.push(message),
   }

@@ -1,15 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { Dirents, TYPE_DIRECTORY } from '../../src/host/dirents.ts'
+import { Dirents } from '../../src/host/dirents.ts'
 import { toDirents } from '../memory-host/entries.ts'
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => Buffer.from(`file-${index}`))
-
-/** The same block, of directories. */
-function ofDirectories(block: Uint8Array): Uint8Array {
-  for (const entries = new Dirents(block); entries.next(); )
-    block[entries.name.byteOffset - block.byteOffset - 1] = TYPE_DIRECTORY
-  return block
-}
 
 function rest(entries: Dirents): string[] {
   const found: string[] = []
@@ -30,27 +23,23 @@ describe('a block of directory entries', () => {
     expect([entries.after, entries.end]).toEqual([8n, 10n])
   })
 
-  it('is split into two halves of what is left, none twice and none lost', () => {
-    const entries = new Dirents(toDirents(names(10), 0))
+  it('shows an entry again, and goes on after it', () => {
+    const entries = new Dirents(toDirents(names(4), 0))
     entries.next()
-    entries.next()
-    const half = entries.split()
-    expect(entries.isSplit).toBe(true)
-    const [own, given] = [rest(entries), rest(new Dirents(half))]
-    expect([own, given]).toEqual([
-      ['file-2', 'file-3', 'file-4', 'file-5'],
-      ['file-6', 'file-7', 'file-8', 'file-9'],
-    ])
+    const { place } = entries
+    expect(rest(entries)).toHaveLength(3)
+    expect([entries.isAtEnd, Buffer.from(entries.nameAt(place)).toString()]).toEqual([true, 'file-0'])
+    entries.goTo(place)
+    expect([entries.isAtEnd, Buffer.from(entries.name).toString()]).toEqual([false, 'file-0'])
+    expect(rest(entries)).toEqual(['file-1', 'file-2', 'file-3'])
   })
 
-  it('is worth sharing for 256 files or two directories that are left', () => {
-    expect(new Dirents(toDirents(names(255), 0)).isWorthSharing()).toBe(false)
-    const files = new Dirents(toDirents(names(256), 0))
-    expect(files.isWorthSharing()).toBe(true)
-    files.next()
-    expect(files.isWorthSharing()).toBe(false)
-    expect(new Dirents(ofDirectories(toDirents(names(2), 0))).isWorthSharing()).toBe(true)
-    expect(new Dirents(ofDirectories(toDirents(names(1), 0))).isWorthSharing()).toBe(false)
+  it('tells names longer than most file systems have, whole', () => {
+    const all = [1, 254, 255, 256, 257, 1024].map((length) => Buffer.alloc(length, 'n'))
+    const entries = new Dirents(toDirents(all, 0))
+    const lengths: number[] = []
+    while (entries.next()) lengths.push(entries.nameLength, entries.name.length)
+    expect(lengths).toEqual(all.flatMap(({ length }) => [length, length]))
   })
 
   it('that is damaged is refused, and not read for ever', () => {

@@ -1,6 +1,16 @@
-import { DIRECTORY, FILE_TYPE, type Inodes, REGULAR, type Stat, SYMLINK, SystemError } from '../../src/host/host.ts'
+import {
+  DIRECTORY,
+  FILE_TYPE,
+  type Inodes,
+  type Look,
+  REGULAR,
+  type Stat,
+  SYMLINK,
+  SystemError,
+} from '../../src/host/host.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
+import { sightsOver } from './sights.ts'
 import { deviceOf, type MemoryWorld, type Place, text } from './world.ts'
 
 const READ_ONLY = 1
@@ -53,8 +63,20 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       world.handles.delete(handle)
     },
 
+    closeAll(handles) {
+      for (const handle of handles) this.close(handle)
+    },
+
+    sights() {
+      return sightsOver(this)
+    },
+
+    changes: () => undefined,
+
     pathOf: (handle) => world.pathOf(world.at(handle)),
     stat: (handle) => stat(world.at(handle)),
+    look: (handle) => kept(stat(world.at(handle))),
+    lookEntry: (parent, name) => kept(stat(world.child(world.at(parent), text(name)))),
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
     askEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
@@ -106,6 +128,10 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
   }
+}
+
+function kept(stat: Stat): Look {
+  return { ...stat, keep: () => stat }
 }
 
 function isType(stat: Stat, type: number): boolean {

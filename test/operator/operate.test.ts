@@ -24,7 +24,6 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   fs: stage.fs,
   diagnosis: {} as World['diagnosis'],
   executable: undefined,
-  workerPool: () => undefined,
   isRoot: true,
   write: (text, to) => {
     streams[to] += text

@@ -20,7 +20,7 @@ const EOPNOTSUPP = -95
 export function getAttribute(handle: Handle, name: string): Uint8Array | undefined {
   const result = getxattr(put(magicLink(handle)), put(name, SECOND), DATA, BLOCK)
   if (result === ENODATA || result === EOPNOTSUPP) return undefined
-  return Uint8Array.from(data.subarray(0, done(result, 'getxattr', name)))
+  return new Uint8Array(data.subarray(0, done(result, 'getxattr', name)))
 }
 
 // Before Linux 6.13, and where a container runtime's filter does not know the call (EPERM from old ones). A wrong one

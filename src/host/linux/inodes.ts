@@ -2,13 +2,38 @@ import { constants, readlinkSync } from 'node:fs'
 import { type Handle, type Inodes, REGULAR, unless } from '../host.ts'
 import { readText } from '../read-file.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
+import { linuxChanges } from './changes.ts'
 import { chmod } from './chmod.ts'
-import { AT_EMPTY_PATH, AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
+import {
+  AT_EMPTY_PATH,
+  AT_FDCWD,
+  BLOCK,
+  callNamed,
+  DATA,
+  data,
+  done,
+  prepare,
+  put,
+  putEmpty,
+  ROWS,
+  runPrepared,
+  systemCall,
+} from './kernel.ts'
 import { close, closingFd, HOLD, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
-import { AT_STATX_FORCE_SYNC, ownershipOfHandle, statFs, statHandle, statName, statUnsynced } from './statx.ts'
+import { linuxSights } from './sights.ts'
+import {
+  AT_STATX_FORCE_SYNC,
+  lookAtHandle,
+  lookAtName,
+  ownershipOfHandle,
+  statFs,
+  statName,
+  statUnsynced,
+} from './statx.ts'
 
 const lseek = systemCall('lseek')
 const fchownat = systemCall('fchownat')
+const closeCall = callNamed('close')
 const dup = systemCall('dup')
 const getdents64 = systemCall('getdents64')
 const mknodat = systemCall('mknodat')
@@ -38,8 +63,21 @@ export const linuxInodes: Inodes = {
 
   openEntry: (parent, name) => openAt(parent, name, HOLD),
   close,
+
+  closeAll(handles) {
+    for (let from = 0; from < handles.length; from += ROWS) {
+      const some = handles.slice(from, from + ROWS)
+      for (const [at, handle] of some.entries()) prepare(at, closeCall, handle)
+      runPrepared(some.length)
+    }
+  },
+
   pathOf: (handle) => readlinkSync(`/proc/self/fd/${handle}`),
-  stat: statHandle,
+  stat: (handle) => lookAtHandle(handle).keep(),
+  look: lookAtHandle,
+  lookEntry: lookAtName,
+  sights: () => linuxSights,
+  changes: linuxChanges,
   ownership: ownershipOfHandle,
   statEntry: statName,
   askEntry: (parent, name) => statName(parent, name, AT_STATX_FORCE_SYNC),
@@ -52,7 +90,7 @@ export const linuxInodes: Inodes = {
   // node:fs would read a directory of a million entries into memory at once, and turn names into text.
   readEntries(directory) {
     const size = done(getdents64(directory, DATA, BLOCK), 'getdents64', 'a directory')
-    return Uint8Array.from(data.subarray(0, size))
+    return new Uint8Array(data.subarray(0, size))
   },
 
   seekEntries(directory, next) {

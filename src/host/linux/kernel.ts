@@ -11,13 +11,23 @@ export interface KernelAddon {
   readonly calls: Readonly<Record<string, number>>
   /** Makes the calls of the first rows. A result is the kernel's own, -errno on failure, NaN if the row is refused. */
   run(count: number): void
+  /** What jobs are to change: see driver/kernel/kernel.h. */
+  readonly changes: ArrayBuffer
+  /** The first changes of a job are to be made: with `others` by another thread, else by whoever finishes it. */
+  start(job: number, count: number, others: 0 | 1): void
+  /** Returns when they are made. */
+  finish(job: number): void
   /** @returns the number of an ended child in a user namespace of its own, or -errno */
   cloneUserNamespace(): number
 }
 
-const { arena, rows: row, calls, run, cloneUserNamespace } = load()
+const { arena, rows, calls, run, changes: changeMemory, start, finish, cloneUserNamespace } = load()
 
-export { cloneUserNamespace }
+// A row of numbers: the call, six arguments, the result.
+const ROW = 8
+const RESULT = 7
+
+export { changeMemory, cloneUserNamespace, finish, start }
 
 /** An addon is loaded once in each thread; the only module that does. */
 function load(): KernelAddon {
@@ -32,22 +42,49 @@ function addonFile(): string {
   return fileURLToPath(new URL(`../../../driver/kernel/${process.arch}.node`, import.meta.url))
 }
 
+/** How many calls can be made together. */
+export const ROWS = rows.length / ROW
+
+/** Prepares a call of `callNamed` as one of several; see `systemCall`. */
+export function prepare(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
+  const start = at * ROW
+  rows[start] = call
+  rows[start + 1] = a
+  rows[start + 2] = b
+  rows[start + 3] = c
+  rows[start + 4] = d
+  rows[start + 5] = e
+}
+
+/** Makes the first so many calls in their order, whatever becomes of each. */
+export { run as runPrepared }
+
+/** What the kernel returned to one of them, -errno on failure. */
+export function resultOf(at: number): number {
+  return rows[at * ROW + RESULT] as number
+}
+
+export function callNamed(name: string): number {
+  const index = calls[name]
+  if (index === undefined) throw new Error(`driver/kernel permits no call ${name}`)
+  return index
+}
+
 /**
  * A call that driver/kernel/calls.h permits, as a function of its arguments: whole numbers, and for names and
  * structures offsets into the arena. It returns what the kernel returned, -errno on failure; see `done`.
  */
 export function systemCall(name: string) {
-  const index = calls[name]
-  if (index === undefined) throw new Error(`driver/kernel permits no call ${name}`)
+  const index = callNamed(name)
   return (a = 0, b = 0, c = 0, d = 0, e = 0): number => {
-    row[0] = index
-    row[1] = a
-    row[2] = b
-    row[3] = c
-    row[4] = d
-    row[5] = e
+    rows[0] = index
+    rows[1] = a
+    rows[2] = b
+    rows[3] = c
+    rows[4] = d
+    rows[5] = e
     run(1)
-    return row[7] as number
+    return rows[RESULT] as number
   }
 }
 
@@ -56,18 +93,22 @@ export const AT_FDCWD = -100
 export const AT_SYMLINK_NOFOLLOW = 0x100
 export const AT_EMPTY_PATH = 0x1000
 
-// Where a call's arguments lie in the arena: up to two names, then one structure or block of bytes.
+// Where a call's arguments lie in the arena: up to two names, then one structure or block of bytes. What statx(2) says
+// has places of its own: it is still read when other calls are made.
 const NAME_SIZE = 8192
 export const SECOND = NAME_SIZE
 export const DATA = 2 * NAME_SIZE
-
-const bytes = new Uint8Array(arena)
-
-/** The arena from DATA on. The next call may change it: whoever keeps something of it copies. */
-export const data = Buffer.from(arena, DATA)
-
 /** Room for a block, such as the largest value of an extended attribute. */
 export const BLOCK = 1 << 16
+/** Room for what is asked of several entries at once: sights.ts. */
+export const MANY = DATA + BLOCK
+export const LOOK = MANY + 4 * NAME_SIZE
+
+/** All of it. */
+export const arenaBytes = Buffer.from(arena)
+
+/** The arena from DATA on. The next call may change it: whoever keeps something of it copies. */
+export const data = Buffer.from(arena, DATA, BLOCK)
 
 /**
  * Puts a call's name where the kernel will find it, and returns its offset.
@@ -81,15 +122,15 @@ export function put(name: Uint8Array | string, start = 0): number {
   for (let index = 0; index < from.length; index++) {
     const byte = from[index] as number
     if (byte === 0) throw new SystemError('name', 'EINVAL', describe(name))
-    bytes[start + index] = byte
+    arenaBytes[start + index] = byte
   }
-  bytes[start + from.length] = 0
+  arenaBytes[start + from.length] = 0
   return start
 }
 
 /** The path "", for calls on a handle itself (AT_EMPTY_PATH). */
 export function putEmpty(): number {
-  bytes[0] = 0
+  arenaBytes[0] = 0
   return 0
 }
 

@@ -4,7 +4,7 @@ import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
 import { closing, errorCode, type Handle, type Stat } from '../host.ts'
 import { linuxInodes as inodes } from './inodes.ts'
-import { AT_EMPTY_PATH, AT_FDCWD, DATA, data, putEmpty, systemCall } from './kernel.ts'
+import { AT_EMPTY_PATH, AT_FDCWD, arenaBytes, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
 
 const FILE = Buffer.from('file')
@@ -102,7 +102,7 @@ function errors(): string {
 /** Harmless ones: the kernel would only say ENOENT or EFAULT. */
 function refusals(): string {
   const [statx, openat] = [systemCall('statx'), systemCall('openat')]
-  const end = DATA + data.length
+  const end = arenaBytes.length
   const results = {
     'a fraction': openat(0.5, putEmpty()),
     'no number': openat(Number.NaN, putEmpty()),

@@ -15,7 +15,7 @@ import {
 import { type Ownership, ownershipOf, same } from '../../ownership/inode/policy.ts'
 import { keyOf } from '../../ownership/inode/record.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
-import type { Observer } from '../../ownership/walk/pipeline.ts'
+import type { Observer } from '../../ownership/walk/batch.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
 

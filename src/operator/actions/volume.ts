@@ -1,7 +1,7 @@
+import { TYPE_DIRECTORY } from '../../host/dirents.ts'
 import { closing, type Handle, type Inodes } from '../../host/host.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
-import { wholeTree } from '../../ownership/walk/frames.ts'
 import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
@@ -46,26 +46,26 @@ const EACH = 20_000
  */
 export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
   let counted = 1
-  let stopAt = EACH
   const visitor: Visitor = {
-    entry() {
-      counted++
+    entries(_frame, block) {
+      while (block.next()) {
+        if (block.type === TYPE_DIRECTORY) return true
+        counted++
+      }
       return false
     },
     directory() {
       counted++
     },
     left() {},
-    stops: () => counted >= stopAt,
   }
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
-  const stat = inodes.stat(top)
-  let rest = traverse(inodes, wholeTree(inodes, top, stat), stat, visitor)
-  while (rest) {
+  let turn = EACH
+  for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
+    if (counted < turn) continue
+    turn = counted + EACH
     await new Promise((resolve) => setImmediate(resolve))
-    stopAt = counted + EACH
-    rest = traverse(inodes, rest, stat, visitor)
   }
   return counted
 }

@@ -1,4 +1,4 @@
-import type { Handle, Inodes, Name, Stat } from '../../host/host.ts'
+import type { Handle, Inodes, Stat } from '../../host/host.ts'
 import { isRegular } from './policy.ts'
 import type { Found } from './record.ts'
 
@@ -54,10 +54,17 @@ export interface OpenInode extends Found {
   at: number
 }
 
-/** Looks at an inode that is held open. @param parent and `name`: where it was found, see Inodes.attributeNames */
-export function look(inodes: Inodes, handle: Handle, stat: Stat, parent: Handle, name: Name): OpenInode {
-  const at = Date.now()
-  const names = inodes.attributeNames(handle, parent, name)
+/**
+ * Looks at an inode that is held open.
+ * @param at before it was asked for `stat`
+ * @param names of its extended attributes, see Inodes.attributeNames
+ */
+export function look(inodes: Inodes, handle: Handle, stat: Stat, at: number, names: string): OpenInode {
   const capability = isRegular(stat) && names.includes(CAPABILITY) ? capabilityOf(inodes, handle) : undefined
   return { handle, stat, at, capability, acl: names.includes(ACCESS_ACL) ? aclOf(inodes, handle) : undefined }
+}
+
+/** Whether there is more to an inode than its mode says. @param names of its extended attributes */
+export function hasMore(names: string): boolean {
+  return names !== '' && (names.includes(CAPABILITY) || names.includes(ACCESS_ACL))
 }

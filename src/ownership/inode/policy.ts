@@ -7,7 +7,7 @@ export interface Ownership {
   mode: number
 }
 
-const PERMISSIONS = 0o7777
+export const PERMISSIONS = 0o7777
 export const SET_IDS = 0o6000
 const SET_UID = 0o4000
 export const SET_GID = 0o2000
@@ -34,7 +34,8 @@ export function wantedOwnership(stat: Pick<Stat, 'mode'>, order: OwnOrder): Owne
   return { gid: order.group, mode: wantedMode(stat, order) }
 }
 
-function wantedMode({ mode }: Pick<Stat, 'mode'>, { access }: OwnOrder): number {
+/** The permission bits of `wantedOwnership`. */
+export function wantedMode({ mode }: Pick<Stat, 'mode'>, { access }: OwnOrder): number {
   const bits = mode & PERMISSIONS
   if ((mode & FILE_TYPE) === DIRECTORY) return bits | SET_GID | (access === 'grant' ? GRANTED_DIRECTORY : 0)
   return access === 'grant' ? bits | GRANTED_FILE : bits

@@ -1,15 +1,18 @@
 import { type InodeRecord, NO_ACL } from '../inode/record.ts'
-
-// Records as bytes, little-endian. Each is: u32 length of the first part, u32 of the last, i64 inode, i64 birth time,
-// the two parts. The first part is what the inode was when it was first recorded and never changes; the last is what
-// the latest change saw and makes of it. Both are empty where the inode is forgotten. A byte string that may be missing has its length + 1, 0 where it is.
-const HEADER = 24
-/** Where inode and birth time lie in the header. */
-export const KEY = 8
-const FIRST = 20
-const LAST = 44
-const SEEN_WHOLE = 1
-const FORFEITED = 2
+import {
+  AFTER_GID,
+  AFTER_MODE,
+  FIRST,
+  FORFEITED,
+  HEADER,
+  KEY,
+  LAST,
+  putFirst,
+  putKey,
+  putLast,
+  putLengths,
+  SEEN_WHOLE,
+} from './layout.ts'
 
 // SQLite's integers are signed; inode numbers use all 64 bits on some file systems.
 export function signed(inode: bigint): bigint {
@@ -48,39 +51,36 @@ function sizeOf({ path, capability, acl }: InodeRecord): number {
 
 function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord): number {
   const { path, before, capability, acl, seen, meant, after } = record
-  view.setBigUint64(start + 8, record.inode, true)
-  view.setBigInt64(start + 16, record.born, true)
+  putKey(view, start, record)
   let at = start + HEADER
-  view.setUint32(at, record.uid, true)
-  view.setUint32(at + 4, before.gid, true)
-  view.setUint16(at + 8, before.mode, true)
-  view.setUint16(at + 10, path.length, true)
+  putFirst(view, at, record.uid, before.gid, before.mode, path.length)
   view.setUint32(at + 12, mark(capability), true)
   view.setUint32(at + 16, mark(acl.before), true)
   at = put(bytes, at + FIRST, path)
   at = put(bytes, at, capability)
   const last = put(bytes, at, acl.before)
-  view.setBigInt64(last, record.modified, true)
-  view.setBigUint64(last + 8, record.size, true)
+  const flags = (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0)
+  putLast(view, last, record.modified, record.size, flags)
   view.setUint32(last + 16, seen.gid, true)
   view.setUint32(last + 20, meant.gid, true)
-  view.setUint32(last + 24, after.gid, true)
+  view.setUint32(last + AFTER_GID, after.gid, true)
   view.setUint16(last + 28, seen.mode, true)
   view.setUint16(last + 30, meant.mode, true)
-  view.setUint16(last + 32, after.mode, true)
-  view.setUint16(last + 34, (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0), true)
+  view.setUint16(last + AFTER_MODE, after.mode, true)
   view.setUint32(last + 36, mark(acl.seen), true)
   view.setUint32(last + 40, mark(acl.after), true)
   at = put(bytes, last + LAST, acl.seen)
   at = put(bytes, at, acl.after)
-  view.setUint32(start, last - start - HEADER, true)
-  view.setUint32(start + 4, at - last, true)
+  putLengths(view, start, last - start - HEADER, at - last)
   return at
 }
 
 /** Puts records together. */
 export function join(records: readonly Encoded[]): Uint8Array<ArrayBuffer> {
-  const parts = records.map((record) => bytesOf(record))
+  return joined(records.map((record) => bytesOf(record)))
+}
+
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   for (const part of parts) at = put(bytes, at, part)
@@ -169,7 +169,7 @@ export function decode({ chunk, at }: Encoded, settled: boolean): InodeRecord {
     seenWhole: (flags & SEEN_WHOLE) !== 0,
     meant: { gid: chunk.getUint32(last + 20, true), mode: chunk.getUint16(last + 30, true) },
     forfeited: (flags & FORFEITED) !== 0,
-    after: { gid: chunk.getUint32(last + 24, true), mode: chunk.getUint16(last + 32, true) },
+    after: { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) },
     settled,
   }
 }

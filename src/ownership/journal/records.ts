@@ -1,4 +1,5 @@
-import { compose, type Encoded, isForgotten, join, KEY, signed, startsOf, viewOf } from './codec.ts'
+import { compose, type Encoded, isForgotten, join, signed, startsOf, viewOf } from './codec.ts'
+import { KEY } from './layout.ts'
 import { RecordIndex } from './record-index.ts'
 import type { Batch, Log } from './tables.ts'
 

@@ -98,8 +98,7 @@ export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): '
   // An inode that was moved ahead of the walk is met twice: the other meeting has changed it.
   if (!same(now, seen)) return isMade(inodes, handle, record, now) ? 'right' : 'overtaken'
   if (privileged && !isSameFile(inodes, inode)) return 'overtaken'
-  // On an ACL that was not seen, chmod would raise the mask.
-  const opens = (after.mode & ~now.mode & GROUP_BITS) !== 0 && !isUnmoved(inode, look.changed)
+  const opens = opensGroup(now.mode, after.mode) && !isUnmoved(inode, look.changed)
   if ((reacl || opens) && !sameBytes(aclOf(inodes, handle), acl.seen)) return 'overtaken'
   const regroup = now.gid !== after.gid
   if (regroup) inodes.chown(handle, after.gid)
@@ -109,8 +108,7 @@ export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): '
   const changed = regroup || reacl
   if (privileged) return giveBackPrivileges(inodes, inode, mode, record) || changed ? 'changed' : 'right'
   if (mode === after.mode) return changed ? 'changed' : 'right'
-  // chmod(2) sets all bits, so what a directory's users did until this moment would be undone.
-  if (!isDirectory(stat) || ownershipOf(inodes.ownership(handle)).mode === mode) inodes.chmod(handle, after.mode)
+  chmodAfter(inodes, inode, mode, after.mode)
   return 'changed'
 }
 
@@ -118,8 +116,58 @@ export function change(inodes: Inodes, inode: OpenInode, record: InodeRecord): '
  * Attribute names are asked for by name. A rename moves ctime, so an inode whose ctime is old and the same since had
  * its name all the time, and what was seen under it was its own. To ask through the handle takes five times as long.
  */
-function isUnmoved({ stat, at }: OpenInode, changed: number): boolean {
-  return changed === stat.changed && changed < at - LONG_AGO_MS
+function isUnmoved({ stat, at }: PlainInode, changed: number): boolean {
+  return changed === stat.changed && isLongAgo(changed, at)
+}
+
+function isLongAgo(changed: number, at: number): boolean {
+  return changed < at - LONG_AGO_MS
+}
+
+/** Whether another thread can make a change: that of a file, if its names of attributes are sure to be its own. */
+export function canBeGiven({ stat, at }: PlainInode, after: Ownership): { needsSameTime: boolean } | undefined {
+  const opens = opensGroup(ownershipOf(stat).mode, after.mode)
+  if (isDirectory(stat) || (opens && !isLongAgo(stat.changed, at))) return undefined
+  return same(ownershipOf(stat), after) ? undefined : { needsSameTime: opens }
+}
+
+/** On an ACL that was not seen, chmod would raise the mask. */
+function opensGroup(before: number, after: number): boolean {
+  return (after & ~before & GROUP_BITS) !== 0
+}
+
+/** What is known of an inode without set-id bits, capability and ACL. */
+export interface PlainInode {
+  handle: Handle
+  stat: Pick<Stat, 'gid' | 'mode' | 'changed'>
+  at: number
+}
+
+/**
+ * `change` for most inodes.
+ * @returns undefined: it is not what it was, or refuses, and nothing was changed; `makeChange` judges that
+ */
+export function changePlain(inodes: Inodes, inode: PlainInode, after: Ownership): 'changed' | 'right' | undefined {
+  const { handle, stat } = inode
+  const { mode } = ownershipOf(stat)
+  const look = inodes.ownership(handle)
+  if (look.gid !== stat.gid || look.mode !== stat.mode) return undefined
+  if (opensGroup(mode, after.mode) && !isUnmoved(inode, look.changed)) return undefined
+  const regroup = stat.gid !== after.gid
+  if (!regroup && mode === after.mode) return 'right'
+  try {
+    if (regroup) inodes.chown(handle, after.gid)
+    else inodes.chmod(handle, after.mode)
+  } catch {
+    return undefined
+  }
+  if (regroup && mode !== after.mode) chmodAfter(inodes, inode, mode, after.mode)
+  return 'changed'
+}
+
+/** chmod(2) sets all bits, so what a directory's users did until this moment would be undone. */
+function chmodAfter(inodes: Inodes, { handle, stat }: PlainInode, before: number, after: number): void {
+  if (!isDirectory(stat) || ownershipOf(inodes.ownership(handle)).mode === before) inodes.chmod(handle, after)
 }
 
 function isMade(inodes: Inodes, handle: Handle, record: InodeRecord, now: Ownership): boolean {

@@ -7,32 +7,23 @@ const PARENT = Uint8Array.from([0x2e, 0x2e])
 // The handles a walk keeps open at once, however deep the tree is.
 const MOST_OPEN = 32
 
-/** A directory half read. `Block`: entries read but not visited; bytes where another thread is to visit them. */
-interface Directory<Block> extends Pick<Stat, 'inode' | 'born' | 'mountId'> {
+/** A directory half read. */
+interface Frame extends Pick<Stat, 'inode' | 'born' | 'mountId'> {
   /** Undefined: parked. */
   handle: Handle | undefined
   /** Its name in the frame above. */
   name: Name
   path: Uint8Array
-  block: Block | undefined
-  /** Where to read on after them; undefined: nowhere, the rest is another thread's or there is none. */
+  /** Entries read but not visited. */
+  block: Dirents | undefined
+  /** Where to read on after them; undefined: there is nothing. */
   position: bigint | undefined
 }
-
-type Frame = Directory<Dirents>
 
 /** A directory that is being walked. */
 export type OpenFrame = Frame & { handle: Handle }
 
-/** A part of a walk that another thread can take over: directories, from where the part begins to where it is. */
-export type PackedFrames = Directory<Uint8Array>[]
-
-/** The part that is a whole tree. @param top its root, which stays the caller's, as does its visit */
-export function wholeTree(inodes: Inodes, top: Handle, stat: Stat): PackedFrames {
-  return [unread(inodes.duplicate(top), stat, NONE, NONE)]
-}
-
-function unread(handle: Handle, { inode, born, mountId }: Stat, name: Name, path: Uint8Array) {
+function unread(handle: Handle, { inode, born, mountId }: Stat, name: Name, path: Uint8Array): Frame {
   return { inode, born, mountId, handle, name, path, block: undefined, position: 0n }
 }
 
@@ -41,9 +32,10 @@ export class Frames {
   readonly #inodes: Inodes
   readonly #stack: Frame[]
 
-  constructor(inodes: Inodes, part: PackedFrames) {
+  /** @param top the root of a tree, which stays the caller's */
+  constructor(inodes: Inodes, top: Handle, stat: Stat) {
     this.#inodes = inodes
-    this.#stack = part.map((frame) => ({ ...frame, block: frame.block && new Dirents(frame.block) }))
+    this.#stack = [unread(inodes.duplicate(top), stat, NONE, NONE)]
   }
 
   top(): OpenFrame | undefined {
@@ -57,9 +49,9 @@ export class Frames {
     return this.#stack.length === 1
   }
 
-  /** The next entry of a directory, undefined at the end. */
-  next(frame: OpenFrame): Dirents | undefined {
-    while (!frame.block?.next()) {
+  /** Entries of a directory that are to be visited next, undefined at the end. */
+  block(frame: OpenFrame): Dirents | undefined {
+    while (frame.block === undefined || frame.block.isAtEnd) {
       if (frame.position === undefined) return undefined
       // A directory that was removed has no entries: ENOENT.
       const bytes = ignoreVanished(() => this.#inodes.readEntries(frame.handle))
@@ -131,28 +123,9 @@ export class Frames {
     if (frame?.handle === undefined) return
     this.#inodes.close(frame.handle)
     frame.handle = undefined
-    // What another thread has of a block must not be read again.
-    if (frame.position !== undefined && !frame.block?.isSplit) forgetReadAhead(frame)
-  }
-
-  /** Hands the walk on as it is; its handles belong to whoever takes it, who reads on with them. */
-  pack(): PackedFrames {
-    return this.#stack.splice(0).map((frame) => {
-      forgetReadAhead(frame)
-      const { handle, position } = frame
-      const isGone = handle !== undefined && position !== undefined && !this.#seek(handle, position)
-      return { ...frame, block: undefined, position: isGone ? undefined : position }
-    })
-  }
-
-  /** A part of the walk for another thread: the nearer to where it began, the more there is below. */
-  split(): PackedFrames | undefined {
-    for (const frame of this.#stack) {
-      if (!isOpen(frame) || !frame.block?.isWorthSharing()) continue
-      const handle = this.#inodes.tryDuplicate(frame.handle)
-      if (handle !== undefined) return [{ ...frame, handle, block: frame.block.split(), position: undefined }]
-    }
-    return undefined
+    if (frame.position === undefined) return
+    frame.position = frame.block?.after ?? frame.position
+    frame.block = undefined
   }
 
   close(): void {
@@ -162,9 +135,4 @@ export class Frames {
 
 function isOpen(frame: Frame): frame is OpenFrame {
   return frame.handle !== undefined
-}
-
-function forgetReadAhead(frame: Frame): void {
-  frame.position = frame.block?.after ?? frame.position
-  frame.block = undefined
 }

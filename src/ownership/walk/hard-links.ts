@@ -1,7 +1,7 @@
 import type { Stat } from '../../host/host.ts'
 import { keyOf } from '../inode/record.ts'
 
-/** An inode as it was met under one of its names. It can be sent. */
+/** An inode as it was met under one of its names. */
 export interface Sighting {
   /** See keyOf. */
   key: string

@@ -1,87 +1,49 @@
-import type { Inodes, Stat } from '../../host/host.ts'
+import type { Handle, Inodes, Look, Stat } from '../../host/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
 import { type Found, type InodeRecord, keyOf } from '../inode/record.ts'
-import { keysOf } from '../journal/codec.ts'
+import { decode, encode, joined, keysOf } from '../journal/codec.ts'
+import { BATCHES, type BatchSettings } from './batch.ts'
 import { type Change, isNeeded, makeChange } from './change.ts'
 import type { Sighting } from './hard-links.ts'
-import type { Answer, Batch, Ledger } from './ledger.ts'
+import type { Answer, Ledger } from './ledger.ts'
+import { PlainInodes } from './plain-inodes.ts'
 import { leave, type WalkReport } from './report.ts'
 import type { Task } from './tasks.ts'
 
-// One commit to disk for so many inodes.
-const LARGEST_BATCH = 700
-const SMALLEST_BATCH = 8
 // An ACL can have 64 KB.
 const MOST_ACL_BYTES = 2_000_000
-/** What a thread has open beside: directories on its way, and Node's own. */
-const OTHER_HANDLES = 60
-const PROCESS_HANDLES = 60
-
-/** Being collected, asked for, and on its way to disk. */
-const BATCHES = 3
-
-/**
- * How many inodes a thread may record at once: each is held from its look to its change.
- * @param limit handles the process may have open (RLIMIT_NOFILE)
- */
-export function batchSize(limit: number, threads: number): number {
-  const each = (limit - PROCESS_HANDLES) / threads - OTHER_HANDLES
-  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor(each / BATCHES)))
-}
-
-/** Looks on at a walk. */
-export interface Observer {
-  /** Every inode, also one that is left. */
-  visited(stat: Stat): void
-  /** An inode that would be changed, in a walk that records nothing. */
-  wouldChange(stat: Stat, record: InodeRecord): void
-}
-
-export interface BatchSettings {
-  batchSize: number
-  /** Called after every batch. */
-  onBatch?: () => void
-  observer?: Observer | undefined
-}
 
 /** An inode to decide on. */
 interface Candidate {
   inode: OpenInode
   path: Uint8Array
   /** Of an inode with several names: which this is. */
-  name: string | undefined
-  /** What the journal holds of it, where it was asked for. */
-  answer?: Answer
+  name?: string | undefined
 }
 
-/** A batch of them, each of which is in `asked` where something has to be known of it. */
-interface Asked {
-  candidates: readonly Candidate[]
-  asked: readonly Candidate[]
-  answers: () => Answer[]
-}
-
-interface Recorded {
-  batch: Batch
+/** Recorded changes that are being made. */
+interface Started {
+  plain: PlainInodes
   changes: Change[]
+  /** Undefined: nothing had to be recorded. */
+  batch: bigint | undefined
 }
 
-/**
- * Inodes on their way to be changed, a batch at each step: while one is collected, the answers about the one before and
- * the records of the one before that are on their way. Then its changes are made.
- */
+/** Inodes on their way to be changed: while a batch is collected, the changes of the one before are made. */
 export class Pipeline {
   readonly #inodes: Inodes
   readonly #task: Task
   readonly #ledger: Ledger
   readonly #report: WalkReport
   readonly #settings: BatchSettings
+  /** Those of all batches that are not plain. */
   readonly #held = new Set<OpenInode>()
+  /** In turn: the first is being filled. */
+  readonly #plain: PlainInodes[]
   #candidates: Candidate[] = []
   #aclBytes = 0
-  #asked: Asked | undefined
-  #recorded: Recorded | undefined
+  #started: Started | undefined
 
   constructor(inodes: Inodes, task: Task, ledger: Ledger, report: WalkReport, settings: BatchSettings) {
     this.#inodes = inodes
@@ -89,6 +51,20 @@ export class Pipeline {
     this.#ledger = ledger
     this.#report = report
     this.#settings = settings
+    this.#plain = Array.from({ length: BATCHES }, () => new PlainInodes(inodes, settings.batchSize, task))
+  }
+
+  /**
+   * As `take`, of an inode with one name.
+   * @param at when it was looked at; `above` and `name`: its path
+   * @returns false where it is not plain, and still the caller's
+   */
+  takePlain(handle: Handle, look: Look, at: number, above: Uint8Array, name: Uint8Array): boolean {
+    if (this.#ledger.isSurvey || !this.#task.plain.takes(look)) return false
+    if (!this.#filled.add(handle, look, at, above, name)) return false
+    this.#report.visited++
+    this.#turnIfFull()
+    return true
   }
 
   /** The inode is decided on, recorded and changed with its batch, and closed then. @param name see Sighting */
@@ -98,19 +74,33 @@ export class Pipeline {
     this.#settings.observer?.visited(inode.stat)
     this.#candidates.push({ inode, path, name })
     this.#aclBytes += inode.acl?.length ?? 0
-    if (this.#candidates.length >= this.#settings.batchSize || this.#aclBytes > MOST_ACL_BYTES) this.#turn()
+    this.#turnIfFull()
+  }
+
+  get #filled(): PlainInodes {
+    return this.#plain[0] as PlainInodes
+  }
+
+  #turnIfFull(): void {
+    const count = this.#candidates.length + this.#filled.count
+    if (count >= this.#settings.batchSize || this.#aclBytes > MOST_ACL_BYTES) this.#turn()
   }
 
   /** Records and makes all there is. @returns whether there was anything */
   flush(): boolean {
     let any = false
-    for (; this.#candidates.length > 0 || this.#asked || this.#recorded; any = true) this.#turn()
+    for (; this.#isFilled() || this.#started; any = true) this.#turn()
     return any
+  }
+
+  #isFilled(): boolean {
+    return this.#candidates.length + this.#filled.count > 0
   }
 
   /** Lets go of what was not changed, on the way out after an error too. */
   close(): void {
     for (const inode of this.#held) this.#letGo(inode)
+    for (const plain of this.#plain) plain[Symbol.dispose]()
   }
 
   #letGo(inode: OpenInode): void {
@@ -120,37 +110,72 @@ export class Pipeline {
 
   /** Each batch goes one step on. */
   #turn(): void {
-    const [asked, recorded] = [this.#asked, this.#recorded]
-    this.#asked = this.#ask(this.#candidates)
-    this.#candidates = []
-    this.#aclBytes = 0
-    this.#recorded = undefined
-    if (recorded) this.#make(recorded)
-    if (asked) this.#recorded = this.#record(asked)
+    const started = this.#started
+    this.#started = undefined
+    // Recorded while the changes of the other are being made.
+    const next = this.#isFilled() ? this.#record() : undefined
+    if (started) this.#finish(started)
+    this.#started = next
     this.#settings.onBatch?.()
   }
 
-  #record({ candidates, asked, answers }: Asked): Recorded | undefined {
-    for (const [index, answer] of answers().entries()) (asked[index] as Candidate).answer = answer
-    const changes: Change[] = []
-    const records: InodeRecord[] = []
-    for (const { inode, path, answer } of candidates) {
-      const decided = answer === 'wait' ? {} : this.#task.decide(inode, path, answer)
-      if (decided.leave) leave(this.#report, this.#isStill(inode) ? decided.leave : 'changed during the walk', path)
-      if (decided.forfeits) leave(this.#report, 'privileges not given back', path)
-      const record = decided.change ?? decided.settle
-      if (record) records.push(record)
-      if (decided.change) changes.push({ inode, record: decided.change })
-      else this.#letGo(inode)
+  #record(): Started | undefined {
+    const [plain, candidates] = [this.#filled, this.#candidates]
+    this.#plain.push(...this.#plain.splice(0, 1))
+    this.#candidates = []
+    this.#aclBytes = 0
+    const asked = candidates.filter(({ inode, name }) => name !== undefined || this.#task.asksFor(inode.stat))
+    const found = this.#ask(plain, asked)
+    const decided: Decided = { changes: [], records: [] }
+    if (this.#task.plain.isAsked) {
+      for (const index of plain.judge(found.splice(0, plain.count))) {
+        const { inode, record } = plain.lookCloser(index)
+        this.#held.add(inode)
+        this.#decide({ inode, path: record.path }, record, decided)
+      }
     }
-    if (records.length === 0) return undefined
-    const batch = this.#ledger.record(records)
-    if (batch === undefined) this.#reportOnly(changes)
-    return batch && { batch, changes }
+    const answered = new Map(asked.map((candidate, index) => [candidate, found[index]]))
+    for (const candidate of candidates) {
+      const answer = answered.get(candidate)
+      if (answer === 'wait') this.#letGo(candidate.inode)
+      else this.#decide(candidate, answer && decode(answer, answer.settled), decided)
+    }
+    const { changes, records } = decided
+    if (this.#ledger.isSurvey) return this.#reportOnly(changes)
+    const encoded = records.length > 0 ? joined([plain.records(), encode(records)]) : plain.records()
+    const batch = encoded.length > 0 ? this.#ledger.record(encoded) : undefined
+    plain.start()
+    return { plain, changes, batch }
+  }
+
+  /** What the journal holds of the plain inodes, if it must be known, and of the others. */
+  #ask(plain: PlainInodes, others: readonly Candidate[]): Answer[] {
+    const count = this.#task.plain.isAsked ? plain.count : 0
+    if (count + others.length === 0) return []
+    const keys = new BigInt64Array((count + others.length) * 2)
+    if (count > 0) plain.putKeys(keys)
+    keys.set(keysOf(others.map(({ inode }) => inode.stat)), count * 2)
+    const sightings = new Map<number, Sighting>()
+    for (const [index, { inode, path, name }] of others.entries()) {
+      const { stat, at } = inode
+      const { links, changed } = stat
+      if (name !== undefined) sightings.set(count + index, { key: keyOf(stat), links, changed, at, name, path })
+    }
+    return this.#ledger.ask({ keys, sightings })
+  }
+
+  #decide({ inode, path }: Candidate, known: InodeRecord | undefined, { changes, records }: Decided): void {
+    const { change, settle, leave: reason, forfeits } = this.#task.decide(inode, path, known)
+    if (reason) leave(this.#report, this.#isStill(inode) ? reason : 'changed during the walk', path)
+    if (forfeits) leave(this.#report, 'privileges not given back', path)
+    const record = change ?? settle
+    if (record) records.push(record)
+    if (change) changes.push({ inode, record: change })
+    else this.#letGo(inode)
   }
 
   /** Nothing is recorded, so nothing may be changed. */
-  #reportOnly(changes: readonly Change[]): void {
+  #reportOnly(changes: readonly Change[]): undefined {
     for (const { inode, record } of changes) {
       this.#letGo(inode)
       this.#wouldChange(inode, record)
@@ -180,33 +205,28 @@ export class Pipeline {
     return same(ownershipOf(this.#inodes.ownership(handle)), ownershipOf(stat))
   }
 
-  #ask(candidates: readonly Candidate[]): Asked | undefined {
-    if (candidates.length === 0) return undefined
-    const asked = candidates.filter(({ inode, name }) => name !== undefined || this.#task.asksFor(inode.stat))
-    if (asked.length === 0) return { candidates, asked, answers: () => [] }
-    const sightings = new Map<number, Sighting>()
-    for (const [index, { inode, path, name }] of asked.entries()) {
-      const { stat, at } = inode
-      const { links, changed } = stat
-      if (name !== undefined) sightings.set(index, { key: keyOf(stat), links, changed, at, name, path })
-    }
-    const answers = this.#ledger.ask({ keys: keysOf(asked.map(({ inode }) => inode.stat)), sightings })
-    return { candidates, asked, answers }
-  }
-
-  #make({ batch, changes }: Recorded): void {
-    batch.awaitDurable()
+  #finish({ plain, changes, batch }: Started): void {
+    const ofPlain = plain.make(this.#report)
     const outcomeOf = (change: Change) => makeChange(this.#inodes, change, this.#report)
-    const { made = [], untouched = [], refused } = Object.groupBy(changes, outcomeOf)
-    batch.settle()
+    const { made = [], untouched = [], refused = [] } = Object.groupBy(changes, outcomeOf)
+    if (batch !== undefined) this.#ledger.settle(batch)
     const done = this.#task.forgets ? [...made, ...untouched] : untouched
-    if (done.length > 0) this.#ledger.forget(keysOf(done.map(({ record }) => record)))
+    for (const keys of [ofPlain.forgotten, keysOf(done.map(({ record }) => record))]) {
+      if (keys.length > 0) this.#ledger.forget(keys)
+    }
     // Recorded as what they still are, so that the next walk or restore tries them again.
-    if (refused) this.#ledger.record(refused.map(asSeen))?.settle()
+    const again = [...ofPlain.refused, ...refused.map(({ record }) => record)].map(asSeen)
+    if (again.length > 0) this.#ledger.settle(this.#ledger.record(encode(again)))
     for (const { inode } of changes) this.#letGo(inode)
   }
 }
 
-function asSeen({ record }: Change): InodeRecord {
+/** Changes that are to be made, and records to be written for them and beside them. */
+interface Decided {
+  changes: Change[]
+  records: InodeRecord[]
+}
+
+function asSeen(record: InodeRecord): InodeRecord {
   return { ...record, after: record.seen, acl: { ...record.acl, after: record.acl.seen } }
 }

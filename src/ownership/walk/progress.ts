@@ -6,10 +6,9 @@ export type ProgressListener = (counts: WalkCounts) => void
 const EVERY_MS = 1000
 
 /** Tells how far a walk is. */
-export class Progress implements Disposable {
+export class Progress {
   readonly #listener: ProgressListener | undefined
   #told = performance.now()
-  #timer: NodeJS.Timeout | undefined
 
   constructor(listener: ProgressListener | undefined) {
     this.#listener = listener
@@ -21,14 +20,5 @@ export class Progress implements Disposable {
     if (now - this.#told < EVERY_MS) return
     this.#told = now
     this.#listener?.({ visited, changed })
-  }
-
-  /** Tells what other threads count meanwhile, until the end of the walk. */
-  watch(read: () => WalkCounts): void {
-    if (this.#listener) this.#timer = setInterval(() => this.tell(read()), EVERY_MS / 2)
-  }
-
-  [Symbol.dispose](): void {
-    clearInterval(this.#timer)
   }
 }

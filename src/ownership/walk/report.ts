@@ -44,19 +44,3 @@ function entryOf(report: WalkReport, reason: LeftReason) {
   report.left[reason] = entry
   return entry
 }
-
-/** Of several threads that walked one tree. */
-export function mergeReports(reports: readonly WalkReport[]): WalkReport {
-  const merged = newReport()
-  for (const { visited, changed, alreadyRight, left } of reports) {
-    merged.visited += visited
-    merged.changed += changed
-    merged.alreadyRight += alreadyRight
-    for (const [reason, { count, examples }] of Object.entries(left)) {
-      const entry = entryOf(merged, reason as LeftReason)
-      entry.count += count
-      entry.examples.push(...examples.slice(0, MOST_EXAMPLES - entry.examples.length))
-    }
-  }
-  return merged
-}

@@ -5,9 +5,11 @@ import {
   type Ownership,
   type OwnOrder,
   ownershipOf,
+  PERMISSIONS,
   SET_GID,
   SET_IDS,
   same,
+  wantedMode,
   wantedOwnership,
   whyUntouchable,
 } from '../inode/policy.ts'
@@ -41,11 +43,22 @@ export interface Task {
   /** Whether the decision needs what the journal holds of the inode. */
   asksFor(stat: Stat): boolean
   decide(found: Found, path: Uint8Array, record: InodeRecord | undefined): Decision
+  readonly plain: PlainRule
   /** What was made as recorded need not be remembered. */
   readonly forgets: boolean
 }
 
-/** A task as every thread of a walk must know it; it can be sent. */
+/** The same for inodes that have one name, no set-id bits, no capability and no ACL. */
+interface PlainRule {
+  /** Whether it is one, as far as its stat says, and the decision can be left to this rule. */
+  takes(stat: Stat): boolean
+  /** The decision needs what the journal holds of each. */
+  readonly isAsked: boolean
+  /** What it is to have, unless its record says. */
+  group(stat: Stat): number
+  mode(stat: Stat): number
+}
+
 export type TaskSpec = { do: 'restore'; isForced: boolean } | ({ do: 'own' } & OwnSpec)
 
 export interface OwnSpec {
@@ -85,6 +98,13 @@ function ownTask({ order, firstTime, started, unfinished }: OwnSpec): Task {
 
     asksFor: (stat) => !firstTime || stat.changed >= started,
 
+    plain: {
+      takes: (stat) => isUnprivileged(stat) && (!firstTime || stat.changed < started),
+      isAsked: !firstTime,
+      group: () => order.group,
+      mode: (stat) => wantedMode(stat, order),
+    },
+
     decide(found, path, record) {
       let meant: Meant | undefined = ownershipOf(found.stat)
       if (record) {
@@ -104,6 +124,13 @@ function restoreTask(isForced: boolean): Task {
     glance: (stat) => (whyUntouchable(stat) ? 'passed' : 'look'),
     asksFor: () => true,
 
+    plain: {
+      takes: isUnprivileged,
+      isAsked: true,
+      group: ({ gid }) => gid,
+      mode: ({ mode }) => mode & PERMISSIONS,
+    },
+
     decide(found, path, record) {
       if (record === undefined) return {}
       const meant = meantState(record, found) ?? (isForced ? overridden(record, found) : undefined)
@@ -115,6 +142,10 @@ function restoreTask(isForced: boolean): Task {
       return { change, forfeits: forfeit }
     },
   }
+}
+
+function isUnprivileged(stat: Stat): boolean {
+  return isDirectory(stat) || (stat.mode & SET_IDS) === 0
 }
 
 /** What an interrupted call had in mind for the inode is not made any more. */

@@ -1,7 +1,7 @@
-import { TYPE_DIRECTORY } from '../../host/dirents.ts'
+import type { Dirents } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
 import { ignoreVanished, pathBelow } from './entry.ts'
-import { Frames, type OpenFrame, type PackedFrames } from './frames.ts'
+import { Frames, type OpenFrame } from './frames.ts'
 import type { LeftReason } from './report.ts'
 
 /** Another mount, or another device within one, is not walked: a btrfs subvolume has inode numbers of its own. */
@@ -11,62 +11,45 @@ export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
   return stat.mountId !== inside.mountId || stat.device !== inside.device
 }
 
-/** Other threads that may be in want of work. */
-export interface OtherWorkers {
-  /** Called for every entry. @returns whether they want work. @throws where one of them has failed */
-  poll(): boolean
-  give(part: PackedFrames): void
-}
-
 /** Called for every inode below the place where a walk began. */
 export interface Visitor {
   /**
-   * `name` in `parent` is not known to be a directory.
-   * @returns true where it turns out to be one, which is then entered
+   * Visits some entries of a block.
+   * @returns true where the present one is a directory, which is then entered
    */
-  entry(parent: OpenFrame, name: Name): boolean
+  entries(frame: OpenFrame, block: Dirents): boolean
   /** A directory, after all that is in it. */
   directory(handle: Handle, path: Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
   /** Lets go of handles, after the changes they are held for have been made; false: there are none. */
   makeRoom?(): boolean
-  /** Asked between entries: the rest of the walk is to be handed on. */
-  stops?(): boolean
-  readonly others?: OtherWorkers | undefined
 }
 
 /**
  * Walks a tree by handles: entries before their directory, the one where it began left to the caller. Links are not
  * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not
- * grow with the tree, only (a little) with depth.
- * @returns the rest, when the visitor stopped it
+ * grow with the tree, only (a little) with depth. It yields between entries: whoever drives it has a turn.
+ * @param top the tree's root, and its `stat`
  */
-export function traverse(
+export function* traverse(
   inodes: Inodes,
-  part: PackedFrames,
-  inside: Boundary,
+  top: Handle,
+  stat: Stat,
   visitor: Visitor,
-): PackedFrames | undefined {
-  const frames = new Frames(inodes, part)
+): Generator<undefined, void, undefined> {
+  const frames = new Frames(inodes, top, stat)
   try {
     for (let frame = frames.top(); frame; frame = frames.top()) {
-      if (visitor.stops?.()) return frames.pack()
-      if (visitor.others?.poll()) {
-        const part = frames.split()
-        if (part) visitor.others.give(part)
-      }
-      const entry = frames.next(frame)
-      if (entry === undefined) {
+      yield
+      const block = frames.block(frame)
+      if (block === undefined) {
         if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
         for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
-        continue
+      } else if (visitor.entries(frame, block)) {
+        const reason = enter(inodes, frames, frame, block.name, stat, visitor)
+        if (reason) visitor.left(reason, pathBelow(frame.path, block.name))
       }
-      const { name } = entry
-      if (entry.type !== TYPE_DIRECTORY && !visitor.entry(frame, name)) continue
-      const reason = enter(inodes, frames, frame, name, inside, visitor)
-      if (reason) visitor.left(reason, pathBelow(frame.path, name))
     }
-    return undefined
   } finally {
     frames.close()
   }

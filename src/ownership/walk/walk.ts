@@ -1,13 +1,15 @@
-import { type Handle, type Inodes, isDirectory, type Name, type Stat } from '../../host/host.ts'
-import { look } from '../inode/attributes.ts'
+import { type Dirents, TYPE_DIRECTORY, TYPE_UNKNOWN } from '../../host/dirents.ts'
+import { type Handle, type Inodes, isDirectory, type Look, type Name, type Sights, type Stat } from '../../host/host.ts'
+import { hasMore, look } from '../inode/attributes.ts'
+import type { BatchSettings } from './batch.ts'
 import { ignoreVanished, pathBelow, SELF } from './entry.ts'
 import type { OpenFrame } from './frames.ts'
 import { linkName } from './hard-links.ts'
 import type { Ledger } from './ledger.ts'
-import { type BatchSettings, Pipeline } from './pipeline.ts'
+import { Pipeline } from './pipeline.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
 import { type Task, type TaskSpec, taskOf } from './tasks.ts'
-import { type Boundary, isElsewhere, type OtherWorkers, openWithRoom, type Visitor } from './traverse.ts'
+import { type Boundary, isElsewhere, openWithRoom, type Visitor } from './traverse.ts'
 
 const NONE = new Uint8Array()
 
@@ -15,52 +17,147 @@ export interface WalkSettings extends BatchSettings {
   inside: Boundary
   /** What would be changed is told by a look at the name alone. */
   byName?: boolean
-  /** Stops after so many inodes: the rest is to be handed on. */
-  stopAfter?: number
-  others?: OtherWorkers | undefined
 }
 
-/** One thread's walk: looks at inodes, and opens those that need more than a look. */
+// Longer names are looked at alone.
+const LONGEST_NAME = 255
+
+function isFile(entry: Dirents): boolean {
+  return entry.type !== TYPE_DIRECTORY && entry.type !== TYPE_UNKNOWN && entry.nameLength <= LONGEST_NAME
+}
+
+/** A walk: looks at inodes, and opens those that need more than a look. */
 export class Walk implements Visitor, Disposable {
   readonly report: WalkReport = newReport()
-  readonly others: OtherWorkers | undefined
   readonly #inodes: Inodes
   readonly #task: Task
   readonly #pipeline: Pipeline
   readonly #settings: WalkSettings
-  /** Where one inode needs a look the next one mostly does too: it is then opened at once, not looked up twice. */
+  readonly #sights: Sights
+  readonly #most: number
+  readonly #places: Int32Array
+  /** Where one inode needs a look the next ones mostly do too: they are then opened at once, not looked up twice. */
   #expectsMore = false
+  #taken = 0
 
   constructor(inodes: Inodes, spec: TaskSpec, ledger: Ledger, settings: WalkSettings) {
     this.#inodes = inodes
     this.#task = taskOf(spec)
     this.#pipeline = new Pipeline(inodes, this.#task, ledger, this.report, settings)
     this.#settings = settings
-    this.others = settings.others
+    this.#sights = inodes.sights()
+    this.#most = Math.min(this.#sights.size, settings.batchSize)
+    this.#places = new Int32Array(this.#most)
   }
 
-  entry(parent: OpenFrame, name: Name): boolean {
-    if (!this.#expectsMore) {
-      const stat = ignoreVanished(() => this.#inodes.statEntry(parent.handle, name))
-      if (stat === undefined) return this.#isGone(parent.path, name)
-      if (isDirectory(stat)) return true
-      if (!this.#needsLook(stat, parent.path, name)) return false
-      if (this.#settings.byName && stat.links === 1) {
-        this.#pipeline.count(stat, pathBelow(parent.path, name))
-        return false
+  entries(frame: OpenFrame, block: Dirents): boolean {
+    let count = 0
+    while (count < this.#most && block.next()) {
+      if (!isFile(block)) return this.#seeAndEnter(frame, block, count)
+      this.#sights.name(count, block.name)
+      this.#places[count++] = block.place
+    }
+    return this.#seeAll(frame, block, count)
+  }
+
+  /** The present entry may be a directory: it is looked at alone, after those before it. */
+  #seeAndEnter(frame: OpenFrame, block: Dirents, count: number): boolean {
+    const { place } = block
+    if (this.#seeAll(frame, block, count)) return true
+    block.goTo(place)
+    return block.type === TYPE_DIRECTORY || this.#entry(frame, block.name)
+  }
+
+  /** @returns true where one of them turns out to be a directory: it is the present entry then, those after it are left */
+  #seeAll(frame: OpenFrame, block: Dirents, count: number): boolean {
+    if (count === 0) return false
+    const taken = this.#taken
+    const at = this.#expectsMore ? this.#hold(frame, block, count) : this.#look(frame, block, count)
+    this.#expectsMore = (this.#taken - taken) * 2 > count && !this.#settings.byName
+    if (at === count) return false
+    block.goTo(this.#places[at] as number)
+    return true
+  }
+
+  /** Looks at entries by their names. @returns the first that is a directory, or how many there are */
+  #look(frame: OpenFrame, block: Dirents, count: number): number {
+    this.#sights.look(frame.handle, count)
+    for (let at = 0; at < count; at++) {
+      const name = block.nameAt(this.#places[at] as number)
+      const seen = this.#sights.stat(at)
+      if (seen ? this.#seen(frame, name, seen) : this.#entry(frame, name)) return at
+    }
+    return count
+  }
+
+  /** The same, and opens them. */
+  #hold(frame: OpenFrame, block: Dirents, count: number): number {
+    const sights = this.#sights
+    const time = Date.now()
+    sights.hold(frame.handle, count)
+    let at = 0
+    try {
+      for (; at < count; at++) {
+        const name = block.nameAt(this.#places[at] as number)
+        const handle = sights.handle(at)
+        const seen = handle && sights.stat(at)
+        if (handle === undefined || seen === undefined) {
+          if (handle !== undefined) this.#inodes.close(handle)
+          if (this.#entry(frame, name)) return at
+        } else if (isDirectory(seen)) {
+          this.#inodes.close(handle)
+          return at
+        } else if (this.#needsLook(seen, frame.path, name)) {
+          const attributes = sights.attributeNames(at) ?? this.#inodes.attributeNames(handle, frame.handle, name)
+          this.#takeEntry(frame, name, handle, seen, time, attributes)
+        } else this.#inodes.close(handle)
+      }
+      return count
+    } finally {
+      // On the way out in between: the pipeline has what came before.
+      for (let rest = at + 1; rest < count; rest++) {
+        const handle = sights.handle(rest)
+        if (handle !== undefined) this.#inodes.close(handle)
       }
     }
-    const handle = this.#open(parent.handle, name)
-    if (handle === undefined) return this.#isGone(parent.path, name)
-    const stat = this.#inodes.stat(handle)
-    const enters = isDirectory(stat)
-    const isTaken = !enters && this.#needsLook(stat, parent.path, name)
-    this.#expectsMore = isTaken && !this.#settings.byName
-    if (isTaken) {
-      const inode = look(this.#inodes, handle, stat, parent.handle, name)
-      this.#pipeline.take(inode, pathBelow(parent.path, name), stat.links > 1 ? linkName(parent, name) : undefined)
+  }
+
+  /** @returns whether it is a directory */
+  #entry(frame: OpenFrame, name: Name): boolean {
+    const seen = ignoreVanished(() => this.#inodes.lookEntry(frame.handle, name))
+    return seen ? this.#seen(frame, name, seen) : this.#isGone(frame.path, name)
+  }
+
+  #seen(frame: OpenFrame, name: Name, seen: Look): boolean {
+    if (isDirectory(seen)) return true
+    if (!this.#needsLook(seen, frame.path, name)) return false
+    if (this.#settings.byName && seen.links === 1) {
+      this.#pipeline.count(seen, pathBelow(frame.path, name))
+      return false
+    }
+    const time = Date.now()
+    const handle = this.#open(frame.handle, name)
+    if (handle === undefined) return this.#isGone(frame.path, name)
+    const held = this.#inodes.look(handle)
+    const enters = isDirectory(held)
+    if (!enters && this.#needsLook(held, frame.path, name)) {
+      this.#takeEntry(frame, name, handle, held, time, this.#inodes.attributeNames(handle, frame.handle, name))
     } else this.#inodes.close(handle)
     return enters
+  }
+
+  #takeEntry(frame: OpenFrame, name: Name, handle: Handle, seen: Look, time: number, attributes: string): void {
+    this.#taken++
+    if (seen.links === 1) this.#take(handle, seen, time, attributes, frame.path, name)
+    else {
+      const inode = look(this.#inodes, handle, seen.keep(), time, attributes)
+      this.#pipeline.take(inode, pathBelow(frame.path, name), linkName(frame, name))
+    }
+  }
+
+  #take(handle: Handle, seen: Look, time: number, attributes: string, above: Uint8Array, name: Uint8Array): void {
+    if (!hasMore(attributes) && this.#pipeline.takePlain(handle, seen, time, above, name)) return
+    this.#pipeline.take(look(this.#inodes, handle, seen.keep(), time, attributes), pathBelow(above, name))
   }
 
   #isGone(above: Uint8Array, name: Name): false {
@@ -69,11 +166,15 @@ export class Walk implements Visitor, Disposable {
   }
 
   directory(directory: Handle, path: Uint8Array): void {
-    if (!this.#needsLook(this.#inodes.stat(directory), path, NONE)) return
+    if (!this.#needsLook(this.#inodes.look(directory), path, NONE)) return
+    const at = Date.now()
     const handle = this.#open(directory, SELF)
     // A directory that was removed has no "." any more.
     if (handle === undefined) this.#isGone(path, NONE)
-    else this.#pipeline.take(look(this.#inodes, handle, this.#inodes.stat(handle), directory, SELF), path)
+    else {
+      const seen = this.#inodes.look(handle)
+      this.#take(handle, seen, at, this.#inodes.attributeNames(handle, directory, SELF), path, NONE)
+    }
   }
 
   #open(parent: Handle, name: Name): Handle | undefined {
@@ -86,13 +187,6 @@ export class Walk implements Visitor, Disposable {
 
   left(reason: LeftReason, path: Uint8Array): void {
     leave(this.report, reason, path)
-  }
-
-  stops(): boolean {
-    const isTime = this.report.visited >= (this.#settings.stopAfter ?? Number.POSITIVE_INFINITY)
-    // While the directories on the way are the walk's: where it fails, they are closed with it.
-    if (isTime) this.makeRoom()
-    return isTime
   }
 
   /** Whether the inode is to be opened and decided on; reports it if not. */

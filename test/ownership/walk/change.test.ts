@@ -40,7 +40,7 @@ function arrange({ mode = '0640', group = 0, wanted, capability, acl }: Order = 
   const handle = inodes.openEntry(top, FILE)
   if (capability) inodes.setAttribute(handle, CAPABILITY, capability)
   if (acl) inodes.setAttribute(handle, ACCESS_ACL, acl[0])
-  const inode = look(inodes, handle, inodes.stat(handle), top, FILE)
+  const inode = look(inodes, handle, inodes.stat(handle), Date.now(), inodes.attributeNames(handle, top, FILE))
   const now = ownershipOf(inode.stat)
   const after = { gid: 2000, mode: wanted ?? now.mode }
   volume.world.actions.length = 0

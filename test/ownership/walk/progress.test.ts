@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Progress } from '../../../src/ownership/walk/progress.ts'
-import { mergeReports, newReport, type WalkCounts } from '../../../src/ownership/walk/report.ts'
+import type { WalkCounts } from '../../../src/ownership/walk/report.ts'
 
 let told: WalkCounts[]
 let progress: Progress
@@ -10,7 +10,6 @@ beforeEach(() => {
   progress = new Progress((counts) => told.push(counts))
 })
 afterEach(() => {
-  progress[Symbol.dispose]()
   vi.useRealTimers()
 })
 
@@ -26,21 +25,4 @@ it('tells once a second, however often it is told', () => {
     progress.tell({ visited, changed: 0 })
   }
   expect(told.map(({ visited }) => visited)).toEqual([10, 20, 30])
-})
-
-it('adds up what several threads and the one before them have done', () => {
-  const reports = [newReport(), newReport(), newReport()]
-  progress.watch(() => mergeReports(reports))
-  for (const [index, [visited, changed]] of [
-    [100, 50],
-    [7, 6],
-    [20, 1],
-  ].entries()) {
-    Object.assign(reports[index] ?? {}, { visited, changed })
-  }
-  vi.advanceTimersByTime(1000)
-  expect(told).toEqual([{ visited: 127, changed: 57 }])
-  progress[Symbol.dispose]()
-  vi.advanceTimersByTime(5000)
-  expect(told).toHaveLength(1)
 })

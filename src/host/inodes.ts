@@ -1,0 +1,149 @@
+import type { Handle, Name } from './handle.ts'
+
+export const FILE_TYPE = 0o170000
+export const DIRECTORY = 0o040000
+export const REGULAR = 0o100000
+export const SYMLINK = 0o120000
+export const BLOCK_DEVICE = 0o060000
+export const CHARACTER_DEVICE = 0o020000
+export const FIFO = 0o010000
+export const SOCKET = 0o140000
+
+/**
+ * statx(2) of one inode. `mode` has the type bits; times are nanoseconds, but `changed` milliseconds with their
+ * fraction; `born` is 0 where the file system has none.
+ */
+export interface Stat {
+  device: number
+  inode: bigint
+  born: bigint
+  changed: number
+  modified: bigint
+  size: bigint
+  mode: number
+  uid: number
+  gid: number
+  links: number
+  /** Counted up from the boot on, and never reused within it since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
+  mountId: number
+  mountRoot: boolean
+  /** Immutable or append-only (chattr(1)), as far as the file system tells. */
+  immutable: boolean
+}
+
+/** What statx(2) has just said, read where the kernel wrote it: true until this thread's next look. */
+export interface Look extends Stat {
+  keep(): Stat
+}
+
+export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
+  return (mode & FILE_TYPE) === DIRECTORY
+}
+
+/**
+ * Entries of a directory that are looked at together: a call is cheap for the kernel, the way there is not. What is
+ * undefined has failed: asked for alone, it says why. All is true until entries are looked at once more.
+ */
+export interface Sights {
+  /** How many there may be. */
+  readonly size: number
+  /** The name of each in turn, of at most 255 bytes. */
+  name(at: number, name: Name): void
+  /** As `lookEntry` of the first so many. */
+  look(parent: Handle, count: number): void
+  /** As `openEntry` of each, `look` and `attributeNames`. The handles are the caller's to close. */
+  hold(parent: Handle, count: number): void
+  stat(at: number): Look | undefined
+  handle(at: number): Handle | undefined
+  attributeNames(at: number): string | undefined
+}
+
+/** A file without set-id bits, capability and ACL that is to get its group and its permission bits. */
+export interface FileChange {
+  handle: Handle
+  /** What it must still be. */
+  seen: Pick<Stat, 'gid' | 'mode' | 'changed'>
+  after: { gid: number; mode: number }
+  /** Its ctime must be the same too. */
+  needsSameTime: boolean
+}
+
+/** Changes of files that other threads make while this one goes on. */
+export interface Changes extends Disposable {
+  set(at: number, change: FileChange): void
+  /** The first so many are to be made. Their handles must be open until `finish` has returned. */
+  start(count: number): void
+  /** Returns when they are made. */
+  finish(): void
+  /** `odd`: it is not what it was, or could not be changed, and nothing was; `half`: it lacks its permission bits. */
+  outcome(at: number): 'made' | 'odd' | 'half'
+}
+
+/** Everything that is done to inodes. All is relative to handles; nothing follows a link, unless it says so. */
+export interface Inodes {
+  /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
+  openLinkFree(path: string): Handle
+  /**
+   * What a relative path leads to without ever leaving `root`. Links are followed inside, mounts are crossed.
+   * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where the kernel cannot tell, as
+   * something was renamed meanwhile; ELOOP for too many links or a magic one; ENOENT; ENOTDIR; ENOSYS before Linux 5.6
+   */
+  openBeneath(root: Handle, path: string): Handle
+  /**
+   * The target of the link a handle holds, for who follows it by hand.
+   * @throws {SystemError} ELOOP where the kernel would not follow it, or might not go by its text: a mount with
+   * nosymfollow, a link in /proc
+   */
+  readLink(handle: Handle): Uint8Array
+  /** A directory the caller trusts: links are followed. */
+  openTrusted(path: string): Handle
+  openDirectory(parent: Handle, name: Name): Handle
+  openEntry(parent: Handle, name: Name): Handle
+  close(handle: Handle): void
+  closeAll(handles: readonly Handle[]): void
+  /** Where the handle's inode is now, for messages and for keys: never opened again. */
+  pathOf(handle: Handle): string
+  stat(handle: Handle): Stat
+  /** As `stat` and `statEntry`, for a walk, which keeps nothing of most inodes. */
+  look(handle: Handle): Look
+  lookEntry(parent: Handle, name: Name): Look
+  sights(): Sights
+  /** Room for so many; undefined where no other thread can be had: whoever asks makes them. */
+  changes(size: number): Changes | undefined
+  /** Of `stat`, what a walk asks once more before it changes an inode. */
+  ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
+  statEntry(parent: Handle, name: Name): Stat
+  /** Asks its server or daemon, whatever is cached: the attributes are, for seconds after a daemon's death. */
+  askEntry(parent: Handle, name: Name): Stat
+  /** Never asks a server or a daemon: enough to tell what is mounted. Without a name, of the handle itself. */
+  statMountPoint(parent: Handle, name?: Name): Stat
+  /** A new, empty file; EEXIST where the name is taken. */
+  createFile(parent: Handle, name: Name, mode: number): void
+  createDirectory(parent: Handle, name: Name, mode: number): void
+  removeFile(parent: Handle, name: Name): void
+  /** An empty one. */
+  removeDirectory(parent: Handle, name: Name): void
+  /** A block of entries as getdents64(2) gives them, to be read with dirents.ts; empty at the end. */
+  readEntries(directory: Handle): Uint8Array
+  seekEntries(directory: Handle, next: bigint): void
+  /** chown(2) of the group alone. */
+  chown(handle: Handle, gid: number): void
+  chmod(handle: Handle, mode: number): void
+  /** How many handles the process may have open. */
+  handleLimit(): number
+  /** The same inode held a second time, for another thread. */
+  duplicate(handle: Handle): Handle
+  /** Undefined where no more handles may be open. */
+  tryDuplicate(handle: Handle): Handle | undefined
+  getAttribute(handle: Handle, name: string): Uint8Array | undefined
+  /**
+   * NUL-separated names of the extended attributes of the inode a handle holds, '' where it has none, as most.
+   * It was found as `name` in `parent`, which is quicker to ask; whoever exchanges the name meanwhile can hide an
+   * attribute of an inode he could as well remove. Values are only ever read through the handle.
+   */
+  attributeNames(handle: Handle, parent: Handle, name: Name): string
+  setAttribute(handle: Handle, name: string, value: Uint8Array): void
+  removeAttribute(handle: Handle, name: string): void
+  /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
+  fileSystemId(handle: Handle): string
+}

@@ -1,0 +1,98 @@
+import type { Handle, Look, Name, Sights } from '../host.ts'
+import {
+  AT_SYMLINK_NOFOLLOW,
+  arenaBytes,
+  callNamed,
+  MANY,
+  prepare,
+  put,
+  putEmpty,
+  ROWS,
+  resultOf,
+  runPrepared,
+} from './kernel.ts'
+import { HOLD, O_CLOEXEC } from './open.ts'
+import { MASK, noteDevice, OF_HANDLE, OF_NAME, StatxAt } from './statx.ts'
+
+const openat = callNamed('openat')
+const statx = callNamed('statx')
+const listxattrat = callNamed('listxattrat')
+
+// Each held entry takes two rows.
+const SIZE = ROWS / 2
+/** With its NUL. */
+const NAME = 256
+const STATX = 256
+// Longer lists are asked for alone.
+const LIST = 512
+const NAMES = MANY
+const STATS = NAMES + SIZE * NAME
+const LISTS = STATS + SIZE * STATX
+
+const GONE = -1
+
+/** There is one in a thread: what it has seen lies in the thread's arena. */
+class LinuxSights implements Sights {
+  readonly size = SIZE
+  readonly #handles = new Int32Array(SIZE)
+  readonly #stats = new Int32Array(SIZE)
+  readonly #lists = new Int32Array(SIZE)
+  readonly #look = new StatxAt(STATS)
+  #parent = GONE as Handle
+  #isHeld = false
+
+  name(at: number, name: Name): void {
+    put(name, NAMES + at * NAME)
+  }
+
+  look(parent: Handle, count: number): void {
+    this.#begin(parent, false)
+    for (let at = 0; at < count; at++) prepare(at, statx, parent, NAMES + at * NAME, OF_NAME, MASK, STATS + at * STATX)
+    runPrepared(count)
+    for (let at = 0; at < count; at++) this.#stats[at] = resultOf(at)
+  }
+
+  hold(parent: Handle, count: number): void {
+    this.#begin(parent, true)
+    for (let at = 0; at < count; at++) prepare(at, openat, parent, NAMES + at * NAME, HOLD | O_CLOEXEC)
+    runPrepared(count)
+    for (let at = 0; at < count; at++) this.#handles[at] = resultOf(at)
+    const empty = putEmpty()
+    for (let at = 0; at < count; at++) {
+      prepare(at * 2, statx, this.#handles[at], empty, OF_HANDLE, MASK, STATS + at * STATX)
+      prepare(at * 2 + 1, listxattrat, parent, NAMES + at * NAME, AT_SYMLINK_NOFOLLOW, LISTS + at * LIST, LIST)
+    }
+    runPrepared(count * 2)
+    for (let at = 0; at < count; at++) {
+      this.#stats[at] = resultOf(at * 2)
+      this.#lists[at] = resultOf(at * 2 + 1)
+    }
+  }
+
+  #begin(parent: Handle, isHeld: boolean): void {
+    this.#parent = parent
+    this.#isHeld = isHeld
+  }
+
+  stat(at: number): Look | undefined {
+    if (this.#stats[at] !== 0) return undefined
+    this.#look.at = STATS + at * STATX
+    // A mount's root is on another device than its directory's handle.
+    const holder = this.#isHeld ? (this.#handles[at] as Handle) : this.#parent
+    if (this.#isHeld || !this.#look.mountRoot) noteDevice(holder, this.#look.device)
+    return this.#look
+  }
+
+  handle(at: number): Handle | undefined {
+    const handle = this.#handles[at] as Handle
+    return handle < 0 ? undefined : handle
+  }
+
+  attributeNames(at: number): string | undefined {
+    const size = this.#lists[at] as number
+    if (size <= 0) return size === 0 ? '' : undefined
+    return arenaBytes.toString('latin1', LISTS + at * LIST, LISTS + at * LIST + size)
+  }
+}
+
+export const linuxSights = new LinuxSights()

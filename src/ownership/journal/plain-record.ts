@@ -1,0 +1,74 @@
+import type { Stat } from '../../host/host.ts'
+import type { Ownership } from '../inode/policy.ts'
+import type { Encoded } from './codec.ts'
+import {
+  AFTER_GID,
+  AFTER_MODE,
+  FIRST,
+  HEADER,
+  KEY,
+  LAST,
+  putFirst,
+  putKey,
+  putLast,
+  putLengths,
+  SEEN_WHOLE,
+} from './layout.ts'
+
+/** The most bytes that a plain record takes beside its path. */
+export const PLAIN = HEADER + FIRST + LAST
+
+/**
+ * Writes the record of an inode without capability, ACL and anything that an interrupted call has left: it is meant to
+ * be what it is seen to be. What its change makes of it is still to be written (`writeAfter`).
+ * @param mode its permission bits; `path` is already there, `pathAt(start)`
+ * @returns where the next one begins
+ */
+export function writePlain(view: DataView, start: number, stat: Stat, mode: number, pathLength: number): number {
+  const { gid } = stat
+  const last = start + HEADER + FIRST + pathLength
+  putKey(view, start, stat)
+  putLengths(view, start, FIRST + pathLength, LAST)
+  putFirst(view, start + HEADER, stat.uid, gid, mode, pathLength)
+  view.setUint32(start + HEADER + 12, 0, true)
+  view.setUint32(start + HEADER + 16, 0, true)
+  putLast(view, last, stat.modified, stat.size, SEEN_WHOLE)
+  view.setUint32(last + 16, gid, true)
+  view.setUint32(last + 20, gid, true)
+  view.setUint16(last + 28, mode, true)
+  view.setUint16(last + 30, mode, true)
+  view.setUint32(last + 36, 0, true)
+  view.setUint32(last + 40, 0, true)
+  return last + LAST
+}
+
+/** Where the path of a record lies that begins at `start`. */
+export const pathAt = (start: number) => start + HEADER + FIRST
+
+/** Says what a record's change makes of its inode. */
+export function writeAfter(view: DataView, start: number, gid: number, mode: number): void {
+  const last = start + HEADER + view.getUint32(start, true)
+  view.setUint32(last + AFTER_GID, gid, true)
+  view.setUint16(last + AFTER_MODE, mode, true)
+}
+
+/**
+ * What an inode was and what its change made of it, where that is all that its record says: no capability, no ACL, no
+ * interrupted call, and a birth time to know it by.
+ */
+export function plainStates({ chunk, at }: Encoded): { before: Ownership; after: Ownership } | undefined {
+  const first = at + HEADER
+  const last = first + chunk.getUint32(at, true)
+  const isPlain =
+    chunk.getUint32(first + 12, true) === 0 &&
+    chunk.getUint32(first + 16, true) === 0 &&
+    chunk.getUint32(last + 36, true) === 0 &&
+    chunk.getUint32(last + 40, true) === 0 &&
+    chunk.getUint16(last + 34, true) === SEEN_WHOLE &&
+    chunk.getBigInt64(at + KEY + 8, true) !== 0n
+  if (!isPlain) return undefined
+  return {
+    before: { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) },
+    after: { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) },
+  }
+}

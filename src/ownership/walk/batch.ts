@@ -1,0 +1,34 @@
+import type { Stat } from '../../host/host.ts'
+import type { InodeRecord } from '../inode/record.ts'
+
+// One commit to disk for so many inodes.
+const LARGEST_BATCH = 700
+const SMALLEST_BATCH = 8
+/** What is open beside: directories on its way, entries that are looked at, and Node's own. */
+const OTHER_HANDLES = 160
+
+/** One is collected and recorded, while the changes of the one before are made. */
+export const BATCHES = 2
+
+/**
+ * How many inodes may be recorded at once: each is held from its look to its change.
+ * @param limit handles the process may have open (RLIMIT_NOFILE)
+ */
+export function batchSize(limit: number): number {
+  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / BATCHES)))
+}
+
+/** Looks on at a walk. */
+export interface Observer {
+  /** Every inode, also one that is left. `stat` may be a Look. */
+  visited(stat: Stat): void
+  /** An inode that would be changed, in a walk that records nothing. `stat` may be a Look. */
+  wouldChange(stat: Stat, record: InodeRecord): void
+}
+
+export interface BatchSettings {
+  batchSize: number
+  /** Called after every batch. */
+  onBatch?: () => void
+  observer?: Observer | undefined
+}

@@ -1,0 +1,200 @@
+import { type Changes, type Handle, type Inodes, isDirectory, type Look } from '../../host/host.ts'
+import { look, type OpenInode } from '../inode/attributes.ts'
+import { PERMISSIONS, SET_IDS } from '../inode/policy.ts'
+import type { InodeRecord } from '../inode/record.ts'
+import { decode } from '../journal/codec.ts'
+import { plainStates } from '../journal/plain-record.ts'
+import { canBeGiven, changePlain, makeChange } from './change.ts'
+import { SELF } from './entry.ts'
+import type { Answer } from './ledger.ts'
+import { PlainColumns } from './plain-columns.ts'
+import type { WalkReport } from './report.ts'
+import type { Task } from './tasks.ts'
+
+type Known = Exclude<Answer, 'wait' | undefined>
+type Outcome = ReturnType<typeof makeChange>
+
+/** What is left to write down of changes that were made, or not. */
+export interface Made {
+  /** Nothing is left to put back: inode and birth time of each in turn. */
+  forgotten: BigInt64Array
+  refused: InodeRecord[]
+}
+
+/** Inodes held open that have one name, and neither set-id bits nor a capability nor an ACL: most of a volume. */
+export class PlainInodes implements Disposable {
+  readonly #inodes: Inodes
+  readonly #task: Task
+  readonly #columns: PlainColumns
+  /** What the journal holds of each, where it was asked. */
+  #answers: readonly Answer[] | undefined
+  readonly #changes: Changes | undefined
+  /** Which of them other threads change, in their order. */
+  #given: number[] = []
+
+  /** @param size how many there may be */
+  constructor(inodes: Inodes, size: number, task: Task) {
+    this.#inodes = inodes
+    this.#task = task
+    this.#columns = new PlainColumns(size)
+    this.#changes = inodes.changes(size)
+  }
+
+  get count(): number {
+    return this.#columns.count
+  }
+
+  /**
+   * @param at when it was looked at, milliseconds; `above` and `name`: its path
+   * @returns false where it is not taken, and still the caller's
+   */
+  add(handle: Handle, seen: Look, at: number, above: Uint8Array, name: Uint8Array): boolean {
+    const index = this.count
+    if (!this.#columns.add(handle, seen, at, above, name)) return false
+    this.#columns.aim(index, this.#task.plain.group(seen), this.#task.plain.mode(seen))
+    return true
+  }
+
+  /** Puts inode and birth time of each in turn. */
+  putKeys(keys: BigInt64Array): void {
+    for (let index = 0; index < this.count; index++) this.#columns.putKey(keys, index, index)
+  }
+
+  /**
+   * Decides by what the journal holds of each, and lets go of those that stay as they are.
+   * @returns which need a closer look
+   */
+  judge(answers: readonly Answer[]): number[] {
+    const odd: number[] = []
+    this.#answers = answers
+    for (let index = 0; index < this.count; index++) {
+      const answer = answers[index]
+      if (answer === 'wait' || (answer === undefined && this.#task.forgets)) this.#letGo(index)
+      else if (answer !== undefined && !this.#decide(index, answer)) odd.push(index)
+    }
+    return odd
+  }
+
+  /** @returns false where the inode is not just what its record's change has made of it */
+  #decide(index: number, answer: Known): boolean {
+    const states = answer.settled ? plainStates(answer) : undefined
+    const handle = this.#columns.handleOf(index) as Handle
+    const { gid, mode } = this.#columns.inodeOf(index, handle).stat
+    if (states?.after.gid !== gid || states.after.mode !== (mode & PERMISSIONS)) return false
+    if (!this.#task.forgets) return true
+    const { before } = states
+    if (!isDirectory({ mode }) && (before.mode & SET_IDS) !== 0) return false
+    this.#columns.aim(index, before.gid, before.mode)
+    return true
+  }
+
+  #letGo(index: number): void {
+    const handle = this.#columns.handleOf(index)
+    this.#columns.dropHandle(index)
+    if (handle !== undefined) this.#inodes.close(handle)
+  }
+
+  /** Looks at one as at any other inode. @returns it, the caller's now, and what the journal holds of it */
+  lookCloser(index: number): { inode: OpenInode; record: InodeRecord } {
+    const handle = this.#columns.handleOf(index) as Handle
+    const at = Date.now()
+    const stat = this.#inodes.stat(handle)
+    const inode = look(this.#inodes, handle, stat, at, this.#inodes.attributeNames(handle, handle, SELF))
+    const answer = this.#answers?.[index] as Known
+    const record = decode(answer, answer.settled)
+    this.#columns.dropHandle(index)
+    return { inode, record }
+  }
+
+  /** The records of those that are left, as far as the journal needs them. */
+  records(): Uint8Array {
+    return this.#columns.records(this.#answers && this.#held().filter((index) => this.#isRecorded(index)))
+  }
+
+  /** What is put back by one call is as its record says before that call and after it: that record is enough. */
+  #isRecorded(index: number): boolean {
+    return !this.#task.forgets || this.#columns.isTwofold(index)
+  }
+
+  #held(): number[] {
+    const held: number[] = []
+    for (let index = 0; index < this.count; index++) if (this.#columns.handleOf(index) !== undefined) held.push(index)
+    return held
+  }
+
+  /** The changes may be made: their records are on disk. */
+  start(): void {
+    if (this.#changes === undefined) return
+    for (const index of this.#held()) {
+      const inode = this.#columns.inodeOf(index, this.#columns.handleOf(index) as Handle)
+      const after = this.#columns.afterOf(index)
+      const how = canBeGiven(inode, after)
+      if (how === undefined) continue
+      this.#changes.set(this.#given.length, { handle: inode.handle, seen: inode.stat, after, ...how })
+      this.#given.push(index)
+    }
+    this.#changes.start(this.#given.length)
+  }
+
+  /** Makes all changes, and lets go of all. */
+  make(report: WalkReport): Made {
+    this.#changes?.finish()
+    const forgotten: number[] = []
+    const refused: InodeRecord[] = []
+    let given = 0
+    for (const index of this.#held()) {
+      const handle = this.#columns.handleOf(index) as Handle
+      const isGiven = this.#given[given] === index
+      const outcome = isGiven ? this.#end(given++, index, handle, report) : this.#change(index, handle, report)
+      if (outcome === 'untouched' || (outcome === 'made' && this.#task.forgets)) forgotten.push(index)
+      else if (outcome === 'refused') refused.push(this.#recordOf(index))
+    }
+    const keys = new BigInt64Array(forgotten.length * 2)
+    for (const [at, index] of forgotten.entries()) this.#columns.putKey(keys, at, index)
+    this.close()
+    return { forgotten: keys, refused }
+  }
+
+  /** What has become of a change that was given to another thread. */
+  #end(given: number, index: number, handle: Handle, report: WalkReport): Outcome {
+    const outcome = this.#changes?.outcome(given)
+    if (outcome === 'odd') return this.#changeOdd(index, handle, report)
+    if (outcome === 'half') this.#inodes.chmod(handle, this.#columns.afterOf(index).mode)
+    report.changed++
+    return 'made'
+  }
+
+  #change(index: number, handle: Handle, report: WalkReport): Outcome {
+    const outcome = changePlain(this.#inodes, this.#columns.inodeOf(index, handle), this.#columns.afterOf(index))
+    if (outcome === undefined) return this.#changeOdd(index, handle, report)
+    report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
+    return 'made'
+  }
+
+  /** Whatever it is now is judged as what was looked at just now. */
+  #changeOdd(index: number, handle: Handle, report: WalkReport): Outcome {
+    const found = { stat: this.#inodes.stat(handle), capability: undefined, acl: undefined }
+    return makeChange(this.#inodes, { inode: { handle, at: 0, ...found }, record: this.#recordOf(index) }, report)
+  }
+
+  #recordOf(index: number): InodeRecord {
+    const answer = this.#answers?.[index]
+    return this.#columns.recordOf(index, typeof answer === 'object' ? answer : undefined)
+  }
+
+  /** Lets go of what was not changed. */
+  close(): void {
+    // Their handles are in use until then.
+    this.#changes?.finish()
+    const handles = this.#held().map((index) => this.#columns.handleOf(index) as Handle)
+    this.#columns.count = 0
+    this.#answers = undefined
+    this.#given = []
+    this.#inodes.closeAll(handles)
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+    this.#changes?.[Symbol.dispose]()
+  }
+}

@@ -1,0 +1,47 @@
+import { errorCode, type Handle, type Inodes, type Look, type Name, type Sights } from '../../src/host/host.ts'
+
+interface Seen {
+  handle?: Handle
+  look?: Look | undefined
+  attributeNames?: string | undefined
+}
+
+function attempt<T>(call: () => T): T | undefined {
+  try {
+    return call()
+  } catch (error) {
+    // A world that has ended stays so.
+    if (errorCode(error) === undefined) throw error
+    return undefined
+  }
+}
+
+/** Looks at several entries by single calls: what the kernel would answer to each. */
+export function sightsOver(inodes: Inodes): Sights {
+  const names: Name[] = []
+  let seen: Seen[] = []
+  return {
+    size: 4,
+
+    name(at, name) {
+      names[at] = Uint8Array.from(name)
+    },
+
+    look(parent, count) {
+      seen = names.slice(0, count).map((name) => ({ look: attempt(() => inodes.lookEntry(parent, name)) }))
+    },
+
+    hold(parent, count) {
+      seen = names.slice(0, count).map((name) => {
+        const handle = attempt(() => inodes.openEntry(parent, name))
+        if (handle === undefined) return {}
+        const attributeNames = attempt(() => inodes.attributeNames(handle, parent, name))
+        return { handle, look: attempt(() => inodes.look(handle)), attributeNames }
+      })
+    },
+
+    stat: (at) => seen[at]?.look,
+    handle: (at) => seen[at]?.handle,
+    attributeNames: (at) => seen[at]?.attributeNames,
+  }
+}

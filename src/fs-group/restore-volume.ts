@@ -1,5 +1,6 @@
 import { closing, type Handle, orClosed } from '../host/host.ts'
 import { locationOfTree } from '../mount-table/tree-location.ts'
+import { keysOf } from '../ownership/journal/codec.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { restore } from '../ownership/walks.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -98,7 +99,7 @@ export async function restoreTree(
   const root = inodes.stat(tree)
   // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
   // a record the next mount walks for the journal's sake.
-  if (record && journal.find(root.inode, root.born)) {
+  if (record && journal.find(keysOf([root]))[0]) {
     volumeRecords.write(session, { ...record, complete: false, restorePending: false })
   } else {
     volumeRecords.remove(session, volume)

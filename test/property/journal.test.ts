@@ -51,7 +51,7 @@ function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFol
     const [number = 0n] = journal.append([encode(batch)])
     if (batch !== BATCHES[1]) journal.settle(number)
   }
-  if (isFolded) journal.find(0n, 0n)
+  if (isFolded) journal.find(keysOf([{ inode: 0n, born: 0n }]))
   const kept = isClosed ? undefined : filesAt(path)
   journal.close()
   const files = kept ?? filesAt(path)
@@ -77,9 +77,9 @@ function used(files: Files, reading: boolean): number | Refusal {
   let journal: Journal | undefined
   try {
     journal = (reading ? Journal.openForReading : Journal.open)(linuxHost, path, VOLUME, true)
-    const found = [...VERSIONS.values()]
-      .flatMap(([record]) => journal?.find(record?.inode ?? 0n, record?.born ?? 0n) ?? [])
-      .map((record) => decode(record, record.settled))
+    const found = journal
+      .find(keysOf([...VERSIONS.values()].flatMap(([record]) => record ?? [])))
+      .flatMap((record) => (record ? decode(record, record.settled) : []))
     for (const record of [...found, ...journal.unfinished()]) expectVersion(record)
     journal.isEmpty()
     if (!reading) {

@@ -23,10 +23,10 @@ export function linuxChanges(size: number): Changes | undefined {
 }
 
 class LinuxChanges implements Changes {
-  readonly #jobs: readonly number[]
+  readonly #jobs: number[]
   #started = 0
 
-  constructor(jobs: readonly number[]) {
+  constructor(jobs: number[]) {
     this.#jobs = jobs
   }
 
@@ -62,6 +62,6 @@ class LinuxChanges implements Changes {
 
   [Symbol.dispose](): void {
     this.finish()
-    free.push(...this.#jobs)
+    free.push(...this.#jobs.splice(0))
   }
 }

@@ -14,11 +14,6 @@ import {
   SEEN_WHOLE,
 } from './layout.ts'
 
-// SQLite's integers are signed; inode numbers use all 64 bits on some file systems.
-export function signed(inode: bigint): bigint {
-  return BigInt.asIntN(64, inode)
-}
-
 /** Inode and birth time of each in turn. */
 export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigInt64Array {
   const keys = new BigInt64Array(inodes.length * 2)
@@ -117,10 +112,11 @@ export function encodeForgotten(keys: BigInt64Array): Uint8Array<ArrayBuffer> {
 }
 
 /** Where each record of a chunk begins. @throws {RangeError} where the bytes are no whole records */
-export function startsOf(chunk: DataView): number[] {
-  const starts: number[] = []
-  for (let at = 0; at < chunk.byteLength; at = endOf(chunk, at)) starts.push(at)
-  return starts
+export function startsOf(chunk: DataView): Int32Array {
+  const starts = new Int32Array(chunk.byteLength / HEADER)
+  let count = 0
+  for (let at = 0; at < chunk.byteLength; at = endOf(chunk, at)) starts[count++] = at
+  return starts.slice(0, count)
 }
 
 function endOf(chunk: DataView, at: number): number {
@@ -136,7 +132,7 @@ export function isForgotten(chunk: DataView, at: number): boolean {
 /** @throws {RangeError} where the bytes are no whole records */
 export function split(chunk: Uint8Array): Encoded[] {
   const view = viewOf(chunk)
-  return startsOf(view).map((at) => ({ chunk: view, at }))
+  return Array.from(startsOf(view), (at) => ({ chunk: view, at }))
 }
 
 export function viewOf(bytes: Uint8Array): DataView {

@@ -6,6 +6,13 @@ import { decode, type Encoded, encodeForgotten } from './codec.ts'
 import { Records } from './records.ts'
 import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
 
+const MOST_FORGOTTEN = 30_000
+
+interface Found extends Encoded {
+  settled: boolean
+  underWay: boolean
+}
+
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
  * volume (a pod could forge it inside). What `append` has returned from is on disk before anything is changed.
@@ -22,6 +29,9 @@ export class Journal {
   readonly #own = new Set<bigint>()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
+  /** The same of what is forgotten. */
+  #forgotten: BigInt64Array[] = []
+  #forgottenCount = 0
 
   /**
    * Makes a journal where there is none.
@@ -79,14 +89,24 @@ export class Journal {
     return true
   }
 
-  /** @returns the record as it lies in the journal; `underWay`: its change is this process's, and not made yet */
-  find(inode: bigint, born: bigint): (Encoded & { settled: boolean; underWay: boolean }) | undefined {
+  /**
+   * @param keys inode and birth time of each in turn
+   * @returns of each the record as it lies in the journal; `underWay`: its change is this process's, and not made yet
+   */
+  find(keys: BigInt64Array): (Found | undefined)[] {
+    const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
     return this.#guard(() => {
-      const found = this.#read().find(inode, born)
-      if (found === undefined) return undefined
-      const { chunk, at, batch } = found
-      return { chunk, at, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
+      const found: (Found | undefined)[] = []
+      for (let at = 0; at < bytes.byteLength; at += 16) found.push(this.#at(bytes, at))
+      return found
     })
+  }
+
+  #at(bytes: DataView, at: number): Found | undefined {
+    const located = this.#read().find(bytes, at)
+    if (located === undefined) return undefined
+    const { chunk, batch } = located
+    return { chunk, at: located.at, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
   }
 
   /** Records of changes that a process began and may not have finished: those of its last batches. */
@@ -139,15 +159,15 @@ export class Journal {
     if (this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) this.#records = undefined
   }
 
-  /** Restored: nothing is left to put back. @param keys inode and birth time of each in turn */
+  /**
+   * Nothing is left to put back. On disk with the next transaction, as what is settled: until then it costs a look.
+   * @param keys inode and birth time of each in turn
+   */
   forget(keys: BigInt64Array): void {
-    // What a lost commit brings back costs a look, so this one is synced with the next.
-    this.#guard(() => this.#database.exec('PRAGMA synchronous = NORMAL'))
-    try {
-      this.#write(() => this.#append([encodeForgotten(keys)]))
-    } finally {
-      this.#guard(() => this.#database.exec('PRAGMA synchronous = FULL'))
-    }
+    this.#forgotten.push(keys)
+    this.#forgottenCount += keys.length / 2
+    this.#records?.forget(keys)
+    if (this.#forgottenCount >= MOST_FORGOTTEN) this.#write(() => [])
   }
 
   close(): void {
@@ -159,7 +179,10 @@ export class Journal {
   }
 
   #read(): Records {
-    this.#records ??= new Records(this.#log)
+    if (this.#records === undefined) {
+      this.#records = new Records(this.#log)
+      for (const keys of this.#forgotten) this.#records.forget(keys)
+    }
     return this.#records
   }
 
@@ -177,10 +200,13 @@ export class Journal {
     const batches = this.#guard(() =>
       transaction(this.#database, () => {
         for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
-        return work()
+        // Before what is new: an inode may be recorded again.
+        return [...this.#append(this.#forgotten.map(encodeForgotten)), ...work()]
       }),
     )
     this.#settled = []
+    this.#forgotten = []
+    this.#forgottenCount = 0
     for (const batch of batches) this.#records?.add(batch)
     return batches
   }

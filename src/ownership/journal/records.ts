@@ -1,4 +1,4 @@
-import { compose, type Encoded, isForgotten, join, signed, startsOf, viewOf } from './codec.ts'
+import { compose, type Encoded, isForgotten, join, startsOf, viewOf } from './codec.ts'
 import { KEY } from './layout.ts'
 import { RecordIndex } from './record-index.ts'
 import type { Batch, Log } from './tables.ts'
@@ -17,7 +17,7 @@ interface Known extends Omit<Batch, 'records'> {
 
 interface Loaded {
   records: DataView
-  starts: readonly number[]
+  starts: Int32Array
 }
 
 /** One record, and the batch of its latest version. */
@@ -49,18 +49,25 @@ export class Records {
   add({ number, sum, records }: Batch): void {
     this.#batches.push({ number, sum, start: this.#total })
     const bytes = viewOf(records)
-    for (const at of startsOf(bytes)) {
+    const starts = startsOf(bytes)
+    for (let index = 0; index < starts.length; index++) {
+      const at = starts[index] as number
       if (isForgotten(bytes, at)) this.#index.remove(bytes, at + KEY)
       else this.#index.add(bytes, at + KEY, this.#total)
       this.#total++
     }
   }
 
-  find(inode: bigint, born: bigint): Located | undefined {
-    asked.setBigInt64(0, signed(inode), true)
-    asked.setBigInt64(8, born, true)
-    const slot = this.#index.find(asked, 0)
+  /** @param bytes and `at`: where inode and birth time lie, 16 bytes */
+  find(bytes: DataView, at: number): Located | undefined {
+    const slot = this.#index.find(bytes, at)
     return slot === undefined ? undefined : this.#in(slot)
+  }
+
+  /** What a batch of the log will say. @param keys inode and birth time of each in turn */
+  forget(keys: BigInt64Array): void {
+    const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
+    for (let at = 0; at < bytes.byteLength; at += 16) this.#index.remove(bytes, at)
   }
 
   /** Those whose latest version is of that batch. */
@@ -84,7 +91,8 @@ export class Records {
     const isWorth = this.size === 0 || (this.#total > WORTH_COMPACTING && this.#total > 2 * this.size)
     if (last === undefined || !isWorth) return false
     let before: bigint | undefined
-    for (const records of this.#chunks()) before = this.#log.append(records, before).sum
+    // Of nothing, nothing is looked for.
+    for (const records of this.size > 0 ? this.#chunks() : []) before = this.#log.append(records, before).sum
     this.#log.removeTo(last.number)
     return true
   }
@@ -132,6 +140,3 @@ export class Records {
     return loaded
   }
 }
-
-/** Inode and birth time of the inode that is looked for. */
-const asked = new DataView(new ArrayBuffer(16))

@@ -9,13 +9,15 @@ const OTHER_HANDLES = 160
 
 /** One is collected and recorded, while the changes of the one before are made. */
 export const BATCHES = 2
+/** For directories, and for all else. */
+const PIPELINES = 2
 
 /**
  * How many inodes may be recorded at once: each is held from its look to its change.
  * @param limit handles the process may have open (RLIMIT_NOFILE)
  */
 export function batchSize(limit: number): number {
-  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / BATCHES)))
+  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES))))
 }
 
 /** Looks on at a walk. */

@@ -14,7 +14,7 @@ export interface Question {
  * A record as it lies in the journal. `wait`: the inode is being changed, or has several names and is dealt with under
  * another one.
  */
-export type Answer = 'wait' | (Encoded & { settled: boolean }) | undefined
+export type Answer = 'wait' | (Encoded & { settled: boolean; underWay?: boolean }) | undefined
 
 /** What a walk must know of the whole volume, and its way to the journal. */
 export class Ledger {
@@ -35,14 +35,13 @@ export class Ledger {
 
   /** What the journal holds of each inode. */
   ask({ keys, sightings }: Question): Answer[] {
-    const answers: Answer[] = []
-    for (let index = 0; index * 2 < keys.length; index++) {
-      const sighting = sightings.get(index)
-      const isItsTurn = sighting === undefined || this.#names.addName(sighting)
-      const found = isItsTurn ? this.#journal?.find(keys[index * 2] ?? 0n, keys[index * 2 + 1] ?? 0n) : 'wait'
+    const none = () => Array.from({ length: keys.length / 2 }, () => undefined)
+    const answers: Answer[] = this.#journal?.find(keys) ?? none()
+    for (const [index, answer] of answers.entries()) {
       // Met a second time while it is being changed.
-      answers.push(typeof found === 'object' && found.underWay ? 'wait' : found)
+      if (typeof answer === 'object' && answer.underWay) answers[index] = 'wait'
     }
+    for (const [index, sighting] of sightings) if (!this.#names.addName(sighting)) answers[index] = 'wait'
     return answers
   }
 

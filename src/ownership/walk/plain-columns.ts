@@ -96,14 +96,18 @@ export class PlainColumns {
     return { handle, stat, at: this.#times[index] as number }
   }
 
+  seenOf(index: number): Ownership {
+    return { gid: this.#seenGroups[index] as number, mode: (this.#seenModes[index] as number) & PERMISSIONS }
+  }
+
   afterOf(index: number): Ownership {
     return { gid: this.#groups[index] as number, mode: this.#modes[index] as number }
   }
 
   /** Whether more than one call is needed to change it. */
   isTwofold(index: number): boolean {
-    const mode = (this.#seenModes[index] as number) & PERMISSIONS
-    return this.#seenGroups[index] !== this.#groups[index] && mode !== this.#modes[index]
+    const { gid, mode } = this.seenOf(index)
+    return gid !== this.#groups[index] && mode !== this.#modes[index]
   }
 
   /** Puts its inode and birth time. */

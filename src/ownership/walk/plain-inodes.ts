@@ -1,6 +1,6 @@
 import { type Changes, type Handle, type Inodes, isDirectory, type Look } from '../../host/host.ts'
 import { look, type OpenInode } from '../inode/attributes.ts'
-import { PERMISSIONS, SET_IDS } from '../inode/policy.ts'
+import { SET_IDS, same } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { decode } from '../journal/codec.ts'
 import { plainStates } from '../journal/plain-record.ts'
@@ -75,14 +75,15 @@ export class PlainInodes implements Disposable {
     return odd
   }
 
-  /** @returns false where the inode is not just what its record's change has made of it */
+  /** @returns false where the inode is not just what its record's change has made of it, or as it was put back */
   #decide(index: number, answer: Known): boolean {
     const states = answer.settled ? plainStates(answer) : undefined
-    const handle = this.#columns.handleOf(index) as Handle
-    const { gid, mode } = this.#columns.inodeOf(index, handle).stat
-    if (states?.after.gid !== gid || states.after.mode !== (mode & PERMISSIONS)) return false
+    if (states === undefined) return false
+    const { before, after } = states
+    const { mode } = this.#columns.inodeOf(index, this.#columns.handleOf(index) as Handle).stat
+    const owned = this.#columns.seenOf(index)
+    if (!same(after, owned) && !(this.#task.forgets && same(before, owned))) return false
     if (!this.#task.forgets) return true
-    const { before } = states
     if (!isDirectory({ mode }) && (before.mode & SET_IDS) !== 0) return false
     this.#columns.aim(index, before.gid, before.mode)
     return true

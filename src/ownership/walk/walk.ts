@@ -32,6 +32,8 @@ export class Walk implements Visitor, Disposable {
   readonly #inodes: Inodes
   readonly #task: Task
   readonly #pipeline: Pipeline
+  /** For directories: those of a restore are all there is to record, and one commit is enough for many. */
+  readonly #directories: Pipeline
   readonly #settings: WalkSettings
   readonly #sights: Sights
   readonly #most: number
@@ -43,7 +45,9 @@ export class Walk implements Visitor, Disposable {
   constructor(inodes: Inodes, spec: TaskSpec, ledger: Ledger, settings: WalkSettings) {
     this.#inodes = inodes
     this.#task = taskOf(spec)
-    this.#pipeline = new Pipeline(inodes, this.#task, ledger, this.report, settings)
+    const pipeline = () => new Pipeline(inodes, this.#task, ledger, this.report, settings)
+    this.#pipeline = pipeline()
+    this.#directories = this.#task.forgets ? pipeline() : this.#pipeline
     this.#settings = settings
     this.#sights = inodes.sights()
     this.#most = Math.min(this.#sights.size, settings.batchSize)
@@ -156,8 +160,9 @@ export class Walk implements Visitor, Disposable {
   }
 
   #take(handle: Handle, seen: Look, time: number, attributes: string, above: Uint8Array, name: Uint8Array): void {
-    if (!hasMore(attributes) && this.#pipeline.takePlain(handle, seen, time, above, name)) return
-    this.#pipeline.take(look(this.#inodes, handle, seen.keep(), time, attributes), pathBelow(above, name))
+    const pipeline = isDirectory(seen) ? this.#directories : this.#pipeline
+    if (!hasMore(attributes) && pipeline.takePlain(handle, seen, time, above, name)) return
+    pipeline.take(look(this.#inodes, handle, seen.keep(), time, attributes), pathBelow(above, name))
   }
 
   #isGone(above: Uint8Array, name: Name): false {
@@ -206,11 +211,14 @@ export class Walk implements Visitor, Disposable {
 
   /** Records and makes all there is to change, and lets go of it. */
   makeRoom(): boolean {
-    return this.#pipeline.flush()
+    // The root is changed last.
+    const any = this.#pipeline.flush()
+    return this.#directories.flush() || any
   }
 
   /** Lets go of what was not changed, on the way out after an error too. */
   [Symbol.dispose](): void {
     this.#pipeline.close()
+    this.#directories.close()
   }
 }

@@ -3,8 +3,8 @@ import { type Handle, SystemError } from '../../../src/host/host.ts'
 import { look } from '../../../src/ownership/inode/attributes.ts'
 import { type InodeRecord, recordOf } from '../../../src/ownership/inode/record.ts'
 import { decode, encode, split } from '../../../src/ownership/journal/codec.ts'
-import type { Answer, Ledger } from '../../../src/ownership/walk/ledger.ts'
 import { batchSize } from '../../../src/ownership/walk/batch.ts'
+import type { Answer, Ledger } from '../../../src/ownership/walk/ledger.ts'
 import { Pipeline } from '../../../src/ownership/walk/pipeline.ts'
 import { newReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
 import { taskOf } from '../../../src/ownership/walk/tasks.ts'
@@ -227,8 +227,8 @@ describe('every inode is let go of where a walk ends with an error', () => {
 
 it.each([
   [1_000_000, 700],
-  [1024, 432],
-  [256, 48],
+  [1024, 216],
+  [256, 24],
   [100, 8],
 ])('with %i handles a walk records %i inodes at a time', (limit, size) => {
   expect(batchSize(limit)).toBe(size)

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
 import { needed } from '../helpers/needs.ts'
+import { singleCalls } from '../helpers/single-calls.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -42,7 +43,7 @@ onKernelStages('what happens around a walk', (open) => {
     const { inodes } = stage.host
     let first = true
     stage.host.inodes = {
-      ...inodes,
+      ...singleCalls(inodes),
       chown(handle, gid) {
         if (first) then(inodes)
         first = false
@@ -56,7 +57,7 @@ onKernelStages('what happens around a walk', (open) => {
     const { inodes } = stage.host
     let left = n
     stage.host.inodes = {
-      ...inodes,
+      ...singleCalls(inodes),
       [call]: (...args: never[]) => {
         if (--left < 0) throw new Error('died')
         ;(inodes[call] as (...args: never[]) => void)(...args)

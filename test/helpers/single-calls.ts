@@ -1,0 +1,17 @@
+import type { Inodes, Sights } from '../../src/host/host.ts'
+
+/** Of each entry it has failed, so that the walk asks for it alone. */
+const BLIND: Sights = {
+  size: 32,
+  name() {},
+  look() {},
+  hold() {},
+  stat: () => undefined,
+  handle: () => undefined,
+  attributeNames: () => undefined,
+}
+
+/** The same inodes, but a walk makes each call for itself, where a test can stand in its way. */
+export function singleCalls(inodes: Inodes): Inodes {
+  return { ...inodes, sights: () => BLIND, changes: () => undefined }
+}

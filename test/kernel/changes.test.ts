@@ -1,0 +1,293 @@
+import { execFileSync } from 'node:child_process'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { type Changes, type FileChange, SystemError } from '../../src/host/host.ts'
+import type { WalkReport } from '../../src/ownership/walk/report.ts'
+import { needed } from '../helpers/needs.ts'
+import { singleCalls } from '../helpers/single-calls.ts'
+import { onKernelStages, type Stage } from '../helpers/stage.ts'
+import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { accessAcl, acl, setAttributes } from './attributes.ts'
+
+/** From when on a ctime is old: only then can another thread open a file to its group. */
+const LONG_AGO_MS = 1100
+
+onKernelStages('a walk whose changes other threads make', (open) => {
+  let stage: Stage
+  let source = ''
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+  })
+  afterEach(() => stage.close())
+
+  const asked = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
+  const mount = (more: Record<string, string> = {}) => stage.mount('a', { source, ...asked, ...more })
+  const report = () => stage.noted.inodes as WalkReport
+  const now = () => listTree(stage.fs, source)
+  const handles = () => stage.fs.readdirSync('/proc/self/fd').length
+
+  const MANY = Array.from({ length: 3000 }, (_, index) => `file many/${index} 0640`)
+
+  /** Directories of several sizes, one with most of the files, all three kinds of privileges and a chain of directories. */
+  function arrange(): ReturnType<typeof now> {
+    makeTree(stage.fs, source, [
+      'file suid 4755',
+      'file sgid 2755 7',
+      'link out ../../elsewhere',
+      `dir ${'deep/'.repeat(50)}end 0700`,
+      ...MANY,
+      ...Array.from({ length: 900 }, (_, index) => `file some/${index % 90}/${index} 0600 5`),
+    ])
+    return now()
+  }
+
+  async function expectRestored(before: ReturnType<typeof now>): Promise<void> {
+    await stage.unmount('a')
+    expect(groups(now())).toEqual(groups(before))
+    expect(modes(now())).toEqual(modes(before))
+  }
+
+  /** Puts something between a walk and the threads. */
+  function between(over: (changes: Changes) => Partial<Changes>): void {
+    const { inodes } = stage.host
+    stage.host.inodes = {
+      ...inodes,
+      changes(size) {
+        const changes = inodes.changes(size) ?? expect.unreachable()
+        return {
+          set: (at, change) => changes.set(at, change),
+          start: (count) => changes.start(count),
+          finish: () => changes.finish(),
+          outcome: (at) => changes.outcome(at),
+          [Symbol.dispose]: () => changes[Symbol.dispose](),
+          ...over(changes),
+        }
+      },
+    }
+  }
+
+  /** Lets `then` happen once, when a batch has been recorded and is about to be changed. */
+  function beforeStart(then: () => void): void {
+    let first = true
+    between((changes) => ({
+      start(count) {
+        if (first && count > 0) {
+          first = false
+          then()
+        }
+        changes.start(count)
+      },
+    }))
+  }
+
+  /** How many changes are given to threads from now on. */
+  function given(): { readonly count: number } {
+    const seen = { count: 0 }
+    between((changes) => ({
+      start(count) {
+        seen.count += count
+        changes.start(count)
+      },
+    }))
+    return seen
+  }
+
+  it('gives every inode its group once, and puts everything back', async () => {
+    const before = arrange()
+    const open = handles()
+    const toThreads = given()
+    await mount()
+    const total = Object.keys(before).length
+    expect(report()).toMatchObject({ visited: total, changed: total - 1, alreadyRight: 0 })
+    expect(report().left).toEqual({ symlink: { count: 1, examples: ['out'] } })
+    const { out, ...others } = groups(now())
+    expect(out).toBe(0)
+    expect(new Set(Object.values(others))).toEqual(new Set([2000]))
+    expect(toThreads.count).toBe(3900)
+    await stage.unmount('a')
+    expect(report()).toMatchObject({ visited: total, changed: total - 1 })
+    expect(groups(now())).toEqual(groups(before))
+    expect(modes(now())).toEqual(modes(before))
+    expect(toThreads.count).toBe(7800)
+    expect(handles()).toBe(open)
+  })
+
+  it('finds all of it right the second time, and changes nothing', async () => {
+    arrange()
+    await mount({ restoreOnUnmount: 'false' })
+    await stage.unmount('a')
+    const walked = now()
+    await mount({ restoreOnUnmount: 'false', fsGroupChangePolicy: 'Always' })
+    expect(report()).toMatchObject({ changed: 0, alreadyRight: Object.keys(walked).length - 1 })
+    expect(now()).toEqual(walked)
+  })
+
+  it('gives the volume to another group, and the first group is not what is restored', async () => {
+    const before = arrange()
+    await mount({ restoreOnUnmount: 'false' })
+    await stage.unmount('a')
+    await mount({ 'kubernetes.io/fsGroup': '3000' })
+    expect(report()).toMatchObject({ changed: Object.keys(before).length - 1 })
+    expect(groups(now())['many/17']).toBe(3000)
+    await expectRestored(before)
+  })
+
+  it('opens files to the group where that is granted, and closes them again', async () => {
+    const before = arrange()
+    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    const toThreads = given()
+    await mount({ groupAccess: 'grant' })
+    expect(toThreads.count).toBe(3900)
+    expect(modes(now())).toMatchObject({ 'many/17': '0660', 'some/17/17': '0660', suid: '4775' })
+    await expectRestored(before)
+  })
+
+  it('does the same without them', async () => {
+    const before = arrange()
+    const seen = async () => {
+      await mount({ groupAccess: 'grant' })
+      const walked = { groups: groups(now()), modes: modes(now()), report: report() }
+      await expectRestored(before)
+      return { ...walked, restored: report() }
+    }
+    const { inodes } = stage.host
+    const withThem = await seen()
+    stage.host.inodes = { ...inodes, changes: () => undefined }
+    expect(await seen()).toEqual(withThem)
+    stage.host.inodes = singleCalls(inodes)
+    expect(await seen()).toEqual(withThem)
+  })
+
+  it('changes a file with names in many directories once, when all are inside', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `d${index}`)
+    makeTree(stage.fs, source, [
+      ...names.flatMap((name) => Array.from({ length: 60 }, (_, index) => `file ${name}/${index} 0640`)),
+      'file whole 0640',
+      'file shared 0640',
+      ...names.flatMap((name) => [`hard ${name}/whole whole`, `hard ${name}/shared shared`]),
+    ])
+    stage.fs.linkSync(`${source}/shared`, `${stage.top}/elsewhere`)
+    await letTicksPass()
+    await mount()
+    expect(groups(now())).toMatchObject({ whole: 2000, shared: 0, 'd7/whole': 2000 })
+    expect(report().left['linked outside the volume']?.count).toBe(1)
+    expect(report().changed).toBe(2400 + 40 + 1 + 1)
+    await stage.unmount('a')
+    expect(new Set(Object.values(groups(now())))).toEqual(new Set([0]))
+  })
+
+  it('ends with the first error, mounts nothing, and the next call goes on', async () => {
+    const before = arrange()
+    const open = handles()
+    const { inodes } = stage.host
+    // What a thread cannot change the walk tries itself, which says why.
+    between((changes) => ({ set: (at, change) => changes.set(at, at === 300 ? unmet(change) : change) }))
+    stage.host.inodes.chown = () => {
+      throw new SystemError('fchownat', 'EIO', 'an open handle')
+    }
+    await expect(mount()).rejects.toThrow('EIO')
+    expect(stage.layers('a')).toEqual([])
+    expect(handles()).toBe(open)
+    stage.host.inodes = inodes
+    await mount()
+    expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000, 0]))
+    await expectRestored(before)
+    expect(handles()).toBe(open)
+  })
+
+  it('changes what a thread could not, though nothing is in the way', async () => {
+    const before = arrange()
+    between((changes) => ({ set: (at, change) => changes.set(at, at % 100 === 0 ? unmet(change) : change) }))
+    await mount()
+    expect(report()).toMatchObject({ changed: Object.keys(before).length - 1, left: { symlink: { count: 1 } } })
+    expect(groups(now())).toMatchObject({ 'many/0': 2000, 'many/100': 2000, 'some/1/1': 2000 })
+    await expectRestored(before)
+  })
+
+  it('completes what has its group but not its permission bits', async () => {
+    const before = arrange()
+    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    between((changes) => ({
+      set: (at, change) => changes.set(at, { ...change, after: { ...change.after, mode: change.seen.mode & 0o7777 } }),
+      outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
+    }))
+    await mount({ groupAccess: 'grant' })
+    expect(now()['many/7']).toMatchObject({ mode: '0660', gid: 2000 })
+    expect(report().changed).toBe(Object.keys(before).length - 1)
+  })
+
+  it('leaves what was changed after the look, and gives it its group the next time', async () => {
+    // Fewer than a batch: it has all of them.
+    makeTree(stage.fs, source, MANY.slice(0, 300))
+    const changed = ['many/3', 'many/4', 'many/5']
+    beforeStart(() => {
+      stage.fs.chmodSync(`${source}/many/3`, 0o604)
+      stage.fs.chownSync(`${source}/many/4`, 0, 9)
+      stage.fs.chmodSync(`${source}/many/5`, 0o4755)
+    })
+    await mount()
+    expect(report().left['changed during the walk']).toMatchObject({ count: 3 })
+    expect(report().left['changed during the walk']?.examples.toSorted()).toEqual(changed)
+    expect(now()['many/3']).toMatchObject({ mode: '0604', gid: 0 })
+    expect(now()['many/4']).toMatchObject({ mode: '0640', gid: 9 })
+    expect(now()['many/5']).toMatchObject({ mode: '4755', gid: 0 })
+    expect(groups(now())).toMatchObject({ 'many/2': 2000, 'many/6': 2000 })
+    await stage.unmount('a')
+    const left = now()
+    expect(groups(left)).toMatchObject({ 'many/3': 0, 'many/4': 9, 'many/5': 0, 'many/2': 0 })
+    await mount({ fsGroupChangePolicy: 'Always' })
+    // Its record stands, and another group than it says is its user's wish.
+    expect(report().left).toEqual({ 'changed since by its user': { count: 1, examples: ['many/4'] } })
+    expect(groups(now())).toMatchObject({ 'many/3': 2000, 'many/4': 9, 'many/5': 2000 })
+    await expectRestored(left)
+  })
+
+  it('raises the mask of no ACL that came after the look', async () => {
+    makeTree(stage.fs, source, MANY.slice(0, 300))
+    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    const given = acl('u::rw-,u:7:rw-,g::r--,m::r--,o::---')
+    beforeStart(() => setAttributes(source, { 'many/7': { 'system.posix_acl_access': given } }))
+    await mount({ groupAccess: 'grant' })
+    expect(now()['many/7']).toMatchObject({ mode: '0640', gid: 0 })
+    expect(now()['many/8']).toMatchObject({ mode: '0660', gid: 2000 })
+    expect(accessAcl(`${source}/many/7`)?.find(({ tag }) => tag === 0x10)?.perm).toBe(4)
+    expect(report().left['changed during the walk']).toEqual({ count: 1, examples: ['many/7'] })
+  })
+
+  it.each([
+    ['before the look', 'keep'],
+    ['before the look', 'grant'],
+    ['after the look', 'keep'],
+    ['after the look', 'grant'],
+  ])('leaves what became immutable %s, asked to %s, and the rest gets its group', async (when, access) => {
+    makeTree(stage.fs, source, [...MANY.slice(0, 600), 'file many/granted 0640 2000'])
+    const before = now()
+    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    const still = ['many/11', 'many/333', ...(access === 'grant' ? ['many/granted'] : [])]
+    const flag = (what: string) => execFileSync(needed('chattr'), [what, ...still.map((name) => `${source}/${name}`)])
+    if (when === 'before the look') flag('+i')
+    else beforeStart(() => flag('+i'))
+    try {
+      await mount({ groupAccess: access })
+      const left = report().left['immutable or append-only']
+      expect({ ...left, examples: left?.examples.toSorted() }).toEqual({ count: still.length, examples: still })
+      const after = now()
+      for (const name of still) {
+        expect(after[name]).toMatchObject({ gid: before[name]?.gid, mode: before[name]?.mode })
+      }
+      const others = Object.keys(before).filter((name) => !still.includes(name))
+      expect(new Set(others.map((name) => after[name]?.gid))).toEqual(new Set([2000]))
+      expect(report().changed).toBe(others.length - (access === 'grant' ? 0 : 1))
+    } finally {
+      flag('-i')
+    }
+    await expectRestored(before)
+    await mount({ fsGroupChangePolicy: 'Always', groupAccess: access })
+    expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
+  })
+})
+
+/** A change whose thread does not find its file. */
+function unmet(change: FileChange): FileChange {
+  return { ...change, seen: { ...change.seen, gid: 77_777 } }
+}

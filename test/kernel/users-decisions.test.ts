@@ -123,7 +123,7 @@ onKernelStages('what happens around a walk', (open) => {
     makeTree(stage.fs, source, suid)
     const before = now()
     for (const call of ['chmod', 'chown'] as const) {
-      const revive = dieAt(call, 700)
+      const revive = dieAt(call, 900)
       await expect(stage.mount('a', asked())).rejects.toThrow('died')
       revive()
       expect(stage.layers('a')).toEqual([])
@@ -145,7 +145,7 @@ onKernelStages('what happens around a walk', (open) => {
     )
     const before = now()
     await stage.mount('a', asked())
-    const revive = dieAt('chown', 700)
+    const revive = dieAt('chown', 900)
     await stage.unmount('a')
     revive()
     expect(stage.warnings).toEqual([expect.stringMatching(/volume not restored, tried again.*died/)])

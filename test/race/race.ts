@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { onTestFinished } from 'vitest'
-import { workerPool } from '../../driver/worker-pool.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { Stage } from '../helpers/stage.ts'
 import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
@@ -20,11 +19,6 @@ export function journalOf(stage: Stage): string {
   return `${place}/journal.sqlite`
 }
 
-/** They take longer to start than a small volume takes to walk. */
-const THREADS_EACH = 40
-const pool = workerPool()
-const SEVERAL_THREADS = pool ? { workerPool: { ...pool, size: 3, from: 1 } } : {}
-
 /** Of rounds, where a machine that is busy has the actors wait. */
 const MOST = 20_000
 
@@ -42,10 +36,9 @@ export async function race(
   const reasons: Reasons = {}
   const isMissing = () => expected !== undefined && reasons[expected] === undefined
   for (let round = 0; round < rounds || (isMissing() && round < MOST); round++) {
-    const threads = round % THREADS_EACH === 0 ? SEVERAL_THREADS : {}
     add(reasons, await planDirectory(walked, 2000))
-    add(reasons, await ownDirectory(walked, 2000, threads))
-    add(reasons, await restoreDirectory(walked, threads))
+    add(reasons, await ownDirectory(walked, 2000))
+    add(reasons, await restoreDirectory(walked))
   }
   const made = await running.stop()
   if (made.some((turns) => turns < rounds)) throw new Error(`the actors were too slow to race with: ${made}`)

@@ -1,9 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { KernelAddon } from '../../../src/host/linux/kernel.ts'
 
+const GIVEN_AWAY = join(import.meta.dirname, 'given-away.ts')
 const ADDON = join(import.meta.dirname, `../../../driver/kernel/${process.arch}.node`)
 
 function load(): KernelAddon {
@@ -14,7 +18,7 @@ function load(): KernelAddon {
 
 /** Mappings that end in a guard of 64 KiB behind the rows and the arena: those of an environment. */
 function mapped(): number {
-  const lines = readFileSync('/proc/self/maps', 'utf8').split('\n')
+  const lines = fs.readFileSync('/proc/self/maps', 'utf8').split('\n')
   const spans = lines.map((line) => {
     const [, from = '0', to = '0', rights] = /^(\w+)-(\w+) (\S+)/.exec(line) ?? []
     return { size: Number.parseInt(to, 16) - Number.parseInt(from, 16), rights }
@@ -82,4 +86,210 @@ describe('the kernel addon', () => {
     expect(mapped()).toBe(before + 1)
     expect(Buffer.from(own.arena).toString('latin1', 0, 3)).toBe('own')
   })
+})
+
+// struct change: 40 bytes.
+const CHANGE_WORDS = 10
+const [HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
+const [MADE, ODD, UNTOUCHED] = [0, 1, 7]
+const [JOBS, CHANGES, TASKS] = [48, 240, 64]
+
+const isRoot = process.getuid?.() === 0
+const title = `changes that the kernel addon makes${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  /** A file of group 5 with the mode 0640. */
+  function file(): number {
+    const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
+    const handle = fs.openSync(`${directory}/file`, 'w')
+    onTestFinished(() => {
+      fs.closeSync(handle)
+      fs.rmSync(directory, { recursive: true })
+    })
+    fs.fchownSync(handle, 0, 5)
+    fs.fchmodSync(handle, 0o640)
+    return handle
+  }
+
+  const seen = (handle: number) => {
+    const { gid, mode } = fs.fstatSync(handle)
+    return [gid, (mode & 0o7777).toString(8)]
+  }
+
+  const timeOf = (handle: number) => {
+    const { ctimeNs } = fs.fstatSync(handle, { bigint: true })
+    return Number(ctimeNs / 1_000_000_000n) * 1000 + Number(ctimeNs % 1_000_000_000n) / 1e6
+  }
+
+  /** A change of a file of group 5 to group 6, its mode to 0660. */
+  function put(
+    { changes }: KernelAddon,
+    at: number,
+    handle: number,
+    more: Record<number, number> = {},
+    time = 0,
+  ): void {
+    new Float64Array(changes)[(at * CHANGE_WORDS) / 2] = time
+    const words = new Uint32Array(changes)
+    const usual = { [HANDLE]: handle, [SEEN_GROUP]: 5, [SEEN_MODE]: 0o100640, [GROUP]: 6, [MODE]: 0o660 }
+    for (const [word, value] of Object.entries({ ...usual, [NEEDS_SAME_TIME]: 0, [RESULT]: UNTOUCHED, ...more }))
+      words[at * CHANGE_WORDS + Number(word)] = value
+  }
+
+  const resultOf = ({ changes }: KernelAddon, at: number) => new Uint32Array(changes)[at * CHANGE_WORDS + RESULT]
+
+  /** One change, made here. */
+  function made(handle: number, more: Record<number, number> = {}, time = 0): number | undefined {
+    const addon = load()
+    put(addon, 0, handle, more, time)
+    addon.start(0, 1, 0)
+    addon.finish(0)
+    return resultOf(addon, 0)
+  }
+
+  const until = async (isSo: () => boolean) => {
+    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+
+  it('have room for each job', () => {
+    expect(load().changes.byteLength).toBe(JOBS * CHANGES * CHANGE_WORDS * 4)
+  })
+
+  it('give a file its group and its permission bits', () => {
+    const handle = file()
+    expect(made(handle)).toBe(MADE)
+    expect(seen(handle)).toEqual([6, '660'])
+  })
+
+  it('give it one of both, where it has the other', () => {
+    const handle = file()
+    expect(made(handle, { [GROUP]: 5 })).toBe(MADE)
+    expect(seen(handle)).toEqual([5, '660'])
+    expect(made(handle, { [SEEN_MODE]: 0o100660 })).toBe(MADE)
+    expect(seen(handle)).toEqual([6, '660'])
+  })
+
+  it('touch nothing where it has both', () => {
+    const handle = file()
+    const time = timeOf(handle)
+    expect(made(handle, { [GROUP]: 5, [MODE]: 0o640 })).toBe(MADE)
+    expect(timeOf(handle)).toBe(time)
+  })
+
+  it('are made when the job is finished, or by another thread before', async () => {
+    const addon = load()
+    const [here, there] = [file(), file()]
+    put(addon, 0, here)
+    put(addon, CHANGES, there)
+    addon.start(0, 1, 0)
+    addon.start(1, 1, 1)
+    await until(() => resultOf(addon, CHANGES) !== UNTOUCHED)
+    expect([resultOf(addon, 0), seen(here)]).toEqual([UNTOUCHED, [5, '640']])
+    expect([resultOf(addon, CHANGES), seen(there)]).toEqual([MADE, [6, '660']])
+    for (const job of [0, 1]) addon.finish(job)
+    expect([resultOf(addon, 0), seen(here)]).toEqual([MADE, [6, '660']])
+  })
+
+  it('are the first so many of a job, each with a result of its own', () => {
+    const addon = load()
+    const handles = [file(), file(), file()]
+    for (const [at, handle] of handles.entries()) put(addon, at, handle, at === 0 ? { [SEEN_GROUP]: 7 } : {})
+    addon.start(0, 2, 0)
+    addon.finish(0)
+    expect(handles.map((_, at) => resultOf(addon, at))).toEqual([ODD, MADE, UNTOUCHED])
+    expect(handles.map((handle) => seen(handle)[0])).toEqual([5, 6, 5])
+  })
+
+  it.each([
+    ['its group is another', { [SEEN_GROUP]: 6 }],
+    ['its mode is another', { [SEEN_MODE]: 0o100600 }],
+    ['it is something else', { [SEEN_MODE]: 0o040640 }],
+    ['it is of another time', { [NEEDS_SAME_TIME]: 1 }],
+  ])('leave a file that is not what was seen: %s', (_, more) => {
+    const handle = file()
+    const time = timeOf(handle)
+    expect(made(handle, more, time - 0.001)).toBe(ODD)
+    expect(seen(handle)).toEqual([5, '640'])
+    expect(timeOf(handle)).toBe(time)
+  })
+
+  it('are made of a file that is of the same time', () => {
+    const handle = file()
+    expect(made(handle, { [NEEDS_SAME_TIME]: 1 }, timeOf(handle))).toBe(MADE)
+    expect(seen(handle)).toEqual([6, '660'])
+  })
+
+  it('are not made of what is not open', () => {
+    const handle = fs.openSync('/', 'r')
+    fs.closeSync(handle)
+    for (const closed of [handle, -1, 2 ** 31 - 1]) expect(made(closed)).toBe(ODD)
+  })
+
+  it('are made of many more jobs than can be with other threads', async () => {
+    const addon = load()
+    const handle = file()
+    const turn = (round: number) => {
+      const [from, to] = round % 2 === 0 ? [5, 6] : [6, 5]
+      put(addon, 0, handle, { [SEEN_GROUP]: from, [GROUP]: to, [MODE]: 0o640 })
+      addon.start(0, 1, 1)
+    }
+    for (let round = 0; round < 3 * TASKS; round++) {
+      turn(round)
+      addon.finish(0)
+      expect(resultOf(addon, 0)).toBe(MADE)
+    }
+    // Those that were given away in vain are gone: there is room for others.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    turn(0)
+    await until(() => resultOf(addon, 0) === MADE)
+    expect(seen(handle)).toEqual([6, '640'])
+  })
+
+  it('are made of all jobs at once', () => {
+    const addon = load()
+    const handles = Array.from({ length: JOBS }, file)
+    for (const [job, handle] of handles.entries())
+      for (let at = 0; at < CHANGES; at++) {
+        const group = at === 0 ? 5 : 100 + at
+        put(addon, job * CHANGES + at, handle, { [SEEN_GROUP]: group, [GROUP]: 101 + at, [MODE]: 0o640 })
+      }
+    for (const job of handles.keys()) addon.start(job, CHANGES, 1)
+    for (const job of handles.keys()) addon.finish(job)
+    expect(handles.map(seen)).toEqual(handles.map(() => [100 + CHANGES, '640']))
+  })
+
+  it('are not started of what is no idle job, nor with anything but numbers', () => {
+    const { start, finish } = load() as { start(...args: unknown[]): void; finish(...args: unknown[]): void }
+    const noNumber = [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '0', undefined, null, {}, Symbol('x'), 0n]
+    for (const one of [...noNumber, JOBS]) {
+      expect(() => start(one, 1, 0)).toThrow(RangeError)
+      expect(() => finish(one)).toThrow(RangeError)
+    }
+    for (const one of [...noNumber, CHANGES + 1]) expect(() => start(0, one, 0)).toThrow(RangeError)
+    for (const one of [...noNumber, 2]) expect(() => start(0, 1, one)).toThrow(RangeError)
+    for (const few of [[], [0], [0, 0]]) expect(() => start(...few)).toThrow(RangeError)
+    expect(() => finish()).toThrow(RangeError)
+    start(0, 0, 0)
+    expect(() => start(0, 0, 0)).toThrow(RangeError)
+    finish(0)
+    start(0, 0, 0)
+    finish(0)
+    // Idle, or done already: nothing to wait for.
+    finish(0)
+    finish(1)
+  })
+
+  it.each(['returns', 'exits', 'throws', 'is terminated', 'is terminated while it waits', 'has waited for some'])(
+    'may be with other threads when an environment ends that %s',
+    async (end) => {
+      const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
+      onTestFinished(() => fs.rmSync(directory, { recursive: true }))
+      const path = `${directory}/file`
+      fs.writeFileSync(path, '')
+      fs.chownSync(path, 0, 5)
+      fs.chmodSync(path, 0o640)
+      const { stdout } = await promisify(execFile)(process.execPath, [GIVEN_AWAY, ADDON, path, end])
+      expect(stdout).toBe('alive\n')
+    },
+  )
 })

@@ -1,0 +1,77 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Changes, Handle } from '../../../src/host/host.ts'
+import { linuxHost } from '../../../src/host/linux/index.ts'
+import { isRoot } from '../../helpers/stage.ts'
+
+const { inodes } = linuxHost
+// As many jobs as there are, and as many changes in each.
+const ROOM = 48 * 240
+const BATCH = 700
+
+const title = `changes that other threads make${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  function have(size: number): Changes {
+    const changes = inodes.changes(size) ?? expect.unreachable()
+    onTestFinished(() => changes[Symbol.dispose]())
+    return changes
+  }
+
+  function files(count: number): Handle[] {
+    const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-changes-`)
+    const handles = Array.from({ length: count }, (_, n) => fs.openSync(`${directory}/${n}`, 'w', 0o600) as Handle)
+    onTestFinished(() => {
+      inodes.closeAll(handles)
+      fs.rmSync(directory, { recursive: true })
+    })
+    return handles
+  }
+
+  const set = (changes: Changes, at: number, handle: Handle, gid = 7) =>
+    changes.set(at, { handle, seen: inodes.ownership(handle), after: { gid, mode: 0o640 }, needsSameTime: false })
+
+  it.each([1, 31, 32, 240, 241, BATCH])('each has its place and its outcome: of %i', (count) => {
+    const changes = have(BATCH)
+    const handles = files(count)
+    for (let gid = 7; gid < 10; gid++) {
+      for (const [at, handle] of handles.entries()) set(changes, at, handle, gid)
+      // By its user, after it was seen.
+      fs.fchownSync(handles[count - 1] as Handle, 0, gid + 100)
+      changes.start(count)
+      changes.finish()
+      const outcomes = handles.map((_, at) => changes.outcome(at))
+      expect(outcomes).toEqual(handles.map((_, at) => (at === count - 1 ? 'odd' : 'made')))
+      const groups = handles.map((handle) => inodes.ownership(handle).gid)
+      expect(groups).toEqual(handles.map((_, at) => (at === count - 1 ? gid + 100 : gid)))
+    }
+  })
+
+  it('are made before their place is given back', () => {
+    const [handle = -1 as Handle] = files(1)
+    const changes = inodes.changes(1) ?? expect.unreachable()
+    set(changes, 0, handle)
+    changes.start(1)
+    changes[Symbol.dispose]()
+    expect(inodes.ownership(handle)).toMatchObject({ gid: 7, mode: 0o100640 })
+  })
+
+  it('have room for several walks, and each place is had by one', () => {
+    const all = Array.from({ length: 16 }, () => inodes.changes(BATCH) ?? expect.unreachable())
+    expect(inodes.changes(BATCH)).toBeUndefined()
+    expect(inodes.changes(1)).toBeUndefined()
+    const handles = files(all.length)
+    for (const [index, changes] of all.entries()) set(changes, 0, handles[index] as Handle, 100 + index)
+    for (const changes of all) changes.start(1)
+    for (const changes of all) changes.finish()
+    expect(handles.map((handle) => inodes.ownership(handle).gid)).toEqual(all.map((_, index) => 100 + index))
+    for (const changes of all) changes[Symbol.dispose]()
+    have(ROOM)
+  })
+
+  it('take no place where there is too little', () => {
+    expect(inodes.changes(ROOM + 1)).toBeUndefined()
+    have(ROOM)
+  })
+})

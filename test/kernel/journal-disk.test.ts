@@ -8,7 +8,7 @@ import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
 const title = `a journal on a disk that takes nothing${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
-// Four batches: one is made when the next is recorded, and the third or fourth may find no room. Fewer than threads take.
+// Six batches: one is made while the next is recorded, and any but the first may find no room.
 const FILES = 3800
 
 describe.skipIf(!isRoot)(title, () => {

@@ -56,6 +56,32 @@ describe.skipIf(skipped !== '')(`a pod's whole life is the same${skipped}`, () =
 
   it('where a filter answers EPERM to calls that it does not know', () =>
     wholeLife(lacking(['listxattrat', 'fchmodat2'], EPERM)))
+
+  it.each([
+    ['the kernel says so', undefined],
+    ['a filter says EPERM', EPERM],
+  ])('where other threads make the changes, without fchmodat2: %s', async (_who, errno) => {
+    const node = new BinaryNode()
+    mountStorage(node, 'tmpfs')
+    const source = `${node.volumes}/data`
+    makeTree(
+      fs,
+      source,
+      // Of the group already, some have nothing but their permission bits to be changed.
+      Array.from({ length: 600 }, (_, index) => `file ${index} 0640 ${index % 3 ? 5 : 2000}`),
+    )
+    const original = snapshot(source)
+    // Younger files are not given to other threads to be opened to the group.
+    await new Promise((resolve) => setTimeout(resolve, 1100))
+    node.wrapper = lacking(['fchmodat2'], errno)
+    const directory = node.podDirectory('pod')
+    expect(await node.call('mount', directory, options(source, { groupAccess: 'grant' }))).toMatchObject(SUCCESS)
+    for (let index = 0; index < 600; index++) {
+      expect(fs.statSync(`${directory}/${index}`)).toMatchObject({ mode: 0o100660, gid: 2000 })
+    }
+    expect(await node.call('unmount', directory)).toMatchObject(SUCCESS)
+    expect(snapshot(source)).toEqual(original)
+  })
 })
 
 describe.skipIf(skipped !== '')(`a mount on a kernel too old for it${skipped}`, () => {

@@ -8,8 +8,10 @@ import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { accessAcl, acl, setAttributes } from './attributes.ts'
 
-/** From when on a ctime is old: only then can another thread open a file to its group. */
+/** Files whose ctime is younger than the first are not given to other threads, and than the second not to be opened. */
+const RECENT_MS = 200
 const LONG_AGO_MS = 1100
+const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 onKernelStages('a walk whose changes other threads make', (open) => {
   let stage: Stage
@@ -29,7 +31,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   const MANY = Array.from({ length: 3000 }, (_, index) => `file many/${index} 0640`)
 
   /** Directories of several sizes, one with most of the files, all three kinds of privileges and a chain of directories. */
-  function arrange(): ReturnType<typeof now> {
+  async function arrange(age = RECENT_MS): Promise<ReturnType<typeof now>> {
     makeTree(stage.fs, source, [
       'file suid 4755',
       'file sgid 2755 7',
@@ -38,6 +40,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
       ...MANY,
       ...Array.from({ length: 900 }, (_, index) => `file some/${index % 90}/${index} 0600 5`),
     ])
+    await wait(age)
     return now()
   }
 
@@ -93,7 +96,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   }
 
   it('gives every inode its group once, and puts everything back', async () => {
-    const before = arrange()
+    const before = await arrange()
     const open = handles()
     const toThreads = given()
     await mount()
@@ -113,7 +116,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('finds all of it right the second time, and changes nothing', async () => {
-    arrange()
+    await arrange()
     await mount({ restoreOnUnmount: 'false' })
     await stage.unmount('a')
     const walked = now()
@@ -123,7 +126,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('gives the volume to another group, and the first group is not what is restored', async () => {
-    const before = arrange()
+    const before = await arrange()
     await mount({ restoreOnUnmount: 'false' })
     await stage.unmount('a')
     await mount({ 'kubernetes.io/fsGroup': '3000' })
@@ -133,8 +136,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('opens files to the group where that is granted, and closes them again', async () => {
-    const before = arrange()
-    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    const before = await arrange(LONG_AGO_MS)
     const toThreads = given()
     await mount({ groupAccess: 'grant' })
     expect(toThreads.count).toBe(3900)
@@ -143,19 +145,21 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('does the same without them', async () => {
-    const before = arrange()
-    const seen = async () => {
-      await mount({ groupAccess: 'grant' })
-      const walked = { groups: groups(now()), modes: modes(now()), report: report() }
-      await expectRestored(before)
-      return { ...walked, restored: report() }
-    }
+    const before = await arrange(LONG_AGO_MS)
     const { inodes } = stage.host
-    const withThem = await seen()
+    const walked = async () => {
+      await mount({ groupAccess: 'grant' })
+      const walk = { groups: groups(now()), modes: modes(now()), report: report() }
+      await expectRestored(before)
+      return { ...walk, restored: report() }
+    }
+    const toThreads = given()
+    const withThem = await walked()
+    expect(toThreads.count).toBe(7800)
     stage.host.inodes = { ...inodes, changes: () => undefined }
-    expect(await seen()).toEqual(withThem)
+    expect(await walked()).toEqual(withThem)
     stage.host.inodes = singleCalls(inodes)
-    expect(await seen()).toEqual(withThem)
+    expect(await walked()).toEqual(withThem)
   })
 
   it('changes a file with names in many directories once, when all are inside', async () => {
@@ -177,7 +181,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('ends with the first error, mounts nothing, and the next call goes on', async () => {
-    const before = arrange()
+    const before = await arrange()
     const open = handles()
     const { inodes } = stage.host
     // What a thread cannot change the walk tries itself, which says why.
@@ -196,7 +200,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('changes what a thread could not, though nothing is in the way', async () => {
-    const before = arrange()
+    const before = await arrange()
     between((changes) => ({ set: (at, change) => changes.set(at, at % 100 === 0 ? unmet(change) : change) }))
     await mount()
     expect(report()).toMatchObject({ changed: Object.keys(before).length - 1, left: { symlink: { count: 1 } } })
@@ -205,8 +209,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   })
 
   it('completes what has its group but not its permission bits', async () => {
-    const before = arrange()
-    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    const before = await arrange(LONG_AGO_MS)
     between((changes) => ({
       set: (at, change) => changes.set(at, { ...change, after: { ...change.after, mode: change.seen.mode & 0o7777 } }),
       outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
@@ -219,6 +222,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   it('leaves what was changed after the look, and gives it its group the next time', async () => {
     // Fewer than a batch: it has all of them.
     makeTree(stage.fs, source, MANY.slice(0, 300))
+    await wait(RECENT_MS)
     const changed = ['many/3', 'many/4', 'many/5']
     beforeStart(() => {
       stage.fs.chmodSync(`${source}/many/3`, 0o604)
@@ -244,7 +248,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
 
   it('raises the mask of no ACL that came after the look', async () => {
     makeTree(stage.fs, source, MANY.slice(0, 300))
-    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    await wait(LONG_AGO_MS)
     const given = acl('u::rw-,u:7:rw-,g::r--,m::r--,o::---')
     beforeStart(() => setAttributes(source, { 'many/7': { 'system.posix_acl_access': given } }))
     await mount({ groupAccess: 'grant' })
@@ -262,7 +266,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   ])('leaves what became immutable %s, asked to %s, and the rest gets its group', async (when, access) => {
     makeTree(stage.fs, source, [...MANY.slice(0, 600), 'file many/granted 0640 2000'])
     const before = now()
-    await new Promise((resolve) => setTimeout(resolve, LONG_AGO_MS))
+    await wait(LONG_AGO_MS)
     const still = ['many/11', 'many/333', ...(access === 'grant' ? ['many/granted'] : [])]
     const flag = (what: string) => execFileSync(needed('chattr'), [what, ...still.map((name) => `${source}/${name}`)])
     if (when === 'before the look') flag('+i')

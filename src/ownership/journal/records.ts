@@ -3,8 +3,8 @@ import { KEY } from './layout.ts'
 import { RecordIndex } from './record-index.ts'
 import type { Batch, Log } from './tables.ts'
 
-// Walks go through a tree in the same order each time, several threads at once.
-const MOST_CACHED = 32
+// Walks go through a tree in the same order each time.
+const MOST_CACHED = 4
 /** About the size of a record with a short path, to guess how many there are. */
 const RECORD_SIZE = 110
 const WORTH_COMPACTING = 10_000
@@ -37,7 +37,11 @@ export class Records {
   constructor(log: Log) {
     this.#log = log
     this.#index = new RecordIndex(log.size() / RECORD_SIZE)
-    for (const batch of log.all()) this.add(batch)
+    for (const batch of log.all()) {
+      this.add(batch)
+      // Freed now: a collector that sees a small object waits until there are many.
+      if (batch.records.buffer instanceof ArrayBuffer) batch.records.buffer.transfer(0)
+    }
   }
 
   /** How many inodes have a record. */

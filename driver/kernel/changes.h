@@ -30,7 +30,8 @@ static double milliseconds(const struct look *look) { return (double)look->secon
  */
 static int make_change(const struct change *change) {
   struct look now;
-  if (!ask(change->handle, &now) || now.gid != change->seen_group || now.mode != change->seen_mode) return ODD;
+  /* AT_FDCWD is no handle. */
+  if (change->handle < 0 || !ask(change->handle, &now) || now.gid != change->seen_group || now.mode != change->seen_mode) return ODD;
   if (change->needs_same_time && milliseconds(&now) != change->changed) return ODD;
   int regroups = change->group != now.gid;
   if (regroups && CALL(fchownat, change->handle, "", -1, change->group, AT_EMPTY_PATH, 0)) return ODD;

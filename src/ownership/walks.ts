@@ -55,6 +55,7 @@ export async function restore(
   options: WalkOptions = {},
   isForced = false,
 ): Promise<WalkReport> {
+  journal.beginRestore()
   const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
   journal.confirm()
   return report
@@ -86,6 +87,7 @@ function ownSpec(order: OwnOrder, journal: Journal | undefined): TaskSpec {
     firstTime: journal?.isNew() ?? true,
     started: Date.now() - CLOCK_SLACK_MS,
     unfinished: new Set(journal?.unfinished().map(keyOf)),
+    hasRestoreBegun: journal?.hasRestoreBegun ?? false,
   }
 }
 

@@ -62,7 +62,7 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
     expect(blob.readUInt32LE(0)).toBe(0x143da20)
     expect(blob.readUInt32LE(4) & 4).toBe(0)
     expect(blob.includes('modekeep has no verb')).toBe(true)
-    expect(blob.includes('walk-worker.cjs')).toBe(true)
+    expect(blob.includes('mount-watch.cjs')).toBe(true)
     expect(program.includes('NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:1')).toBe(true)
   })
 

@@ -27,6 +27,16 @@ export function getAttribute(handle: Handle, name: string): Uint8Array | undefin
 // would only make the names slower to ask for.
 let noListxattrat = false
 
+/** Whether listxattrat(2) is there, as far as was seen. */
+export function listsByName(): boolean {
+  return !noListxattrat
+}
+
+/** @param result of listxattrat(2) */
+export function noteListing(result: number): void {
+  if (result === ENOSYS || result === EPERM) noListxattrat = true
+}
+
 // The kernel allocates a buffer of this size each time (fs/xattr.c); longer lists are asked for through the handle.
 const MOST_NAMES = 1024
 
@@ -36,7 +46,7 @@ const MOST_NAMES = 1024
  */
 export function attributeNames(handle: Handle, parent: Handle, name: Name): string {
   let size = noListxattrat ? ENOSYS : listxattrat(parent, put(name), AT_SYMLINK_NOFOLLOW, DATA, MOST_NAMES)
-  noListxattrat = size === ENOSYS || size === EPERM
+  noteListing(size)
   if (size < 0) size = listxattr(put(magicLink(handle)), DATA, BLOCK)
   if (size === 0 || size === EOPNOTSUPP) return ''
   return data.toString('latin1', 0, done(size, 'listxattr', 'an open handle'))

@@ -1,4 +1,5 @@
 import type { Handle, Look, Name, Sights } from '../host.ts'
+import { listsByName, noteListing } from './attributes.ts'
 import {
   AT_SYMLINK_NOFOLLOW,
   arenaBytes,
@@ -30,6 +31,7 @@ const STATS = NAMES + SIZE * NAME
 const LISTS = STATS + SIZE * STATX
 
 const GONE = -1
+const FAILED = -1
 
 /** There is one in a thread: what it has seen lies in the thread's arena. */
 class LinuxSights implements Sights {
@@ -57,16 +59,24 @@ class LinuxSights implements Sights {
     for (let at = 0; at < count; at++) prepare(at, openat, parent, NAMES + at * NAME, HOLD | O_CLOEXEC)
     runPrepared(count)
     for (let at = 0; at < count; at++) this.#handles[at] = resultOf(at)
+    this.#askHeld(parent, count)
+  }
+
+  #askHeld(parent: Handle, count: number): void {
     const empty = putEmpty()
+    const lists = listsByName()
+    const rows = lists ? 2 : 1
     for (let at = 0; at < count; at++) {
-      prepare(at * 2, statx, this.#handles[at], empty, OF_HANDLE, MASK, STATS + at * STATX)
-      prepare(at * 2 + 1, listxattrat, parent, NAMES + at * NAME, AT_SYMLINK_NOFOLLOW, LISTS + at * LIST, LIST)
+      prepare(at * rows, statx, this.#handles[at], empty, OF_HANDLE, MASK, STATS + at * STATX)
+      const list = LISTS + at * LIST
+      if (lists) prepare(at * 2 + 1, listxattrat, parent, NAMES + at * NAME, AT_SYMLINK_NOFOLLOW, list, LIST)
     }
-    runPrepared(count * 2)
+    runPrepared(count * rows)
     for (let at = 0; at < count; at++) {
-      this.#stats[at] = resultOf(at * 2)
-      this.#lists[at] = resultOf(at * 2 + 1)
+      this.#stats[at] = resultOf(at * rows)
+      this.#lists[at] = lists ? resultOf(at * 2 + 1) : FAILED
     }
+    if (lists && count > 0) noteListing(this.#lists[0] as number)
   }
 
   #begin(parent: Handle, isHeld: boolean): void {

@@ -1,12 +1,14 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { errorCode, type Host } from '../../host/host.ts'
-import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { decode, type Encoded, encodeForgotten } from './codec.ts'
 import { Records } from './records.ts'
 import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
+import { damaged, unknownFormat } from './unusable.ts'
 
 const MOST_FORGOTTEN = 30_000
+/** Among the unsettled batches: a restore. Batches are counted from 1. */
+const RESTORE = 0n
 
 interface Found extends Encoded {
   settled: boolean
@@ -116,6 +118,24 @@ export class Journal {
     )
   }
 
+  /**
+   * Notes on disk that inodes are being put back, until the next walk has ended. From then on one that is what it was at
+   * first is no decision of its user's.
+   */
+  beginRestore(): void {
+    if (this.#unsettled.has(RESTORE)) return
+    this.#write(() => {
+      this.#sql.run`INSERT INTO unsettled VALUES (${RESTORE})`
+      return []
+    })
+    this.#unsettled.add(RESTORE)
+  }
+
+  /** A restore was begun, and no walk has ended since. */
+  get hasRestoreBegun(): boolean {
+    return this.#unsettled.has(RESTORE)
+  }
+
   /** Nothing was ever recorded, or all of it was put back. */
   isNew(): boolean {
     return this.#guard(() => this.#log.isEmpty())
@@ -221,33 +241,4 @@ export class Journal {
       throw damaged(this.#where, (error as Error).message, error)
     }
   }
-}
-
-const GIVE_UP = 'or give up what could be restored by moving its directory away'
-
-/** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
-function damaged(where: string, reason: string, cause?: unknown): Refusal {
-  const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'remove the cause, and the call is repeated'
-  return new Refusal(unusable(where, reason, wayOut), { cause })
-}
-
-/** Another version of modekeep has made the journal. It stays as it is: that version can still restore the volume. */
-function unknownFormat(where: string, format: unknown): Refusal {
-  const reason = `its format is ${format}, this version reads ${FORMAT}`
-  return new UnknownFormat(unusable(where, reason, `install the version of modekeep that made it, ${GIVE_UP}`))
-}
-
-function unusable(where: string, reason: string, wayOut: string): string {
-  return `the ownership journal ${where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`
-}
-
-const SQLITE_CORRUPT = 11
-const SQLITE_NOTADB = 26
-
-/** Without a cause it is the journal's own content that does not fit. */
-export function isCorrupt(cause: unknown): boolean {
-  const code = (cause as { errcode?: number } | undefined)?.errcode
-  // The low byte is the error, the rest its variety.
-  const primary = (code ?? SQLITE_CORRUPT) & 0xff
-  return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
 }

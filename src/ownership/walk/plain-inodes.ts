@@ -112,7 +112,10 @@ export class PlainInodes implements Disposable {
     return this.#columns.records(this.#answers && this.#held().filter((index) => this.#isRecorded(index)))
   }
 
-  /** What is put back by one call is as its record says before that call and after it: that record is enough. */
+  /**
+   * What is put back by one call is as its record says before that call and after it: that record is enough, together
+   * with the journal's note that a restore has begun.
+   */
   #isRecorded(index: number): boolean {
     return !this.#task.forgets || this.#columns.isTwofold(index)
   }

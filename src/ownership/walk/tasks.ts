@@ -69,6 +69,8 @@ export interface OwnSpec {
   started: number
   /** Keys of inodes that an interrupted call may have left half changed. */
   unfinished: ReadonlySet<string>
+  /** An interrupted restore may have put inodes back without another record. */
+  hasRestoreBegun: boolean
 }
 
 export function taskOf(spec: TaskSpec): Task {
@@ -76,15 +78,17 @@ export function taskOf(spec: TaskSpec): Task {
 }
 
 /** Gives inodes to a group. */
-function ownTask({ order, firstTime, started, unfinished }: OwnSpec): Task {
+function ownTask({ order, firstTime, started, unfinished, hasRestoreBegun }: OwnSpec): Task {
   const wanted = ({ stat }: Found, from: Ownership) =>
     wantedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, order)
   const wantedAcl = ({ stat, acl }: Found) =>
     acl === undefined || order.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
   // Confirmed to be as wanted once, yet different now: that is somebody's wish too, and is not undone.
-  const isUsers = ({ settled, after, seen, acl }: InodeRecord, found: Found) => {
-    const asLeft = same(after, ownershipOf(found.stat)) && sameBytes(acl.after, found.acl)
-    return settled && after.gid === order.group && !same(after, seen) && !asLeft
+  const isUsers = ({ settled, before, after, seen, acl }: InodeRecord, found: Found) => {
+    const owned = ownershipOf(found.stat)
+    const asLeft = same(after, owned) && sameBytes(acl.after, found.acl)
+    const asPutBack = hasRestoreBegun && same(before, owned) && sameBytes(acl.before, found.acl)
+    return settled && after.gid === order.group && !same(after, seen) && !asLeft && !asPutBack
   }
   return {
     forgets: false,

@@ -1,6 +1,15 @@
 import { type Dirents, TYPE_DIRECTORY, TYPE_UNKNOWN } from '../../host/dirents.ts'
-import { type Handle, type Inodes, isDirectory, type Look, type Name, type Sights, type Stat } from '../../host/host.ts'
-import { hasMore, look } from '../inode/attributes.ts'
+import {
+  type Handle,
+  type Inodes,
+  isDirectory,
+  type Look,
+  type Name,
+  orClosed,
+  type Sights,
+  type Stat,
+} from '../../host/host.ts'
+import { hasMore, look, type OpenInode } from '../inode/attributes.ts'
 import type { BatchSettings } from './batch.ts'
 import { ignoreVanished, pathBelow, SELF } from './entry.ts'
 import type { OpenFrame } from './frames.ts'
@@ -112,7 +121,7 @@ export class Walk implements Visitor, Disposable {
           this.#inodes.close(handle)
           return at
         } else if (this.#needsLook(seen, frame.path, name)) {
-          const attributes = sights.attributeNames(at) ?? this.#inodes.attributeNames(handle, frame.handle, name)
+          const attributes = sights.attributeNames(at) ?? this.#attributeNames(handle, frame.handle, name)
           this.#takeEntry(frame, name, handle, seen, time, attributes)
         } else this.#inodes.close(handle)
       }
@@ -142,10 +151,10 @@ export class Walk implements Visitor, Disposable {
     const time = Date.now()
     const handle = this.#open(frame.handle, name)
     if (handle === undefined) return this.#isGone(frame.path, name)
-    const held = this.#inodes.look(handle)
+    const held = orClosed(this.#inodes, handle, this.#inodes.look)
     const enters = isDirectory(held)
     if (!enters && this.#needsLook(held, frame.path, name)) {
-      this.#takeEntry(frame, name, handle, held, time, this.#inodes.attributeNames(handle, frame.handle, name))
+      this.#takeEntry(frame, name, handle, held, time, this.#attributeNames(handle, frame.handle, name))
     } else this.#inodes.close(handle)
     return enters
   }
@@ -154,7 +163,7 @@ export class Walk implements Visitor, Disposable {
     this.#taken++
     if (seen.links === 1) this.#take(handle, seen, time, attributes, frame.path, name)
     else {
-      const inode = look(this.#inodes, handle, seen.keep(), time, attributes)
+      const inode = this.#examine(handle, seen, time, attributes)
       this.#pipeline.take(inode, pathBelow(frame.path, name), linkName(frame, name))
     }
   }
@@ -162,7 +171,15 @@ export class Walk implements Visitor, Disposable {
   #take(handle: Handle, seen: Look, time: number, attributes: string, above: Uint8Array, name: Uint8Array): void {
     const pipeline = isDirectory(seen) ? this.#directories : this.#pipeline
     if (!hasMore(attributes) && pipeline.takePlain(handle, seen, time, above, name)) return
-    pipeline.take(look(this.#inodes, handle, seen.keep(), time, attributes), pathBelow(above, name))
+    pipeline.take(this.#examine(handle, seen, time, attributes), pathBelow(above, name))
+  }
+
+  #attributeNames(handle: Handle, parent: Handle, name: Name): string {
+    return orClosed(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
+  }
+
+  #examine(handle: Handle, seen: Look, time: number, attributes: string): OpenInode {
+    return orClosed(this.#inodes, handle, () => look(this.#inodes, handle, seen.keep(), time, attributes))
   }
 
   #isGone(above: Uint8Array, name: Name): false {
@@ -177,8 +194,8 @@ export class Walk implements Visitor, Disposable {
     // A directory that was removed has no "." any more.
     if (handle === undefined) this.#isGone(path, NONE)
     else {
-      const seen = this.#inodes.look(handle)
-      this.#take(handle, seen, at, this.#inodes.attributeNames(handle, directory, SELF), path, NONE)
+      const seen = orClosed(this.#inodes, handle, this.#inodes.look)
+      this.#take(handle, seen, at, this.#attributeNames(handle, directory, SELF), path, NONE)
     }
   }
 

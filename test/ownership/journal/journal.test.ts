@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../../src/host/host.ts'
 import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
 import { decode, encode, keysOf } from '../../../src/ownership/journal/codec.ts'
-import { isCorrupt, Journal } from '../../../src/ownership/journal/journal.ts'
+import { Journal } from '../../../src/ownership/journal/journal.ts'
+import { isCorrupt } from '../../../src/ownership/journal/unusable.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
@@ -132,6 +133,19 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(journal.isEmpty()).toBe(true)
     finish(journal)
     expect(next().isEmpty()).toBe(true)
+  })
+
+  it('knows from the first moment on that a restore has begun, until a walk has ended', () => {
+    recordNext(next(), [record(1n)])
+    expect(next().hasRestoreBegun).toBe(false)
+    next().beginRestore()
+    const journal = next()
+    expect(journal.hasRestoreBegun).toBe(true)
+    journal.beginRestore()
+    expect(unfinished(journal)).toEqual([1n])
+    recordNext(journal, [record(1n)])
+    finish(journal)
+    expect([journal.hasRestoreBegun, next().hasRestoreBegun]).toEqual([false, false])
   })
 
   it('takes a batch of none', () => {

@@ -37,6 +37,7 @@ const OWN = {
   firstTime: true,
   started: Date.now() + 60_000,
   unfinished: new Set<string>(),
+  hasRestoreBegun: false,
 } as const
 const TASK = taskOf(OWN)
 const RESTORE = taskOf({ do: 'restore', isForced: false })

@@ -57,6 +57,7 @@ const own = (over: Partial<OwnSpec> = {}) =>
     firstTime: false,
     started: 100,
     unfinished: new Set(),
+    hasRestoreBegun: false,
     ...over,
   })
 const restore = (isForced = false) => taskOf({ do: 'restore', isForced })
@@ -107,6 +108,14 @@ describe('a walk that gives a group', () => {
     ['gave it back the group it had', {}, { gid: 5 }],
   ])('leaves what its user changed since a walk for the same group: %s', (_what, over, now) => {
     expect(own().decide(found(now), PATH, record(over))).toEqual({ leave: LEFT })
+  })
+
+  it.each([
+    ['a restore that was begun and ended in between', true, true],
+    ['its user', false, false],
+  ])('finds a file as it was at first: %s put it back', (_what, hasRestoreBegun, isGiven) => {
+    const { change, leave } = own({ hasRestoreBegun }).decide(found(), PATH, record())
+    expect([change?.after.gid, leave]).toEqual(isGiven ? [2000, undefined] : [undefined, LEFT])
   })
 
   it('leaves what its user changed to him, and no longer finishes what was begun', () => {

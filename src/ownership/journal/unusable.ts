@@ -1,0 +1,31 @@
+import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
+import { FORMAT } from './tables.ts'
+
+const GIVE_UP = 'or give up what could be restored by moving its directory away'
+
+/** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
+export function damaged(where: string, reason: string, cause?: unknown): Refusal {
+  const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'remove the cause, and the call is repeated'
+  return new Refusal(unusable(where, reason, wayOut), { cause })
+}
+
+/** Another version of modekeep has made the journal. It stays as it is: that version can still restore the volume. */
+export function unknownFormat(where: string, format: unknown): Refusal {
+  const reason = `its format is ${format}, this version reads ${FORMAT}`
+  return new UnknownFormat(unusable(where, reason, `install the version of modekeep that made it, ${GIVE_UP}`))
+}
+
+function unusable(where: string, reason: string, wayOut: string): string {
+  return `the ownership journal ${where} cannot be used (${reason}), so nothing more is changed: ${wayOut}`
+}
+
+const SQLITE_CORRUPT = 11
+const SQLITE_NOTADB = 26
+
+/** Without a cause it is the journal's own content that does not fit. */
+export function isCorrupt(cause: unknown): boolean {
+  const code = (cause as { errcode?: number } | undefined)?.errcode
+  // The low byte is the error, the rest its variety.
+  const primary = (code ?? SQLITE_CORRUPT) & 0xff
+  return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
+}

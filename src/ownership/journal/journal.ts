@@ -1,10 +1,11 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { errorCode, type Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
+import { checkFile, damaged } from './checks.ts'
 import { decode, type Encoded, encodeForgotten } from './codec.ts'
 import { Records } from './records.ts'
+import type { States } from './state-table.ts'
 import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
-import { damaged, unknownFormat } from './unusable.ts'
 
 const MOST_FORGOTTEN = 30_000
 /** Among the unsettled batches: a restore. Batches are counted from 1. */
@@ -58,7 +59,7 @@ export class Journal {
       this.#guard(() => {
         // All that is read is of one moment.
         if (reading) this.#database.exec('BEGIN')
-        const isMade = this.#check(volume, known)
+        const isMade = checkFile(this.#sql, path, volume, known)
         if (!reading) this.#database.exec(SETTINGS)
         if (!isMade && reading) this.#database.exec(schema('TEMP'))
         // In one transaction: whoever reads meanwhile finds all of it or nothing.
@@ -76,22 +77,6 @@ export class Journal {
   }
 
   /**
-   * Reads whose the file is, before anything is written to it.
-   * @returns whether it has its tables; false for a new file
-   */
-  #check(volume: string, known: boolean): boolean {
-    const tables = this.#sql.all`SELECT name FROM sqlite_master`.map(({ name }) => name)
-    const isMade = tables.includes('journal')
-    if (!isMade && tables.length > 0) throw damaged(this.#where, 'it is a database of something else')
-    if (!isMade && known) throw damaged(this.#where, 'it is empty, although the volume was walked before')
-    if (!isMade) return false
-    const row = this.#sql.get`SELECT * FROM journal`
-    if (row?.format !== BigInt(FORMAT)) throw unknownFormat(this.#where, row?.format)
-    if (row.volume !== volume) throw damaged(this.#where, `it belongs to volume ${row.volume}`)
-    return true
-  }
-
-  /**
    * @param keys inode and birth time of each in turn
    * @returns of each the record as it lies in the journal; `underWay`: its change is this process's, and not made yet
    */
@@ -100,6 +85,24 @@ export class Journal {
     return this.#guard(() => {
       const found: (Found | undefined)[] = []
       for (let at = 0; at < bytes.byteLength; at += 16) found.push(this.#at(bytes, at))
+      return found
+    })
+  }
+
+  /**
+   * The same for inodes of which most have no more than a group and permission bits, without reading their records.
+   * @returns `other`: it has a record that says more, or whose change may not have been made
+   */
+  statesOf(keys: BigInt64Array): (States | 'wait' | 'other' | undefined)[] {
+    const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
+    return this.#guard(() => {
+      const found: (States | 'wait' | 'other' | undefined)[] = []
+      for (let at = 0; at < bytes.byteLength; at += 16) {
+        const seen = this.#read().glance(bytes, at)
+        if (seen === undefined) found.push(undefined)
+        else if (this.#unsettled.has(seen.batch)) found.push(this.#own.has(seen.batch) ? 'wait' : 'other')
+        else found.push(seen.states ?? 'other')
+      }
       return found
     })
   }

@@ -1,5 +1,4 @@
 import type { Stat } from '../../host/host.ts'
-import type { Ownership } from '../inode/policy.ts'
 import type { Encoded } from './codec.ts'
 import {
   AFTER_GID,
@@ -14,6 +13,7 @@ import {
   putLengths,
   SEEN_WHOLE,
 } from './layout.ts'
+import type { States } from './state-table.ts'
 
 /** The most bytes that a plain record takes beside its path. */
 export const PLAIN = HEADER + FIRST + LAST
@@ -42,6 +42,9 @@ export function writePlain(view: DataView, start: number, stat: Stat, mode: numb
   return last + LAST
 }
 
+/** How many bytes of a plain record come after its path. */
+export const AFTER_PATH = LAST
+
 /** Where the path of a record lies that begins at `start`. */
 export const pathAt = (start: number) => start + HEADER + FIRST
 
@@ -56,7 +59,7 @@ export function writeAfter(view: DataView, start: number, gid: number, mode: num
  * What an inode was and what its change made of it, where that is all that its record says: no capability, no ACL, no
  * interrupted call, and a birth time to know it by.
  */
-export function plainStates({ chunk, at }: Encoded): { before: Ownership; after: Ownership } | undefined {
+export function plainStates({ chunk, at }: Encoded): States | undefined {
   const first = at + HEADER
   const last = first + chunk.getUint32(at, true)
   const isPlain =

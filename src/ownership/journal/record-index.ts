@@ -1,7 +1,9 @@
-// A slot: inode and birth time in four words, the places of the first record and of the last, each counted from 1.
+// A slot: inode and birth time in four words, the places of the first record and of the last, each counted from 1, and
+// the number of its states (see StateTable).
 const FIRST = 4
 const LAST = 5
-const SLOT = 6
+const STATE = 6
+const SLOT = 7
 const FREE = 0
 const FORGOTTEN = -1
 const SMALLEST = 1024
@@ -11,7 +13,7 @@ const SPARE = 1.05
 
 /**
  * Where the records of an inode stand among all that were read: the first, which has what the inode was, and the last.
- * An open-addressed table of 24 bytes a slot, as a volume may have millions of inodes.
+ * An open-addressed table of 28 bytes a slot, as a volume may have millions of inodes.
  */
 export class RecordIndex {
   #table = new Int32Array(0)
@@ -29,8 +31,9 @@ export class RecordIndex {
   /**
    * @param bytes and `at`: where inode and birth time lie, 16 bytes
    * @param place of a record, counted from 0
+   * @returns its slot, true until the next one is added
    */
-  add(bytes: DataView, at: number, place: number): void {
+  add(bytes: DataView, at: number, place: number): number {
     if (this.#taken > this.#slots * FULLEST) this.#resize(this.size * 1.5)
     const slot = this.#slotOf(bytes, at)
     if (this.#table[slot + LAST] === FREE) {
@@ -42,6 +45,15 @@ export class RecordIndex {
       this.size++
     }
     this.#table[slot + LAST] = place + 1
+    return slot
+  }
+
+  stateIn(slot: number): number {
+    return this.#table[slot + STATE] as number
+  }
+
+  setState(slot: number, state: number): void {
+    this.#table[slot + STATE] = state
   }
 
   remove(bytes: DataView, at: number): void {

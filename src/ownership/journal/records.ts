@@ -1,6 +1,8 @@
 import { compose, type Encoded, isForgotten, join, startsOf, viewOf } from './codec.ts'
 import { KEY } from './layout.ts'
+import { plainStates } from './plain-record.ts'
 import { RecordIndex } from './record-index.ts'
+import { NO_STATES, type States, StateTable } from './state-table.ts'
 import type { Batch, Log } from './tables.ts'
 
 // Walks go through a tree in the same order each time.
@@ -29,6 +31,7 @@ export interface Located extends Encoded {
 export class Records {
   readonly #log: Log
   readonly #index: RecordIndex
+  readonly #states = new StateTable()
   readonly #batches: Known[] = []
   readonly #cache = new Map<number, Loaded>()
   #total = 0
@@ -57,9 +60,30 @@ export class Records {
     for (let index = 0; index < starts.length; index++) {
       const at = starts[index] as number
       if (isForgotten(bytes, at)) this.#index.remove(bytes, at + KEY)
-      else this.#index.add(bytes, at + KEY, this.#total)
+      else this.#addOne(bytes, at)
       this.#total++
     }
+  }
+
+  #addOne(bytes: DataView, at: number): void {
+    const slot = this.#index.add(bytes, at + KEY, this.#total)
+    const states = plainStates({ chunk: bytes, at })
+    const isFirst = this.#index.firstIn(slot) === this.#total
+    // What it was is told by its first record alone.
+    const before = isFirst ? states?.before : this.#states.get(this.#index.stateIn(slot))?.before
+    this.#index.setState(slot, states && before ? this.#states.idOf({ before, after: states.after }) : NO_STATES)
+  }
+
+  /**
+   * What is known of an inode without reading its record.
+   * @param bytes and `at`: where inode and birth time lie, 16 bytes
+   * @returns the batch of its latest record; `states` where these are all that its records say
+   */
+  glance(bytes: DataView, at: number): { batch: bigint; states: States | undefined } | undefined {
+    const slot = this.#index.find(bytes, at)
+    if (slot === undefined) return undefined
+    const { number } = this.#batches[this.#batchOf(this.#index.lastIn(slot))] as Known
+    return { batch: number, states: this.#states.get(this.#index.stateIn(slot)) }
   }
 
   /** @param bytes and `at`: where inode and birth time lie, 16 bytes */

@@ -1,5 +1,6 @@
 import type { Encoded } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { States } from '../journal/state-table.ts'
 import type { HardLinks, Sighting } from './hard-links.ts'
 
 /** Inodes that a ledger is asked of. */
@@ -14,7 +15,12 @@ export interface Question {
  * A record as it lies in the journal. `wait`: the inode is being changed, or has several names and is dealt with under
  * another one.
  */
-export type Answer = 'wait' | (Encoded & { settled: boolean; underWay?: boolean }) | undefined
+export type Answer = 'wait' | Known | undefined
+
+type Known = Encoded & { settled: boolean; underWay?: boolean }
+
+/** The same of a plain inode; `other`: there is more to its record. */
+export type PlainAnswer = 'wait' | States | 'other' | undefined
 
 /** What a walk must know of the whole volume, and its way to the journal. */
 export class Ledger {
@@ -43,6 +49,16 @@ export class Ledger {
     }
     for (const [index, sighting] of sightings) if (!this.#names.addName(sighting)) answers[index] = 'wait'
     return answers
+  }
+
+  /** What is known of plain inodes: see Journal.statesOf. */
+  statesOf(keys: BigInt64Array): PlainAnswer[] {
+    return this.#journal?.statesOf(keys) ?? Array.from({ length: keys.length / 2 }, () => undefined)
+  }
+
+  /** The whole record of an inode. @param key inode and birth time */
+  find(key: BigInt64Array): Known | undefined {
+    return this.#journal?.find(key)[0]
   }
 
   /** @param records encoded @returns the batch's number: they are on disk */

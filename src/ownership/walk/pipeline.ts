@@ -51,7 +51,7 @@ export class Pipeline {
     this.#ledger = ledger
     this.#report = report
     this.#settings = settings
-    this.#plain = Array.from({ length: BATCHES }, () => new PlainInodes(inodes, settings.batchSize, task))
+    this.#plain = Array.from({ length: BATCHES }, () => new PlainInodes(inodes, settings.batchSize, task, ledger))
   }
 
   /**
@@ -125,13 +125,13 @@ export class Pipeline {
     this.#candidates = []
     this.#aclBytes = 0
     const asked = candidates.filter(({ inode, name }) => name !== undefined || this.#task.asksFor(inode.stat))
-    const found = this.#ask(plain, asked)
+    const found = this.#ask(asked)
     const decided: Decided = { changes: [], records: [] }
     if (this.#task.plain.isAsked) {
-      for (const index of plain.judge(found.splice(0, plain.count))) {
+      for (const index of plain.judge()) {
         const { inode, record } = plain.lookCloser(index)
         this.#held.add(inode)
-        this.#decide({ inode, path: record.path }, record, decided)
+        this.#decide({ inode, path: plain.pathOf(index) }, record, decided)
       }
     }
     const answered = new Map(asked.map((candidate, index) => [candidate, found[index]]))
@@ -148,20 +148,16 @@ export class Pipeline {
     return { plain, changes, batch }
   }
 
-  /** What the journal holds of the plain inodes, if it must be known, and of the others. */
-  #ask(plain: PlainInodes, others: readonly Candidate[]): Answer[] {
-    const count = this.#task.plain.isAsked ? plain.count : 0
-    if (count + others.length === 0) return []
-    const keys = new BigInt64Array((count + others.length) * 2)
-    if (count > 0) plain.putKeys(keys)
-    keys.set(keysOf(others.map(({ inode }) => inode.stat)), count * 2)
+  /** What the journal holds of inodes that are not plain, or may be changed by this walk already. */
+  #ask(asked: readonly Candidate[]): Answer[] {
+    if (asked.length === 0) return []
     const sightings = new Map<number, Sighting>()
-    for (const [index, { inode, path, name }] of others.entries()) {
+    for (const [index, { inode, path, name }] of asked.entries()) {
       const { stat, at } = inode
       const { links, changed } = stat
-      if (name !== undefined) sightings.set(count + index, { key: keyOf(stat), links, changed, at, name, path })
+      if (name !== undefined) sightings.set(index, { key: keyOf(stat), links, changed, at, name, path })
     }
-    return this.#ledger.ask({ keys, sightings })
+    return this.#ledger.ask({ keys: keysOf(asked.map(({ inode }) => inode.stat)), sightings })
   }
 
   #decide({ inode, path }: Candidate, known: InodeRecord | undefined, { changes, records }: Decided): void {

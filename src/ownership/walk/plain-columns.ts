@@ -3,7 +3,7 @@ import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { compose, decode, type Encoded, joined, viewOf } from '../journal/codec.ts'
 import { KEY } from '../journal/layout.ts'
-import { PLAIN, pathAt, writeAfter, writePlain } from '../journal/plain-record.ts'
+import { AFTER_PATH, PLAIN, pathAt, writeAfter, writePlain } from '../journal/plain-record.ts'
 import type { PlainInode } from './change.ts'
 import { putPath, roomFor } from './entry.ts'
 
@@ -108,6 +108,11 @@ export class PlainColumns {
   isTwofold(index: number): boolean {
     const { gid, mode } = this.seenOf(index)
     return gid !== this.#groups[index] && mode !== this.#modes[index]
+  }
+
+  pathOf(index: number): Uint8Array {
+    const start = pathAt(this.#starts[index] as number)
+    return this.#bytes.slice(start, (this.#starts[index + 1] as number) - AFTER_PATH)
   }
 
   /** Puts its inode and birth time. */

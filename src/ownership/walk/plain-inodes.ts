@@ -3,15 +3,14 @@ import { look, type OpenInode } from '../inode/attributes.ts'
 import { SET_IDS, same } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { decode } from '../journal/codec.ts'
-import { plainStates } from '../journal/plain-record.ts'
+import type { States } from '../journal/state-table.ts'
 import { canBeGiven, changePlain, makeChange } from './change.ts'
 import { SELF } from './entry.ts'
-import type { Answer } from './ledger.ts'
+import type { Ledger } from './ledger.ts'
 import { PlainColumns } from './plain-columns.ts'
 import type { WalkReport } from './report.ts'
 import type { Task } from './tasks.ts'
 
-type Known = Exclude<Answer, 'wait' | undefined>
 type Outcome = ReturnType<typeof makeChange>
 
 /** What is left to write down of changes that were made, or not. */
@@ -26,16 +25,18 @@ export class PlainInodes implements Disposable {
   readonly #inodes: Inodes
   readonly #task: Task
   readonly #columns: PlainColumns
-  /** What the journal holds of each, where it was asked. */
-  #answers: readonly Answer[] | undefined
+  readonly #ledger: Ledger
+  /** The journal was asked what it holds of each. */
+  #isJudged = false
   readonly #changes: Changes | undefined
   /** Which of them other threads change, in their order. */
   #given: number[] = []
 
   /** @param size how many there may be */
-  constructor(inodes: Inodes, size: number, task: Task) {
+  constructor(inodes: Inodes, size: number, task: Task, ledger: Ledger) {
     this.#inodes = inodes
     this.#task = task
+    this.#ledger = ledger
     this.#columns = new PlainColumns(size)
     this.#changes = inodes.changes(size)
   }
@@ -55,31 +56,26 @@ export class PlainInodes implements Disposable {
     return true
   }
 
-  /** Puts inode and birth time of each in turn. */
-  putKeys(keys: BigInt64Array): void {
-    for (let index = 0; index < this.count; index++) this.#columns.putKey(keys, index, index)
-  }
-
   /**
    * Decides by what the journal holds of each, and lets go of those that stay as they are.
    * @returns which need a closer look
    */
-  judge(answers: readonly Answer[]): number[] {
+  judge(): number[] {
+    const keys = new BigInt64Array(this.count * 2)
+    for (let index = 0; index < this.count; index++) this.#columns.putKey(keys, index, index)
+    const answers = this.#ledger.statesOf(keys)
     const odd: number[] = []
-    this.#answers = answers
+    this.#isJudged = true
     for (let index = 0; index < this.count; index++) {
       const answer = answers[index]
       if (answer === 'wait' || (answer === undefined && this.#task.forgets)) this.#letGo(index)
-      else if (answer !== undefined && !this.#decide(index, answer)) odd.push(index)
+      else if (answer === 'other' || (answer && !this.#decide(index, answer))) odd.push(index)
     }
     return odd
   }
 
   /** @returns false where the inode is not just what its record's change has made of it, or as it was put back */
-  #decide(index: number, answer: Known): boolean {
-    const states = answer.settled ? plainStates(answer) : undefined
-    if (states === undefined) return false
-    const { before, after } = states
+  #decide(index: number, { before, after }: States): boolean {
     const { mode } = this.#columns.inodeOf(index, this.#columns.handleOf(index) as Handle).stat
     const owned = this.#columns.seenOf(index)
     if (!same(after, owned) && !(this.#task.forgets && same(before, owned))) return false
@@ -96,20 +92,29 @@ export class PlainInodes implements Disposable {
   }
 
   /** Looks at one as at any other inode. @returns it, the caller's now, and what the journal holds of it */
-  lookCloser(index: number): { inode: OpenInode; record: InodeRecord } {
+  lookCloser(index: number): { inode: OpenInode; record: InodeRecord | undefined } {
     const handle = this.#columns.handleOf(index) as Handle
     const at = Date.now()
     const stat = this.#inodes.stat(handle)
     const inode = look(this.#inodes, handle, stat, at, this.#inodes.attributeNames(handle, handle, SELF))
-    const answer = this.#answers?.[index] as Known
-    const record = decode(answer, answer.settled)
+    const known = this.#known(index)
     this.#columns.dropHandle(index)
-    return { inode, record }
+    return { inode, record: known && decode(known, known.settled) }
+  }
+
+  pathOf(index: number): Uint8Array {
+    return this.#columns.pathOf(index)
+  }
+
+  #known(index: number): ReturnType<Ledger['find']> {
+    const key = new BigInt64Array(2)
+    this.#columns.putKey(key, 0, index)
+    return this.#ledger.find(key)
   }
 
   /** The records of those that are left, as far as the journal needs them. */
   records(): Uint8Array {
-    return this.#columns.records(this.#answers && this.#held().filter((index) => this.#isRecorded(index)))
+    return this.#columns.records(this.#isJudged ? this.#held().filter((index) => this.#isRecorded(index)) : undefined)
   }
 
   /**
@@ -182,8 +187,7 @@ export class PlainInodes implements Disposable {
   }
 
   #recordOf(index: number): InodeRecord {
-    const answer = this.#answers?.[index]
-    return this.#columns.recordOf(index, typeof answer === 'object' ? answer : undefined)
+    return this.#columns.recordOf(index, this.#isJudged ? this.#known(index) : undefined)
   }
 
   /** Lets go of what was not changed. */
@@ -192,7 +196,7 @@ export class PlainInodes implements Disposable {
     this.#changes?.finish()
     const handles = this.#held().map((index) => this.#columns.handleOf(index) as Handle)
     this.#columns.count = 0
-    this.#answers = undefined
+    this.#isJudged = false
     this.#given = []
     this.#inodes.closeAll(handles)
   }

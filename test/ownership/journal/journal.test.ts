@@ -4,9 +4,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../../src/host/host.ts'
 import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
+import { isCorrupt } from '../../../src/ownership/journal/checks.ts'
 import { decode, encode, keysOf } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
-import { isCorrupt } from '../../../src/ownership/journal/unusable.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
@@ -146,6 +146,30 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     recordNext(journal, [record(1n)])
     finish(journal)
     expect([journal.hasRestoreBegun, next().hasRestoreBegun]).toEqual([false, false])
+  })
+
+  it('knows what most inodes were and became without their records, and which have more to say', () => {
+    const plain = (inode: bigint, over: Partial<InodeRecord> = {}) => record(inode, { capability: undefined, ...over })
+    const begun = next()
+    recordNext(begun, [
+      plain(1n),
+      plain(2n, { capability: CAP }),
+      plain(3n),
+      plain(4n),
+      plain(5n, { seenWhole: false }),
+    ])
+    recordNext(begun, [plain(3n, { before: { gid: 2000, mode: 0o755 }, after: { gid: 3000, mode: 0o750 } })])
+    begun.forget(keysOf([{ inode: 4n, born: 7n }]))
+    const keys = keysOf([1n, 2n, 3n, 4n, 5n, 6n].map((inode) => ({ inode, born: 7n })))
+    expect(begun.statesOf(keys).slice(2, 4)).toEqual(['wait', undefined])
+    finish(begun)
+    const { before, after } = plain(1n)
+    const third = { before, after: { gid: 3000, mode: 0o750 } }
+    const expected = [{ before, after }, 'other', third, undefined, 'other', undefined]
+    expect(begun.statesOf(keys)).toEqual(expected)
+    expect(next().statesOf(keys)).toEqual(expected)
+    recordNext(next(), [plain(1n)])
+    expect(next().statesOf(keys)[0]).toBe('other')
   })
 
   it('takes a batch of none', () => {

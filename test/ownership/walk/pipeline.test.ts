@@ -40,6 +40,8 @@ const OWN = {
   hasRestoreBegun: false,
 } as const
 const TASK = taskOf(OWN)
+/** As `earlier` has recorded them. */
+const STATES = { before: { gid: 0, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } }
 const RESTORE = taskOf({ do: 'restore', isForced: false })
 
 function ledger(over: Partial<Ledger> = {}): Ledger {
@@ -177,7 +179,7 @@ describe('what a walk has to change', () => {
     inodes.chown(inodes.openEntry(top, Buffer.from(name)), gid)
     const restores = what.includes('put back')
     const task = restores ? RESTORE : taskOf({ ...OWN, firstTime: false })
-    const line = pipeline({ ask: () => [earlier(name)] }, task)
+    const line = pipeline({ statesOf: () => [STATES], find: () => earlier(name) }, task)
     log.length = 0
     take(line, name)
     line.flush()
@@ -245,7 +247,7 @@ function refuse(name: string, code: string): void {
 }
 
 /** What an earlier walk has recorded of a file that it gave to group 3000. */
-function earlier(name: string): Answer {
+function earlier(name: string): Exclude<Answer, 'wait'> {
   const { inodes } = volume.host
   const { inode, born, modified, size } = inodes.statEntry(top, Buffer.from(name))
   const before = { gid: 0, mode: 0o640 }

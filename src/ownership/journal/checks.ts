@@ -1,5 +1,22 @@
+import type { SQLTagStore } from 'node:sqlite'
 import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import { FORMAT } from './tables.ts'
+
+/**
+ * Reads whose the file is, before anything is written to it.
+ * @returns whether it has its tables; false for a new file
+ */
+export function checkFile(sql: SQLTagStore, where: string, volume: string, known: boolean): boolean {
+  const tables = sql.all`SELECT name FROM sqlite_master`.map(({ name }) => name)
+  const isMade = tables.includes('journal')
+  if (!isMade && tables.length > 0) throw damaged(where, 'it is a database of something else')
+  if (!isMade && known) throw damaged(where, 'it is empty, although the volume was walked before')
+  if (!isMade) return false
+  const row = sql.get`SELECT * FROM journal`
+  if (row?.format !== BigInt(FORMAT)) throw unknownFormat(where, row?.format)
+  if (row.volume !== volume) throw damaged(where, `it belongs to volume ${row.volume}`)
+  return true
+}
 
 const GIVE_UP = 'or give up what could be restored by moving its directory away'
 

@@ -3,7 +3,7 @@ import { changeMemory, finish, start } from './kernel.ts'
 
 // driver/kernel/kernel.h: JOBS, CHANGES, struct change.
 const JOBS = 48
-const EACH = 240
+const ROOM = 720
 const WORDS = 10
 const [HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
 const OUTCOMES = ['made', 'odd', 'half'] as const
@@ -14,20 +14,32 @@ const words = new Uint32Array(changeMemory)
 const doubles = new Float64Array(changeMemory)
 const free = Array.from({ length: JOBS }, (_, job) => job)
 
+/** Threads beside the walk's own: more than there are processors would take its time. */
+const MOST_THREADS = 3
+
+function threads(): number {
+  // Loaded by walks alone.
+  const others = process.getBuiltinModule('node:os').availableParallelism() - 1
+  return Math.max(1, Math.min(MOST_THREADS, others))
+}
+
 /** @returns undefined where so many walks have all there is */
 export function linuxChanges(size: number): Changes | undefined {
-  const jobs = free.splice(0, Math.ceil(size / EACH))
-  if (jobs.length * EACH >= size) return new LinuxChanges(jobs)
+  const jobs = free.splice(0, Math.max(threads(), Math.ceil(size / ROOM)))
+  if (jobs.length * ROOM >= size) return new LinuxChanges(jobs, Math.ceil(size / jobs.length))
   free.push(...jobs)
   return undefined
 }
 
 class LinuxChanges implements Changes {
   readonly #jobs: number[]
+  /** Changes of each job. */
+  readonly #each: number
   #started = 0
 
-  constructor(jobs: number[]) {
+  constructor(jobs: number[], each: number) {
     this.#jobs = jobs
+    this.#each = each
   }
 
   set(at: number, { handle, seen, after, needsSameTime }: FileChange): void {
@@ -42,9 +54,9 @@ class LinuxChanges implements Changes {
   }
 
   start(count: number): void {
-    for (; this.#started * EACH < count; this.#started++) {
-      const some = Math.min(EACH, count - this.#started * EACH)
-      start(this.#jobs[this.#started] as number, some, count < WORTH_GIVING ? 0 : 1)
+    for (; this.#started * this.#each < count; this.#started++) {
+      const some = Math.min(this.#each, count - this.#started * this.#each)
+      start(this.#jobs[this.#started] as number, some, some < WORTH_GIVING ? 0 : 1)
     }
   }
 
@@ -57,7 +69,8 @@ class LinuxChanges implements Changes {
   }
 
   #wordOf(at: number): number {
-    return ((this.#jobs[Math.floor(at / EACH)] as number) * EACH + (at % EACH)) * WORDS
+    const job = this.#jobs[Math.floor(at / this.#each)] as number
+    return (job * ROOM + (at % this.#each)) * WORDS
   }
 
   [Symbol.dispose](): void {

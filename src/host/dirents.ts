@@ -12,10 +12,6 @@ export const TYPE_DIRECTORY = 4
 /** The file system does not say. */
 export const TYPE_UNKNOWN = 0
 
-// A view for each of a million names would keep the collector busy.
-const shown = new Uint8Array(256)
-const views: Uint8Array[] = []
-
 /** Reads a block of directory entries, one after the other. */
 export class Dirents {
   readonly bytes: Uint8Array
@@ -57,30 +53,20 @@ export class Dirents {
     this.#next = place + this.#lengthAt(place)
   }
 
-  /** The name of the present entry. True until the next name is asked for, of whatever block. */
+  /** A view into the block. */
   get name(): Name {
-    return this.nameAt(this.#entry)
+    return this.bytes.subarray(this.nameStart, this.nameStart + this.nameLength)
+  }
+
+  /** Where in the block it begins. */
+  get nameStart(): number {
+    return this.#entry + NAME
   }
 
   get nameLength(): number {
-    return this.#lengthOf(this.#entry)
-  }
-
-  nameAt(place: number): Name {
-    const start = place + NAME
-    const length = this.#lengthOf(place)
-    // Most file systems have no longer names, but FUSE and CIFS do.
-    if (length > shown.length) return this.bytes.subarray(start, start + length)
-    views[length] ??= shown.subarray(0, length)
-    const name = views[length]
-    for (let index = 0; index < length; index++) name[index] = this.bytes[start + index] as number
-    return name
-  }
-
-  #lengthOf(place: number): number {
-    const start = place + NAME
+    const start = this.nameStart
     // The length is rounded up to 8: the NUL is among the last 8 bytes, whatever comes after it.
-    let end = Math.max(start, place + this.#lengthAt(place) - 8)
+    let end = Math.max(start, this.#next - 8)
     while (this.bytes[end] !== 0) end++
     return end - start
   }

@@ -47,8 +47,9 @@ export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
 export interface Sights {
   /** How many there may be. */
   readonly size: number
-  /** The name of each in turn, of at most 255 bytes. */
-  name(at: number, name: Name): void
+  /** The name of each in turn, of at most 255 bytes: `length` of a block of entries from `start` on. */
+  setName(at: number, block: Uint8Array, start: number, length: number): void
+  nameOf(at: number): Name
   /** As `lookEntry` of the first so many. */
   look(parent: Handle, count: number): void
   /** As `openEntry` of each, `look` and `attributeNames`. The handles are the caller's to close. */
@@ -61,15 +62,20 @@ export interface Sights {
 /** A file without set-id bits, capability and ACL that is to get its group and its permission bits. */
 export interface FileChange {
   handle: Handle
-  /** What it must still be. */
-  seen: Pick<Stat, 'gid' | 'mode' | 'changed'>
-  after: { gid: number; mode: number }
-  /** Its ctime must be the same too. */
+  /** What it must still be: its mode with type bits. */
+  seenGroup: number
+  seenMode: number
+  /** ctime as seen, milliseconds, and whether it must be the same too. */
+  changed: number
   needsSameTime: boolean
+  group: number
+  /** Permission bits. */
+  mode: number
 }
 
 /** Changes of files that other threads make while this one goes on. */
 export interface Changes extends Disposable {
+  /** The object is read, not kept. */
   set(at: number, change: FileChange): void
   /** The first so many are to be made. Their handles must be open until `finish` has returned. */
   start(count: number): void

@@ -1,9 +1,14 @@
-import type { Inodes, Sights } from '../../src/host/host.ts'
+import type { Inodes, Name, Sights } from '../../src/host/host.ts'
+
+const names: Name[] = []
 
 /** Of each entry it has failed, so that the walk asks for it alone. */
 const BLIND: Sights = {
   size: 32,
-  name() {},
+  setName(at, block, start, length) {
+    names[at] = block.slice(start, start + length)
+  },
+  nameOf: (at) => names[at] ?? new Uint8Array(),
   look() {},
   hold() {},
   stat: () => undefined,

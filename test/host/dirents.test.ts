@@ -28,7 +28,7 @@ describe('a block of directory entries', () => {
     entries.next()
     const { place } = entries
     expect(rest(entries)).toHaveLength(3)
-    expect([entries.isAtEnd, Buffer.from(entries.nameAt(place)).toString()]).toEqual([true, 'file-0'])
+    expect(entries.isAtEnd).toBe(true)
     entries.goTo(place)
     expect([entries.isAtEnd, Buffer.from(entries.name).toString()]).toEqual([false, 'file-0'])
     expect(rest(entries)).toEqual(['file-1', 'file-2', 'file-3'])

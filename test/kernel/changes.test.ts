@@ -211,7 +211,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   it('completes what has its group but not its permission bits', async () => {
     const before = await arrange(LONG_AGO_MS)
     between((changes) => ({
-      set: (at, change) => changes.set(at, { ...change, after: { ...change.after, mode: change.seen.mode & 0o7777 } }),
+      set: (at, change) => changes.set(at, { ...change, mode: change.seenMode & 0o7777 }),
       outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
     }))
     await mount({ groupAccess: 'grant' })
@@ -303,5 +303,5 @@ onKernelStages('a walk whose changes other threads make', (open) => {
 
 /** A change whose thread does not find its file. */
 function unmet(change: FileChange): FileChange {
-  return { ...change, seen: { ...change.seen, gid: 77_777 } }
+  return { ...change, seenGroup: 77_777 }
 }

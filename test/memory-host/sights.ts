@@ -23,9 +23,11 @@ export function sightsOver(inodes: Inodes): Sights {
   return {
     size: 4,
 
-    name(at, name) {
-      names[at] = Uint8Array.from(name)
+    setName(at, block, start, length) {
+      names[at] = block.slice(start, start + length)
     },
+
+    nameOf: (at) => names[at] ?? new Uint8Array(),
 
     look(parent, count) {
       seen = names.slice(0, count).map((name) => ({ look: attempt(() => inodes.lookEntry(parent, name)) }))

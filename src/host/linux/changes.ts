@@ -42,15 +42,15 @@ class LinuxChanges implements Changes {
     this.#each = each
   }
 
-  set(at: number, { handle, seen, after, needsSameTime }: FileChange): void {
+  set(at: number, change: FileChange): void {
     const word = this.#wordOf(at)
-    doubles[word / 2] = seen.changed
-    words[word + HANDLE] = handle
-    words[word + SEEN_GROUP] = seen.gid
-    words[word + SEEN_MODE] = seen.mode
-    words[word + GROUP] = after.gid
-    words[word + MODE] = after.mode
-    words[word + NEEDS_SAME_TIME] = needsSameTime ? 1 : 0
+    doubles[word / 2] = change.changed
+    words[word + HANDLE] = change.handle
+    words[word + SEEN_GROUP] = change.seenGroup
+    words[word + SEEN_MODE] = change.seenMode
+    words[word + GROUP] = change.group
+    words[word + MODE] = change.mode
+    words[word + NEEDS_SAME_TIME] = change.needsSameTime ? 1 : 0
   }
 
   start(count: number): void {

@@ -6,7 +6,6 @@ import {
   callNamed,
   MANY,
   prepare,
-  put,
   putEmpty,
   ROWS,
   resultOf,
@@ -30,6 +29,9 @@ const NAMES = MANY
 const STATS = NAMES + SIZE * NAME
 const LISTS = STATS + SIZE * STATX
 
+// A view for each of a million names would keep the collector busy.
+const views: Uint8Array[] = []
+
 const GONE = -1
 const FAILED = -1
 
@@ -39,12 +41,24 @@ class LinuxSights implements Sights {
   readonly #handles = new Int32Array(SIZE)
   readonly #stats = new Int32Array(SIZE)
   readonly #lists = new Int32Array(SIZE)
+  readonly #lengths = new Int32Array(SIZE)
   readonly #look = new StatxAt(STATS)
   #parent = GONE as Handle
   #isHeld = false
 
-  name(at: number, name: Name): void {
-    put(name, NAMES + at * NAME)
+  setName(at: number, block: Uint8Array, start: number, length: number): void {
+    const place = NAMES + at * NAME
+    // Short enough for a loop to be quicker than calls.
+    for (let index = 0; index < length; index++) arenaBytes[place + index] = block[start + index] as number
+    arenaBytes[place + length] = 0
+    this.#lengths[at] = length
+  }
+
+  nameOf(at: number): Name {
+    const length = this.#lengths[at] as number
+    const kept = at * NAME + length
+    views[kept] ??= arenaBytes.subarray(NAMES + at * NAME, NAMES + at * NAME + length)
+    return views[kept]
   }
 
   look(parent: Handle, count: number): void {

@@ -1,6 +1,6 @@
-import { errorCode, type Handle, type Inodes, isDirectory, type Stat } from '../../host/host.ts'
+import { errorCode, type FileChange, type Handle, type Inodes, isDirectory, type Stat } from '../../host/host.ts'
 import { ACCESS_ACL, aclOf, CAPABILITY, capabilityOf, type OpenInode } from '../inode/attributes.ts'
-import { isStripped, type Ownership, ownershipOf, SET_IDS, same } from '../inode/policy.ts'
+import { isStripped, type Ownership, ownershipOf, PERMISSIONS, SET_IDS, same } from '../inode/policy.ts'
 import { dueCapability, type Found, type InodeRecord, sameBytes } from '../inode/record.ts'
 import { type LeftReason, leave, type WalkReport } from './report.ts'
 
@@ -124,15 +124,18 @@ function isLongAgo(changed: number, at: number): boolean {
   return changed < at - LONG_AGO_MS
 }
 
-/** Whether another thread can make a change: that of a file, if its names of attributes are sure to be its own. */
-export function canBeGiven({ stat, at }: PlainInode, after: Ownership): { needsSameTime: boolean } | undefined {
-  const opens = opensGroup(ownershipOf(stat).mode, after.mode)
-  if (isDirectory(stat) || (opens && !isLongAgo(stat.changed, at))) return undefined
-  return same(ownershipOf(stat), after) ? undefined : { needsSameTime: opens }
+/**
+ * Whether another thread can make a change: that of a file, if its names of attributes are sure to be its own.
+ * @param at when it was looked at, milliseconds
+ */
+export function canBeGiven({ seenGroup, seenMode, changed, group, mode }: FileChange, at: number): boolean {
+  const before = seenMode & PERMISSIONS
+  if (isDirectory({ mode: seenMode }) || (opensGroup(before, mode) && !isLongAgo(changed, at))) return false
+  return seenGroup !== group || before !== mode
 }
 
 /** On an ACL that was not seen, chmod would raise the mask. */
-function opensGroup(before: number, after: number): boolean {
+export function opensGroup(before: number, after: number): boolean {
   return (after & ~before & GROUP_BITS) !== 0
 }
 

@@ -1,10 +1,10 @@
-import type { Handle, Look } from '../../host/host.ts'
+import { type FileChange, type Handle, isDirectory, type Look } from '../../host/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { compose, decode, type Encoded, joined, viewOf } from '../journal/codec.ts'
 import { KEY } from '../journal/layout.ts'
 import { AFTER_PATH, PLAIN, pathAt, writeAfter, writePlain } from '../journal/plain-record.ts'
-import type { PlainInode } from './change.ts'
+import { opensGroup, type PlainInode } from './change.ts'
 import { putPath, roomFor } from './entry.ts'
 
 const FIRST_ROOM = 1 << 17
@@ -96,8 +96,29 @@ export class PlainColumns {
     return { handle, stat, at: this.#times[index] as number }
   }
 
+  isDirectoryAt(index: number): boolean {
+    return isDirectory({ mode: this.#seenModes[index] as number })
+  }
+
   seenOf(index: number): Ownership {
     return { gid: this.#seenGroups[index] as number, mode: (this.#seenModes[index] as number) & PERMISSIONS }
+  }
+
+  /** Its change, for another thread. */
+  putChange(index: number, handle: Handle, change: FileChange): void {
+    const seenMode = this.#seenModes[index] as number
+    const mode = this.#modes[index] as number
+    change.handle = handle
+    change.seenGroup = this.#seenGroups[index] as number
+    change.seenMode = seenMode
+    change.changed = this.#changed[index] as number
+    change.needsSameTime = opensGroup(seenMode & PERMISSIONS, mode)
+    change.group = this.#groups[index] as number
+    change.mode = mode
+  }
+
+  timeOf(index: number): number {
+    return this.#times[index] as number
   }
 
   afterOf(index: number): Ownership {

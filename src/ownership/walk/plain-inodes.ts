@@ -1,4 +1,4 @@
-import { type Changes, type Handle, type Inodes, isDirectory, type Look } from '../../host/host.ts'
+import type { Changes, FileChange, Handle, Inodes, Look } from '../../host/host.ts'
 import { look, type OpenInode } from '../inode/attributes.ts'
 import { SET_IDS, same } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
@@ -29,6 +29,8 @@ export class PlainInodes implements Disposable {
   /** The journal was asked what it holds of each. */
   #isJudged = false
   readonly #changes: Changes | undefined
+  /** The same object again and again: an inode is to leave nothing to collect. */
+  readonly #order: FileChange
   /** Which of them other threads change, in their order. */
   #given: number[] = []
 
@@ -39,6 +41,15 @@ export class PlainInodes implements Disposable {
     this.#ledger = ledger
     this.#columns = new PlainColumns(size)
     this.#changes = inodes.changes(size)
+    this.#order = {
+      handle: 0 as Handle,
+      seenGroup: 0,
+      seenMode: 0,
+      changed: 0,
+      needsSameTime: false,
+      group: 0,
+      mode: 0,
+    }
   }
 
   get count(): number {
@@ -76,11 +87,10 @@ export class PlainInodes implements Disposable {
 
   /** @returns false where the inode is not just what its record's change has made of it, or as it was put back */
   #decide(index: number, { before, after }: States): boolean {
-    const { mode } = this.#columns.inodeOf(index, this.#columns.handleOf(index) as Handle).stat
     const owned = this.#columns.seenOf(index)
     if (!same(after, owned) && !(this.#task.forgets && same(before, owned))) return false
     if (!this.#task.forgets) return true
-    if (!isDirectory({ mode }) && (before.mode & SET_IDS) !== 0) return false
+    if (!this.#columns.isDirectoryAt(index) && (before.mode & SET_IDS) !== 0) return false
     this.#columns.aim(index, before.gid, before.mode)
     return true
   }
@@ -134,12 +144,13 @@ export class PlainInodes implements Disposable {
   /** The changes may be made: their records are on disk. */
   start(): void {
     if (this.#changes === undefined) return
-    for (const index of this.#held()) {
-      const inode = this.#columns.inodeOf(index, this.#columns.handleOf(index) as Handle)
-      const after = this.#columns.afterOf(index)
-      const how = canBeGiven(inode, after)
-      if (how === undefined) continue
-      this.#changes.set(this.#given.length, { handle: inode.handle, seen: inode.stat, after, ...how })
+    const columns = this.#columns
+    for (let index = 0; index < this.count; index++) {
+      const handle = columns.handleOf(index)
+      if (handle === undefined) continue
+      columns.putChange(index, handle, this.#order)
+      if (!canBeGiven(this.#order, columns.timeOf(index))) continue
+      this.#changes.set(this.#given.length, this.#order)
       this.#given.push(index)
     }
     this.#changes.start(this.#given.length)
@@ -151,9 +162,10 @@ export class PlainInodes implements Disposable {
     const forgotten: number[] = []
     const refused: InodeRecord[] = []
     let given = 0
-    for (const index of this.#held()) {
-      const handle = this.#columns.handleOf(index) as Handle
+    for (let index = 0; index < this.count; index++) {
+      const handle = this.#columns.handleOf(index)
       const isGiven = this.#given[given] === index
+      if (handle === undefined) continue
       const outcome = isGiven ? this.#end(given++, index, handle, report) : this.#change(index, handle, report)
       if (outcome === 'untouched' || (outcome === 'made' && this.#task.forgets)) forgotten.push(index)
       else if (outcome === 'refused') refused.push(this.#recordOf(index))

@@ -67,7 +67,7 @@ export class Walk implements Visitor, Disposable {
     let count = 0
     while (count < this.#most && block.next()) {
       if (!isFile(block)) return this.#seeAndEnter(frame, block, count)
-      this.#sights.name(count, block.name)
+      this.#sights.setName(count, block.bytes, block.nameStart, block.nameLength)
       this.#places[count++] = block.place
     }
     return this.#seeAll(frame, block, count)
@@ -85,7 +85,7 @@ export class Walk implements Visitor, Disposable {
   #seeAll(frame: OpenFrame, block: Dirents, count: number): boolean {
     if (count === 0) return false
     const taken = this.#taken
-    const at = this.#expectsMore ? this.#hold(frame, block, count) : this.#look(frame, block, count)
+    const at = this.#expectsMore ? this.#hold(frame, count) : this.#look(frame, count)
     this.#expectsMore = (this.#taken - taken) * 2 > count && !this.#settings.byName
     if (at === count) return false
     block.goTo(this.#places[at] as number)
@@ -93,10 +93,10 @@ export class Walk implements Visitor, Disposable {
   }
 
   /** Looks at entries by their names. @returns the first that is a directory, or how many there are */
-  #look(frame: OpenFrame, block: Dirents, count: number): number {
+  #look(frame: OpenFrame, count: number): number {
     this.#sights.look(frame.handle, count)
     for (let at = 0; at < count; at++) {
-      const name = block.nameAt(this.#places[at] as number)
+      const name = this.#sights.nameOf(at)
       const seen = this.#sights.stat(at)
       if (seen ? this.#seen(frame, name, seen) : this.#entry(frame, name)) return at
     }
@@ -104,14 +104,14 @@ export class Walk implements Visitor, Disposable {
   }
 
   /** The same, and opens them. */
-  #hold(frame: OpenFrame, block: Dirents, count: number): number {
+  #hold(frame: OpenFrame, count: number): number {
     const sights = this.#sights
     const time = Date.now()
     sights.hold(frame.handle, count)
     let at = 0
     try {
       for (; at < count; at++) {
-        const name = block.nameAt(this.#places[at] as number)
+        const name = sights.nameOf(at)
         const handle = sights.handle(at)
         const seen = handle && sights.stat(at)
         if (handle === undefined || seen === undefined) {

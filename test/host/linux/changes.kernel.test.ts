@@ -29,8 +29,10 @@ describe.skipIf(!isRoot)(title, () => {
     return handles
   }
 
-  const set = (changes: Changes, at: number, handle: Handle, gid = 7) =>
-    changes.set(at, { handle, seen: inodes.ownership(handle), after: { gid, mode: 0o640 }, needsSameTime: false })
+  const set = (changes: Changes, at: number, handle: Handle, group = 7) => {
+    const { gid, mode, changed } = inodes.ownership(handle)
+    changes.set(at, { handle, seenGroup: gid, seenMode: mode, changed, needsSameTime: false, group, mode: 0o640 })
+  }
 
   it.each([1, 31, 32, 240, 241, BATCH])('each has its place and its outcome: of %i', (count) => {
     const changes = have(BATCH)

@@ -9,7 +9,7 @@ type Key = keyof typeof KEYS
 export function configuration(): string {
   const rows = (Object.keys(CONFIG_TEXTS) as Key[]).map((key) => {
     const { text, values, example } = CONFIG_TEXTS[key]
-    const type = valuesOf(KEYS[key])
+    const type = valuesOf(KEYS[key]())
     const allowed = values === undefined ? type : `${type}: ${values}`
     return [code(key), allowed, json(DEFAULT_CONFIG[key]), text, code(`"${key}": ${JSON.stringify(example)}`)]
   })

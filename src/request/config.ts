@@ -11,8 +11,7 @@ const pathRule = wants('write an absolute path without "..", "." or a trailing s
 // Making a directory below /proc never ends (Node 26.10, mkdir with recursive).
 const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
 const diskRule = wants('choose a path of its own, outside /proc and /sys')
-const path = z.string(pathRule).check(z.refine(normalAbsolute, pathRule))
-const ownPath = path.check(z.refine(onDisk, diskRule))
+const ownPath = () => z.string(pathRule).check(z.refine(normalAbsolute, pathRule)).check(z.refine(onDisk, diskRule))
 // //server/share and host:/export: a server's directories are allowed one by one, and by no local path, "/" included.
 const remote = (source: string) => {
   const place =
@@ -27,32 +26,33 @@ const text = (source: string) => {
 const sourceRule = wants(
   'write an absolute path without "..", "." or a trailing slash, //server/share, host:/export, or a name like bucket or remote:bucket',
 )
-const source = z
-  .string(sourceRule)
-  .check(z.refine((entry) => normalAbsolute(entry) || remote(entry) || text(entry), sourceRule))
+const source = () =>
+  z.string(sourceRule).check(z.refine((entry) => normalAbsolute(entry) || remote(entry) || text(entry), sourceRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
-const flag = z.boolean(wants('write true or false'))
+const flag = () => z.optional(z.boolean(wants('write true or false')))
 
-/** Each key by itself: one that is bad leaves the others in force. */
+/** Each key by itself: one that is bad leaves the others in force. A call makes the rules of the keys that it finds. */
 export const KEYS = {
   stateDir: ownPath,
   logFile: ownPath,
-  logLevel: z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
-  allowedSources: z.array(source, wants('write a list of absolute paths, //server/share, host:/export or names')),
-  allowedFsTypes: names('write a list of file system types'),
-  allowedMountOptions: z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
-  helperTimeoutSeconds: z
-    .number(wants('write seconds as a number'))
-    .check(z.refine((s) => s > 0, wants('use more than 0'))),
-  capabilities: z.strictObject(
-    { selinuxRelabel: z.optional(flag), supportsMetrics: z.optional(flag) },
-    {
-      error: (issue) =>
-        issue.code === 'unrecognized_keys'
-          ? `has ${quoted(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
-          : `is ${quoted(issue.input)}: write an object`,
-    },
-  ),
+  logLevel: () => z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
+  allowedSources: () =>
+    z.array(source(), wants('write a list of absolute paths, //server/share, host:/export or names')),
+  allowedFsTypes: () => names('write a list of file system types'),
+  allowedMountOptions: () =>
+    z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
+  helperTimeoutSeconds: () =>
+    z.number(wants('write seconds as a number')).check(z.refine((s) => s > 0, wants('use more than 0'))),
+  capabilities: () =>
+    z.strictObject(
+      { selinuxRelabel: flag(), supportsMetrics: flag() },
+      {
+        error: (issue) =>
+          issue.code === 'unrecognized_keys'
+            ? `has ${quoted(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
+            : `is ${quoted(issue.input)}: write an object`,
+      },
+    ),
 }
 
 /**
@@ -79,7 +79,7 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
       )
       continue
     }
-    const result = z.safeParse(schema as z.ZodMiniType, value)
+    const result = z.safeParse(schema() as z.ZodMiniType, value)
     if (result.success)
       config[key] = key === 'capabilities' ? { ...DEFAULT_CONFIG.capabilities, ...(value as object) } : value
     for (const issue of result.error?.issues ?? []) {

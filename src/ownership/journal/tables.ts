@@ -1,5 +1,4 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
-import { crc32 } from 'node:zlib'
 
 /** Of the tables, and of the records in them (codec.ts). */
 export const FORMAT = 3
@@ -37,10 +36,12 @@ export interface Batch {
 export class Log {
   readonly #sql: SQLTagStore
   readonly #volume: number
+  // Loaded by who opens a journal: it takes longer than all else in a call that finds its volume ready.
+  readonly #zlib = process.getBuiltinModule('node:zlib')
 
   constructor(sql: SQLTagStore, volume: string) {
     this.#sql = sql
-    this.#volume = crc32(volume)
+    this.#volume = this.#zlib.crc32(volume)
   }
 
   isEmpty(): boolean {
@@ -93,6 +94,7 @@ export class Log {
   }
 
   #sum(number: bigint, records: Uint8Array, before: bigint | undefined): bigint {
+    const { crc32 } = this.#zlib
     return BigInt(crc32(records, crc32(`${number} ${before}`, this.#volume)))
   }
 }

@@ -16,8 +16,8 @@ export interface WalkOptions {
   progress?: ProgressListener | undefined
 }
 
-/** Inodes after which signals and timers have their turn. */
-const TURN = 4000
+/** After which signals and timers have their turn. */
+const TURN_MS = 50
 
 // ctime comes from a clock that ticks every few milliseconds.
 const CLOCK_SLACK_MS = 100
@@ -36,7 +36,7 @@ export async function own(
   options: WalkOptions = {},
 ): Promise<WalkReport> {
   const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
-  journal.confirm()
+  journal.confirm(hasMetAll(report))
   return report
 }
 
@@ -57,8 +57,14 @@ export async function restore(
 ): Promise<WalkReport> {
   journal.beginRestore()
   const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
-  journal.confirm()
+  journal.confirm(hasMetAll(report))
   return report
+}
+
+/** Whether no inode was passed over that may have a record. */
+function hasMetAll({ left }: WalkReport): boolean {
+  const passedOver = ['linked outside the volume', 'gone or replaced during the walk', 'moved during the walk'] as const
+  return passedOver.every((reason) => left[reason] === undefined)
 }
 
 /** What `survey` looks at a tree for: what `own` or `restore` would do. */
@@ -114,13 +120,15 @@ async function walkTree(
     batchSize: batchSize(inodes.handleLimit()),
     onBatch: () => shown.tell(walk.report),
   })
-  let turn = TURN
+  let turn = performance.now() + TURN_MS
   for (const _ of traverse(inodes, top, stat, walk)) {
-    if (walk.report.visited < turn) continue
-    turn = walk.report.visited + TURN
+    if (performance.now() < turn) continue
     shown.tell(walk.report)
     await new Promise((resolve) => setImmediate(resolve))
+    turn = performance.now() + TURN_MS
   }
+  // The root is changed last: a finished walk is told by it.
+  walk.makeRoom()
   walk.directory(top, new Uint8Array())
   walk.makeRoom()
   for (const path of names.outside()) walk.left('linked outside the volume', path)

@@ -2,7 +2,7 @@ import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { errorCode, type Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { checkFile, damaged } from './checks.ts'
-import { decode, type Encoded, encodeForgotten } from './codec.ts'
+import { decode, type Encoded, encodeForgotten, without } from './codec.ts'
 import { Records } from './records.ts'
 import type { States } from './state-table.ts'
 import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
@@ -29,7 +29,7 @@ export class Journal {
   readonly #where: string
   #unsettled = new Set<bigint>()
   /** Those of the unsettled batches that this process is about to make. */
-  readonly #own = new Set<bigint>()
+  readonly #own = new Map<bigint, Uint8Array>()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
   /** The same of what is forgotten. */
@@ -127,10 +127,7 @@ export class Journal {
    */
   beginRestore(): void {
     if (this.#unsettled.has(RESTORE)) return
-    this.#write(() => {
-      this.#sql.run`INSERT INTO unsettled VALUES (${RESTORE})`
-      return []
-    })
+    this.#guard(() => this.#sql.run`INSERT INTO unsettled VALUES (${RESTORE})`)
     this.#unsettled.add(RESTORE)
   }
 
@@ -153,14 +150,10 @@ export class Journal {
    * @returns the batches' numbers, for `settle`
    */
   append(chunks: readonly Uint8Array[]): bigint[] {
-    const batches = this.#write(() => {
-      const batches = this.#append(chunks)
-      for (const { number } of batches) this.#sql.run`INSERT INTO unsettled VALUES (${number})`
-      return batches
-    })
-    for (const { number } of batches) {
+    const batches = this.#write(chunks, (number) => this.#sql.run`INSERT INTO unsettled VALUES (${number})`)
+    for (const { number, records } of batches) {
       this.#unsettled.add(number)
-      this.#own.add(number)
+      this.#own.set(number, records)
     }
     return batches.map(({ number }) => number)
   }
@@ -172,25 +165,31 @@ export class Journal {
     this.#own.delete(batch)
   }
 
-  /** Nothing that was appended by this process is still to be made. */
-  confirm(): void {
+  /**
+   * Nothing that was appended by this process is still to be made.
+   * @param hasMetAll the walk has met all inodes: that a restore has begun need not be known any more
+   */
+  confirm(hasMetAll = true): void {
     // A batch of a crashed process is settled when each of its inodes has been recorded or forgotten since.
-    const done = this.#guard(() => [...this.#unsettled].filter((batch) => this.#read().latestOf(batch).next().done))
+    const isDone = (batch: bigint) => this.#read().latestOf(batch).next().done && (batch !== RESTORE || hasMetAll)
+    const done = this.#guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
-    this.#write(() => [])
+    this.#write([])
     if (this.#unsettled.size > 0 || this.#records === undefined) return
     if (this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) this.#records = undefined
   }
 
   /**
-   * Nothing is left to put back. On disk with the next transaction, as what is settled: until then it costs a look.
+   * Nothing is left to put back, unless a batch that is to be made has the inode too: it may be met twice. On disk with
+   * the next transaction, as what is settled: until then it costs a look.
    * @param keys inode and birth time of each in turn
    */
   forget(keys: BigInt64Array): void {
-    this.#forgotten.push(keys)
-    this.#forgottenCount += keys.length / 2
-    this.#records?.forget(keys)
-    if (this.#forgottenCount >= MOST_FORGOTTEN) this.#write(() => [])
+    const rest = without(keys, [...this.#own.values()])
+    this.#forgotten.push(rest)
+    this.#forgottenCount += rest.length / 2
+    this.#records?.forget(rest)
+    if (this.#forgottenCount >= MOST_FORGOTTEN) this.#write([])
   }
 
   close(): void {
@@ -209,29 +208,26 @@ export class Journal {
     return this.#records
   }
 
-  #append(chunks: readonly Uint8Array[]): Batch[] {
-    let last = this.#log.lastSum()
-    return chunks.map((records) => {
-      const batch = this.#log.append(records, last)
-      last = batch.sum
-      return batch
-    })
-  }
-
-  /** In one transaction. @returns what was appended to the log */
-  #write(work: () => Batch[]): Batch[] {
+  /**
+   * Writes batches, and all that waits for a transaction, in one.
+   * @param also done with the number of each
+   */
+  #write(chunks: readonly Uint8Array[], also: (number: bigint) => void = () => {}): Batch[] {
+    // Before what is new: an inode may be recorded again.
+    const all = [...this.#forgotten.map(encodeForgotten), ...chunks]
     const batches = this.#guard(() =>
       transaction(this.#database, () => {
         for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
-        // Before what is new: an inode may be recorded again.
-        return [...this.#append(this.#forgotten.map(encodeForgotten)), ...work()]
+        const batches = this.#log.appendAll(all)
+        for (const { number } of batches.slice(all.length - chunks.length)) also(number)
+        return batches
       }),
     )
     this.#settled = []
     this.#forgotten = []
     this.#forgottenCount = 0
     for (const batch of batches) this.#records?.add(batch)
-    return batches
+    return batches.slice(all.length - chunks.length)
   }
 
   /** @throws {Refusal} that names the journal, instead of SQLite's own error */

@@ -66,6 +66,16 @@ export class Log {
     return { number, sum, records }
   }
 
+  /** In their order, after all that there is. */
+  appendAll(chunks: readonly Uint8Array[]): Batch[] {
+    let last = this.lastSum()
+    return chunks.map((records) => {
+      const batch = this.append(records, last)
+      last = batch.sum
+      return batch
+    })
+  }
+
   /** All batches in their order. @throws {RangeError} where one is not as it was written, or one is missing */
   *all(): Generator<Batch> {
     let before: bigint | undefined

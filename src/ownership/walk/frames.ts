@@ -1,5 +1,5 @@
 import { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, orClosed, type Stat } from '../../host/host.ts'
 import { ignoreVanished, pathBelow } from './entry.ts'
 
 const NONE = new Uint8Array()
@@ -75,10 +75,12 @@ export class Frames {
     const left = this.top()
     this.#stack.pop()
     const parent = this.#stack.at(-1)
-    const isLost = left && parent && !isOpen(parent) && !this.#resume(parent, left.handle, PARENT)
-    const lost = isLost ? this.#descend() : []
-    this.#park(left)
-    return lost
+    try {
+      const isLost = left && parent && !isOpen(parent) && !this.#resume(parent, left.handle, PARENT)
+      return isLost ? this.#descend() : []
+    } finally {
+      this.#park(left)
+    }
   }
 
   /** The directory below was moved away: its parents are looked for from the base, each checked to be the one left. */
@@ -97,14 +99,18 @@ export class Frames {
   #resume(frame: Frame, parent: Handle, name: Name): boolean {
     const handle = ignoreVanished(() => this.#inodes.openDirectory(parent, name))
     if (handle === undefined) return false
-    const { inode, born, mountId } = this.#inodes.stat(handle)
-    const isSame = inode === frame.inode && born === frame.born && mountId === frame.mountId
-    if (isSame && (!frame.position || this.#seek(handle, frame.position))) {
+    if (orClosed(this.#inodes, handle, () => this.#isAt(frame, handle))) {
       frame.handle = handle
       return true
     }
     this.#inodes.close(handle)
     return false
+  }
+
+  #isAt(frame: Frame, handle: Handle): boolean {
+    const { inode, born, mountId } = this.#inodes.stat(handle)
+    const isSame = inode === frame.inode && born === frame.born && mountId === frame.mountId
+    return isSame && (!frame.position || this.#seek(handle, frame.position))
   }
 
   /** False for a directory that was removed: it has no entries, and ext4 refuses positions in it (EINVAL). */

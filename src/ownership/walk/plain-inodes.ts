@@ -1,6 +1,6 @@
 import type { Changes, FileChange, Handle, Inodes, Look } from '../../host/host.ts'
-import { look, type OpenInode } from '../inode/attributes.ts'
-import { SET_IDS, same } from '../inode/policy.ts'
+import { aclOf, look, type OpenInode } from '../inode/attributes.ts'
+import { ownershipOf, SET_IDS, same } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { decode } from '../journal/codec.ts'
 import type { States } from '../journal/state-table.ts'
@@ -8,7 +8,7 @@ import { canBeGiven, changePlain, makeChange } from './change.ts'
 import { SELF } from './entry.ts'
 import type { Ledger } from './ledger.ts'
 import { PlainColumns } from './plain-columns.ts'
-import type { WalkReport } from './report.ts'
+import { leave, type WalkReport } from './report.ts'
 import type { Task } from './tasks.ts'
 
 type Outcome = ReturnType<typeof makeChange>
@@ -180,9 +180,22 @@ export class PlainInodes implements Disposable {
   #end(given: number, index: number, handle: Handle, report: WalkReport): Outcome {
     const outcome = this.#changes?.outcome(given)
     if (outcome === 'odd') return this.#changeOdd(index, handle, report)
-    if (outcome === 'half') this.#inodes.chmod(handle, this.#columns.afterOf(index).mode)
+    if (outcome === 'half' && !this.#complete(index, handle)) {
+      leave(report, 'changed during the walk', this.#columns.pathOf(index))
+      return 'overtaken'
+    }
     report.changed++
     return 'made'
+  }
+
+  /** Some time has passed: chmod would undo what its user did meanwhile, and on an ACL would raise the mask. */
+  #complete(index: number, handle: Handle): boolean {
+    const after = this.#columns.afterOf(index)
+    const asChowned = { gid: after.gid, mode: this.#columns.seenOf(index).mode }
+    if (!same(ownershipOf(this.#inodes.ownership(handle)), asChowned)) return false
+    if (aclOf(this.#inodes, handle) !== undefined) return false
+    this.#inodes.chmod(handle, after.mode)
+    return true
   }
 
   #change(index: number, handle: Handle, report: WalkReport): Outcome {

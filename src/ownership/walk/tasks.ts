@@ -96,7 +96,8 @@ function ownTask({ order, firstTime, started, unfinished, hasRestoreBegun }: Own
     glance(stat) {
       const leave = whyUntouchable(stat)
       if (leave) return { leave }
-      if (!isRight(stat, order)) return 'look'
+      // What is right by chance has to be recorded once more: its record says that a walk has left it otherwise.
+      if (!isRight(stat, order) || hasRestoreBegun) return 'look'
       return unfinished.size > 0 && unfinished.has(keyOf(stat)) ? 'look' : 'right'
     },
 

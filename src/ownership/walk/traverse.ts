@@ -1,5 +1,5 @@
 import type { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, type Stat } from '../../host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, orClosed, type Stat } from '../../host/host.ts'
 import { ignoreVanished, pathBelow } from './entry.ts'
 import { Frames, type OpenFrame } from './frames.ts'
 import type { LeftReason } from './report.ts'
@@ -68,7 +68,7 @@ function enter(
   if (seen && isElsewhere(seen, inside)) return 'sub-mount'
   const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return 'gone or replaced during the walk'
-  const stat = inodes.stat(handle)
+  const stat = orClosed(inodes, handle, inodes.stat)
   if (!isElsewhere(stat, inside)) {
     frames.push(parent, handle, stat, name)
     return undefined

@@ -113,7 +113,7 @@ export class Walk implements Visitor, Disposable {
       for (; at < count; at++) {
         const name = sights.nameOf(at)
         const handle = sights.handle(at)
-        const seen = handle && sights.stat(at)
+        const seen = handle === undefined ? undefined : sights.stat(at)
         if (handle === undefined || seen === undefined) {
           if (handle !== undefined) this.#inodes.close(handle)
           if (this.#entry(frame, name)) return at

@@ -43,6 +43,14 @@ function recordNext(journal: Journal, records: InodeRecord[]): void {
   current.set(journal, journal.append([encode(records)])[0] ?? 0n)
 }
 
+/** What the batch before has made need not be remembered. */
+function forget(journal: Journal, keys: BigInt64Array): void {
+  const before = current.get(journal)
+  if (before !== undefined) journal.settle(before)
+  current.delete(journal)
+  journal.forget(keys)
+}
+
 /** As a walk at its end. */
 function finish(journal: Journal): void {
   const before = current.get(journal)
@@ -129,7 +137,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     finish(journal)
     recordNext(journal, [record(1n)])
     expect(journal.isEmpty()).toBe(false)
-    journal.forget(keysOf([record(1n)]))
+    forget(journal, keysOf([record(1n)]))
     expect(journal.isEmpty()).toBe(true)
     finish(journal)
     expect(next().isEmpty()).toBe(true)
@@ -159,9 +167,10 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       plain(5n, { seenWhole: false }),
     ])
     recordNext(begun, [plain(3n, { before: { gid: 2000, mode: 0o755 }, after: { gid: 3000, mode: 0o750 } })])
-    begun.forget(keysOf([{ inode: 4n, born: 7n }]))
     const keys = keysOf([1n, 2n, 3n, 4n, 5n, 6n].map((inode) => ({ inode, born: 7n })))
-    expect(begun.statesOf(keys).slice(2, 4)).toEqual(['wait', undefined])
+    expect(begun.statesOf(keys)[2]).toBe('wait')
+    forget(begun, keysOf([{ inode: 4n, born: 7n }]))
+    expect(begun.statesOf(keys)[3]).toBeUndefined()
     finish(begun)
     const { before, after } = plain(1n)
     const third = { before, after: { gid: 3000, mode: 0o750 } }
@@ -172,10 +181,41 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().statesOf(keys)[0]).toBe('other')
   })
 
+  it('settles a batch that was recorded together with what is forgotten', () => {
+    const journal = next()
+    recordNext(journal, [record(1n)])
+    forget(journal, keysOf([record(1n)]))
+    const [number = 0n] = journal.append([encode([record(2n)])])
+    expect(unfinished(journal)).toEqual([2n])
+    journal.settle(number)
+    finish(journal)
+    expect([unfinished(journal), unfinished(next()), find(next(), 1n, 7n)]).toEqual([[], [], undefined])
+  })
+
+  it('forgets no inode that a batch under way has as well: a directory that is moved ahead of a walk is met twice', () => {
+    const journal = next()
+    const [one = 0n] = journal.append([encode([record(1n), record(2n)])])
+    const [other = 0n] = journal.append([encode([record(2n)])])
+    journal.settle(one)
+    journal.forget(keysOf([record(1n), record(2n)]))
+    journal.settle(other)
+    finish(journal)
+    expect([find(journal, 1n, 7n), find(journal, 2n, 7n)?.before]).toEqual([undefined, record(2n).before])
+    expect(find(next(), 2n, 7n)?.before).toEqual(record(2n).before)
+  })
+
+  it('notes that a restore has begun until a walk has met all inodes', () => {
+    recordNext(next(), [record(1n)])
+    const journal = next()
+    journal.beginRestore()
+    journal.confirm(false)
+    expect(next().hasRestoreBegun).toBe(true)
+  })
+
   it('takes a batch of none', () => {
     const journal = next()
     recordNext(journal, [])
-    journal.forget(keysOf([]))
+    forget(journal, keysOf([]))
     finish(journal)
     expect(journal.isEmpty()).toBe(true)
   })
@@ -229,7 +269,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('records anew what was forgotten', () => {
     const journal = next()
     recordNext(journal, [record(1n, { capability: CAP })])
-    journal.forget(keysOf([{ inode: 1n, born: 7n }]))
+    forget(journal, keysOf([{ inode: 1n, born: 7n }]))
     const anew = record(1n, { before: { gid: 9, mode: 0o600 } })
     recordNext(journal, [anew])
     expect(find(journal, 1n, 7n)).toEqual(anew)
@@ -241,7 +281,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const journal = next()
     recordNext(journal, records)
     for (const r of records) expect(find(journal, 1n, r.born)).toEqual(r)
-    journal.forget(keysOf([{ inode: 1n, born: -1n }]))
+    forget(journal, keysOf([{ inode: 1n, born: -1n }]))
     expect(births.map((born) => find(journal, 1n, born)?.uid)).toEqual([0, 1, undefined, 3])
   })
 
@@ -254,7 +294,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(unfinished(journal)).toEqual(numbers)
     expect(find(journal, 2n ** 53n, 7n)).toBeUndefined()
     expect(find(journal, 2n ** 64n - 3n, 7n)).toBeUndefined()
-    journal.forget(keysOf([{ inode: 2n ** 64n - 1n, born: 7n }]))
+    forget(journal, keysOf([{ inode: 2n ** 64n - 1n, born: 7n }]))
     expect(unfinished(journal)).toEqual(numbers.slice(0, -1))
   })
 
@@ -335,11 +375,11 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it('until its inodes are forgotten', () => {
       dying([record(1n), record(2n)])
       const second = next()
-      second.forget(keysOf([record(1n)]))
+      forget(second, keysOf([record(1n)]))
       finish(second)
       expect(unfinished(next())).toEqual([2n])
       const third = next()
-      third.forget(keysOf([record(2n)]))
+      forget(third, keysOf([record(2n)]))
       finish(third)
       expect(unfinished(next())).toEqual([])
       expect(next().isEmpty()).toBe(true)
@@ -400,7 +440,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it('and has nothing left when all is put back, not of a process that died either', () => {
       dying(many())
       const journal = next()
-      journal.forget(keysOf(many()))
+      forget(journal, keysOf(many()))
       expect(journal.isNew()).toBe(false)
       finish(journal)
       expect([journal.isEmpty(), journal.isNew(), rows()]).toEqual([true, true, 0])
@@ -416,7 +456,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       finish(first)
       dying([record(MANY_AND_ONE)])
       const journal = next()
-      journal.forget(keysOf(many()))
+      forget(journal, keysOf(many()))
       finish(journal)
       expect(unfinished(next())).toEqual([MANY_AND_ONE])
       expect(find(next(), MANY_AND_ONE, 7n)).toEqual(record(MANY_AND_ONE))

@@ -75,6 +75,10 @@ describe('a walk that gives a group', () => {
     expect(own().glance(stat(over))).toEqual(seen)
   })
 
+  it('looks at all after a restore that was begun: what is right was perhaps put back, and is recorded as something else', () => {
+    expect(own({ hasRestoreBegun: true }).glance(stat({ gid: 2000 }))).toBe('look')
+  })
+
   it('looks at what an interrupted call may have left half changed, though it seems right', () => {
     const unfinished = new Set([keyOf({ inode: 7n, born: 3n })])
     expect(own({ unfinished }).glance(stat({ gid: 2000 }))).toBe('look')

@@ -62,15 +62,15 @@ const TIMED: Readonly<Record<NodeCall, () => number>> = {
 
 const RUNS = 5
 
-/** Of the main thread: Node's others do what they do by chance. */
+/** Of the main thread: Node's others do what they do by chance, and so does V8 with memory at random addresses. */
 function count(files: number): Counts {
   const counted = `${volumes}/counted-${files}`
   const table = `${top}/strace`
   makeTree(counted, files)
   node.mount(counted, {})
-  const call = ['-c', '-o', table, BINARY, ...node.mountCall(counted, {})]
+  const call = ['--addr-no-randomize', 'strace', '-c', '-o', table, BINARY, ...node.mountCall(counted, {})]
   const runs = Array.from({ length: RUNS }, () => {
-    run('strace', call, { env: { ...process.env, ...node.environment } })
+    run('setarch', call, { env: { ...process.env, ...node.environment } })
     return readCounts(fs.readFileSync(table, 'utf8'))
   })
   node.unmount()

@@ -1,5 +1,4 @@
-import type { Stat } from '../../host/host.ts'
-import { keyOf } from '../inode/record.ts'
+import { NameSet } from './name-set.ts'
 
 /** An inode as it was met under one of its names. */
 export interface Sighting {
@@ -9,8 +8,8 @@ export interface Sighting {
   /** ctime, and when it was read; milliseconds. */
   changed: number
   at: number
-  /** Tells the name from all others of the volume: the directory's inode and the entry in it. */
-  name: string
+  /** Tells the name from all others of the volume: see nameNumber. */
+  name: number
   path: Uint8Array
 }
 
@@ -27,11 +26,6 @@ export class FirstNames {
   }
 }
 
-/** What the name of an entry is told by; most inodes have one name, and never need it. */
-export function linkName(directory: Pick<Stat, 'inode' | 'born'>, entry: Uint8Array): string {
-  return `${keyOf(directory)}/${Buffer.from(entry).toString('latin1')}`
-}
-
 // Before Linux 6.13 file times tick with the timer, every 10 ms at most: a rename within the same tick would not show.
 const TICKS_MS = 20
 
@@ -42,12 +36,12 @@ const TICKS_MS = 20
  * recent that the next rename might not move it is not counted on.
  */
 export class HardLinks {
-  readonly #seen = new Map<string, { names: Set<string>; changed: number; path: Uint8Array }>()
+  readonly #seen = new Map<string, { names: NameSet; changed: number; path: Uint8Array }>()
 
   /** @returns whether this name completes the inode's links */
   addName({ key, links, changed, at, name, path }: Sighting): boolean {
     const known = this.#seen.get(key)
-    const seen = known?.changed === changed ? known : { names: new Set<string>(), changed, path }
+    const seen = known?.changed === changed ? known : { names: new NameSet(), changed, path }
     seen.path = path
     this.#seen.set(key, seen)
     if (at - changed > TICKS_MS) seen.names.add(name)

@@ -19,7 +19,7 @@ interface Candidate {
   inode: OpenInode
   path: Uint8Array
   /** Of an inode with several names: which this is. */
-  name?: string | undefined
+  name?: number | undefined
 }
 
 /** Recorded changes that are being made. */
@@ -68,7 +68,7 @@ export class Pipeline {
   }
 
   /** The inode is decided on, recorded and changed with its batch, and closed then. @param name see Sighting */
-  take(inode: OpenInode, path: Uint8Array, name?: string): void {
+  take(inode: OpenInode, path: Uint8Array, name?: number): void {
     this.#held.add(inode)
     this.#report.visited++
     this.#settings.observer?.visited(inode.stat)

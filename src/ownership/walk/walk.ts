@@ -13,8 +13,8 @@ import { hasMore, look, type OpenInode } from '../inode/attributes.ts'
 import type { BatchSettings } from './batch.ts'
 import { ignoreVanished, pathBelow, SELF } from './entry.ts'
 import type { OpenFrame } from './frames.ts'
-import { linkName } from './hard-links.ts'
 import type { Ledger } from './ledger.ts'
+import { nameNumber } from './name-set.ts'
 import { Pipeline } from './pipeline.ts'
 import { type LeftReason, leave, newReport, type WalkReport } from './report.ts'
 import { type Task, type TaskSpec, taskOf } from './tasks.ts'
@@ -164,7 +164,7 @@ export class Walk implements Visitor, Disposable {
     if (seen.links === 1) this.#take(handle, seen, time, attributes, frame.path, name)
     else {
       const inode = this.#examine(handle, seen, time, attributes)
-      this.#pipeline.take(inode, pathBelow(frame.path, name), linkName(frame, name))
+      this.#pipeline.take(inode, pathBelow(frame.path, name), nameNumber(frame, name))
     }
   }
 

@@ -74,7 +74,7 @@ function take(line: Pipeline, ...names: string[]): void {
     const isOdd = ODD.includes(name)
     if (!isOdd && line.takePlain(handle, inodes.look(handle), Date.now(), new Uint8Array(), bytes)) continue
     const inode = look(inodes, handle, inodes.stat(handle), Date.now(), '')
-    line.take(inode, bytes, name === 'e' ? name : undefined)
+    line.take(inode, bytes, name === 'e' ? 1 : undefined)
   }
 }
 

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { NameSet, nameNumber } from '../../../src/ownership/walk/name-set.ts'
+
+const HERE = { inode: 1n, born: 1n }
+
+it('names are told apart by their directory, and by all their bytes', () => {
+  const directories = [HERE, { inode: 1n, born: 2n }, { inode: 2n ** 63n, born: 1n }, { inode: 1n, born: 2n ** 40n }]
+  const numbers = directories.map((directory) => nameNumber(directory, Buffer.from('a')))
+  numbers.push(
+    nameNumber(HERE, Uint8Array.of(0xff)),
+    nameNumber(HERE, Uint8Array.of(0xfe)),
+    nameNumber(HERE, Buffer.from('ab')),
+  )
+  expect(new Set(numbers).size).toBe(numbers.length)
+  expect(nameNumber({ ...HERE }, Buffer.from('a'))).toBe(numbers[0])
+  for (const number of numbers) expect(number).toSatisfy((n: number) => Number.isSafeInteger(n - 1) && n > 0)
+})
+
+it('a name counts once, however many there are', () => {
+  const names = Array.from({ length: 200_000 }, (_, index) => nameNumber(HERE, Buffer.from(`file-${index}`)))
+  expect(new Set(names).size).toBe(names.length)
+  const set = new NameSet()
+  for (const [index, name] of names.entries()) {
+    set.add(name)
+    set.add(names[index >> 1] ?? 0)
+    if (set.size !== index + 1) expect.unreachable()
+  }
+  expect(set.size).toBe(names.length)
+})

@@ -210,19 +210,21 @@ onKernelStages('a walk whose changes other threads make', (open) => {
 
   it('leaves what its user changed before it had its permission bits', async () => {
     await arrange(LONG_AGO_MS)
-    let isUnderWay = false
-    between((changes) => ({
-      set(at, change) {
-        isUnderWay ||= stage.host.inodes.pathOf(change.handle).endsWith('/many/7')
-        changes.set(at, { ...change, mode: change.seenMode & 0o7777 })
-      },
-      finish() {
-        changes.finish()
-        if (isUnderWay) stage.fs.chmodSync(`${source}/many/7`, 0o604)
-        isUnderWay = false
-      },
-      outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
-    }))
+    between((changes) => {
+      let isUnderWay = false
+      return {
+        set(at, change) {
+          isUnderWay ||= stage.host.inodes.pathOf(change.handle).endsWith('/many/7')
+          changes.set(at, { ...change, mode: change.seenMode & 0o7777 })
+        },
+        finish() {
+          changes.finish()
+          if (isUnderWay) stage.fs.chmodSync(`${source}/many/7`, 0o604)
+          isUnderWay = false
+        },
+        outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
+      }
+    })
     await mount({ groupAccess: 'grant' })
     expect(now()['many/7']).toMatchObject({ mode: '0604', gid: 2000 })
     expect(report().left['changed during the walk']?.examples).toEqual(['many/7'])

@@ -46,8 +46,10 @@ static long futex(int *word, int what, int value) { return CALL(futex, word, wha
 static void work(struct job *job) {
   int state = QUEUED;
   if (!__atomic_compare_exchange_n(&job->state, &state, RUNNING, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
-  for (struct change *change = job->changes, *end = change + job->count; change < end; change++)
+  for (struct change *change = job->changes, *end = change + job->count; change < end; change++) {
     change->result = make_change(change);
+    if (change->result == MADE) CALL(close, change->handle, 0, 0, 0, 0, 0);
+  }
   __atomic_store_n(&job->state, DONE, __ATOMIC_SEQ_CST);
   futex(&job->state, FUTEX_WAKE_PRIVATE, ALL_WAITERS);
 }

@@ -12,6 +12,7 @@ struct row {
 };
 
 enum result {
+  /* And its handle is closed. */
   MADE,
   /* It is not what was seen, or could not be changed: nothing was. */
   ODD,

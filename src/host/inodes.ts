@@ -81,7 +81,10 @@ export interface Changes extends Disposable {
   start(count: number): void
   /** Returns when they are made. */
   finish(): void
-  /** `odd`: it is not what it was, or could not be changed, and nothing was; `half`: it lacks its permission bits. */
+  /**
+   * `made`: and its handle is closed; `odd`: it is not what it was, or could not be changed, and nothing was; `half`: it
+   * lacks its permission bits.
+   */
   outcome(at: number): 'made' | 'odd' | 'half'
 }
 

@@ -215,7 +215,11 @@ onKernelStages('a walk whose changes other threads make', (open) => {
       return {
         set(at, change) {
           isUnderWay ||= stage.host.inodes.pathOf(change.handle).endsWith('/many/7')
-          changes.set(at, { ...change, mode: change.seenMode & 0o7777 })
+          changes.set(at, {
+            ...change,
+            handle: stage.host.inodes.duplicate(change.handle),
+            mode: change.seenMode & 0o7777,
+          })
         },
         finish() {
           changes.finish()
@@ -233,7 +237,12 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   it('completes what has its group but not its permission bits', async () => {
     const before = await arrange(LONG_AGO_MS)
     between((changes) => ({
-      set: (at, change) => changes.set(at, { ...change, mode: change.seenMode & 0o7777 }),
+      set: (at, change) =>
+        changes.set(at, {
+          ...change,
+          handle: stage.host.inodes.duplicate(change.handle),
+          mode: change.seenMode & 0o7777,
+        }),
       outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
     }))
     await mount({ groupAccess: 'grant' })

@@ -51,6 +51,8 @@ class LinuxChanges implements Changes {
     words[word + GROUP] = change.group
     words[word + MODE] = change.mode
     words[word + NEEDS_SAME_TIME] = change.needsSameTime ? 1 : 0
+    // Until it is made its handle is the caller's.
+    words[word + RESULT] = OUTCOMES.indexOf('odd')
   }
 
   start(count: number): void {

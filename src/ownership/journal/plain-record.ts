@@ -1,4 +1,5 @@
 import type { Stat } from '../../host/host.ts'
+import { PERMISSIONS } from '../inode/policy.ts'
 import type { Encoded } from './codec.ts'
 import {
   AFTER_GID,
@@ -20,25 +21,34 @@ export const PLAIN = HEADER + FIRST + LAST
 
 /**
  * Writes the record of an inode without capability, ACL and anything that an interrupted call has left: it is meant to
- * be what it is seen to be. What its change makes of it is still to be written (`writeAfter`).
- * @param mode its permission bits; `path` is already there, `pathAt(start)`
+ * be what it is seen to be.
+ * @param pathLength the path is already there, at `pathAt(start)`
+ * @param group and `mode`: what its change makes of it
  * @returns where the next one begins
  */
-export function writePlain(view: DataView, start: number, stat: Stat, mode: number, pathLength: number): number {
+export function writePlain(
+  view: DataView,
+  start: number,
+  stat: Stat,
+  pathLength: number,
+  group: number,
+  mode: number,
+): number {
   const { gid } = stat
+  const seen = stat.mode & PERMISSIONS
   const last = start + HEADER + FIRST + pathLength
   putKey(view, start, stat)
   putLengths(view, start, FIRST + pathLength, LAST)
-  putFirst(view, start + HEADER, stat.uid, gid, mode, pathLength)
-  view.setUint32(start + HEADER + 12, 0, true)
-  view.setUint32(start + HEADER + 16, 0, true)
+  putFirst(view, start + HEADER, stat.uid, gid, seen, pathLength)
+  view.setBigInt64(start + HEADER + 12, 0n, true)
   putLast(view, last, stat.modified, stat.size, SEEN_WHOLE)
   view.setUint32(last + 16, gid, true)
   view.setUint32(last + 20, gid, true)
-  view.setUint16(last + 28, mode, true)
-  view.setUint16(last + 30, mode, true)
-  view.setUint32(last + 36, 0, true)
-  view.setUint32(last + 40, 0, true)
+  view.setUint32(last + AFTER_GID, group, true)
+  view.setUint16(last + 28, seen, true)
+  view.setUint16(last + 30, seen, true)
+  view.setUint16(last + AFTER_MODE, mode, true)
+  view.setBigInt64(last + 36, 0n, true)
   return last + LAST
 }
 

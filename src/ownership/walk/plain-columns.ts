@@ -6,6 +6,7 @@ import { KEY } from '../journal/layout.ts'
 import { AFTER_PATH, PLAIN, pathAt, writeAfter, writePlain } from '../journal/plain-record.ts'
 import { opensGroup, type PlainInode } from './change.ts'
 import { putPath, roomFor } from './entry.ts'
+import type { PlainRule } from './tasks.ts'
 
 const FIRST_ROOM = 1 << 17
 const GONE = -1
@@ -43,22 +44,25 @@ export class PlainColumns {
   }
 
   /**
-   * @param at when it was looked at, milliseconds; `above` and `name`: its path
+   * @param at when it was looked at, milliseconds; `above` and `name`: its path; `after`: what it is to have
    * @returns false where it is not taken: its path is too long
    */
-  add(handle: Handle, seen: Look, at: number, above: Uint8Array, name: Uint8Array): boolean {
+  add(handle: Handle, seen: Look, at: number, above: Uint8Array, name: Uint8Array, after: PlainRule): boolean {
     const room = roomFor(above, name)
     if (room === undefined) return false
     const index = this.count
     const start = this.#starts[index] as number
     if (start + PLAIN + room > this.#bytes.length) this.#grow()
     const pathLength = putPath(this.#bytes, pathAt(start), above, name)
+    const [gid, mode] = [after.group(seen), after.mode(seen)]
     this.#handles[index] = handle
     this.#seenGroups[index] = seen.gid
     this.#seenModes[index] = seen.mode
     this.#changed[index] = seen.changed
     this.#times[index] = at
-    this.#starts[index + 1] = writePlain(this.#view, start, seen, seen.mode & PERMISSIONS, pathLength)
+    this.#groups[index] = gid
+    this.#modes[index] = mode
+    this.#starts[index + 1] = writePlain(this.#view, start, seen, pathLength, gid, mode)
     this.count++
     return true
   }
@@ -143,9 +147,9 @@ export class PlainColumns {
     keys[at * 2 + 1] = this.#view.getBigInt64(start + 8, true)
   }
 
-  /** The records of some, as the journal takes them; undefined: of all. */
+  /** The records of some, as the journal takes them; undefined: of all, true until the next inode is added. */
   records(some: readonly number[] | undefined): Uint8Array {
-    if (some === undefined) return this.#bytes.slice(0, this.#starts[this.count])
+    if (some === undefined) return this.#bytes.subarray(0, this.#starts[this.count])
     return joined(some.map((index) => this.#bytes.subarray(this.#starts[index], this.#starts[index + 1])))
   }
 

@@ -61,10 +61,7 @@ export class PlainInodes implements Disposable {
    * @returns false where it is not taken, and still the caller's
    */
   add(handle: Handle, seen: Look, at: number, above: Uint8Array, name: Uint8Array): boolean {
-    const index = this.count
-    if (!this.#columns.add(handle, seen, at, above, name)) return false
-    this.#columns.aim(index, this.#task.plain.group(seen), this.#task.plain.mode(seen))
-    return true
+    return this.#columns.add(handle, seen, at, above, name, this.#task.plain)
   }
 
   /**
@@ -179,6 +176,7 @@ export class PlainInodes implements Disposable {
   /** What has become of a change that was given to another thread. */
   #end(given: number, index: number, handle: Handle, report: WalkReport): Outcome {
     const outcome = this.#changes?.outcome(given)
+    if (outcome === 'made') this.#columns.dropHandle(index)
     if (outcome === 'odd') return this.#changeOdd(index, handle, report)
     if (outcome === 'half' && !this.#complete(index, handle)) {
       leave(report, 'changed during the walk', this.#columns.pathOf(index))
@@ -219,6 +217,9 @@ export class PlainInodes implements Disposable {
   close(): void {
     // Their handles are in use until then.
     this.#changes?.finish()
+    for (const [at, index] of this.#given.entries()) {
+      if (this.#changes?.outcome(at) === 'made') this.#columns.dropHandle(index)
+    }
     const handles = this.#held().map((index) => this.#columns.handleOf(index) as Handle)
     this.#columns.count = 0
     this.#isJudged = false

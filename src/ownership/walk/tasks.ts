@@ -49,7 +49,7 @@ export interface Task {
 }
 
 /** The same for inodes that have one name, no set-id bits, no capability and no ACL. */
-interface PlainRule {
+export interface PlainRule {
   /** Whether it is one, as far as its stat says, and the decision can be left to this rule. */
   takes(stat: Stat): boolean
   /** The decision needs what the journal holds of each. */

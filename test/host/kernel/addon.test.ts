@@ -121,6 +121,15 @@ describe.skipIf(!isRoot)(title, () => {
     return Number(ctimeNs / 1_000_000_000n) * 1000 + Number(ctimeNs % 1_000_000_000n) / 1e6
   }
 
+  /** The same file held once more: the handle of what is made is closed. */
+  function copyOf(handle: number): number {
+    try {
+      return fs.openSync(`/proc/self/fd/${handle}`, 'r')
+    } catch {
+      return handle
+    }
+  }
+
   /** A change of a file of group 5 to group 6, its mode to 0660. */
   function put(
     { changes }: KernelAddon,
@@ -131,7 +140,7 @@ describe.skipIf(!isRoot)(title, () => {
   ): void {
     new Float64Array(changes)[(at * CHANGE_WORDS) / 2] = time
     const words = new Uint32Array(changes)
-    const usual = { [HANDLE]: handle, [SEEN_GROUP]: 5, [SEEN_MODE]: 0o100640, [GROUP]: 6, [MODE]: 0o660 }
+    const usual = { [HANDLE]: copyOf(handle), [SEEN_GROUP]: 5, [SEEN_MODE]: 0o100640, [GROUP]: 6, [MODE]: 0o660 }
     for (const [word, value] of Object.entries({ ...usual, [NEEDS_SAME_TIME]: 0, [RESULT]: UNTOUCHED, ...more }))
       words[at * CHANGE_WORDS + Number(word)] = value
   }
@@ -153,6 +162,15 @@ describe.skipIf(!isRoot)(title, () => {
 
   it('have room for each job', () => {
     expect(load().changes.byteLength).toBe(JOBS * CHANGES * CHANGE_WORDS * 4)
+  })
+
+  it('close the handle of what is made, and of nothing else', () => {
+    const [there, other] = [file(), file()]
+    const copies = [there, other].map((handle) => fs.openSync(`/proc/self/fd/${handle}`, 'r'))
+    expect(made(there, { [HANDLE]: copies[0] ?? -1 })).toBe(MADE)
+    expect(() => fs.fstatSync(copies[0] ?? -1)).toThrow('EBADF')
+    expect(made(other, { [HANDLE]: copies[1] ?? -1, [SEEN_GROUP]: 9 })).toBe(ODD)
+    fs.closeSync(copies[1] ?? -1)
   })
 
   it('give a file its group and its permission bits', () => {
@@ -248,14 +266,16 @@ describe.skipIf(!isRoot)(title, () => {
   it('are made of all jobs at once', () => {
     const addon = load()
     const handles = Array.from({ length: JOBS }, file)
+    // Each has a handle of its own, and a process may have fewer than all jobs could hold.
+    const each = 200
     for (const [job, handle] of handles.entries())
-      for (let at = 0; at < CHANGES; at++) {
+      for (let at = 0; at < each; at++) {
         const group = at === 0 ? 5 : 100 + at
         put(addon, job * CHANGES + at, handle, { [SEEN_GROUP]: group, [GROUP]: 101 + at, [MODE]: 0o640 })
       }
-    for (const job of handles.keys()) addon.start(job, CHANGES, 1)
+    for (const job of handles.keys()) addon.start(job, each, 1)
     for (const job of handles.keys()) addon.finish(job)
-    expect(handles.map(seen)).toEqual(handles.map(() => [100 + CHANGES, '640']))
+    expect(handles.map(seen)).toEqual(handles.map(() => [100 + each, '640']))
   })
 
   it('are not started of what is no idle job, nor with anything but numbers', () => {

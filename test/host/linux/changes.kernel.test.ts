@@ -31,7 +31,9 @@ describe.skipIf(!isRoot)(title, () => {
 
   const set = (changes: Changes, at: number, handle: Handle, group = 7) => {
     const { gid, mode, changed } = inodes.ownership(handle)
-    changes.set(at, { handle, seenGroup: gid, seenMode: mode, changed, needsSameTime: false, group, mode: 0o640 })
+    // What is made is closed.
+    const copy = inodes.duplicate(handle)
+    changes.set(at, { handle: copy, seenGroup: gid, seenMode: mode, changed, needsSameTime: false, group, mode: 0o640 })
   }
 
   it.each([1, 31, 32, 240, 241, BATCH])('each has its place and its outcome: of %i', (count) => {

@@ -161,14 +161,14 @@ export class PlainInodes implements Disposable {
     let given = 0
     for (let index = 0; index < this.count; index++) {
       const handle = this.#columns.handleOf(index)
-      const isGiven = this.#given[given] === index
+      const isGiven = given < this.#given.length && this.#given[given] === index
       if (handle === undefined) continue
       const outcome = isGiven ? this.#end(given++, index, handle, report) : this.#change(index, handle, report)
       if (outcome === 'untouched' || (outcome === 'made' && this.#task.forgets)) forgotten.push(index)
       else if (outcome === 'refused') refused.push(this.#recordOf(index))
     }
     const keys = new BigInt64Array(forgotten.length * 2)
-    for (const [at, index] of forgotten.entries()) this.#columns.putKey(keys, at, index)
+    for (let at = 0; at < forgotten.length; at++) this.#columns.putKey(keys, at, forgotten[at] as number)
     this.close()
     return { forgotten: keys, refused }
   }
@@ -177,8 +177,8 @@ export class PlainInodes implements Disposable {
   #end(given: number, index: number, handle: Handle, report: WalkReport): Outcome {
     const outcome = this.#changes?.outcome(given)
     if (outcome === 'made') this.#columns.dropHandle(index)
-    if (outcome === 'odd') return this.#changeOdd(index, handle, report)
-    if (outcome === 'half' && !this.#complete(index, handle)) {
+    else if (outcome === 'odd') return this.#changeOdd(index, handle, report)
+    else if (!this.#complete(index, handle)) {
       leave(report, 'changed during the walk', this.#columns.pathOf(index))
       return 'overtaken'
     }
@@ -217,10 +217,14 @@ export class PlainInodes implements Disposable {
   close(): void {
     // Their handles are in use until then.
     this.#changes?.finish()
-    for (const [at, index] of this.#given.entries()) {
-      if (this.#changes?.outcome(at) === 'made') this.#columns.dropHandle(index)
+    for (let at = 0; at < this.#given.length; at++) {
+      if (this.#changes?.outcome(at) === 'made') this.#columns.dropHandle(this.#given[at] as number)
     }
-    const handles = this.#held().map((index) => this.#columns.handleOf(index) as Handle)
+    const handles: Handle[] = []
+    for (let index = 0; index < this.count; index++) {
+      const handle = this.#columns.handleOf(index)
+      if (handle !== undefined) handles.push(handle)
+    }
     this.#columns.count = 0
     this.#isJudged = false
     this.#given = []

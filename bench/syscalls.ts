@@ -13,13 +13,17 @@ export function readCounts(table: string): Counts {
   return Object.fromEntries(calls.filter(([name]) => name !== 'total' && !RUNTIME.test(name)))
 }
 
-/** Of several runs of one call, what each of them made: the rest came by chance. */
-export function least(runs: readonly Counts[]): Counts {
-  const [first = {}, ...others] = runs
-  const counts = Object.entries(first).map(
-    ([name, calls]) => [name, Math.min(calls, ...others.map((run) => run[name] ?? 0))] as const,
-  )
+/** Of several runs of one call, how often most of them made each: one more or one less came by chance. */
+export function usual(runs: readonly Counts[]): Counts {
+  const names = new Set(runs.flatMap((run) => Object.keys(run)))
+  const counts = [...names].map((name) => [name, mostCommon(runs.map((run) => run[name] ?? 0))] as const)
   return Object.fromEntries(counts.filter(([, calls]) => calls > 0))
+}
+
+/** The smaller one where two are as common. */
+function mostCommon(numbers: readonly number[]): number {
+  const times = (number: number) => numbers.filter((other) => other === number).length
+  return numbers.toSorted((a, b) => times(b) - times(a) || a - b)[0] ?? 0
 }
 
 export const total = (counts: Counts): number => Object.values(counts).reduce((sum, calls) => sum + calls, 0)

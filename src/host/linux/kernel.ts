@@ -81,12 +81,7 @@ export function callNamed(name: string): number {
 export function systemCall(name: string) {
   const index = callNamed(name)
   return (a = 0, b = 0, c = 0, d = 0, e = 0): number => {
-    rows[0] = index
-    rows[1] = a
-    rows[2] = b
-    rows[3] = c
-    rows[4] = d
-    rows[5] = e
+    prepare(0, index, a, b, c, d, e)
     run(1)
     return rows[RESULT] as number
   }

@@ -2,7 +2,8 @@ import type { Stat } from '../../host/host.ts'
 
 // Records as bytes, little-endian. Each is: u32 length of the first part, u32 of the last, i64 inode, i64 birth time,
 // the two parts. The first part is what the inode was when it was first recorded and never changes; the last is what
-// the latest change saw and makes of it. Both are empty where the inode is forgotten. A byte string that may be missing has its length + 1, 0 where it is.
+// the latest change saw and makes of it. Both are empty where the inode is forgotten. A byte string that may be missing
+// has its length + 1, 0 where it is.
 export const HEADER = 24
 /** Where inode and birth time lie in the header. */
 export const KEY = 8

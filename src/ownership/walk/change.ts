@@ -128,10 +128,10 @@ function isLongAgo(changed: number, at: number): boolean {
  * Whether another thread can make a change: that of a file, if its names of attributes are sure to be its own.
  * @param at when it was looked at, milliseconds
  */
-export function canBeGiven({ seenGroup, seenMode, changed, group, mode }: FileChange, at: number): boolean {
-  const before = seenMode & PERMISSIONS
-  if (isDirectory({ mode: seenMode }) || (opensGroup(before, mode) && !isLongAgo(changed, at))) return false
-  return seenGroup !== group || before !== mode
+export function canBeGiven(change: FileChange, at: number): boolean {
+  const { seenGroup, seenMode, changed, needsSameTime, group, mode } = change
+  if (isDirectory({ mode: seenMode }) || (needsSameTime && !isLongAgo(changed, at))) return false
+  return seenGroup !== group || (seenMode & PERMISSIONS) !== mode
 }
 
 /** On an ACL that was not seen, chmod would raise the mask. */

@@ -196,7 +196,7 @@ export class Pipeline {
     }
   }
 
-  /** Another thread, that met the inode under another name, may have changed it since it was looked at. */
+  /** Another batch, that has the inode under another name, may have changed it since it was looked at. */
   #isStill({ handle, stat }: OpenInode): boolean {
     return same(ownershipOf(this.#inodes.ownership(handle)), ownershipOf(stat))
   }

@@ -31,8 +31,8 @@ export interface WalkSettings extends BatchSettings {
 // Longer names are looked at alone.
 const LONGEST_NAME = 255
 
-function isFile(entry: Dirents): boolean {
-  return entry.type !== TYPE_DIRECTORY && entry.type !== TYPE_UNKNOWN && entry.nameLength <= LONGEST_NAME
+function isFile(type: number): boolean {
+  return type !== TYPE_DIRECTORY && type !== TYPE_UNKNOWN
 }
 
 /** A walk: looks at inodes, and opens those that need more than a look. */
@@ -66,8 +66,9 @@ export class Walk implements Visitor, Disposable {
   entries(frame: OpenFrame, block: Dirents): boolean {
     let count = 0
     while (count < this.#most && block.next()) {
-      if (!isFile(block)) return this.#seeAndEnter(frame, block, count)
-      this.#sights.setName(count, block.bytes, block.nameStart, block.nameLength)
+      const { nameLength } = block
+      if (!isFile(block.type) || nameLength > LONGEST_NAME) return this.#seeAndEnter(frame, block, count)
+      this.#sights.setName(count, block.bytes, block.nameStart, nameLength)
       this.#places[count++] = block.place
     }
     return this.#seeAll(frame, block, count)

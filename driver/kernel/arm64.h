@@ -1,6 +1,9 @@
 /* arm64: numbers of the system calls that the loader does not make. */
 #include "../loader/arm64.h"
 
+/* asm/fcntl.h */
+enum { O_NOFOLLOW = 0100000 };
+
 enum {
   SYS_setxattr = 5, SYS_getxattr = 8, SYS_listxattr = 11, SYS_removexattr = 14, SYS_ioctl = 29, SYS_flock = 32,
   SYS_mknodat = 33, SYS_mkdirat = 34, SYS_unlinkat = 35, SYS_umount2 = 39, SYS_fstatfs = 44, SYS_fchownat = 54,

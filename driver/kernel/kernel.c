@@ -19,7 +19,7 @@ long SYSTEM_CALL(long number, long a, long b, long c, long d, long e, long f);
 enum { PROT_NONE = 0, PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32 };
 enum { CLONE_VM = 0x100, CLONE_FILES = 0x400, CLONE_VFORK = 0x4000, CLONE_NEWUSER = 0x10000000, SIG_SETMASK = 2 };
 
-#include "changes.h"
+#include "jobs.h"
 
 /* Not for NaN, nor for anything between two whole numbers. */
 static int is_whole(double value, double least, double most) {
@@ -105,6 +105,19 @@ static int number_below(napi_env env, napi_value argument, int end, int *number)
   return 1;
 }
 
+/* A job that nobody has. */
+static struct job *idle(struct shared *shared, int index) {
+  struct job *job = &shared->jobs[index];
+  int state = __atomic_load_n(&job->state, __ATOMIC_SEQ_CST);
+  return state == IDLE || state == DONE ? job : 0;
+}
+
+static void begin(napi_env env, struct shared *shared, struct job *job, int count, int others) {
+  job->count = count;
+  __atomic_store_n(&job->state, QUEUED, __ATOMIC_SEQ_CST);
+  if (others) give(env, shared, job);
+}
+
 /* start(job, count, others): the first changes of an idle job are to be made; by another thread, if `others` is not 0. */
 static napi_value start(napi_env env, napi_callback_info info) {
   size_t given = 3;
@@ -113,28 +126,44 @@ static napi_value start(napi_env env, napi_callback_info info) {
   struct shared *shared = shared_of(env, info, &given, arguments);
   if (given == 3 && number_below(env, arguments[0], JOBS, &index) && number_below(env, arguments[1], CHANGES + 1, &count) &&
       number_below(env, arguments[2], 2, &others)) {
-    struct job *job = &shared->jobs[index];
-    int state = __atomic_load_n(&job->state, __ATOMIC_SEQ_CST);
-    if (state == IDLE || state == DONE) {
-      job->count = count;
-      __atomic_store_n(&job->state, QUEUED, __ATOMIC_SEQ_CST);
-      if (others) give(env, shared, job);
-      return 0;
-    }
+    struct job *job = idle(shared, index);
+    if (job) return begin(env, shared, job, count, others), (napi_value)0;
   }
   napi_throw_range_error(env, 0, "start takes an idle job, a number of changes, and 0 or 1");
   return 0;
 }
 
-/* finish(job): returns when its changes are made. */
+/* look(job, parent, how, count, others): the same of entries of a directory, by one of the jobs after those of changes. */
+static napi_value look(napi_env env, napi_callback_info info) {
+  size_t given = 5;
+  napi_value arguments[5];
+  int index, parent, how, count, others;
+  struct shared *shared = shared_of(env, info, &given, arguments);
+  if (given == 5 && number_below(env, arguments[0], JOBS + LOOKERS, &index) && index >= JOBS &&
+      number_below(env, arguments[1], 0x7fffffff, &parent) && number_below(env, arguments[2], HOLD_AND_LIST + 1, &how) &&
+      number_below(env, arguments[3], SIGHTS + 1, &count) && number_below(env, arguments[4], 2, &others)) {
+    struct job *job = idle(shared, index);
+    if (job) {
+      job->parent = parent;
+      job->how = how;
+      return begin(env, shared, job, count, others), (napi_value)0;
+    }
+  }
+  napi_throw_range_error(env, 0, "look takes an idle job of sights, a handle, how, a number of sights, and 0 or 1");
+  return 0;
+}
+
+/* finish(job): returns when its changes are made, or its sights seen; and how many changes were not made. */
 static napi_value finish(napi_env env, napi_callback_info info) {
   size_t given = 1;
-  napi_value argument;
+  napi_value argument, rest = 0;
   int index;
   struct shared *shared = shared_of(env, info, &given, &argument);
-  if (given == 1 && number_below(env, argument, JOBS, &index)) await(&shared->jobs[index]);
-  else napi_throw_range_error(env, 0, "finish takes a job");
-  return 0;
+  if (given == 1 && number_below(env, argument, JOBS + LOOKERS, &index)) {
+    await(&shared->jobs[index]);
+    napi_create_int32(env, shared->jobs[index].rest, &rest);
+  } else napi_throw_range_error(env, 0, "finish takes a job");
+  return rest;
 }
 
 /*
@@ -166,6 +195,7 @@ static struct shared *map(void) {
   struct shared *shared = (struct shared *)at;
   CALL(mprotect, shared->guard, GUARD, PROT_NONE, 0, 0, 0);
   for (int i = 0; i < JOBS; i++) shared->jobs[i].changes = shared->changes[i];
+  for (int i = 0; i < LOOKERS; i++) shared->jobs[JOBS + i].sights = shared->sights[i];
   return shared;
 }
 
@@ -199,6 +229,10 @@ NAPI_MODULE_INIT() {
   TRY(napi_set_named_property(env, exports, "calls", table(env)));
   TRY(napi_create_external_arraybuffer(env, shared->changes, sizeof shared->changes, 0, 0, &value));
   TRY(napi_set_named_property(env, exports, "changes", value));
+  TRY(napi_create_external_arraybuffer(env, shared->sights, sizeof shared->sights, 0, 0, &value));
+  TRY(napi_set_named_property(env, exports, "sights", value));
+  TRY(napi_create_function(env, "look", NAPI_AUTO_LENGTH, look, shared, &value));
+  TRY(napi_set_named_property(env, exports, "look", value));
   TRY(napi_create_function(env, "start", NAPI_AUTO_LENGTH, start, shared, &value));
   TRY(napi_set_named_property(env, exports, "start", value));
   TRY(napi_create_function(env, "finish", NAPI_AUTO_LENGTH, finish, shared, &value));

@@ -3,8 +3,8 @@
 /* The memory that C and JavaScript share, one for each environment. JavaScript sees rows and arena, C keeps both. */
 enum { ROWS = 64, ARENA = 2 << 16, GUARD = 1 << 16 };
 
-/* Jobs of changes, for several walks at once, and how many of them can be with other threads. */
-enum { JOBS = 48, CHANGES = 720, TASKS = 64 };
+/* Jobs of changes, for several walks at once, of sights after them, and how many of them can be with other threads. */
+enum { JOBS = 48, CHANGES = 720, LOOKERS = 2, SIGHTS = 64, TASKS = 64 };
 
 /* A call to make: its index in the table, six arguments, and the place of its result. */
 struct row {
@@ -31,11 +31,25 @@ struct change {
   int needs_same_time, result, unused;
 };
 
+/* An entry of a directory that is looked at. */
+struct sight {
+  /* What openat, statx and listxattrat returned, -errno on failure. */
+  int handle, look, list, unused;
+  char statx[256], names[112], name[256];
+};
+
+/* By its name alone; or opened, and by that handle; or the names of its extended attributes too. */
+enum how { LOOK, HOLD, HOLD_AND_LIST };
+
 enum state { IDLE, QUEUED, RUNNING, DONE };
 
+/* Of changes or of sights; `rest`: how many changes were not made. */
 struct job {
-  int state, count;
+  int state, count, rest;
   struct change *changes;
+  struct sight *sights;
+  int parent;
+  enum how how;
 };
 
 /* A job on its way to another thread; none: free. */
@@ -48,11 +62,12 @@ struct task {
 struct shared {
   struct row rows[ROWS] __attribute__((aligned(1 << 16)));
   struct change changes[JOBS][CHANGES] __attribute__((aligned(1 << 16)));
+  struct sight sights[LOOKERS][SIGHTS] __attribute__((aligned(1 << 16)));
   char arena[ARENA] __attribute__((aligned(1 << 16)));
   /* Not mapped: what runs over the arena's end is stopped. */
   char guard[GUARD];
   /* From here on JavaScript sees nothing. */
-  struct job jobs[JOBS];
+  struct job jobs[JOBS + LOOKERS];
   struct task tasks[TASKS];
 };
 

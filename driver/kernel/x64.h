@@ -1,6 +1,9 @@
 /* x86-64: numbers of the system calls that the loader does not make. */
 #include "../loader/x64.h"
 
+/* asm/fcntl.h */
+enum { O_NOFOLLOW = 0400000 };
+
 enum {
   SYS_read = 0, SYS_lseek = 8, SYS_rt_sigprocmask = 14, SYS_ioctl = 16, SYS_clone = 56, SYS_wait4 = 61, SYS_flock = 73,
   SYS_fstatfs = 138, SYS_umount2 = 166, SYS_setxattr = 188, SYS_getxattr = 191, SYS_listxattr = 194,

@@ -53,6 +53,11 @@ export class Dirents {
     this.#next = place + this.#lengthAt(place)
   }
 
+  /** The present entry comes once more. */
+  back(): void {
+    this.#next = this.#entry
+  }
+
   /** A view into the block. */
   get name(): Name {
     return this.bytes.subarray(this.nameStart, this.nameStart + this.nameLength)

@@ -50,10 +50,12 @@ export interface Sights {
   /** The name of each in turn, of at most 255 bytes: `length` of a block of entries from `start` on. */
   setName(at: number, block: Uint8Array, start: number, length: number): void
   nameOf(at: number): Name
-  /** As `lookEntry` of the first so many. */
-  look(parent: Handle, count: number): void
+  /** As `lookEntry` of the first so many. @param isAhead by another thread, while this one goes on */
+  look(parent: Handle, count: number, isAhead: boolean): void
   /** As `openEntry` of each, `look` and `attributeNames`. The handles are the caller's to close. */
-  hold(parent: Handle, count: number): void
+  hold(parent: Handle, count: number, isAhead: boolean): void
+  /** Returns when all that was begun has been seen: nothing may be asked before. `parent` must be open until then. */
+  finish(): void
   stat(at: number): Look | undefined
   handle(at: number): Handle | undefined
   attributeNames(at: number): string | undefined
@@ -79,8 +81,8 @@ export interface Changes extends Disposable {
   set(at: number, change: FileChange): void
   /** The first so many are to be made. Their handles must be open until `finish` has returned. */
   start(count: number): void
-  /** Returns when they are made. */
-  finish(): void
+  /** Returns when they are made. @returns how many were not */
+  finish(): number
   /**
    * `made`: and its handle is closed; `odd`: it is not what it was, or could not be changed, and nothing was; `half`: it
    * lacks its permission bits.
@@ -116,7 +118,8 @@ export interface Inodes {
   /** As `stat` and `statEntry`, for a walk, which keeps nothing of most inodes. */
   look(handle: Handle): Look
   lookEntry(parent: Handle, name: Name): Look
-  sights(): Sights
+  /** Two, so that the one is looked at while the other is dealt with; none is in use between two steps of a walk. */
+  sights(): readonly [Sights, Sights]
   /** Room for so many; undefined where no other thread can be had: whoever asks makes them. */
   changes(size: number): Changes | undefined
   /** Of `stat`, what a walk asks once more before it changes an inode. */

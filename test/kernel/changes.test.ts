@@ -11,6 +11,8 @@ import { accessAcl, acl, setAttributes } from './attributes.ts'
 /** Files whose ctime is younger than the first are not given to other threads, and than the second not to be opened. */
 const RECENT_MS = 200
 const LONG_AGO_MS = 1100
+/** So many, or fewer, were not made: whoever asks looks at each. */
+const MOST = 10_000
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 onKernelStages('a walk whose changes other threads make', (open) => {
@@ -225,6 +227,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
           changes.finish()
           if (isUnderWay) stage.fs.chmodSync(`${source}/many/7`, 0o604)
           isUnderWay = false
+          return MOST
         },
         outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
       }
@@ -243,6 +246,10 @@ onKernelStages('a walk whose changes other threads make', (open) => {
           handle: stage.host.inodes.duplicate(change.handle),
           mode: change.seenMode & 0o7777,
         }),
+      finish() {
+        changes.finish()
+        return MOST
+      },
       outcome: (at) => (changes.outcome(at) === 'made' ? 'half' : changes.outcome(at)),
     }))
     await mount({ groupAccess: 'grant' })

@@ -68,7 +68,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     },
 
     sights() {
-      return sightsOver(this)
+      return [sightsOver(this), sightsOver(this)]
     },
 
     changes: () => undefined,

@@ -42,6 +42,7 @@ export function sightsOver(inodes: Inodes): Sights {
       })
     },
 
+    finish() {},
     stat: (at) => seen[at]?.look,
     handle: (at) => seen[at]?.handle,
     attributeNames: (at) => seen[at]?.attributeNames,

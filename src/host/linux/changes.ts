@@ -36,6 +36,7 @@ class LinuxChanges implements Changes {
   /** Changes of each job. */
   readonly #each: number
   #started = 0
+  #rest = 0
 
   constructor(jobs: number[], each: number) {
     this.#jobs = jobs
@@ -56,14 +57,16 @@ class LinuxChanges implements Changes {
   }
 
   start(count: number): void {
+    this.#rest = 0
     for (; this.#started * this.#each < count; this.#started++) {
       const some = Math.min(this.#each, count - this.#started * this.#each)
       start(this.#jobs[this.#started] as number, some, some < WORTH_GIVING ? 0 : 1)
     }
   }
 
-  finish(): void {
-    while (this.#started > 0) finish(this.#jobs[--this.#started] as number)
+  finish(): number {
+    while (this.#started > 0) this.#rest += finish(this.#jobs[--this.#started] as number)
+    return this.#rest
   }
 
   outcome(at: number): (typeof OUTCOMES)[number] {

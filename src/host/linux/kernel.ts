@@ -15,21 +15,25 @@ export interface KernelAddon {
   readonly changes: ArrayBuffer
   /** The first changes of a job are to be made: with `others` by another thread, else by whoever finishes it. */
   start(job: number, count: number, others: 0 | 1): void
-  /** Returns when they are made. */
-  finish(job: number): void
+  /** What entries are called, and what is seen of them: see driver/kernel/kernel.h. */
+  readonly sights: ArrayBuffer
+  /** Entries of a directory are to be looked at by a job of sights: `how` and `others` as there. */
+  look(job: number, parent: number, how: number, count: number, others: 0 | 1): void
+  /** Returns when a job is done. @returns how many of its changes were not made */
+  finish(job: number): number
   /** @returns the number of an ended child in a user namespace of its own, or -errno */
   cloneUserNamespace(): number
 }
 
-const { arena, rows, calls, run, changes: changeMemory, start, finish, cloneUserNamespace } = load()
+const addon = load()
+const { arena, rows, calls, run } = addon
+export const { changes: changeMemory, sights: sightMemory, start, look: startLook, finish, cloneUserNamespace } = addon
 
 // A row of numbers: the call, six arguments, the result.
 const ROW = 8
 const RESULT = 7
 /** Of a row that was not made. */
 const REFUSED = -1
-
-export { changeMemory, cloneUserNamespace, finish, start }
 
 /** An addon is loaded once in each thread; the only module that does. */
 function load(): KernelAddon {
@@ -99,9 +103,7 @@ export const SECOND = NAME_SIZE
 export const DATA = 2 * NAME_SIZE
 /** Room for a block, such as the largest value of an extended attribute. */
 export const BLOCK = 1 << 16
-/** Room for what is asked of several entries at once: sights.ts. */
-export const MANY = DATA + BLOCK
-export const LOOK = MANY + 4 * NAME_SIZE
+export const LOOK = DATA + BLOCK
 
 /** All of it. */
 export const arenaBytes = Buffer.from(arena)

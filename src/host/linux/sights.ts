@@ -1,122 +1,109 @@
 import type { Handle, Look, Name, Sights } from '../host.ts'
 import { listsByName, noteListing } from './attributes.ts'
-import {
-  AT_SYMLINK_NOFOLLOW,
-  arenaBytes,
-  callNamed,
-  MANY,
-  prepare,
-  putEmpty,
-  ROWS,
-  resultOf,
-  runPrepared,
-} from './kernel.ts'
-import { HOLD, O_CLOEXEC } from './open.ts'
-import { MASK, noteDevice, OF_HANDLE, OF_NAME, StatxAt } from './statx.ts'
+import { finish, sightMemory, startLook } from './kernel.ts'
+import { noteDevice, StatxAt } from './statx.ts'
 
-const openat = callNamed('openat')
-const statx = callNamed('statx')
-const listxattrat = callNamed('listxattrat')
+// driver/kernel/kernel.h: the first job of sights, SIGHTS, struct sight, enum how.
+const FIRST_JOB = 48
+const SIZE = 64
+const SIGHT = 640
+const [STATX, LIST, NAME] = [16, 272, 384]
+const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]
+const [HANDLE, LOOKED, LISTED] = [0, 1, 2]
+const LENGTHS = 256
+const NONE = -1
+/** Another thread pays from so many on. */
+const WORTH_GIVING = 8
 
-// Each held entry takes two rows.
-const SIZE = ROWS / 2
-/** With its NUL. */
-const NAME = 256
-const STATX = 256
-// Longer lists are asked for alone.
-const LIST = 512
-const NAMES = MANY
-const STATS = NAMES + SIZE * NAME
-const LISTS = STATS + SIZE * STATX
+const bytes = new Uint8Array(sightMemory)
+const text = Buffer.from(sightMemory)
+const fields = new DataView(sightMemory)
+const words = new Int32Array(sightMemory)
 
-// A view for each of a million names would keep the collector busy.
-const views: Uint8Array[] = []
-
-const GONE = -1
-const FAILED = -1
-
-/** There is one in a thread: what it has seen lies in the thread's arena. */
 class LinuxSights implements Sights {
   readonly size = SIZE
-  readonly #handles = new Int32Array(SIZE)
-  readonly #stats = new Int32Array(SIZE)
-  readonly #lists = new Int32Array(SIZE)
+  readonly #job: number
+  readonly #start: number
   readonly #lengths = new Int32Array(SIZE)
-  readonly #look = new StatxAt(STATS)
-  #parent = GONE as Handle
-  #isHeld = false
+  /** A view for each of a million names would keep the collector busy. */
+  readonly #names: Uint8Array[] = []
+  readonly #look: StatxAt
+  #parent = NONE as Handle
+  #how = LOOK
+  #count = 0
+
+  /** @param which of those that driver/kernel has */
+  constructor(which: number) {
+    this.#job = FIRST_JOB + which
+    this.#start = which * SIZE * SIGHT
+    this.#look = new StatxAt(fields, this.#start + STATX)
+  }
 
   setName(at: number, block: Uint8Array, start: number, length: number): void {
-    const place = NAMES + at * NAME
+    const place = this.#start + at * SIGHT + NAME
     // Short enough for a loop to be quicker than calls.
-    for (let index = 0; index < length; index++) arenaBytes[place + index] = block[start + index] as number
-    arenaBytes[place + length] = 0
+    for (let index = 0; index < length; index++) bytes[place + index] = block[start + index] as number
+    bytes[place + length] = 0
     this.#lengths[at] = length
   }
 
   nameOf(at: number): Name {
     const length = this.#lengths[at] as number
-    const kept = at * NAME + length
-    views[kept] ??= arenaBytes.subarray(NAMES + at * NAME, NAMES + at * NAME + length)
-    return views[kept]
+    const kept = at * LENGTHS + length
+    const place = this.#start + at * SIGHT + NAME
+    this.#names[kept] ??= bytes.subarray(place, place + length)
+    return this.#names[kept]
   }
 
-  look(parent: Handle, count: number): void {
-    this.#begin(parent, false)
-    for (let at = 0; at < count; at++) prepare(at, statx, parent, NAMES + at * NAME, OF_NAME, MASK, STATS + at * STATX)
-    runPrepared(count)
-    for (let at = 0; at < count; at++) this.#stats[at] = resultOf(at)
+  look(parent: Handle, count: number, isAhead: boolean): void {
+    this.#begin(parent, LOOK, count, isAhead)
   }
 
-  hold(parent: Handle, count: number): void {
-    this.#begin(parent, true)
-    for (let at = 0; at < count; at++) prepare(at, openat, parent, NAMES + at * NAME, HOLD | O_CLOEXEC)
-    runPrepared(count)
-    for (let at = 0; at < count; at++) this.#handles[at] = resultOf(at)
-    this.#askHeld(parent, count)
+  hold(parent: Handle, count: number, isAhead: boolean): void {
+    this.#begin(parent, listsByName() ? HOLD_AND_LIST : HOLD, count, isAhead)
   }
 
-  #askHeld(parent: Handle, count: number): void {
-    const empty = putEmpty()
-    const lists = listsByName()
-    const rows = lists ? 2 : 1
-    for (let at = 0; at < count; at++) {
-      prepare(at * rows, statx, this.#handles[at], empty, OF_HANDLE, MASK, STATS + at * STATX)
-      const list = LISTS + at * LIST
-      if (lists) prepare(at * 2 + 1, listxattrat, parent, NAMES + at * NAME, AT_SYMLINK_NOFOLLOW, list, LIST)
-    }
-    runPrepared(count * rows)
-    for (let at = 0; at < count; at++) {
-      this.#stats[at] = resultOf(at * rows)
-      this.#lists[at] = lists ? resultOf(at * 2 + 1) : FAILED
-    }
-    if (lists && count > 0) noteListing(this.#lists[0] as number)
-  }
-
-  #begin(parent: Handle, isHeld: boolean): void {
+  #begin(parent: Handle, how: number, count: number, isAhead: boolean): void {
     this.#parent = parent
-    this.#isHeld = isHeld
+    this.#how = how
+    this.#count = count
+    startLook(this.#job, parent, how, count, isAhead && count >= WORTH_GIVING ? 1 : 0)
+  }
+
+  finish(): void {
+    finish(this.#job)
+    if (this.#how === HOLD_AND_LIST && this.#count > 0 && this.handle(0) !== undefined)
+      noteListing(this.#word(0, LISTED))
+  }
+
+  #word(at: number, which: number): number {
+    return words[(this.#start + at * SIGHT) / 4 + which] as number
   }
 
   stat(at: number): Look | undefined {
-    if (this.#stats[at] !== 0) return undefined
-    this.#look.at = STATS + at * STATX
+    if (this.#how !== LOOK && this.handle(at) === undefined) return undefined
+    if (this.#word(at, LOOKED) !== 0) return undefined
+    this.#look.at = this.#start + at * SIGHT + STATX
     // A mount's root is on another device than its directory's handle.
-    const holder = this.#isHeld ? (this.#handles[at] as Handle) : this.#parent
-    if (this.#isHeld || !this.#look.mountRoot) noteDevice(holder, this.#look.device)
+    if (this.#how !== LOOK) noteDevice(this.#word(at, HANDLE) as Handle, this.#look.device)
+    else if (!this.#look.mountRoot) noteDevice(this.#parent, this.#look.device)
     return this.#look
   }
 
   handle(at: number): Handle | undefined {
-    const handle = this.#handles[at] as Handle
-    return handle < 0 ? undefined : handle
+    if (this.#how === LOOK) return undefined
+    const handle = this.#word(at, HANDLE)
+    return handle < 0 ? undefined : (handle as Handle)
   }
 
   attributeNames(at: number): string | undefined {
-    const size = this.#lists[at] as number
+    if (this.#how !== HOLD_AND_LIST) return undefined
+    const size = this.#word(at, LISTED)
     if (size <= 0) return size === 0 ? '' : undefined
-    return arenaBytes.toString('latin1', LISTS + at * LIST, LISTS + at * LIST + size)
+    const place = this.#start + at * SIGHT + LIST
+    return text.toString('latin1', place, place + size)
   }
 }
 
-export const linuxSights = new LinuxSights()
+/** There are two in a thread, and one walk has them at a time: between two of its steps it has none. */
+export const linuxSights: readonly [Sights, Sights] = [new LinuxSights(0), new LinuxSights(1)]

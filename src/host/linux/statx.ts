@@ -16,9 +16,9 @@ const STATX_ATTR_IMMUTABLE = 0x10
 const STATX_ATTR_APPEND = 0x20
 const STATX_ATTR_MOUNT_ROOT = 0x2000
 
-export const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
-export const OF_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
-export const OF_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
+const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
+const OF_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
+const OF_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
 /** statx(2) of the inode a handle holds. */
 export function lookAtHandle(handle: Handle): Look {
@@ -102,15 +102,17 @@ const TWO_32 = 2 ** 32
 
 /** struct statx (include/uapi/linux/stat.h) where a call has written it. */
 export class StatxAt implements Look {
-  /** Its place in the arena. */
+  readonly #fields: DataView
+  /** Its place there. */
   at: number
 
-  constructor(at: number) {
+  constructor(fields: DataView, at: number) {
+    this.#fields = fields
     this.at = at
   }
 
   get mode(): number {
-    return fields.getUint16(this.at + 0x1c, true)
+    return this.#fields.getUint16(this.at + 0x1c, true)
   }
 
   get uid(): number {
@@ -135,7 +137,7 @@ export class StatxAt implements Look {
   }
 
   get changed(): number {
-    return milliseconds(this.at + 0x60)
+    return milliseconds(this.#fields, this.at + 0x60)
   }
 
   get mountRoot(): boolean {
@@ -147,24 +149,24 @@ export class StatxAt implements Look {
   }
 
   get inode(): bigint {
-    return fields.getBigUint64(this.at + 0x20, true)
+    return this.#fields.getBigUint64(this.at + 0x20, true)
   }
 
   get size(): bigint {
-    return fields.getBigUint64(this.at + 0x28, true)
+    return this.#fields.getBigUint64(this.at + 0x28, true)
   }
 
   get born(): bigint {
     const isTold = (this.#word(0) & STATX_BTIME) !== 0 && !overlays.get(this.device)
-    return isTold ? nanoseconds(this.at + 0x50) : 0n
+    return isTold ? nanoseconds(this.#fields, this.at + 0x50) : 0n
   }
 
   get modified(): bigint {
-    return nanoseconds(this.at + 0x70)
+    return nanoseconds(this.#fields, this.at + 0x70)
   }
 
   #word(offset: number): number {
-    return fields.getUint32(this.at + offset, true)
+    return this.#fields.getUint32(this.at + offset, true)
   }
 
   keep(): Stat {
@@ -174,16 +176,16 @@ export class StatxAt implements Look {
 }
 
 /** Of the last call that was made alone. */
-export const look = new StatxAt(LOOK)
+export const look = new StatxAt(fields, LOOK)
 
 /** File times beyond 2^53 seconds do not exist. */
-function milliseconds(offset: number): number {
+function milliseconds(fields: DataView, offset: number): number {
   const seconds = fields.getUint32(offset, true) + fields.getInt32(offset + 4, true) * TWO_32
   return seconds * 1000 + fields.getUint32(offset + 8, true) / 1_000_000
 }
 
 // Arithmetic of 64 bits throughout, which V8 leaves to the processor.
-function nanoseconds(offset: number): bigint {
+function nanoseconds(fields: DataView, offset: number): bigint {
   const rest = fields.getBigUint64(offset + 8, true) & 0xffffffffn
   return BigInt.asIntN(64, fields.getBigInt64(offset, true) * 1_000_000_000n + rest)
 }

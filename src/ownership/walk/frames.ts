@@ -2,7 +2,7 @@ import { Dirents } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, orClosed, type Stat } from '../../host/host.ts'
 import { ignoreVanished, pathBelow } from './entry.ts'
 
-const NONE = new Uint8Array()
+const NONE = Buffer.alloc(0)
 const PARENT = Uint8Array.from([0x2e, 0x2e])
 // The handles a walk keeps open at once, however deep the tree is.
 const MOST_OPEN = 32

@@ -31,8 +31,10 @@ export class PlainInodes implements Disposable {
   readonly #changes: Changes | undefined
   /** The same object again and again: an inode is to leave nothing to collect. */
   readonly #order: FileChange
-  /** Which of them other threads change, in their order. */
+  /** Which of them other threads change, in their order, and which are changed here. */
   #given: number[] = []
+  #kept: number[] = []
+  #isStarted = false
 
   /** @param size how many there may be */
   constructor(inodes: Inodes, size: number, task: Task, ledger: Ledger) {
@@ -140,45 +142,51 @@ export class PlainInodes implements Disposable {
 
   /** The changes may be made: their records are on disk. */
   start(): void {
-    if (this.#changes === undefined) return
     const columns = this.#columns
+    this.#isStarted = true
     for (let index = 0; index < this.count; index++) {
       const handle = columns.handleOf(index)
       if (handle === undefined) continue
       columns.putChange(index, handle, this.#order)
-      if (!canBeGiven(this.#order, columns.timeOf(index))) continue
-      this.#changes.set(this.#given.length, this.#order)
-      this.#given.push(index)
+      if (this.#changes === undefined || !canBeGiven(this.#order, columns.timeOf(index))) this.#kept.push(index)
+      else {
+        this.#changes.set(this.#given.length, this.#order)
+        this.#given.push(index)
+      }
     }
-    this.#changes.start(this.#given.length)
+    this.#changes?.start(this.#given.length)
+  }
+
+  /** Which of those that were given are not made: mostly none, and nothing is asked of each. */
+  #notMade(): number[] {
+    const changes = this.#changes
+    if (changes === undefined || changes.finish() === 0) return []
+    return [...this.#given.keys()].filter((given) => changes.outcome(given) !== 'made')
   }
 
   /** Makes all changes, and lets go of all. */
   make(report: WalkReport): Made {
-    this.#changes?.finish()
-    const forgotten: number[] = []
+    const notMade = new Set(this.#notMade())
+    report.changed += this.#given.length - notMade.size
+    const made = this.#task.forgets ? this.#given.filter((_, given) => !notMade.has(given)) : []
     const refused: InodeRecord[] = []
-    let given = 0
-    for (let index = 0; index < this.count; index++) {
-      const handle = this.#columns.handleOf(index)
-      const isGiven = given < this.#given.length && this.#given[given] === index
-      if (handle === undefined) continue
-      const outcome = isGiven ? this.#end(given++, index, handle, report) : this.#change(index, handle, report)
-      if (outcome === 'untouched' || (outcome === 'made' && this.#task.forgets)) forgotten.push(index)
+    const note = (index: number, outcome: Outcome) => {
+      if (outcome === 'untouched' || (outcome === 'made' && this.#task.forgets)) made.push(index)
       else if (outcome === 'refused') refused.push(this.#recordOf(index))
     }
-    const keys = new BigInt64Array(forgotten.length * 2)
-    for (let at = 0; at < forgotten.length; at++) this.#columns.putKey(keys, at, forgotten[at] as number)
+    for (const given of notMade) note(this.#given[given] as number, this.#end(given, report))
+    for (const index of this.#kept) note(index, this.#change(index, report))
+    const forgotten = new BigInt64Array(made.length * 2)
+    for (let at = 0; at < made.length; at++) this.#columns.putKey(forgotten, at, made[at] as number)
     this.close()
-    return { forgotten: keys, refused }
+    return { forgotten, refused }
   }
 
-  /** What has become of a change that was given to another thread. */
-  #end(given: number, index: number, handle: Handle, report: WalkReport): Outcome {
-    const outcome = this.#changes?.outcome(given)
-    if (outcome === 'made') this.#columns.dropHandle(index)
-    else if (outcome === 'odd') return this.#changeOdd(index, handle, report)
-    else if (!this.#complete(index, handle)) {
+  /** What has become of a change that was given to another thread, and not made there. */
+  #end(given: number, report: WalkReport): Outcome {
+    const index = this.#given[given] as number
+    if (this.#changes?.outcome(given) === 'odd') return this.#changeOdd(index, report)
+    if (!this.#complete(index)) {
       leave(report, 'changed during the walk', this.#columns.pathOf(index))
       return 'overtaken'
     }
@@ -187,7 +195,8 @@ export class PlainInodes implements Disposable {
   }
 
   /** Some time has passed: chmod would undo what its user did meanwhile, and on an ACL would raise the mask. */
-  #complete(index: number, handle: Handle): boolean {
+  #complete(index: number): boolean {
+    const handle = this.#columns.handleOf(index) as Handle
     const after = this.#columns.afterOf(index)
     const asChowned = { gid: after.gid, mode: this.#columns.seenOf(index).mode }
     if (!same(ownershipOf(this.#inodes.ownership(handle)), asChowned)) return false
@@ -196,15 +205,17 @@ export class PlainInodes implements Disposable {
     return true
   }
 
-  #change(index: number, handle: Handle, report: WalkReport): Outcome {
+  #change(index: number, report: WalkReport): Outcome {
+    const handle = this.#columns.handleOf(index) as Handle
     const outcome = changePlain(this.#inodes, this.#columns.inodeOf(index, handle), this.#columns.afterOf(index))
-    if (outcome === undefined) return this.#changeOdd(index, handle, report)
+    if (outcome === undefined) return this.#changeOdd(index, report)
     report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
     return 'made'
   }
 
   /** Whatever it is now is judged as what was looked at just now. */
-  #changeOdd(index: number, handle: Handle, report: WalkReport): Outcome {
+  #changeOdd(index: number, report: WalkReport): Outcome {
+    const handle = this.#columns.handleOf(index) as Handle
     const found = { stat: this.#inodes.stat(handle), capability: undefined, acl: undefined }
     return makeChange(this.#inodes, { inode: { handle, at: 0, ...found }, record: this.#recordOf(index) }, report)
   }
@@ -216,19 +227,16 @@ export class PlainInodes implements Disposable {
   /** Lets go of what was not changed. */
   close(): void {
     // Their handles are in use until then.
-    this.#changes?.finish()
-    for (let at = 0; at < this.#given.length; at++) {
-      if (this.#changes?.outcome(at) === 'made') this.#columns.dropHandle(this.#given[at] as number)
-    }
-    const handles: Handle[] = []
-    for (let index = 0; index < this.count; index++) {
-      const handle = this.#columns.handleOf(index)
-      if (handle !== undefined) handles.push(handle)
-    }
+    const notMade = this.#notMade()
+    const held = this.#isStarted
+      ? [...this.#kept, ...notMade.map((given) => this.#given[given] as number)]
+      : this.#held()
+    this.#inodes.closeAll(held.map((index) => this.#columns.handleOf(index) as Handle))
     this.#columns.count = 0
     this.#isJudged = false
+    this.#isStarted = false
     this.#given = []
-    this.#inodes.closeAll(handles)
+    this.#kept = []
   }
 
   [Symbol.dispose](): void {

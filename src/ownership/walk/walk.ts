@@ -1,4 +1,4 @@
-import { type Dirents, TYPE_DIRECTORY, TYPE_UNKNOWN } from '../../host/dirents.ts'
+import { type Dirents, TYPE_DIRECTORY } from '../../host/dirents.ts'
 import {
   type Handle,
   type Inodes,
@@ -12,6 +12,7 @@ import {
 import { hasMore, look, type OpenInode } from '../inode/attributes.ts'
 import type { BatchSettings } from './batch.ts'
 import { ignoreVanished, pathBelow, SELF } from './entry.ts'
+import { EntryRun } from './entry-run.ts'
 import type { OpenFrame } from './frames.ts'
 import type { Ledger } from './ledger.ts'
 import { nameNumber } from './name-set.ts'
@@ -28,13 +29,6 @@ export interface WalkSettings extends BatchSettings {
   byName?: boolean
 }
 
-// Longer names are looked at alone.
-const LONGEST_NAME = 255
-
-function isFile(type: number): boolean {
-  return type !== TYPE_DIRECTORY && type !== TYPE_UNKNOWN
-}
-
 /** A walk: looks at inodes, and opens those that need more than a look. */
 export class Walk implements Visitor, Disposable {
   readonly report: WalkReport = newReport()
@@ -44,9 +38,8 @@ export class Walk implements Visitor, Disposable {
   /** For directories: those of a restore are all there is to record, and one commit is enough for many. */
   readonly #directories: Pipeline
   readonly #settings: WalkSettings
-  readonly #sights: Sights
-  readonly #most: number
-  readonly #places: Int32Array
+  /** In turn: the one is looked at while the other is dealt with. */
+  readonly #runs: readonly [EntryRun, EntryRun]
   /** Where one inode needs a look the next ones mostly do too: they are then opened at once, not looked up twice. */
   #expectsMore = false
   #taken = 0
@@ -58,82 +51,58 @@ export class Walk implements Visitor, Disposable {
     this.#pipeline = pipeline()
     this.#directories = this.#task.forgets ? pipeline() : this.#pipeline
     this.#settings = settings
-    this.#sights = inodes.sights()
-    this.#most = Math.min(this.#sights.size, settings.batchSize)
-    this.#places = new Int32Array(this.#most)
+    const [first, second] = inodes.sights()
+    const run = (sights: Sights) => new EntryRun(inodes, sights, settings.batchSize)
+    this.#runs = [run(first), run(second)]
   }
 
   entries(frame: OpenFrame, block: Dirents): boolean {
-    let count = 0
-    while (count < this.#most && block.next()) {
-      const { nameLength } = block
-      if (!isFile(block.type) || nameLength > LONGEST_NAME) return this.#seeAndEnter(frame, block, count)
-      this.#sights.setName(count, block.bytes, block.nameStart, nameLength)
-      this.#places[count++] = block.place
+    let [run, next] = this.#runs
+    using _run: EntryRun = run
+    using _next: EntryRun = next
+    run.begin(frame.handle, block, this.#expectsMore, false)
+    while (run.count > 0) {
+      next.begin(frame.handle, block, this.#expectsMore, true)
+      const at = this.#seeAll(frame, run)
+      if (at < run.count) {
+        block.goTo(run.placeOf(at))
+        return true
+      }
+      ;[run, next] = [next, run]
     }
-    return this.#seeAll(frame, block, count)
+    return block.next() && (block.type === TYPE_DIRECTORY || this.#entry(frame, block.name))
   }
 
-  /** The present entry may be a directory: it is looked at alone, after those before it. */
-  #seeAndEnter(frame: OpenFrame, block: Dirents, count: number): boolean {
-    const { place } = block
-    if (this.#seeAll(frame, block, count)) return true
-    block.goTo(place)
-    return block.type === TYPE_DIRECTORY || this.#entry(frame, block.name)
-  }
-
-  /** @returns true where one of them turns out to be a directory: it is the present entry then, those after it are left */
-  #seeAll(frame: OpenFrame, block: Dirents, count: number): boolean {
-    if (count === 0) return false
+  /** @returns the first that is a directory, or how many there are */
+  #seeAll(frame: OpenFrame, run: EntryRun): number {
     const taken = this.#taken
-    const at = this.#expectsMore ? this.#hold(frame, count) : this.#look(frame, count)
-    this.#expectsMore = (this.#taken - taken) * 2 > count && !this.#settings.byName
-    if (at === count) return false
-    block.goTo(this.#places[at] as number)
-    return true
-  }
-
-  /** Looks at entries by their names. @returns the first that is a directory, or how many there are */
-  #look(frame: OpenFrame, count: number): number {
-    this.#sights.look(frame.handle, count)
-    for (let at = 0; at < count; at++) {
-      const name = this.#sights.nameOf(at)
-      const seen = this.#sights.stat(at)
-      if (seen ? this.#seen(frame, name, seen) : this.#entry(frame, name)) return at
-    }
-    return count
-  }
-
-  /** The same, and opens them. */
-  #hold(frame: OpenFrame, count: number): number {
-    const sights = this.#sights
-    const time = Date.now()
-    sights.hold(frame.handle, count)
+    run.finish()
     let at = 0
-    try {
-      for (; at < count; at++) {
-        const name = sights.nameOf(at)
-        const handle = sights.handle(at)
-        const seen = handle === undefined ? undefined : sights.stat(at)
-        if (handle === undefined || seen === undefined) {
-          if (handle !== undefined) this.#inodes.close(handle)
-          if (this.#entry(frame, name)) return at
-        } else if (isDirectory(seen)) {
-          this.#inodes.close(handle)
-          return at
-        } else if (this.#needsLook(seen, frame.path, name)) {
-          const attributes = sights.attributeNames(at) ?? this.#attributeNames(handle, frame.handle, name)
-          this.#takeEntry(frame, name, handle, seen, time, attributes)
-        } else this.#inodes.close(handle)
-      }
-      return count
-    } finally {
-      // On the way out in between: the pipeline has what came before.
-      for (let rest = at + 1; rest < count; rest++) {
-        const handle = sights.handle(rest)
-        if (handle !== undefined) this.#inodes.close(handle)
-      }
+    while (at < run.count && !(run.isHeld ? this.#held(frame, run, at) : this.#glanced(frame, run, at))) at++
+    this.#expectsMore = (this.#taken - taken) * 2 > run.count && !this.#settings.byName
+    return at
+  }
+
+  /** @returns whether it is a directory */
+  #glanced(frame: OpenFrame, run: EntryRun, at: number): boolean {
+    const name = run.nameOf(at)
+    const seen = run.stat(at)
+    return seen ? this.#seen(frame, name, seen) : this.#entry(frame, name)
+  }
+
+  /** The same of one that is open. */
+  #held(frame: OpenFrame, run: EntryRun, at: number): boolean {
+    const name = run.nameOf(at)
+    const handle = run.takeHandle(at)
+    if (handle === undefined) return this.#entry(frame, name)
+    const seen = run.stat(at)
+    if (seen && !isDirectory(seen) && this.#needsLook(seen, frame.path, name)) {
+      const attributes = run.attributeNames(at) ?? this.#attributeNames(handle, frame.handle, name)
+      this.#takeEntry(frame, name, handle, seen, run.time, attributes)
+      return false
     }
+    this.#inodes.close(handle)
+    return seen ? isDirectory(seen) : this.#entry(frame, name)
   }
 
   /** @returns whether it is a directory */

@@ -92,7 +92,7 @@ describe('the kernel addon', () => {
 const CHANGE_WORDS = 10
 const [HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
 const [MADE, ODD, UNTOUCHED] = [0, 1, 7]
-const [JOBS, CHANGES, TASKS] = [48, 720, 64]
+const [JOBS, CHANGES, LOOKERS, SIGHTS, TASKS] = [48, 720, 2, 64, 64]
 
 const isRoot = process.getuid?.() === 0
 const title = `changes that the kernel addon makes${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
@@ -213,7 +213,7 @@ describe.skipIf(!isRoot)(title, () => {
     const handles = [file(), file(), file()]
     for (const [at, handle] of handles.entries()) put(addon, at, handle, at === 0 ? { [SEEN_GROUP]: 7 } : {})
     addon.start(0, 2, 0)
-    addon.finish(0)
+    expect(addon.finish(0)).toBe(1)
     expect(handles.map((_, at) => resultOf(addon, at))).toEqual([ODD, MADE, UNTOUCHED])
     expect(handles.map((handle) => seen(handle)[0])).toEqual([5, 6, 5])
   })
@@ -281,10 +281,8 @@ describe.skipIf(!isRoot)(title, () => {
   it('are not started of what is no idle job, nor with anything but numbers', () => {
     const { start, finish } = load() as { start(...args: unknown[]): void; finish(...args: unknown[]): void }
     const noNumber = [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '0', undefined, null, {}, Symbol('x'), 0n]
-    for (const one of [...noNumber, JOBS]) {
-      expect(() => start(one, 1, 0)).toThrow(RangeError)
-      expect(() => finish(one)).toThrow(RangeError)
-    }
+    for (const one of [...noNumber, JOBS]) expect(() => start(one, 1, 0)).toThrow(RangeError)
+    for (const one of [...noNumber, JOBS + LOOKERS]) expect(() => finish(one)).toThrow(RangeError)
     for (const one of [...noNumber, CHANGES + 1]) expect(() => start(0, one, 0)).toThrow(RangeError)
     for (const one of [...noNumber, 2]) expect(() => start(0, 1, one)).toThrow(RangeError)
     for (const few of [[], [0], [0, 0]]) expect(() => start(...few)).toThrow(RangeError)
@@ -312,4 +310,106 @@ describe.skipIf(!isRoot)(title, () => {
       expect(stdout).toBe('alive\n')
     },
   )
+})
+
+// struct sight: 640 bytes.
+const SIGHT = 640
+const [STATX, LIST, NAME] = [16, 272, 384]
+const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]
+const UNTOLD = 7
+
+describe('entries that the kernel addon looks at', () => {
+  /** A directory with a file, a link that leads nowhere and a directory. */
+  function directory(): { path: string; handle: number } {
+    const path = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
+    fs.writeFileSync(`${path}/file`, 'content')
+    fs.symlinkSync('/nowhere', `${path}/link`)
+    fs.mkdirSync(`${path}/below`)
+    const handle = fs.openSync(path, 'r')
+    onTestFinished(() => {
+      fs.closeSync(handle)
+      fs.rmSync(path, { recursive: true })
+    })
+    return { path, handle }
+  }
+
+  function seen(parent: number, how: number, names: readonly (string | Buffer)[], which = 0, others: 0 | 1 = 0) {
+    const addon = load()
+    const bytes = Buffer.from(addon.sights, which * SIGHTS * SIGHT, SIGHTS * SIGHT)
+    for (const [at, name] of names.entries()) {
+      const sight = bytes.subarray(at * SIGHT, (at + 1) * SIGHT).fill(0)
+      for (const word of [0, 4, 8]) sight.writeInt32LE(UNTOLD, word)
+      sight.set(typeof name === 'string' ? Buffer.from(`${name}\0`) : name, NAME)
+    }
+    addon.look(JOBS + which, parent, how, names.length, others)
+    expect(addon.finish(JOBS + which)).toBe(0)
+    return names.map((_, at) => {
+      const sight = bytes.subarray(at * SIGHT, (at + 1) * SIGHT)
+      const [handle = 0, look, list = 0] = [0, 4, 8].map((word) => sight.readInt32LE(word))
+      if (how !== LOOK && handle >= 0) onTestFinished(() => fs.closeSync(handle))
+      const [mode, inode] = [sight.readUInt16LE(STATX + 0x1c), sight.readBigUInt64LE(STATX + 0x20)]
+      return { handle, look, list, mode, inode, attributes: sight.toString('latin1', LIST, LIST + Math.max(0, list)) }
+    })
+  }
+
+  it('have room for two runs of them', () => {
+    expect(load().sights.byteLength).toBeGreaterThanOrEqual(LOOKERS * SIGHTS * SIGHT)
+  })
+
+  it.each([0, 1] as const)('are looked at by their names, and opened by nobody (others: %i)', (others) => {
+    const { path, handle } = directory()
+    const found = seen(handle, LOOK, ['file', 'link', 'below', 'gone'], 1, others)
+    const names = ['file', 'link', 'below']
+    expect(found.map(({ look }) => look)).toEqual([0, 0, 0, -2])
+    const types = found.slice(0, 3).map(({ mode }) => mode & 0o170000)
+    expect(types).toEqual([0o100000, 0o120000, 0o040000])
+    const { inode } = found[0] ?? expect.unreachable()
+    expect(inode).toBe(fs.lstatSync(`${path}/${names[0]}`, { bigint: true }).ino)
+    expect(found.map((one) => one.handle)).toEqual([UNTOLD, UNTOLD, UNTOLD, UNTOLD])
+  })
+
+  it('are held and looked at by what is held, a link itself', () => {
+    const { path, handle } = directory()
+    const found = seen(handle, HOLD, ['link', 'gone', 'file'])
+    const held = found.map((one) => (one.handle < 0 ? one.handle : fs.readlinkSync(`/proc/self/fd/${one.handle}`)))
+    expect(held).toEqual([`${path}/link`, -2, `${path}/file`])
+    expect(found.map(({ look, list }) => [look, list])).toEqual([
+      [0, UNTOLD],
+      [UNTOLD, UNTOLD],
+      [0, UNTOLD],
+    ])
+  })
+
+  it('say which attributes they have, or why they do not', () => {
+    const { handle } = directory()
+    const [file, gone] = seen(handle, HOLD_AND_LIST, ['file', 'gone'])
+    // None here, or the kernel does not have listxattrat(2): before Linux 6.13.
+    expect([0, -38, -1]).toContain(file?.list)
+    expect(gone).toMatchObject({ handle: -2, look: UNTOLD, list: UNTOLD })
+  })
+
+  it('end where their room does', () => {
+    const { handle } = directory()
+    // 255 bytes are a name; the 256th is not looked at.
+    const found = seen(handle, HOLD, [Buffer.alloc(SIGHT - NAME, 'x'), 'file'])
+    expect(found.map((one) => Math.min(one.handle, 0))).toEqual([-2, 0])
+  })
+
+  it('are of an open directory, an idle job and known numbers', () => {
+    const { look, finish } = load() as { look(...args: unknown[]): void; finish(job: number): number }
+    const usual = [JOBS, 3, LOOK, 0, 0]
+    const odd = [-1, 0.5, Number.NaN, '0', undefined, null, {}, 0n]
+    const most = [JOBS + LOOKERS, 2 ** 31, HOLD_AND_LIST + 1, SIGHTS + 1, 2]
+    for (const place of usual.keys()) {
+      for (const one of [...odd, most[place]])
+        expect(() => look(...usual.with(place, one as number))).toThrow(RangeError)
+      expect(() => look(...usual.slice(0, place))).toThrow(RangeError)
+    }
+    // A job of changes.
+    expect(() => look(JOBS - 1, 3, LOOK, 0, 0)).toThrow(RangeError)
+    look(...usual)
+    expect(() => look(...usual)).toThrow(RangeError)
+    finish(JOBS)
+    expect(seen(2 ** 31 - 2, LOOK, ['file']).map((one) => one.look)).toEqual([-9])
+  })
 })

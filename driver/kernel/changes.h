@@ -33,11 +33,8 @@ static int make_change(const struct change *change) {
   return regroups ? HALF : ODD;
 }
 
-static void make_changes(struct job *job) {
-  job->rest = 0;
-  for (struct change *change = job->changes, *end = change + job->count; change < end; change++) {
-    change->result = make_change(change);
-    if (change->result == MADE) CALL(close, change->handle, 0, 0, 0, 0, 0);
-    else job->rest++;
-  }
+static int was_made(struct change *change) {
+  change->result = make_change(change);
+  if (change->result == MADE) CALL(close, change->handle, 0, 0, 0, 0, 0);
+  return change->result == MADE;
 }

@@ -105,31 +105,23 @@ static int number_below(napi_env env, napi_value argument, int end, int *number)
   return 1;
 }
 
-/* A job that nobody has. */
 static struct job *idle(struct shared *shared, int index) {
   struct job *job = &shared->jobs[index];
-  int state = __atomic_load_n(&job->state, __ATOMIC_SEQ_CST);
-  return state == IDLE || state == DONE ? job : 0;
+  return is_idle(job) ? job : 0;
 }
 
-static void begin(napi_env env, struct shared *shared, struct job *job, int count, int others) {
-  job->count = count;
-  __atomic_store_n(&job->state, QUEUED, __ATOMIC_SEQ_CST);
-  if (others) give(env, shared, job);
-}
-
-/* start(job, count, others): the first changes of an idle job are to be made; by another thread, if `others` is not 0. */
+/* start(job, count, others): the first changes of an idle job are to be made, by so many other threads too. */
 static napi_value start(napi_env env, napi_callback_info info) {
   size_t given = 3;
   napi_value arguments[3];
   int index, count, others;
   struct shared *shared = shared_of(env, info, &given, arguments);
   if (given == 3 && number_below(env, arguments[0], JOBS, &index) && number_below(env, arguments[1], CHANGES + 1, &count) &&
-      number_below(env, arguments[2], 2, &others)) {
+      number_below(env, arguments[2], MOST_OTHERS + 1, &others)) {
     struct job *job = idle(shared, index);
     if (job) return begin(env, shared, job, count, others), (napi_value)0;
   }
-  napi_throw_range_error(env, 0, "start takes an idle job, a number of changes, and 0 or 1");
+  napi_throw_range_error(env, 0, "start takes an idle job, a number of changes, and of other threads");
   return 0;
 }
 
@@ -141,7 +133,7 @@ static napi_value look(napi_env env, napi_callback_info info) {
   struct shared *shared = shared_of(env, info, &given, arguments);
   if (given == 5 && number_below(env, arguments[0], JOBS + LOOKERS, &index) && index >= JOBS &&
       number_below(env, arguments[1], 0x7fffffff, &parent) && number_below(env, arguments[2], HOLD_AND_LIST + 1, &how) &&
-      number_below(env, arguments[3], SIGHTS + 1, &count) && number_below(env, arguments[4], 2, &others)) {
+      number_below(env, arguments[3], SIGHTS + 1, &count) && number_below(env, arguments[4], MOST_OTHERS + 1, &others)) {
     struct job *job = idle(shared, index);
     if (job) {
       job->parent = parent;
@@ -149,7 +141,7 @@ static napi_value look(napi_env env, napi_callback_info info) {
       return begin(env, shared, job, count, others), (napi_value)0;
     }
   }
-  napi_throw_range_error(env, 0, "look takes an idle job of sights, a handle, how, a number of sights, and 0 or 1");
+  napi_throw_range_error(env, 0, "look takes an idle job of sights, a handle, how, a number of sights, and of other threads");
   return 0;
 }
 

@@ -4,7 +4,7 @@
 enum { ROWS = 64, ARENA = 2 << 16, GUARD = 1 << 16 };
 
 /* Jobs of changes, for several walks at once, of sights after them, and how many of them can be with other threads. */
-enum { JOBS = 48, CHANGES = 720, LOOKERS = 2, SIGHTS = 64, TASKS = 64 };
+enum { JOBS = 48, CHANGES = 720, LOOKERS = 2, SIGHTS = 64, MOST_OTHERS = 3, TASKS = 64 };
 
 /* A call to make: its index in the table, six arguments, and the place of its result. */
 struct row {
@@ -41,11 +41,12 @@ struct sight {
 /* By its name alone; or opened, and by that handle; or the names of its extended attributes too. */
 enum how { LOOK, HOLD, HOLD_AND_LIST };
 
-enum state { IDLE, QUEUED, RUNNING, DONE };
-
-/* Of changes or of sights; `rest`: how many changes were not made. */
+/* Of changes or of sights. */
 struct job {
-  int state, count, rest;
+  /* Which start it is of (32 bits), how many there are (16), and the next that nobody has (16). */
+  unsigned long state;
+  /* How many are made, and how many of those changes were not. */
+  int done, rest;
   struct change *changes;
   struct sight *sights;
   int parent;

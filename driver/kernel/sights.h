@@ -22,7 +22,3 @@ static void look_at(int parent, enum how how, struct sight *sight) {
   if (how == HOLD_AND_LIST)
     sight->list = (int)CALL(listxattrat, parent, sight->name, AT_SYMLINK_NOFOLLOW, sight->names, sizeof sight->names, 0);
 }
-
-static void look_at_all(const struct job *job) {
-  for (struct sight *sight = job->sights, *end = sight + job->count; sight < end; sight++) look_at(job->parent, job->how, sight);
-}

@@ -23,24 +23,19 @@ function threads(): number {
   return Math.max(1, Math.min(MOST_THREADS, others))
 }
 
-/** @returns undefined where so many walks have all there is */
+/** @returns undefined where so many walks have all there is, or there is too little */
 export function linuxChanges(size: number): Changes | undefined {
-  const jobs = free.splice(0, Math.max(threads(), Math.ceil(size / ROOM)))
-  if (jobs.length * ROOM >= size) return new LinuxChanges(jobs, Math.ceil(size / jobs.length))
-  free.push(...jobs)
-  return undefined
+  const job = size <= ROOM ? free.pop() : undefined
+  return job === undefined ? undefined : new LinuxChanges(job)
 }
 
 class LinuxChanges implements Changes {
-  readonly #jobs: number[]
-  /** Changes of each job. */
-  readonly #each: number
-  #started = 0
-  #rest = 0
+  readonly #job: number
+  readonly #threads = threads()
+  #isFree = false
 
-  constructor(jobs: number[], each: number) {
-    this.#jobs = jobs
-    this.#each = each
+  constructor(job: number) {
+    this.#job = job
   }
 
   set(at: number, change: FileChange): void {
@@ -57,16 +52,11 @@ class LinuxChanges implements Changes {
   }
 
   start(count: number): void {
-    this.#rest = 0
-    for (; this.#started * this.#each < count; this.#started++) {
-      const some = Math.min(this.#each, count - this.#started * this.#each)
-      start(this.#jobs[this.#started] as number, some, some < WORTH_GIVING ? 0 : 1)
-    }
+    start(this.#job, count, count < WORTH_GIVING ? 0 : this.#threads)
   }
 
   finish(): number {
-    while (this.#started > 0) this.#rest += finish(this.#jobs[--this.#started] as number)
-    return this.#rest
+    return finish(this.#job)
   }
 
   outcome(at: number): (typeof OUTCOMES)[number] {
@@ -74,12 +64,13 @@ class LinuxChanges implements Changes {
   }
 
   #wordOf(at: number): number {
-    const job = this.#jobs[Math.floor(at / this.#each)] as number
-    return (job * ROOM + (at % this.#each)) * WORDS
+    return (this.#job * ROOM + at) * WORDS
   }
 
   [Symbol.dispose](): void {
+    if (this.#isFree) return
+    this.#isFree = true
     this.finish()
-    free.push(...this.#jobs.splice(0))
+    free.push(this.#job)
   }
 }

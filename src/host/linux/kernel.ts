@@ -13,12 +13,12 @@ export interface KernelAddon {
   run(count: number): void
   /** What jobs are to change: see driver/kernel/kernel.h. */
   readonly changes: ArrayBuffer
-  /** The first changes of a job are to be made: with `others` by another thread, else by whoever finishes it. */
-  start(job: number, count: number, others: 0 | 1): void
+  /** The first changes of a job are to be made: by so many `others` too. */
+  start(job: number, count: number, others: number): void
   /** What entries are called, and what is seen of them: see driver/kernel/kernel.h. */
   readonly sights: ArrayBuffer
   /** Entries of a directory are to be looked at by a job of sights: `how` and `others` as there. */
-  look(job: number, parent: number, how: number, count: number, others: 0 | 1): void
+  look(job: number, parent: number, how: number, count: number, others: number): void
   /** Returns when a job is done. @returns how many of its changes were not made */
   finish(job: number): number
   /** @returns the number of an ended child in a user namespace of its own, or -errno */

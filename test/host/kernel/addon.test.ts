@@ -92,7 +92,7 @@ describe('the kernel addon', () => {
 const CHANGE_WORDS = 10
 const [HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
 const [MADE, ODD, UNTOUCHED] = [0, 1, 7]
-const [JOBS, CHANGES, LOOKERS, SIGHTS, TASKS] = [48, 720, 2, 64, 64]
+const [JOBS, CHANGES, LOOKERS, SIGHTS, MOST_OTHERS, TASKS] = [48, 720, 2, 64, 3, 64]
 
 const isRoot = process.getuid?.() === 0
 const title = `changes that the kernel addon makes${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
@@ -265,33 +265,48 @@ describe.skipIf(!isRoot)(title, () => {
 
   it('are made of all jobs at once', () => {
     const addon = load()
-    const handles = Array.from({ length: JOBS }, file)
-    // Each has a handle of its own, and a process may have fewer than all jobs could hold.
-    const each = 200
-    for (const [job, handle] of handles.entries())
-      for (let at = 0; at < each; at++) {
-        const group = at === 0 ? 5 : 100 + at
-        put(addon, job * CHANGES + at, handle, { [SEEN_GROUP]: group, [GROUP]: 101 + at, [MODE]: 0o640 })
-      }
-    for (const job of handles.keys()) addon.start(job, each, 1)
-    for (const job of handles.keys()) addon.finish(job)
-    expect(handles.map(seen)).toEqual(handles.map(() => [100 + each, '640']))
+    const each = 10
+    const handles = Array.from({ length: JOBS * each }, file)
+    const jobs = Array.from({ length: JOBS }, (_, job) => job)
+    for (const [index, handle] of handles.entries()) {
+      put(addon, Math.floor(index / each) * CHANGES + (index % each), handle, { [GROUP]: 100 + index, [MODE]: 0o640 })
+    }
+    for (const job of jobs) addon.start(job, each, 1)
+    for (const job of jobs) expect(addon.finish(job)).toBe(0)
+    expect(handles.map(seen)).toEqual(handles.map((_, index) => [100 + index, '640']))
+  })
+
+  it('are made once each, however many threads make a job', () => {
+    const addon = load()
+    const handles = Array.from({ length: CHANGES }, file)
+    for (let round = 0; round < 20; round++) {
+      const [from, to] = [5 + round, 6 + round]
+      for (const [at, handle] of handles.entries())
+        put(addon, at, handle, { [SEEN_GROUP]: from, [GROUP]: to, [MODE]: 0o640 })
+      addon.start(0, CHANGES, MOST_OTHERS)
+      // One that was made twice would be odd, and its handle closed under another.
+      expect(addon.finish(0)).toBe(0)
+      expect(new Set(handles.map((handle) => fs.fstatSync(handle).gid))).toEqual(new Set([to]))
+    }
   })
 
   it('are not started of what is no idle job, nor with anything but numbers', () => {
-    const { start, finish } = load() as { start(...args: unknown[]): void; finish(...args: unknown[]): void }
+    const { changes, start, finish } = load() as KernelAddon &
+      Record<'start' | 'finish', (...args: unknown[]) => unknown>
     const noNumber = [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '0', undefined, null, {}, Symbol('x'), 0n]
     for (const one of [...noNumber, JOBS]) expect(() => start(one, 1, 0)).toThrow(RangeError)
     for (const one of [...noNumber, JOBS + LOOKERS]) expect(() => finish(one)).toThrow(RangeError)
     for (const one of [...noNumber, CHANGES + 1]) expect(() => start(0, one, 0)).toThrow(RangeError)
-    for (const one of [...noNumber, 2]) expect(() => start(0, 1, one)).toThrow(RangeError)
+    for (const one of [...noNumber, MOST_OTHERS + 1]) expect(() => start(0, 1, one)).toThrow(RangeError)
     for (const few of [[], [0], [0, 0]]) expect(() => start(...few)).toThrow(RangeError)
     expect(() => finish()).toThrow(RangeError)
+    // AT_FDCWD is no handle: it is odd.
+    new Int32Array(changes)[HANDLE] = -100
+    start(0, 1, 0)
+    expect(() => start(0, 1, 0)).toThrow(RangeError)
+    expect(finish(0)).toBe(1)
     start(0, 0, 0)
-    expect(() => start(0, 0, 0)).toThrow(RangeError)
-    finish(0)
-    start(0, 0, 0)
-    finish(0)
+    expect(finish(0)).toBe(0)
     // Idle, or done already: nothing to wait for.
     finish(0)
     finish(1)
@@ -399,7 +414,7 @@ describe('entries that the kernel addon looks at', () => {
     const { look, finish } = load() as { look(...args: unknown[]): void; finish(job: number): number }
     const usual = [JOBS, 3, LOOK, 0, 0]
     const odd = [-1, 0.5, Number.NaN, '0', undefined, null, {}, 0n]
-    const most = [JOBS + LOOKERS, 2 ** 31, HOLD_AND_LIST + 1, SIGHTS + 1, 2]
+    const most = [JOBS + LOOKERS, 2 ** 31, HOLD_AND_LIST + 1, SIGHTS + 1, MOST_OTHERS + 1]
     for (const place of usual.keys()) {
       for (const one of [...odd, most[place]])
         expect(() => look(...usual.with(place, one as number))).toThrow(RangeError)
@@ -407,9 +422,10 @@ describe('entries that the kernel addon looks at', () => {
     }
     // A job of changes.
     expect(() => look(JOBS - 1, 3, LOOK, 0, 0)).toThrow(RangeError)
-    look(...usual)
+    look(...usual.with(3, 1))
     expect(() => look(...usual)).toThrow(RangeError)
     finish(JOBS)
+    look(...usual)
     expect(seen(2 ** 31 - 2, LOOK, ['file']).map((one) => one.look)).toEqual([-9])
   })
 })

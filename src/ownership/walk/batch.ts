@@ -5,7 +5,7 @@ import type { InodeRecord } from '../inode/record.ts'
 const LARGEST_BATCH = 700
 const SMALLEST_BATCH = 8
 /** What is open beside: directories on its way, entries that are looked at, and Node's own. */
-const OTHER_HANDLES = 160
+const OTHER_HANDLES = 250
 
 /** One is collected and recorded, while the changes of the one before are made. */
 export const BATCHES = 2

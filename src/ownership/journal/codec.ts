@@ -24,18 +24,6 @@ export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigI
   return keys
 }
 
-/** Keys of inodes that have no record in some chunks. */
-export function without(keys: BigInt64Array, chunks: readonly Uint8Array[]): BigInt64Array {
-  if (keys.length === 0 || chunks.length === 0) return keys
-  const there = new Set(chunks.flatMap((chunk) => split(chunk).map(({ chunk, at }) => keyAt(chunk, at + KEY))))
-  const wanted = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
-  return keys.filter((_, index) => !there.has(keyAt(wanted, (index >> 1) * 16)))
-}
-
-function keyAt(bytes: DataView, at: number): string {
-  return `${bytes.getBigInt64(at, true)} ${bytes.getBigInt64(at + 8, true)}`
-}
-
 /** One record as it lies in a chunk of them. */
 export interface Encoded {
   chunk: DataView

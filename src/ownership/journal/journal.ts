@@ -2,10 +2,11 @@ import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { errorCode, type Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { checkFile, damaged } from './checks.ts'
-import { decode, type Encoded, encodeForgotten, without } from './codec.ts'
+import { decode, type Encoded, encodeForgotten } from './codec.ts'
 import { Records } from './records.ts'
 import type { States } from './state-table.ts'
 import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
+import { UnderWay } from './under-way.ts'
 
 const MOST_FORGOTTEN = 30_000
 /** Among the unsettled batches: a restore. Batches are counted from 1. */
@@ -29,7 +30,7 @@ export class Journal {
   readonly #where: string
   #unsettled = new Set<bigint>()
   /** Those of the unsettled batches that this process is about to make. */
-  readonly #own = new Map<bigint, Uint8Array>()
+  readonly #own = new UnderWay()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
   /** The same of what is forgotten. */
@@ -98,13 +99,17 @@ export class Journal {
     return this.#guard(() => {
       const found: (States | 'wait' | 'other' | undefined)[] = []
       for (let at = 0; at < bytes.byteLength; at += 16) {
-        const seen = this.#read().glance(bytes, at)
-        if (seen === undefined) found.push(undefined)
-        else if (this.#unsettled.has(seen.batch)) found.push(this.#own.has(seen.batch) ? 'wait' : 'other')
-        else found.push(seen.states ?? 'other')
+        const entry = this.#read().entryOf(bytes, at)
+        found.push(entry === undefined ? undefined : this.#statesIn(entry))
       }
       return found
     })
+  }
+
+  #statesIn(entry: number): States | 'wait' | 'other' {
+    const batch = this.#read().batchIn(entry)
+    if (this.#unsettled.has(batch)) return this.#own.has(batch) ? 'wait' : 'other'
+    return this.#read().statesIn(entry) ?? 'other'
   }
 
   #at(bytes: DataView, at: number): Found | undefined {
@@ -153,7 +158,7 @@ export class Journal {
     const batches = this.#write(chunks, (number) => this.#sql.run`INSERT INTO unsettled VALUES (${number})`)
     for (const { number, records } of batches) {
       this.#unsettled.add(number)
-      this.#own.set(number, records)
+      this.#own.add(number, records)
     }
     return batches.map(({ number }) => number)
   }
@@ -185,7 +190,7 @@ export class Journal {
    * @param keys inode and birth time of each in turn
    */
   forget(keys: BigInt64Array): void {
-    const rest = without(keys, [...this.#own.values()])
+    const rest = this.#own.others(keys)
     this.#forgotten.push(rest)
     this.#forgottenCount += rest.length / 2
     this.#records?.forget(rest)

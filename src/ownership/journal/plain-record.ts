@@ -1,6 +1,5 @@
 import type { Stat } from '../../host/host.ts'
-import { PERMISSIONS } from '../inode/policy.ts'
-import type { Encoded } from './codec.ts'
+import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import {
   AFTER_GID,
   AFTER_MODE,
@@ -14,7 +13,6 @@ import {
   putLengths,
   SEEN_WHOLE,
 } from './layout.ts'
-import type { States } from './state-table.ts'
 
 /** The most bytes that a plain record takes beside its path. */
 export const PLAIN = HEADER + FIRST + LAST
@@ -66,22 +64,29 @@ export function writeAfter(view: DataView, start: number, gid: number, mode: num
 }
 
 /**
- * What an inode was and what its change made of it, where that is all that its record says: no capability, no ACL, no
+ * Whether what an inode was and what its change made of it is all that its record says: no capability, no ACL, no
  * interrupted call, and a birth time to know it by.
  */
-export function plainStates({ chunk, at }: Encoded): States | undefined {
+export function isPlain(chunk: DataView, at: number): boolean {
   const first = at + HEADER
   const last = first + chunk.getUint32(at, true)
-  const isPlain =
-    chunk.getUint32(first + 12, true) === 0 &&
-    chunk.getUint32(first + 16, true) === 0 &&
-    chunk.getUint32(last + 36, true) === 0 &&
-    chunk.getUint32(last + 40, true) === 0 &&
+  return (
+    chunk.getInt32(first + 12, true) === 0 &&
+    chunk.getInt32(first + 16, true) === 0 &&
+    chunk.getInt32(last + 36, true) === 0 &&
+    chunk.getInt32(last + 40, true) === 0 &&
     chunk.getUint16(last + 34, true) === SEEN_WHOLE &&
-    chunk.getBigInt64(at + KEY + 8, true) !== 0n
-  if (!isPlain) return undefined
-  return {
-    before: { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) },
-    after: { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) },
-  }
+    // Two words: a bigint would be an object for the collector.
+    (chunk.getInt32(at + KEY + 8, true) !== 0 || chunk.getInt32(at + KEY + 12, true) !== 0)
+  )
+}
+
+export function beforeOf(chunk: DataView, at: number): Ownership {
+  const first = at + HEADER
+  return { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) }
+}
+
+export function afterOf(chunk: DataView, at: number): Ownership {
+  const last = at + HEADER + chunk.getUint32(at, true)
+  return { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) }
 }

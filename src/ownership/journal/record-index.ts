@@ -1,113 +1,170 @@
-// A slot: inode and birth time in four words, the places of the first record and of the last, each counted from 1, and
-// the number of its states (see StateTable).
-const FIRST = 4
-const LAST = 5
-const STATE = 6
-const SLOT = 7
+// Of an entry: the low word of the inode, its birth time, the place of its last record counted from 1.
+const ROW = 4
+const LAST = 3
+const FORGOTTEN = 0
+// Entries come in chunks: one array would have to be copied to grow, and both be there meanwhile.
+const CHUNK_BITS = 14
+const CHUNK = 1 << CHUNK_BITS
 const FREE = 0
-const FORGOTTEN = -1
 const SMALLEST = 1024
 // Of the slots at most so many are taken: a search ends at a free one.
 const FULLEST = 0.8
 const SPARE = 1.05
 
+/** Some entries. What few file systems and few inodes need is there where one of them does. */
+interface Chunk {
+  rows: Int32Array
+  /** See StateTable. */
+  states: Uint16Array
+  /** The high words of inodes. Undefined: all are 0. */
+  highs: Int32Array | undefined
+  /** The places of first records, counted from 1. Undefined: they are the last. */
+  firsts: Int32Array | undefined
+}
+
 /**
  * Where the records of an inode stand among all that were read: the first, which has what the inode was, and the last.
- * An open-addressed table of 28 bytes a slot, as a volume may have millions of inodes.
+ * Entries of 18 bytes in the order they came in, mostly that in which they are looked for, and an open-addressed table
+ * of their numbers, as a volume may have millions of inodes.
  */
 export class RecordIndex {
-  #table = new Int32Array(0)
-  #slots = 0
-  /** Slots that are not free, with those of forgotten inodes. */
-  #taken = 0
+  /** Numbers of entries, counted from 1. */
+  #table: Int32Array
+  readonly #chunks: Chunk[] = []
+  /** With those of forgotten inodes. */
+  #count = 0
   /** Inodes with a record. */
   size = 0
 
-  /** @param expected about so many inodes: it grows, but that needs memory for both tables */
+  /** @param expected about so many inodes: it grows */
   constructor(expected: number) {
-    this.#resize(expected)
+    this.#table = newTable(expected)
   }
 
   /**
    * @param bytes and `at`: where inode and birth time lie, 16 bytes
    * @param place of a record, counted from 0
-   * @returns its slot, true until the next one is added
+   * @returns the number of its entry
    */
   add(bytes: DataView, at: number, place: number): number {
-    if (this.#taken > this.#slots * FULLEST) this.#resize(this.size * 1.5)
+    if (this.#count >= this.#table.length * FULLEST) this.#grow()
     const slot = this.#slotOf(bytes, at)
-    if (this.#table[slot + LAST] === FREE) {
-      for (let word = 0; word < FIRST; word++) this.#table[slot + word] = bytes.getInt32(at + word * 4, true)
-      this.#taken++
-    }
-    if (!this.#isRecorded(slot)) {
-      this.#table[slot + FIRST] = place + 1
+    const known = this.#table[slot] as number
+    const entry = known === FREE ? this.#append(bytes, at, slot) : known - 1
+    const chunk = this.#chunkOf(entry)
+    const index = entry % CHUNK
+    const last = chunk.rows[index * ROW + LAST] as number
+    if (last === FORGOTTEN) {
       this.size++
-    }
-    this.#table[slot + LAST] = place + 1
-    return slot
+      if (chunk.firsts) chunk.firsts[index] = place + 1
+    } else chunk.firsts ??= Int32Array.from({ length: CHUNK }, (_, at) => chunk.rows[at * ROW + LAST] as number)
+    chunk.rows[index * ROW + LAST] = place + 1
+    return entry
   }
 
-  stateIn(slot: number): number {
-    return this.#table[slot + STATE] as number
+  #append(bytes: DataView, at: number, slot: number): number {
+    const entry = this.#count++
+    if (entry % CHUNK === 0) this.#chunks.push(newChunk())
+    const chunk = this.#chunkOf(entry)
+    const index = entry % CHUNK
+    const high = bytes.getInt32(at + 4, true)
+    chunk.rows[index * ROW] = bytes.getInt32(at, true)
+    chunk.rows[index * ROW + 1] = bytes.getInt32(at + 8, true)
+    chunk.rows[index * ROW + 2] = bytes.getInt32(at + 12, true)
+    if (high !== 0) chunk.highs ??= new Int32Array(CHUNK)
+    if (chunk.highs) chunk.highs[index] = high
+    this.#table[slot] = entry + 1
+    return entry
   }
 
-  setState(slot: number, state: number): void {
-    this.#table[slot + STATE] = state
+  stateIn(entry: number): number {
+    return this.#chunkOf(entry).states[entry % CHUNK] as number
+  }
+
+  setState(entry: number, state: number): void {
+    this.#chunkOf(entry).states[entry % CHUNK] = state
   }
 
   remove(bytes: DataView, at: number): void {
-    const slot = this.#slotOf(bytes, at)
-    if (!this.#isRecorded(slot)) return
-    this.#table[slot + LAST] = FORGOTTEN
+    const entry = this.find(bytes, at)
+    if (entry === undefined) return
+    this.#chunkOf(entry).rows[(entry % CHUNK) * ROW + LAST] = FORGOTTEN
     this.size--
   }
 
-  /** The slot of an inode that has a record. */
+  /** The entry of an inode that has a record. */
   find(bytes: DataView, at: number): number | undefined {
-    const slot = this.#slotOf(bytes, at)
-    return this.#isRecorded(slot) ? slot : undefined
+    const known = this.#table[this.#slotOf(bytes, at)] as number
+    return known === FREE || this.lastIn(known - 1) < 0 ? undefined : known - 1
   }
 
-  /** The places of the first record and of the last in a slot that was found. */
-  firstIn(slot: number): number {
-    return (this.#table[slot + FIRST] as number) - 1
+  /** The places of the first record and of the last in an entry that was found. */
+  firstIn(entry: number): number {
+    const { firsts } = this.#chunkOf(entry)
+    return firsts === undefined ? this.lastIn(entry) : (firsts[entry % CHUNK] as number) - 1
   }
 
-  lastIn(slot: number): number {
-    return (this.#table[slot + LAST] as number) - 1
+  lastIn(entry: number): number {
+    return (this.#chunkOf(entry).rows[(entry % CHUNK) * ROW + LAST] as number) - 1
   }
 
-  #isRecorded(slot: number): boolean {
-    return (this.#table[slot + LAST] as number) > FREE
+  #chunkOf(entry: number): Chunk {
+    return this.#chunks[entry >> CHUNK_BITS] as Chunk
   }
 
-  /** The slot that has the key, or that is free for it. */
+  /** The slot that has the key's entry, or that is free for it. */
   #slotOf(bytes: DataView, at: number): number {
     const table = this.#table
     const a = bytes.getInt32(at, true)
     const b = bytes.getInt32(at + 4, true)
     const c = bytes.getInt32(at + 8, true)
     const d = bytes.getInt32(at + 12, true)
-    // Any number of slots will do: a power of two could be twice what is needed.
-    let slot = Math.floor((hash(a, b, c, d) * this.#slots) / 2 ** 32) * SLOT
-    for (; ; slot = slot + SLOT === table.length ? 0 : slot + SLOT) {
-      if (table[slot + LAST] === FREE) return slot
-      if (table[slot] === a && table[slot + 1] === b && table[slot + 2] === c && table[slot + 3] === d) return slot
+    for (let slot = firstSlot(table, a, b, c, d); ; slot = nextSlot(table, slot)) {
+      const known = table[slot] as number
+      if (known === FREE) return slot
+      const { rows, highs } = this.#chunkOf(known - 1)
+      const index = (known - 1) % CHUNK
+      const row = index * ROW
+      if (rows[row] !== a || rows[row + 1] !== c || rows[row + 2] !== d) continue
+      if ((highs === undefined ? 0 : highs[index]) === b) return slot
     }
   }
 
-  #resize(expected: number): void {
-    const old = this.#table
-    this.#slots = Math.max(SMALLEST, Math.ceil((expected * SPARE) / FULLEST))
-    this.#table = new Int32Array(this.#slots * SLOT)
-    this.#taken = this.size
-    const bytes = new DataView(old.buffer)
-    for (let slot = 0; slot < old.length; slot += SLOT) {
-      if ((old[slot + LAST] as number) > FREE)
-        this.#table.set(old.subarray(slot, slot + SLOT), this.#slotOf(bytes, slot * 4))
+  #grow(): void {
+    const table = newTable(this.#count * 1.5)
+    for (let entry = 0; entry < this.#count; entry++) {
+      const { rows, highs } = this.#chunkOf(entry)
+      const index = entry % CHUNK
+      const row = index * ROW
+      const high = highs === undefined ? 0 : (highs[index] as number)
+      let slot = firstSlot(table, rows[row] as number, high, rows[row + 1] as number, rows[row + 2] as number)
+      while (table[slot] !== FREE) slot = nextSlot(table, slot)
+      table[slot] = entry + 1
     }
+    this.#table = table
   }
+}
+
+function newTable(expected: number): Int32Array {
+  return new Int32Array(Math.max(SMALLEST, Math.ceil((expected * SPARE) / FULLEST)))
+}
+
+function newChunk(): Chunk {
+  return {
+    rows: new Int32Array(CHUNK * ROW),
+    states: new Uint16Array(CHUNK),
+    highs: undefined,
+    firsts: undefined,
+  }
+}
+
+function firstSlot(table: Int32Array, a: number, b: number, c: number, d: number): number {
+  // Any number of slots will do: a power of two could be twice what is needed.
+  return Math.floor((hash(a, b, c, d) * table.length) / 2 ** 32)
+}
+
+function nextSlot(table: Int32Array, slot: number): number {
+  return slot + 1 === table.length ? 0 : slot + 1
 }
 
 /** Mixes all bits, as inode numbers come in rows (MurmurHash3's last steps). */

@@ -1,6 +1,6 @@
 import { compose, type Encoded, isForgotten, join, startsOf, viewOf } from './codec.ts'
 import { KEY } from './layout.ts'
-import { plainStates } from './plain-record.ts'
+import { afterOf, beforeOf, isPlain } from './plain-record.ts'
 import { RecordIndex } from './record-index.ts'
 import { NO_STATES, type States, StateTable } from './state-table.ts'
 import type { Batch, Log } from './tables.ts'
@@ -66,30 +66,39 @@ export class Records {
   }
 
   #addOne(bytes: DataView, at: number): void {
-    const slot = this.#index.add(bytes, at + KEY, this.#total)
-    const states = plainStates({ chunk: bytes, at })
-    const isFirst = this.#index.firstIn(slot) === this.#total
+    const entry = this.#index.add(bytes, at + KEY, this.#total)
+    this.#index.setState(entry, isPlain(bytes, at) ? this.#stateOf(entry, bytes, at) : NO_STATES)
+  }
+
+  #stateOf(entry: number, bytes: DataView, at: number): number {
+    const isFirst = this.#index.firstIn(entry) === this.#total
     // What it was is told by its first record alone.
-    const before = isFirst ? states?.before : this.#states.get(this.#index.stateIn(slot))?.before
-    this.#index.setState(slot, states && before ? this.#states.idOf({ before, after: states.after }) : NO_STATES)
+    const before = isFirst ? beforeOf(bytes, at) : this.#states.get(this.#index.stateIn(entry))?.before
+    return before === undefined ? NO_STATES : this.#states.idOf(before, afterOf(bytes, at))
   }
 
   /**
-   * What is known of an inode without reading its record.
+   * The entry of an inode that has a record.
    * @param bytes and `at`: where inode and birth time lie, 16 bytes
-   * @returns the batch of its latest record; `states` where these are all that its records say
    */
-  glance(bytes: DataView, at: number): { batch: bigint; states: States | undefined } | undefined {
-    const slot = this.#index.find(bytes, at)
-    if (slot === undefined) return undefined
-    const { number } = this.#batches[this.#batchOf(this.#index.lastIn(slot))] as Known
-    return { batch: number, states: this.#states.get(this.#index.stateIn(slot)) }
+  entryOf(bytes: DataView, at: number): number | undefined {
+    return this.#index.find(bytes, at)
+  }
+
+  /** The batch of its latest record. */
+  batchIn(entry: number): bigint {
+    return (this.#batches[this.#batchOf(this.#index.lastIn(entry))] as Known).number
+  }
+
+  /** What is known of it without reading its records, where that is all that they say. */
+  statesIn(entry: number): States | undefined {
+    return this.#states.get(this.#index.stateIn(entry))
   }
 
   /** @param bytes and `at`: where inode and birth time lie, 16 bytes */
   find(bytes: DataView, at: number): Located | undefined {
-    const slot = this.#index.find(bytes, at)
-    return slot === undefined ? undefined : this.#in(slot)
+    const entry = this.#index.find(bytes, at)
+    return entry === undefined ? undefined : this.#in(entry)
   }
 
   /** What a batch of the log will say. @param keys inode and birth time of each in turn */
@@ -108,8 +117,8 @@ export class Records {
     const { records, starts } = this.#load(batch)
     const { start } = this.#batches[batch] as Known
     for (const [index, at] of starts.entries()) {
-      const slot = this.#index.find(records, at + KEY)
-      if (slot !== undefined && this.#index.lastIn(slot) === start + index) yield this.#in(slot)
+      const entry = this.#index.find(records, at + KEY)
+      if (entry !== undefined && this.#index.lastIn(entry) === start + index) yield this.#in(entry)
     }
   }
 
@@ -133,8 +142,8 @@ export class Records {
     if (chunk.length > 0) yield join(chunk)
   }
 
-  #in(slot: number): Located {
-    const [first, last] = [this.#index.firstIn(slot), this.#index.lastIn(slot)]
+  #in(entry: number): Located {
+    const [first, last] = [this.#index.firstIn(entry), this.#index.lastIn(entry)]
     const batch = this.#batchOf(last)
     const record = this.#record(batch, last)
     const { chunk, at } = first === last ? record : compose(this.#record(this.#batchOf(first), first), record)

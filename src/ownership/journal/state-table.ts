@@ -17,7 +17,7 @@ export class StateTable {
   #latest = NO_STATES
 
   /** @returns NO_STATES where there are too many different ones */
-  idOf({ before, after }: States): number {
+  idOf(before: Ownership, after: Ownership): number {
     const latest = this.get(this.#latest)
     // Most inodes are like the one before.
     if (latest && same(latest.before, before) && same(latest.after, after)) return this.#latest

@@ -10,8 +10,8 @@ function key(inode: bigint, born: bigint): DataView {
 }
 
 function placesOf(index: RecordIndex, bytes: DataView): number[] {
-  const slot = index.find(bytes, 0)
-  return slot === undefined ? [] : [index.firstIn(slot), index.lastIn(slot)]
+  const entry = index.find(bytes, 0)
+  return entry === undefined ? [] : [index.firstIn(entry), index.lastIn(entry)]
 }
 
 const steps = fc.array(

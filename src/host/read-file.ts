@@ -31,18 +31,35 @@ export function readText(path: string, fs: Fs = nodeFs): string {
 const BLOCK = 1 << 16
 
 /**
- * The first bytes of a regular file, at most `length`: of a path that somebody else chose, too.
+ * Opens a regular file at a path that somebody else may have chosen, without waiting for anything.
  * @throws {SystemError} EINVAL for anything else: a FIFO or a device could block, never end, or start something
  */
-export function readHead(fs: Fs, path: string, length: number): Buffer {
+export function openedRegular(fs: Fs, path: string): Disposable & { fd: number; stat: Stats } {
   requireRegular(path, fs.statSync(path))
-  using file = opened(fs, path, nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK)
-  // What was looked at could be exchanged before it was opened.
-  requireRegular(path, fs.fstatSync(file.fd))
+  const file = opened(fs, path, nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK)
+  try {
+    // What was looked at could be exchanged before it was opened.
+    const stat = fs.fstatSync(file.fd)
+    requireRegular(path, stat)
+    return { ...file, stat }
+  } catch (error) {
+    file[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** The first bytes of a regular file, at most `length`. Throws as `openedRegular`. */
+export function readHead(fs: Fs, path: string, length: number): Buffer {
+  using file = openedRegular(fs, path)
+  return headOf(fs, file.fd, length)
+}
+
+/** What follows in an open file, at most `length` bytes. */
+export function headOf(fs: Fs, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
   for (let left = length; left > 0; left -= blocks.at(-1)?.length ?? 0) {
     const block = Buffer.alloc(Math.min(left, BLOCK))
-    const count = fs.readSync(file.fd, block)
+    const count = fs.readSync(fd, block)
     if (count === 0) break
     blocks.push(block.subarray(0, count))
   }

@@ -21,7 +21,9 @@ it('no file is no fault, unless it was named', async () => {
 
 it('a file that cannot be read is a fault in any case', async () => {
   fs.mkdirSync(file)
-  expect((await readConfigFile(file, false)).faults).toEqual([`node configuration ${file} cannot be read (EISDIR)`])
+  expect((await readConfigFile(file, false)).faults).toEqual([
+    `node configuration ${file} is no regular file: write one there`,
+  ])
 })
 
 it('the state directory is a real path, also where it is still to be made', async () => {

@@ -128,6 +128,8 @@ static void look(void) {
     case SYS_mount_setattr: whole(0); name(1); whole(2); room(3, sizeof(struct mount_attr), 0); is(4, sizeof(struct mount_attr)); return;
     case SYS_umount2: name(0); whole(1); return;
     case SYS_ioctl: one_of_ioctls(); return;
+    case SYS_pidfd_open: whole(0); return;
+    case SYS_pidfd_send_signal: whole(0); whole(1); return;
     case SYS_wait4: whole(0); room(1, sizeof(int), 1); whole(2); return;
     case SYS_prlimit64: is(1, RLIMIT_CORE); room(2, sizeof(struct rlimit), 0); return;
   }

@@ -85,7 +85,10 @@ export interface Daemon {
   state: string
 }
 
-/** The processes that serve mounts; they are children of nobody that still runs. */
+/**
+ * The processes that serve mounts; they are children of nobody that still runs. Only what runs as modekeep itself does
+ * and has its mark is one: others may choose the same arguments and variables.
+ */
 export interface Daemons {
   /** The one that has this among its arguments: a path that no other process was ever given. */
   find(argument: string): Daemon | undefined

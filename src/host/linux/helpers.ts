@@ -4,7 +4,7 @@ import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts
 import { CHILD_OPTIONS, type Ending, endingOf, within } from './child.ts'
 import { HelperOutput } from './helper-output.ts'
 import { closingFd } from './open.ts'
-import { endAll, signalGroup } from './processes.ts'
+import { endAll, leaderOf, signalGroup } from './processes.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
 import { openMemoryFile } from './secrets.ts'
 
@@ -72,7 +72,7 @@ function uniqueName(): string {
 
 async function runProgram(command: Command, order: Order, path: readonly string[], secretFile?: number): Promise<void> {
   const mark = uniqueName()
-  const { pid, exited, output } = await start(command, order, secretFile, {
+  const { leader, exited, output } = await start(command, order, secretFile, {
     ...order.environment,
     PATH: path.join(':'),
     LC_ALL: 'C',
@@ -80,14 +80,14 @@ async function runProgram(command: Command, order: Order, path: readonly string[
   })
   const ending = await within(order.timeoutSeconds * 1000, exited)
   if (ending?.code === 0) {
-    if (!order.leavesDaemon) await endAll(pid, mark)
+    if (!order.leavesDaemon) await endAll(leader, mark)
     return output.finish()
   }
   if (ending === undefined) {
-    signalGroup(pid, 'SIGTERM')
+    signalGroup(leader.pid, 'SIGTERM')
     await within(UNTIL_KILLED_MS, exited)
   }
-  const isEnded = await endAll(pid, mark)
+  const isEnded = await endAll(leader, mark)
   await output.finish()
   const left = isEnded ? '' : ', and the kernel does not let it end'
   throw new HelperError(`${order.program} ${told(order, ending)}${left}: ${output.text || 'it said nothing'}`)
@@ -125,5 +125,5 @@ async function start(
       `${program} could not be started (${code ?? 'no reason is known'}): install its package again`,
     )
   }
-  return { pid: child.pid, exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
+  return { leader: leaderOf(child.pid), exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
 }

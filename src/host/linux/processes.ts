@@ -1,9 +1,12 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { waitFor } from '../back-off.ts'
 import { unlessRefused } from '../file-error.ts'
 import { MARK } from '../helpers.ts'
 import type { Daemons } from '../host.ts'
 import { readText } from '../read-file.ts'
+import { systemCall } from './kernel.ts'
+import { closingFd } from './open.ts'
 
 /** What proc(5) says of a process that still runs. */
 interface ProcessStat {
@@ -30,14 +33,57 @@ function processIds(): number[] {
     .map(Number)
 }
 
+type Text = 'stat' | 'status' | 'cmdline' | 'environ'
+
 /** Of arguments and variables each is ended by a NUL; '' for a process that has ended, or is about to. */
-function textOf(pid: number, file: 'stat' | 'cmdline' | 'environ'): string {
+function textOf(pid: number, file: Text): string {
   return unlessRefused(() => readText(`/proc/${pid}/${file}`)) ?? ''
 }
 
-function killProcess(pid: number): void {
-  // It may have ended by itself.
-  unlessRefused(() => process.kill(pid, 'SIGKILL'))
+const pidfdOpen = systemCall('pidfd_open')
+const pidfdSendSignal = systemCall('pidfd_send_signal')
+
+/**
+ * Looks at a process that is held meanwhile: all that was read is of one process, and `kill` reaches no other one, though
+ * its number may be another's by then.
+ * @returns what was found; undefined for a process that has ended
+ */
+function held<T>(pid: number, look: (kill: () => void) => T): T | undefined {
+  const handle = pidfdOpen(pid)
+  if (handle < 0) return undefined
+  using _ = closingFd(handle)
+  const found = look(() => void pidfdSendSignal(handle, constants.signals.SIGKILL))
+  // Signal 0 only asks whether it is there: where it has been reaped, something else may have been read.
+  return pidfdSendSignal(handle, 0) < 0 ? undefined : found
+}
+
+/**
+ * Whether modekeep has started a process: it runs as the user that modekeep runs as, was not lent that by a set-uid
+ * program, and has the mark. Anybody may choose arguments and variables, so of other users' processes neither is read:
+ * that would also wait for what they hold.
+ */
+function isOurs(pid: number, isWanted: (args: string) => boolean, isMark: (variable: string) => boolean): boolean {
+  return (
+    isOwn(pid) && isWanted(textOf(pid, 'cmdline')) && textOf(pid, 'environ').split('\0').some(isMark) && !isSecure(pid)
+  )
+}
+
+/** Whether all four user ids of a process are those of this one: who may see its /proc/PID says less. */
+function isOwn(pid: number): boolean {
+  const own = process.geteuid?.()
+  const uids = /^Uid:\t(.*)$/m.exec(textOf(pid, 'status'))?.[1]?.split('\t') ?? []
+  return uids.length > 0 && uids.every((uid) => Number(uid) === own)
+}
+
+// include/uapi/linux/auxvec.h: 0 but in a program that was given rights that its caller does not have.
+const AT_SECURE = 23n
+
+function isSecure(pid: number): boolean {
+  const auxiliary = unlessRefused(() => readFileSync(`/proc/${pid}/auxv`)) ?? Buffer.alloc(0)
+  for (let at = 0; at + 16 <= auxiliary.length; at += 16) {
+    if (auxiliary.readBigUInt64LE(at) === AT_SECURE) return auxiliary.readBigUInt64LE(at + 8) !== 0n
+  }
+  return true
 }
 
 /** Sends a signal to all that is left of a helper's process group, which has its leader's id. */
@@ -47,33 +93,54 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
 
 const LONGEST_MS = 2000
 
+/** A helper's first process, which leads its group and its session. */
+export interface Leader {
+  pid: number
+  /** See ProcessStat. */
+  start: string | undefined
+}
+
+/** Of a child that was not waited for. */
+export function leaderOf(pid: number): Leader {
+  return { pid, start: statOf(pid)?.start }
+}
+
 /** Ends every process of a helper, of its session or with its mark. @returns false where the kernel holds one */
-export function endAll(leader: number, mark: string): Promise<boolean> {
+export function endAll(leader: Leader, mark: string): Promise<boolean> {
   const until = performance.now() + LONGEST_MS
+  const isLeft = isOfHelper(leader, mark)
   return waitFor(() => {
-    const left = processesOf(leader, mark)
+    const left = processIds().filter(isLeft)
     if (left.length === 0) return true
     if (performance.now() > until) return false
-    for (const pid of left) killProcess(pid)
+    for (const pid of left) held(pid, (kill) => isLeft(pid) && kill())
     return undefined
   })
 }
 
-/** Those that still run; a zombie does not. */
-export function processesOf(leader: number, mark: string): number[] {
-  return processIds().filter((pid) => {
+/** Of processes that still run; a zombie does not. */
+function isOfHelper({ pid: leader, start }: Leader, mark: string): (pid: number) => boolean {
+  return (pid) => {
     const stat = statOf(pid)
     if (stat === undefined) return false
-    if (stat.group === leader || stat.session === leader) return true
-    return textOf(pid, 'environ').split('\0').includes(`${MARK}=${mark}`)
-  })
+    // A later process of the leader's number has a session of its own: of the helper's none was left.
+    const later = statOf(leader)
+    const isSession = later === undefined || later.start === start
+    if (isSession && (stat.group === leader || stat.session === leader)) return true
+    return isOurs(
+      pid,
+      () => true,
+      (variable) => variable === `${MARK}=${mark}`,
+    )
+  }
 }
 
 export const linuxDaemons: Daemons = {
   find(argument) {
-    for (const pid of startedWith((args) => args.split('\0').includes(argument))) {
-      const stat = statOf(pid)
-      if (stat) return { pid, state: stat.state }
+    const isServing = isStarted((args) => args.split('\0').includes(argument))
+    for (const pid of processIds()) {
+      const state = isServing(pid) ? held(pid, () => (isServing(pid) ? statOf(pid)?.state : undefined)) : undefined
+      if (state !== undefined) return { pid, state }
     }
     return undefined
   },
@@ -81,22 +148,19 @@ export const linuxDaemons: Daemons = {
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   answers: async (parent, name, milliseconds) => (await import('./answers.ts')).answers(parent, name, milliseconds),
 
-  below: (directory) => [...below(directory)],
+  below: (directory) => processIds().filter(isBelow(directory)),
 
-  // Each as soon as it is found: by the end of a long table a number may be another process's.
   kill(directory) {
-    for (const pid of below(directory)) killProcess(pid)
+    const isLeft = isBelow(directory)
+    for (const pid of processIds()) if (isLeft(pid)) held(pid, (kill) => isLeft(pid) && kill())
   },
 }
 
-function below(directory: string): Iterable<number> {
-  return startedWith((args) => args.includes(`${directory}/`))
+function isBelow(directory: string) {
+  return isStarted((args) => args.includes(`${directory}/`))
 }
 
-/** Anybody may have such arguments: what modekeep has started has its mark too. */
-function* startedWith(isWanted: (args: string) => boolean): Generator<number> {
-  for (const pid of processIds()) {
-    if (pid === process.pid || !isWanted(textOf(pid, 'cmdline'))) continue
-    if (textOf(pid, 'environ').includes(`${MARK}=`)) yield pid
-  }
+/** Whether it is another process that modekeep has started with such arguments. */
+function isStarted(isWanted: (args: string) => boolean): (pid: number) => boolean {
+  return (pid) => pid !== process.pid && isOurs(pid, isWanted, (variable) => variable.startsWith(`${MARK}=`))
 }

@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto'
-import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
 import { succeeds, unlessRefused, withPath } from './file-error.ts'
-import { type Fs, opened, readHead } from './read-file.ts'
+import { readOwned } from './owned-file.ts'
+import { type Fs, opened, openedRegular, readHead } from './read-file.ts'
 import { unless } from './system-error.ts'
-import { trustedFiles } from './trusted-files.ts'
-
-/** As stat(2) tells it, what an installer asks for. */
-type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
+import { type FileStat, trustedFiles } from './trusted-files.ts'
 
 export type NodeFiles = ReturnType<typeof nodeFiles>
 
@@ -22,6 +19,8 @@ export function nodeFiles(fs: Fs) {
     list,
     read,
     readForeign,
+    /** A configuration. @throws {Refusal} as `readOwned` */
+    readOwned: (path: string) => readOwned(path, fs),
     replace,
     /** Of what a path leads to, or of a link itself; undefined where there is nothing. */
     stat: (path: string, isLink?: 'of a link itself'): FileStat | undefined =>
@@ -33,11 +32,10 @@ export function nodeFiles(fs: Fs) {
     canWrite: (path: string) => succeeds(() => fs.accessSync(path, fs.constants.W_OK)),
     /** With its parents, 0755. Nothing where it is there already. */
     makeDirectory: (path: string, mode: number) => withPath('make', path, () => makeDirectory(fs, path, mode)),
-    /**
-     * A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`, whatever the
-     * mode of what is copied.
-     */
-    copy: (from: string, to: string) => withPath(`copy ${from} to`, to, () => copyBytes(fs, from, to)),
+    /** A regular file that stays the one that was opened, whoever exchanges what its path leads to. */
+    open: (path: string) => withPath('read', path, () => openedFile(fs, path)),
+    /** A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`. */
+    create: (path: string, bytes: Uint8Array) => withPath('write', path, () => createFile(fs, path, [bytes])),
     /** Gives it to root, with this mode, whatever the directory or the umask gave. */
     secure: (path: string, mode: number) =>
       withPath('set owner and mode of', path, () => {
@@ -59,7 +57,7 @@ export function nodeFiles(fs: Fs) {
     /** Whether two files have the same bytes. */
     isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
     /** SHA-256, in hexadecimal digits. */
-    sum: (path: string) => withPath('read', path, () => sumOf(fs, path)),
+    sum: (path: string) => withPath('read', path, () => sumOfFile(fs, path)),
     /** The first bytes of a regular file, at most so many; undefined where it cannot be read. */
     head: (path: string, length: number) => unlessRefused(() => readHead(fs, path, length)),
   }
@@ -67,33 +65,60 @@ export function nodeFiles(fs: Fs) {
 
 const LARGEST_BLOCK = 1 << 24
 
-function sumOf(fs: Fs, path: string): string {
+export type OpenFile = ReturnType<typeof openedFile>
+
+function openedFile(fs: Fs, path: string) {
+  const file = openedRegular(fs, path)
+  return {
+    /** SHA-256, in hexadecimal digits. */
+    sum: () => withPath('read', path, () => sumOf(blocks(fs, file.fd))),
+    /** Makes a new file of it, as `create`. @returns the SHA-256 of the bytes that were written */
+    copyTo: (to: string) => withPath(`copy ${path} to`, to, () => createFile(fs, to, blocks(fs, file.fd))),
+    [Symbol.dispose]: () => file[Symbol.dispose](),
+  }
+}
+
+function sumOf(bytes: Iterable<Uint8Array>): string {
   const hash = createHash('sha256')
-  using file = opened(fs, path)
-  eachBlock(fs, file.fd, (block) => hash.update(block))
+  for (const block of bytes) hash.update(block)
   return hash.digest('hex')
 }
 
 /** Not copyFile, which gives the mode first: others could write to the copy, or run it set-uid, uncompared. */
-function copyBytes(fs: Fs, from: string, to: string): void {
-  using source = opened(fs, from)
-  const copy = fs.openSync(to, 'wx', 0o600)
+function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
+  const hash = createHash('sha256')
+  const fd = fs.openSync(path, 'wx', 0o600)
   try {
-    eachBlock(fs, source.fd, (block) => fs.writeFileSync(copy, block))
+    for (const block of bytes) {
+      hash.update(block)
+      fs.writeFileSync(fd, block)
+    }
   } finally {
-    fs.closeSync(copy)
+    fs.closeSync(fd)
+  }
+  return hash.digest('hex')
+}
+
+/** From its beginning, however often it was read before. A block is the next one's memory. */
+function* blocks(fs: Fs, fd: number): Generator<Buffer> {
+  const block = Buffer.alloc(Math.min(LARGEST_BLOCK, fs.fstatSync(fd).size + 1))
+  for (let at = 0; ; ) {
+    const length = fs.readSync(fd, block, 0, block.length, at)
+    if (length === 0) return
+    yield block.subarray(0, length)
+    at += length
   }
 }
 
-function eachBlock(fs: Fs, fd: number, use: (block: Buffer) => void): void {
-  const block = Buffer.alloc(Math.min(LARGEST_BLOCK, fs.fstatSync(fd).size + 1))
-  for (let length = fs.readSync(fd, block); length > 0; length = fs.readSync(fd, block)) use(block.subarray(0, length))
+function sumOfFile(fs: Fs, path: string): string {
+  using file = opened(fs, path)
+  return sumOf(blocks(fs, file.fd))
 }
 
 function hasSameBytes(fs: Fs, one: string, other: string): boolean {
   const [a, b] = [fs.statSync(one), fs.statSync(other)]
   if (a.dev === b.dev && a.ino === b.ino) return true
-  return a.size === b.size && sumOf(fs, one) === sumOf(fs, other)
+  return a.size === b.size && sumOfFile(fs, one) === sumOfFile(fs, other)
 }
 
 function syncFile(fs: Fs, path: string): void {

@@ -1,5 +1,6 @@
+import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
-import { withPath } from './file-error.ts'
+import { unlessRefused, withPath } from './file-error.ts'
 import { type Fs, opened, readHead, readText } from './read-file.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
 
@@ -8,6 +9,9 @@ const MOST_FOREIGN = 1 << 20
 
 /** What would lie in a file that is no directory is missing too. */
 const MISSING = 'ENOENT ENOTDIR'
+
+/** As stat(2) tells it. */
+export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
 export type TrustedFiles = ReturnType<typeof trustedFiles>
 
@@ -27,6 +31,9 @@ export function trustedFiles(fs: Fs) {
         if (bytes !== undefined && bytes.length > MOST_FOREIGN) throw new SystemError('read', 'EFBIG', path)
         return bytes?.toString()
       }),
+
+    /** Of what a path leads to; undefined where nothing is, or where it cannot be seen. */
+    stat: (path: string): FileStat | undefined => unlessRefused(() => fs.statSync(path)),
 
     /**
      * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever

@@ -254,7 +254,7 @@ describe('the plugin directory', () => {
     fakeProc(world, ['kubelet'])
     const usr = join(world.root, 'usr')
     mkdirSync(usr)
-    await execa('mount', ['-t', 'tmpfs', '-o', 'ro', 'tmpfs', usr])
+    await execa('mount', ['-t', 'tmpfs', '-o', 'ro,mode=0755', 'tmpfs', usr])
     onTestFinished(async () => {
       await execa('umount', [usr])
     })

@@ -1,5 +1,16 @@
 import { createHash } from 'node:crypto'
-import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, watch } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  watch,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -147,26 +158,51 @@ needing(missing.root).describe('a first install', () => {
     expect(readFileSync(example, 'utf8')).toBe(readFileSync(join(checkout, 'driver/config.example.json'), 'utf8'))
   })
 
-  it('warns when others than root can write to where the configuration lies', async () => {
+  it.each([
+    ['the configuration', 'etc/modekeep', 0o777],
+    ['the configuration', 'etc', 0o775],
+    ['the driver', join(pluginDir, '..'), 0o777],
+    ['the driver', pluginDir, 0o1777],
+    ['the state', 'var/lib/modekeep', 0o770],
+    ['the log', 'var/log/modekeep', 0o770],
+    ['the log', 'var/log', 0o777],
+  ])('is refused, and makes nothing, where others than root can replace %s by %s', async (what, path, mode) => {
     const world = makeWorld()
-    const directory = join(world.root, 'etc/modekeep')
+    const directory = join(world.root, path)
     mkdirSync(directory, { recursive: true })
-    await execa('chmod', ['0777', directory])
-    expect(await install(world, standIn(world, 'a'))).toMatchObject({
-      exitCode: 0,
-      stderr: `warning: ${directory} can be written by others than root: they could replace the configuration`,
-    })
+    chownSync(directory, 0, 1000)
+    chmodSync(directory, mode)
+    const before = listing(world.root)
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const owner = `uid 0, gid 1000, mode ${mode.toString(8).padStart(4, '0')}`
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringContaining(`${directory} can be written by others than root (${owner}): they could replace ${what}`),
+    ])
+    expect(stderr).toContain(`chown root ${directory}; chmod go-w ${directory}`)
+    expect(listing(world.root)).toEqual(before)
+    const dry = await install(world, standIn(world, 'a'), {}, '--dry-run')
+    expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringMatching(/^warning: .* can be written by others/)])
   })
 
-  it('warns when others than root can write to the plugin directory or above it', async () => {
+  it("is refused where a link above the driver is another user's", async () => {
     const world = makeWorld()
-    mkdirSync(world.plugins, { recursive: true })
-    await execa('chmod', ['0777', join(world.plugins, '..')])
+    mkdirSync(join(world.root, 'srv/plugins'), { recursive: true })
+    symlinkSync('srv', join(world.root, 'link'))
+    lchownSync(join(world.root, 'link'), 1000, 1000)
+    const args = ['--root', world.root, '--plugin-dir', '/link/plugins', '--binary', standIn(world, 'a')]
+    const { exitCode, stderr } = await run(args)
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`${join(world.root, 'link')} can be written`)])
+  })
+
+  it('warns where a group of the system can write above the log: Debian has that where rsyslog runs', async () => {
+    const world = makeWorld()
+    const directory = join(world.root, 'var/log')
+    mkdirSync(directory, { recursive: true })
+    chownSync(directory, 0, 110)
+    chmodSync(directory, 0o775)
     const { exitCode, stderr } = await install(world, standIn(world, 'a'))
-    expect(exitCode).toBe(0)
-    expect(stderr).toBe(
-      `warning: ${join(world.plugins, '..')} can be written by others than root: they could replace the driver`,
-    )
+    expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^warning: .*var\/log can be written by others/)])
   })
 
   it('installs exactly the bytes of --sha256, and refuses any others', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
@@ -67,12 +67,16 @@ needing(missing.root).describe('an executable that is exchanged after its sum wa
     await install(world, old)
     const file = join(world.base, 'driver')
     copyFileSync(wanted, file)
-    const { sum } = linuxAdministration.files
+    const { open } = linuxAdministration.files
     const admin = otherwise({
-      sum(path) {
-        const found = sum(path)
-        copyFileSync(old, file)
-        return found
+      open(path) {
+        const opened = open(path)
+        const sum = () => {
+          const found = opened.sum()
+          copyFileSync(old, file)
+          return found
+        }
+        return { ...opened, sum }
       },
     })
     const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', file, '--sha256', sumOf(wanted)]
@@ -84,11 +88,37 @@ needing(missing.root).describe('an executable that is exchanged after its sum wa
   it('is refused also where nothing asks for a sum: the copy is not what was looked at', async () => {
     const world = makeWorld()
     const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
-    const { copy } = linuxAdministration.files
-    const admin = otherwise({ copy: (from, to) => copy(from === looked ? other : from, to) })
+    const { open } = linuxAdministration.files
+    const admin = otherwise({
+      open(path) {
+        const opened = open(path)
+        const copyTo = (to: string) => {
+          writeFileSync(looked, readFileSync(other))
+          return opened.copyTo(to)
+        }
+        return { ...opened, copyTo }
+      },
+    })
     const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', looked]
     const refused = await runHere(['install', ...args], admin)
     expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining('while it was copied: run this')])
     expect(existsSync(world.driver)).toBe(false)
+  })
+
+  it('is not what is installed where another file has taken its name: what was compared is', async () => {
+    const world = makeWorld()
+    const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
+    const wanted = sumOf(looked)
+    const { open } = linuxAdministration.files
+    const admin = otherwise({
+      open(path) {
+        const opened = open(path)
+        if (path === looked) renameSync(other, looked)
+        return opened
+      },
+    })
+    const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', looked]
+    expect(await runHere(['install', ...args], admin)).toMatchObject({ exitCode: 0 })
+    expect(sumOf(world.driver)).toBe(wanted)
   })
 })

@@ -175,6 +175,9 @@ export function unpacked(world: World): string {
   return directory
 }
 
+/** The status of a process of root's that may mount. */
+export const ROOTS = 'Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n'
+
 /** A proc directory with one process for each list of arguments, the first as process 101. */
 export function fakeProc(world: World, ...processes: string[][]) {
   mkdirSync(join(world.proc, 'self'), { recursive: true })
@@ -182,6 +185,8 @@ export function fakeProc(world: World, ...processes: string[][]) {
     const directory = join(world.proc, String(101 + index))
     mkdirSync(directory)
     writeFileSync(join(directory, 'cmdline'), argv.map((word) => `${word}\0`).join(''))
+    writeFileSync(join(directory, 'status'), ROOTS)
+    symlinkSync('/bin/sh', join(directory, 'exe'))
   })
 }
 

@@ -4,6 +4,7 @@ import { waitFor } from '../back-off.ts'
 import { unlessRefused } from '../file-error.ts'
 import { MARK } from '../helpers.ts'
 import type { Daemons } from '../host.ts'
+import { processStatus } from '../process-status.ts'
 import { readText } from '../read-file.ts'
 import { systemCall } from './kernel.ts'
 import { closingFd } from './open.ts'
@@ -71,8 +72,8 @@ function isOurs(pid: number, isWanted: (args: string) => boolean, isMark: (varia
 /** Whether all four user ids of a process are those of this one: who may see its /proc/PID says less. */
 function isOwn(pid: number): boolean {
   const own = process.geteuid?.()
-  const uids = /^Uid:\t(.*)$/m.exec(textOf(pid, 'status'))?.[1]?.split('\t') ?? []
-  return uids.length > 0 && uids.every((uid) => Number(uid) === own)
+  const { userIds } = processStatus(textOf(pid, 'status'))
+  return userIds.length > 0 && userIds.every((uid) => uid === own)
 }
 
 // include/uapi/linux/auxvec.h: 0 but in a program that was given rights that its caller does not have.

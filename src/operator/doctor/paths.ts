@@ -26,30 +26,42 @@ export function lookAtPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat
   })
 }
 
-/** Of a path and all above it, but not from `top` on, what others than root can write, and so exchange its content. */
-export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): string[] {
-  const found: string[] = []
-  const last = realPath(host, path)
-  for (let at = last; at !== top; at = dirname(at)) {
-    const stat = lookAtPath(host, at)
-    if (stat && isOthers(stat, at === last)) found.push(at)
-    if (at === '/') break
+/** What others than root can write. */
+export interface Writable {
+  place: string
+  stat: Stat
+}
+
+/**
+ * Of a path and all above it, but not from `top` on, what others than root can write, and so exchange its content: as the
+ * path is written, where a link may be exchanged, and as it really is.
+ */
+export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): Writable[] {
+  const found = new Map<string, Stat>()
+  for (const last of new Set([path, realPath(host, path)])) {
+    for (let at = last; at !== top; at = dirname(at)) {
+      const stat = lookAtPath(host, at)
+      if (stat && isOthers(stat, at === last)) found.set(at, stat)
+      if (at === '/') break
+    }
   }
-  return found
+  return [...found].map(([place, stat]) => ({ place, stat }))
 }
 
 /** A fault for each place where others than root can exchange what lies at a path. */
 export function writerFaults(host: Host, what: string, path: string): Found[] {
-  return writers(host, path).map((place) =>
+  return writers(host, path).map(({ place }) =>
     fault(`users other than root can replace ${what} through ${place}`, `chown root ${place}; chmod go-w ${place}`),
   )
 }
 
-/** With the links above it resolved. */
+/** With its links resolved; of what is no directory, with those above it. */
 function realPath({ inodes }: Pick<Host, 'inodes'>, path: string): string {
-  const parent = inodes.openTrusted(dirname(path))
-  using _ = closing(inodes, parent)
-  return join(inodes.pathOf(parent), basename(path))
+  const whole = unlessRefused(() => inodes.openTrusted(path))
+  const directory = whole ?? inodes.openTrusted(dirname(path))
+  using _ = closing(inodes, directory)
+  const real = inodes.pathOf(directory)
+  return whole === undefined ? join(real, basename(path)) : real
 }
 
 /** In a directory with the sticky bit others can make names, but not exchange root's. */

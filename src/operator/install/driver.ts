@@ -48,8 +48,7 @@ export async function installDriver(site: Site<InstallCommand>, executable: Exec
   // Lets a signal be heard.
   await new Promise((done) => setImmediate(done))
   stop.throwIfAborted()
-  files.copy(executable.path, copy)
-  requireSum(files, executable, copy)
+  requireSum(executable, executable.file.copyTo(copy))
   files.secure(copy, 0o755)
   files.sync(copy)
   await requireInit(site, executable, copy)
@@ -85,15 +84,15 @@ export function linkCommand(site: Site) {
   })
 }
 
-/** Makes --config the node's configuration, if the driver that is installed by now finds no fault in it. */
-export async function installConfiguration(site: Site<InstallCommand>): Promise<void> {
+/** Makes what --config names the node's configuration, if the driver that is installed by now finds no fault in it. */
+export async function installConfiguration(site: Site<InstallCommand>, bytes: Buffer | undefined): Promise<void> {
   const { files, tell, config: installed, driver } = site
   const { config, isDry } = site.command
-  if (config === undefined) return
+  if (bytes === undefined) return
   if (isDry) return tell('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
   requireProgram(files, driver, driver)
   const candidate = site.aside.config
-  files.copy(config, candidate)
+  files.create(candidate, bytes)
   files.secure(candidate, 0o644)
   files.sync(candidate)
   const { fault, text, shown } = await askInit(site, driver, candidate)

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import type { NodeFiles } from '../../host/node-files.ts'
+import type { NodeFiles, OpenFile } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import type { Job, Site } from './site.ts'
@@ -14,6 +14,8 @@ const MACHINE = { offset: 18, end: 20 }
 /** What is to be installed. */
 export interface Executable {
   path: string
+  /** Held open: what is compared is what is installed. */
+  file: OpenFile
   /** SHA-256, as it was asked for or found. */
   sum: string
   /** What asks for that sum; undefined where nothing does. */
@@ -21,34 +23,59 @@ export interface Executable {
 }
 
 /** @throws {Refusal} where there is none, or another than was asked for */
-export function findExecutable({ admin: { files }, command, executable }: Job<InstallCommand>): Executable {
-  const { binary: path = executable, sha256, config } = command
+export function findExecutable({
+  admin: { files },
+  command,
+  executable,
+}: Job<InstallCommand>): Executable & Disposable {
+  const { binary: path = executable, sha256 } = command
   if (path === undefined) {
     throw new Refusal(['this runs from its sources: there is no executable', 'name one with --binary FILE'])
   }
   if (!files.head(path, 1)?.length) throw new Refusal(`${path} is not a readable, non-empty file`)
-  if (config !== undefined && !files.head(config, 1)) throw new Refusal(`--config: ${config} is not a readable file`)
-  const wanted = sha256 === undefined ? beside(files, path) : { path, sum: sha256, by: '--sha256' }
-  if (wanted === undefined) return { path, sum: files.sum(path), by: undefined }
-  requireSum(files, wanted, path)
-  return wanted
+  const file = files.open(path)
+  try {
+    const found = file.sum()
+    const wanted = sha256 === undefined ? beside(files, path) : { sum: sha256, by: '--sha256' }
+    const whole = { path, file, sum: wanted?.sum ?? found, by: wanted?.by }
+    requireSum(whole, found)
+    return { ...whole, [Symbol.dispose]: () => file[Symbol.dispose]() }
+  } catch (error) {
+    file[Symbol.dispose]()
+    throw error
+  }
+}
+
+/**
+ * What --config names, read once: these bytes are tried and installed. Undefined without it.
+ * @throws {Refusal} for what is no configuration of root's alone, before anything is done
+ */
+export function findConfiguration({ admin: { files }, command: { config } }: Job<InstallCommand>): Buffer | undefined {
+  if (config === undefined) return undefined
+  try {
+    const bytes = files.readOwned(config)
+    if (bytes !== undefined) return bytes
+  } catch (error) {
+    if (error instanceof Refusal) throw new Refusal(`--config: ${error.message}`, { cause: error })
+    throw error
+  }
+  throw new Refusal(`--config: ${config} is not a readable file`)
 }
 
 /** A release has SHA256SUMS beside its files, as sha256sum writes it: the sum, a blank, a blank or a star, the name. */
-function beside(files: NodeFiles, path: string): Executable | undefined {
+function beside(files: NodeFiles, path: string): Pick<Executable, 'sum' | 'by'> | undefined {
   const sums = `${dirname(path)}/SHA256SUMS`
-  const text = files.read(sums)
+  const text = files.readForeign(sums)
   if (text === undefined) return undefined
   const name = basename(path)
   const line = text.split('\n').find((line) => /^[0-9a-fA-F]{64} [ *]/.test(line) && line.slice(66) === name)
-  if (line !== undefined) return { path, sum: line.slice(0, 64).toLowerCase(), by: sums }
+  if (line !== undefined) return { sum: line.slice(0, 64).toLowerCase(), by: sums }
   const way = 'name the sum with --sha256 SUM, or take SHA256SUMS away if it is about other files'
   throw new Refusal([`${sums} has no sum of ${name}`, way])
 }
 
-/** @param copy the executable, or the copy to be installed: what was compared could be exchanged before it is copied */
-export function requireSum(files: NodeFiles, { path, sum, by }: Executable, copy: string): void {
-  const found = files.sum(copy)
+/** @param found the sum of the bytes that were read, or that were written to the copy to be installed */
+export function requireSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | 'by'>, found: string): void {
   if (found === sum) return
   const fault =
     by === undefined

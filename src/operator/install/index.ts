@@ -2,9 +2,9 @@ import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 import { installConfiguration, installDriver, linkCommand } from './driver.ts'
-import { findExecutable } from './executable.ts'
+import { findConfiguration, findExecutable } from './executable.ts'
 import { sweep, underLock } from './leftovers.ts'
-import { makePlaces, makePluginDirectory, stayBelowRoot, warnAboutWriters } from './places.ts'
+import { makePlaces, makePluginDirectory, refuseWriters, stayBelowRoot } from './places.ts'
 import { choosePluginDirectory } from './plugin-directory.ts'
 import { type Job, placesOf, type Site } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
@@ -15,17 +15,17 @@ import { uninstallFrom } from './uninstall.ts'
  * @throws {Refusal} whose first sentence is the fault and the rest the way out; any other error is the system's
  */
 export async function install(job: Job<InstallCommand>): Promise<void> {
-  const executable = findExecutable(job)
+  const configuration = findConfiguration(job)
+  using executable = findExecutable(job)
   const site = siteOf(job)
+  refuseWriters(site)
   const isNew = makePluginDirectory(site)
-  warnAboutWriters(site, site.plugins, 'the driver')
   const removeStaged = () => sweep({ ...site, tell() {} })
   await underLock(site, async () => {
     try {
       makePlaces(site)
-      warnAboutWriters(site, site.configDirectory, 'the configuration')
       await installDriver(site, executable)
-      await installConfiguration(site)
+      await installConfiguration(site, configuration)
       linkCommand(site)
     } catch (error) {
       unlessRefused(removeStaged)

@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import { writers } from '../doctor/paths.ts'
+import type { InstallCommand } from '../verbs/install.ts'
 import { WRITABLE_DIR } from './plugin-directory.ts'
 import { act, type Site, VOLUMES_DIR } from './site.ts'
 
@@ -38,12 +39,51 @@ function cannotWrite(directory: string, why: string): Refusal {
   ])
 }
 
-/** Who writes to the driver's directory runs programs as root; to the configuration's, mounts what no pod may have. */
-export function warnAboutWriters({ admin, files, root, warn }: Site, directory: string, what: string): void {
-  if (!files.hasDirectory(directory)) return
-  for (const place of writers(admin, files.realPath(directory), root).sort()) {
-    warn(`${place} can be written by others than root: they could replace ${what}`)
-  }
+// /etc/login.defs: the groups that packages make. Debian's /var/log belongs to one where rsyslog runs.
+const LARGEST_SYSTEM_GROUP = 999
+
+/**
+ * Who writes to the driver's directory runs programs as root; to the configuration's, mounts what no pod may have; to the
+ * others, has root write where they like. Looked at before anything is made there.
+ * @throws {Refusal} that names each place, with its owner and mode; a dry run only warns of them
+ */
+export function refuseWriters(site: Site<InstallCommand>): void {
+  const { plugins, configDirectory, config, state, logFile, command, warn } = site
+  const logs = dirname(logFile)
+  const found = [
+    ...writersOf(site, 'the driver', plugins),
+    ...[configDirectory, config].flatMap((path) => writersOf(site, 'the configuration', path)),
+    ...writersOf(site, 'the state', state),
+    ...[logs, logFile].flatMap((path) => writersOf(site, 'the log', path)),
+  ]
+  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(byPlace)
+  const isWarned = ({ what, place, stat: { uid, gid, mode } }: (typeof found)[number]) =>
+    command.isDry ||
+    (what === 'the log' && place !== logs && uid === 0 && gid <= LARGEST_SYSTEM_GROUP && !(mode & 0o002))
+  for (const { told } of places.filter(isWarned)) warn(told)
+  const refused = places.filter((one) => !isWarned(one))
+  if (refused.length === 0) return
+  const way = refused.map(({ place }) => `chown root ${place}; chmod go-w ${place}`).join('; ')
+  throw new Refusal([...refused.map(({ told }) => told), `${way}; then run this again`])
+}
+
+const byPlace = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
+
+/** What others than root can write of a path, or of what there is above it. */
+function writersOf({ admin, files, root }: Site, what: string, path: string) {
+  let existing = path
+  while (existing !== '/' && files.stat(existing) === undefined) existing = dirname(existing)
+  return [existing, files.realPath(existing)]
+    .flatMap((at) => writers(admin, at, root))
+    .map(({ place, stat }) => {
+      const owner = `uid ${stat.uid}, gid ${stat.gid}, mode ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
+      return {
+        what,
+        place,
+        stat,
+        told: `${place} can be written by others than root (${owner}): they could replace ${what}`,
+      }
+    })
 }
 
 export function makePlaces(site: Site): void {

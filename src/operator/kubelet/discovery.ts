@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
+import { processStatus } from '../../host/process-status.ts'
 import type { TrustedFiles } from '../../host/trusted-files.ts'
 
 /** Kubelet's own default (kubernetes cmd/kubelet/app/options). */
@@ -15,10 +16,13 @@ export interface Kubelet {
   why: string
 }
 
-type Files = Pick<TrustedFiles, 'list' | 'readForeign'>
+type Files = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
+/** Files as a process names them. */
+type View = Pick<Files, 'list' | 'readForeign'>
 
 /**
- * Finds the kubelets among the processes of `proc`, in the order of their ids.
+ * Finds the kubelets among the processes of `proc`, in the order of their ids. What others than root run is none, and
+ * one that others than root can write is not asked.
  * @param root before the path of each file that a process names, unless that process sees the file in a root of its own
  */
 export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
@@ -26,19 +30,42 @@ export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
     .filter((name) => /^\d+$/.test(name))
     .sort((one, other) => Number(one) - Number(other))
     .flatMap((pid) => {
-      const text = unlessRefused(() => files.readForeign(`${proc}/${pid}/cmdline`))
-      const found = text && kubeletArguments(text.replace(/\0$/, '').split('\0'))
-      return found ? directoryOf(viewOf(files, [`${proc}/${pid}/root`, root]), pid, found) : []
+      const textOf = (file: string) => unlessRefused(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
+      // Anybody can start a process with a kubelet's arguments: it has no say in where root installs a program.
+      if (!mayBeKubelet(textOf('status'))) return []
+      const found = kubeletArguments(textOf('cmdline').replace(/\0$/, '').split('\0'))
+      if (found === undefined) return []
+      const why = executableFault(files.stat(`${proc}/${pid}/exe`))
+      if (why !== undefined) return [{ pid, kind: found.kind, directory: undefined, why }]
+      return directoryOf(viewOf(files, [`${proc}/${pid}/root`, root]), pid, found)
     })
 }
 
+// include/uapi/linux/capability.h
+const CAP_SYS_ADMIN = 1n << 21n
+
+/** A kubelet is root with all its user ids, and may mount. */
+function mayBeKubelet(status: string): boolean {
+  const { userIds, capabilities } = processStatus(status)
+  return userIds.length > 0 && userIds.every((uid) => uid === 0) && (capabilities & CAP_SYS_ADMIN) !== 0n
+}
+
+const OTHERS_WRITE = 0o022
+
+function executableFault(stat: ReturnType<Files['stat']>): string | undefined {
+  if (stat === undefined) return 'its executable cannot be seen'
+  const { uid, mode } = stat
+  if (uid === 0 && (mode & OTHERS_WRITE) === 0) return undefined
+  return `its executable can be written by others than root (uid ${uid}, mode ${(mode & 0o7777).toString(8)}), so it is not believed`
+}
+
 /** Kubelet gives a flag precedence over its files, and a later file over an earlier one. */
-function directoryOf(view: Files, pid: string, { kind, pluginDir, config, configDir }: Arguments): Kubelet[] {
+function directoryOf(view: View, pid: string, { kind, pluginDir, config, configDir }: Arguments): Kubelet[] {
   const told = (why: string, directory?: string) => [{ pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why }]
   if (pluginDir) return told('volume-plugin-dir in its arguments', pluginDir)
   const configurations = [...(config ? [config] : []), ...(configDir ? named(view, configDir, /\.conf$/) : [])]
   const unread = configurations.find((file) => view.readForeign(file) === undefined)
-  if (unread) return told(`cannot read its configuration ${unread}`)
+  if (unread) return told(`cannot read its configuration ${unread}: it has to be a regular file of at most 1 MiB`)
   const found = last(view, configurations, pluginDirIn) ?? (kind === 'kubelet' ? undefined : ofDistribution(view, kind))
   if (found) return told(...found)
   // rke2 starts a kubelet process of its own, which is the one to ask.
@@ -46,7 +73,7 @@ function directoryOf(view: Files, pid: string, { kind, pluginDir, config, config
 }
 
 /** k3s and rke2 hide their arguments: those of their unit precede those of their configuration. */
-function ofDistribution(view: Files, kind: 'k3s' | 'rke2') {
+function ofDistribution(view: View, kind: 'k3s' | 'rke2') {
   const own = `/etc/rancher/${kind}/config.yaml`
   const units = named(view, '/etc/systemd/system', new RegExp(`^${kind}.*\\.service$`))
   const dropIns = named(view, `/var/lib/rancher/${kind}/agent/etc/kubelet.conf.d`, /\.conf$/)
@@ -55,7 +82,7 @@ function ofDistribution(view: Files, kind: 'k3s' | 'rke2') {
 }
 
 function last(
-  view: Files,
+  view: View,
   paths: readonly string[],
   directoryIn: (text: string) => string | undefined,
 ): [file: string, directory: string] | undefined {
@@ -66,7 +93,7 @@ function last(
   return undefined
 }
 
-function named(view: Files, directory: string, form: RegExp): string[] {
+function named(view: View, directory: string, form: RegExp): string[] {
   return view
     .list(directory)
     .filter((name) => form.test(name))
@@ -75,7 +102,7 @@ function named(view: Files, directory: string, form: RegExp): string[] {
 }
 
 /** Files as the first of several roots shows them. What cannot be read is not there: a process may end meanwhile. */
-function viewOf(files: Files, roots: readonly string[]): Files {
+function viewOf(files: View, roots: readonly string[]): View {
   const first = <T>(path: string, look: (path: string) => T | undefined) =>
     roots.map((root) => unlessRefused(() => look(root + path))).find((found) => found !== undefined)
   return {

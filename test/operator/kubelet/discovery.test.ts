@@ -4,7 +4,8 @@ import { kubelets } from '../../../src/operator/kubelet/discovery.ts'
 /** Files by their paths; a directory is what lies below it. */
 function filesOf(files: Record<string, string>) {
   return {
-    readForeign: (path: string) => files[path],
+    readForeign: (path: string) => files[path] ?? (/^\/proc\/\d+\/status$/.test(path) ? ROOTS : undefined),
+    stat: () => ({ dev: 1, ino: 1, uid: 0, gid: 0, mode: 0o100755 }),
     list: (path: string) => [
       ...new Set(
         Object.keys(files)
@@ -16,6 +17,10 @@ function filesOf(files: Record<string, string>) {
 }
 
 const argv = (...words: string[]) => words.map((word) => `${word}\0`).join('')
+
+/** Of a process of root's that may mount. */
+const ROOTS = 'Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n'
+
 const found = (files: Record<string, string>, root?: string) => kubelets(filesOf(files), '/proc', root)
 
 describe('the kubelets that run', () => {
@@ -40,7 +45,10 @@ describe('the kubelets that run', () => {
 
   it('cannot be told where a configuration that is named cannot be read', () => {
     const [one] = found({ '/proc/3/cmdline': argv('kubelet', '--config=/c.yaml') })
-    expect(one).toMatchObject({ directory: undefined, why: 'cannot read its configuration /c.yaml' })
+    expect(one).toMatchObject({
+      directory: undefined,
+      why: expect.stringContaining('cannot read its configuration /c.yaml'),
+    })
   })
 
   it('cannot be told where a drop-in that is there cannot be read: it could be the one in force', () => {
@@ -50,7 +58,9 @@ describe('the kubelets that run', () => {
       '/d/2.conf': '',
     }
     const unread = { ...filesOf(files), readForeign: (path: string) => filesOf(files).readForeign(path) || undefined }
-    expect(kubelets(unread)).toMatchObject([{ directory: undefined, why: 'cannot read its configuration /d/2.conf' }])
+    expect(kubelets(unread)).toMatchObject([
+      { directory: undefined, why: expect.stringContaining('cannot read its configuration /d/2.conf') },
+    ])
   })
 
   it('are read in their own root first, then below the one that is given', () => {
@@ -58,6 +68,27 @@ describe('the kubelets that run', () => {
     const below = { ...kubelet, '/image/c': 'volumePluginDir: /below' }
     expect(found(below, '/image')[0]?.directory).toBe('/below')
     expect(found({ ...below, '/proc/3/root/c': 'volumePluginDir: /own' }, '/image')[0]?.directory).toBe('/own')
+  })
+
+  it.each([
+    ['another user', { '/proc/3/status': ROOTS.replaceAll('0\t0', '1000\t1000') }],
+    ['root by one id alone', { '/proc/3/status': ROOTS.replace('0\t0\t', '1000\t0\t') }],
+    ['root in a container, which may not mount', { '/proc/3/status': ROOTS.replace('1ffffffffff', '000a80425fb') }],
+    ['nobody any more', { '/proc/3/status': '' }],
+  ])('are not what %s runs', (_who, status) => {
+    expect(found({ '/proc/3/cmdline': argv('kubelet', '--volume-plugin-dir=/evil'), ...status })).toEqual([])
+  })
+
+  it.each([
+    ['belongs to another user', { uid: 1000, mode: 0o100755 }, 'uid 1000, mode 755'],
+    ['others can write', { uid: 0, mode: 0o100775 }, 'uid 0, mode 775'],
+    ['cannot be seen', undefined, 'cannot be seen'],
+  ])('are not asked where their executable %s', (_what, stat, says) => {
+    const files = filesOf({ '/proc/3/cmdline': argv('kubelet', '--volume-plugin-dir=/evil') })
+    const of = stat && { dev: 1, ino: 1, gid: 0, ...stat }
+    expect(kubelets({ ...files, stat: () => of })).toEqual([
+      { pid: '3', kind: 'kubelet', directory: undefined, why: expect.stringContaining(says) },
+    ])
   })
 
   it('are none where no process is to be seen', () => {

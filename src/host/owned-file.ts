@@ -1,0 +1,40 @@
+import { Refusal } from '../refusal/refusal.ts'
+import { type Fs, headOf, nodeFs, openedRegular } from './read-file.ts'
+import { errorCode } from './system-error.ts'
+
+const LARGEST = 1 << 20
+const OTHERS_WRITE = 0o022
+
+/**
+ * Reads a file that decides what root mounts and runs: a regular one of at most 1 MiB that belongs to root, or to the user
+ * that modekeep runs as, and that nobody else can write. The file that is looked at is the one that is read.
+ * @returns undefined where none is there
+ * @throws {Refusal} that begins with the path and names the owner, the mode and the way out
+ */
+export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
+  try {
+    using file = openedRegular(fs, path)
+    const fault = ownerFault(path, file.stat)
+    if (fault !== undefined) throw new Refusal(fault)
+    const bytes = headOf(fs, file.fd, LARGEST + 1)
+    if (bytes.length > LARGEST) throw new Refusal(`${path} is larger than 1 MiB: write a configuration there`)
+    return bytes
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    if (code === 'ENOENT') return undefined
+    const why = code === 'EINVAL' ? 'is no regular file: write one there' : `cannot be read (${code})`
+    throw new Refusal(`${path} ${why}`, { cause: error })
+  }
+}
+
+function ownerFault(path: string, { uid, mode }: { uid: number; mode: number }): string | undefined {
+  const permissions = (mode & 0o7777).toString(8).padStart(4, '0')
+  const after = `${path}, after a look at what is in it`
+  if (uid !== 0 && uid !== process.geteuid?.()) {
+    return `${path} belongs to uid ${uid} (mode ${permissions}), so it is not used: chown root ${after}`
+  }
+  if ((mode & OTHERS_WRITE) === 0) return undefined
+  const who = `can be written by others than its owner (mode ${permissions}, uid ${uid})`
+  return `${path} ${who}, so it is not used: chmod go-w ${after}`
+}

@@ -88,6 +88,13 @@ export class Dirents {
     return this.#offAt(last)
   }
 
+  /** How many entries come after the present one, "." and ".." included. */
+  get rest(): number {
+    let count = 0
+    for (let at = this.#next; at < this.#end; at += this.#lengthAt(at)) count++
+    return count
+  }
+
   #lengthAt(entry: number): number {
     const length = (this.bytes[entry + LENGTH] ?? 0) | ((this.bytes[entry + LENGTH + 1] ?? 0) << 8)
     if (length === 0) throw new Error('a block of directory entries is damaged')

@@ -25,6 +25,10 @@ export class NameSet {
     this.size++
   }
 
+  has(name: number): boolean {
+    return this.#few?.includes(name) ?? this.#table[this.#placeOf(name)] === name
+  }
+
   #grow(): void {
     const old = this.#few ?? this.#table
     this.#few = undefined

@@ -3,6 +3,7 @@ import { errorCode, type Handle, type Inodes, type Name, orClosed, type Stat } f
 import { ignoreVanished, pathBelow } from './entry.ts'
 import { Frames, type OpenFrame } from './frames.ts'
 import type { LeftReason } from './report.ts'
+import { Unrest } from './unrest.ts'
 
 /** Another mount, or another device within one, is not walked: a btrfs subvolume has inode numbers of its own. */
 export type Boundary = Pick<Stat, 'mountId' | 'device'>
@@ -30,17 +31,20 @@ export interface Visitor {
  * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not
  * grow with the tree, only (a little) with depth. It yields between entries: whoever drives it has a turn.
  * @param top the tree's root, and its `stat`
+ * @throws {Refusal} where it would not end: the tree changes faster than it can be walked, or has no end
  */
 export function* traverse(
   inodes: Inodes,
   top: Handle,
   stat: Stat,
   visitor: Visitor,
+  unrest = new Unrest(),
 ): Generator<undefined, void, undefined> {
-  const frames = new Frames(inodes, top, stat)
+  const frames = new Frames(inodes, top, stat, unrest)
   try {
     for (let frame = frames.top(); frame; frame = frames.top()) {
       yield
+      unrest.check()
       const block = frames.block(frame)
       if (block === undefined) {
         if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
@@ -69,12 +73,9 @@ function enter(
   const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return 'gone or replaced during the walk'
   const stat = orClosed(inodes, handle, inodes.stat)
-  if (!isElsewhere(stat, inside)) {
-    frames.push(parent, handle, stat, name)
-    return undefined
-  }
-  inodes.close(handle)
-  return 'sub-mount'
+  const isInside = !isElsewhere(stat, inside)
+  if (!isInside || !orClosed(inodes, handle, () => frames.push(parent, handle, stat, name))) inodes.close(handle)
+  return isInside ? undefined : 'sub-mount'
 }
 
 /** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Handle, Inodes } from '../../../src/host/host.ts'
 import { Frames } from '../../../src/ownership/walk/frames.ts'
+import { Unrest } from '../../../src/ownership/walk/unrest.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -53,7 +54,7 @@ const FILES = [10, 11, 12, DEPTH].map(chain)
 describe('the directories of a walk', () => {
   it('are open in a number that does not grow with the depth, and each is read on where it was left', () => {
     const met: string[] = []
-    const frames = new Frames(inodes, top, inodes.stat(top))
+    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
     descend(frames, met)
     expect(open()).toBe(32)
     expect(ascend(frames, met)).toEqual([])
@@ -65,7 +66,7 @@ describe('the directories of a walk', () => {
   it('are found from the beginning where ".." leads to another directory by now', () => {
     const { openDirectory } = inodes
     const met: string[] = []
-    const frames = new Frames(inodes, top, inodes.stat(top))
+    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
     descend(frames, met)
     inodes.openDirectory = (parent, name) =>
       openDirectory(text(name) === '..' ? top : parent, text(name) === '..' ? Buffer.from('d0') : name)
@@ -77,7 +78,7 @@ describe('the directories of a walk', () => {
 
   it('that another has taken the place of are told as lost, and the walk goes on above them', () => {
     const met: string[] = []
-    const frames = new Frames(inodes, top, inodes.stat(top))
+    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
     descend(frames, met)
     const moved = chain(6)
     volume.fs.renameSync(`${volume.directory}/${moved}`, '/elsewhere')

@@ -1,0 +1,187 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { TYPE_DIRECTORY } from '../../src/host/dirents.ts'
+import { closing, type Inodes } from '../../src/host/host.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { SELF } from '../../src/ownership/walk/entry.ts'
+import { traverse, type Visitor } from '../../src/ownership/walk/traverse.ts'
+import { cannotMountWith, needed, titled } from '../helpers/needs.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { attacked, startRestless } from './restless.ts'
+
+const PATIENCE = 10
+// A call that walks nothing has 90 MB of the 256.
+const MEMORY = 160 * 2 ** 20
+// Two batches of 700 inodes, 32 directories and 32 entries, and the process's own.
+const HANDLES = 2 * 700 + 64 + 100
+const cannot = cannotMountWith()
+const STILL = Array.from({ length: 400 }, (_, n) => `file d${n % 20}/f${n} 0640 5`)
+
+const WALKS = {
+  walk: (walked: Walked) => ownDirectory(walked, 2000),
+  survey: (walked: Walked) => planDirectory(walked, 2000),
+  restore: restoreDirectory,
+}
+
+/** A volume on a file system of its own, and the time a walk of it takes while nobody changes it. */
+async function volumeOn(fsType: 'tmpfs' | 'xfs'): Promise<{ walked: Walked; quiet: number }> {
+  const top = fs.mkdtempSync(`${tmpdir()}/modekeep-restless-`)
+  const args =
+    fsType === 'tmpfs' ? ['-t', 'tmpfs', '-o', 'nr_inodes=0', 'restless', top] : ['-o', 'loop', disk(top), top]
+  execFileSync('mount', args)
+  onTestFinished(() => {
+    execFileSync('umount', ['-l', top])
+  })
+  const directory = `${top}/volume`
+  makeTree(fs, directory, STILL)
+  const walked = { directory, journal: `${top}/journal.sqlite` }
+  await ownDirectory(walked, 1000)
+  const { seconds } = await attacked(() => restoreDirectory(walked))
+  await ownDirectory(walked, 1000)
+  return { walked, quiet: seconds }
+}
+
+function disk(top: string): string {
+  execFileSync('truncate', ['-s', '2G', `${top}.xfs`])
+  execFileSync(needed('mkfs.xfs'), ['-q', `${top}.xfs`])
+  return `${top}.xfs`
+}
+
+/** What was there before the attack. */
+const still = (walked: Walked) =>
+  Object.fromEntries(Object.entries(groups(listTree(fs, walked.directory))).filter(([path]) => /^d\d+\/f/.test(path)))
+const all = (walked: Walked, group: number) =>
+  Object.fromEntries(Object.keys(still(walked)).map((path) => [path, group]))
+
+describe.skipIf(cannot !== '')(titled('a pod that changes its volume without end', cannot), () => {
+  it.each(Object.keys(WALKS) as (keyof typeof WALKS)[])(
+    'by directories in each other, ever deeper, cannot keep a %s from ending, and costs it nothing',
+    async (what) => {
+      const { walked, quiet } = await volumeOn('tmpfs')
+      {
+        await using pod = await startRestless('nest', walked.directory)
+        const { seconds, memory, handles, refusal } = await attacked(() => WALKS[what](walked))
+        expect(pod.isAtIt()).toBe(true)
+        expect(refusal).toMatch(/nested more than 16384 deep|changes faster than it can be walked/)
+        expect(seconds).toBeLessThan(3 * quiet + PATIENCE)
+        expect(memory).toBeLessThan(MEMORY)
+        expect(handles).toBeLessThan(HANDLES)
+      }
+      execFileSync('rm', ['-rf', `${walked.directory}/deeper`])
+      await ownDirectory(walked, 3000)
+      expect(still(walked)).toEqual(all(walked, 3000))
+      await restoreDirectory(walked)
+      expect(still(walked)).toEqual(all(walked, 5))
+    },
+  )
+
+  it('by files, faster than they are walked, makes the walk say so; it goes on from there when the pod rests', async () => {
+    const { walked, quiet } = await volumeOn('xfs')
+    {
+      await using pod = await startRestless('fill', walked.directory)
+      await using _ = await startRestless('fill', walked.directory)
+      await using __ = await startRestless('sow', walked.directory)
+      const { seconds, memory, handles, refusal } = await attacked(() => ownDirectory(walked, 2000))
+      expect(pod.isAtIt()).toBe(true)
+      // A machine that gives the pod few turns lets the walk come to its end.
+      if (refusal)
+        expect(refusal).toMatch(/^the volume changes faster than it can be walked: \d+ entries were made or moved/)
+      expect(seconds).toBeLessThan(3 * quiet + PATIENCE + 1)
+      expect(memory).toBeLessThan(MEMORY)
+      expect(handles).toBeLessThan(HANDLES)
+    }
+    execFileSync('find', [
+      walked.directory,
+      '-mindepth',
+      '1',
+      '-maxdepth',
+      '1',
+      '-not',
+      '-name',
+      'd*',
+      '-exec',
+      'rm',
+      '-rf',
+      '{}',
+      '+',
+    ])
+    await ownDirectory(walked, 3000)
+    expect(still(walked)).toEqual(all(walked, 3000))
+    await restoreDirectory(walked)
+    expect(still(walked)).toEqual(all(walked, 5))
+  })
+
+  it('by moving directories into each other cannot have one entered again on the way down', async () => {
+    const { walked } = await volumeOn('tmpfs')
+    const { directory } = walked
+    makeTree(fs, directory, ['file c/a/in-a 0640', 'file c/b/in-b 0640'])
+    const at = { a: `${directory}/c/a`, b: `${directory}/c/b` }
+    const move = (what: 'a' | 'b', to: string) => {
+      fs.renameSync(at[what], to)
+      at[what] = to
+    }
+    const met = await step(`${directory}/c`, (entered) => {
+      const [here, other] = entered === 'a' ? (['a', 'b'] as const) : (['b', 'a'] as const)
+      // It lies in the other one since the last time.
+      if (at[here].startsWith(at[other])) move(here, `${directory}/c/${here}`)
+      move(other, `${at[here]}/${other}`)
+    })
+    expect(met.sort()).toEqual(['a', 'b', 'in-a', 'in-b'])
+  })
+
+  it('by moving a directory ahead of the walk cannot have it walked again and again', async () => {
+    const { walked } = await volumeOn('tmpfs')
+    const { directory } = walked
+    const names = Array.from({ length: 50 }, (_, n) => `p${n}`)
+    makeTree(fs, directory, ['file c/p0/ball/in-ball 0640', ...names.map((name) => `dir c/${name} 0755`)])
+    let at = `${directory}/c/p0/ball`
+    const met = await step(`${directory}/c`, (entered) => {
+      if (!entered.startsWith('p')) return
+      const to = `${directory}/c/${entered}/ball`
+      if (to !== at) fs.renameSync(at, to)
+      at = to
+    })
+    expect(met.filter((name) => name === 'in-ball')).toEqual(['in-ball'])
+    expect(met.sort()).toEqual(['ball', 'in-ball', ...names].sort())
+  })
+})
+
+const MOST_STEPS = 1000
+
+/** Walks; after each directory that is entered its user has a turn. @returns the names that were met */
+async function step(directory: string, user: (entered: string) => void): Promise<string[]> {
+  const met: string[] = []
+  let entered: string | undefined
+  const inodes: Inodes = {
+    ...linuxHost.inodes,
+    openDirectory(parent, name) {
+      entered = Buffer.from(name).toString()
+      return linuxHost.inodes.openDirectory(parent, name)
+    },
+  }
+  const visitor: Visitor = {
+    entries(_frame, block) {
+      while (block.next()) {
+        if (block.type === TYPE_DIRECTORY) return true
+        met.push(Buffer.from(block.name).toString())
+      }
+      return false
+    },
+    directory: (_handle, path) => met.push(Buffer.from(path).toString().split('/').at(-1) ?? ''),
+    left: () => undefined,
+  }
+  const place = inodes.openLinkFree(directory)
+  using _place = closing(inodes, place)
+  const top = linuxHost.inodes.openDirectory(place, SELF)
+  using _top = closing(inodes, top)
+  let steps = 0
+  for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
+    if (++steps > MOST_STEPS) throw new Error(`no end after ${MOST_STEPS} steps: ${met.slice(0, 20)}`)
+    if (entered) user(entered)
+    entered = undefined
+  }
+  return met
+}

@@ -1,0 +1,152 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { Dirents } from '../../../src/host/dirents.ts'
+import type { Handle, Inodes } from '../../../src/host/host.ts'
+import { Unrest } from '../../../src/ownership/walk/unrest.ts'
+
+const HOUR = 3_600_000
+const ENTRY = 24
+
+/** As many entries as a block has, with names of one letter. */
+function blockOf(count: number): Dirents {
+  const bytes = new Uint8Array(count * ENTRY)
+  for (let at = 0; at < count; at++) bytes.set([ENTRY, 0, 8, 0x61 + (at % 26)], at * ENTRY + 16)
+  return new Dirents(bytes)
+}
+
+let looks = 0
+let now: number
+beforeEach(() => {
+  looks = 0
+  now = Date.now()
+})
+
+/** Whose entries have this ctime; undefined: they are gone. */
+function inodesOf(changed: () => number | undefined): Inodes {
+  const lookEntry = () => {
+    looks++
+    const time = changed()
+    if (time === undefined) throw Object.assign(new Error('gone'), { code: 'ENOENT' })
+    return { changed: time }
+  }
+  return { lookEntry } as unknown as Inodes
+}
+
+const read = (changed: number, isMoved = false) => ({
+  handle: 3 as Handle,
+  path: Buffer.from('d/e'),
+  changed,
+  isMoved,
+  again: 0,
+})
+const verdict = (met: (unrest: Unrest) => void, patience = 0) => {
+  const unrest = new Unrest(patience)
+  met(unrest)
+  try {
+    unrest.check()
+    return 'goes on'
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+const MANY = 3000
+
+describe('a walk', () => {
+  it('goes on where nothing moved, and asks no entry', () => {
+    expect(
+      verdict((unrest) =>
+        unrest.met(
+          inodesOf(() => now),
+          read(now - HOUR),
+          blockOf(MANY),
+        ),
+      ),
+    ).toBe('goes on')
+    expect(looks).toBe(0)
+  })
+
+  it('goes on where entries are written to in a directory that does not change, and where it changes but they do not', () => {
+    expect(
+      verdict((unrest) =>
+        unrest.met(
+          inodesOf(() => now),
+          read(now - HOUR),
+          blockOf(MANY),
+        ),
+      ),
+    ).toBe('goes on')
+    expect(
+      verdict((unrest) =>
+        unrest.met(
+          inodesOf(() => now - HOUR),
+          read(now),
+          blockOf(MANY),
+        ),
+      ),
+    ).toBe('goes on')
+    expect(looks).toBeLessThanOrEqual(33)
+  })
+
+  it.each([
+    ['made or moved', () => now, false],
+    ['gone', () => undefined, false],
+    ['in a directory that was moved', () => now - HOUR, true],
+  ])('ends where nearly all entries are %s, and says where', (_what, changed, isMoved) => {
+    expect(verdict((unrest) => unrest.met(inodesOf(changed), read(now, isMoved), blockOf(MANY)))).toMatch(
+      /^the volume changes faster than it can be walked: 3000 entries .*, and 0 were in their places; the last ones were in directory "d\/e"/,
+    )
+  })
+
+  it('goes on for as long as it has patience, whatever moves', () => {
+    expect(
+      verdict(
+        (unrest) =>
+          unrest.met(
+            inodesOf(() => now),
+            read(now),
+            blockOf(MANY),
+          ),
+        HOUR,
+      ),
+    ).toBe('goes on')
+  })
+
+  it('goes on while two moved for each that is in its place, and no further', () => {
+    const mixed = (moved: number) => (unrest: Unrest) => {
+      unrest.met(
+        inodesOf(() => now),
+        read(now - HOUR),
+        blockOf(MANY),
+      )
+      unrest.moved(moved, new Uint8Array())
+    }
+    expect(verdict(mixed(2 * MANY))).toBe('goes on')
+    expect(verdict(mixed(2 * MANY + 1001))).toMatch(/in directory "\."/)
+  })
+
+  it('counts what it reads again once', () => {
+    const unrest = new Unrest(0)
+    for (let turn = 0; turn < 100; turn++) {
+      const again = turn === 0 ? 0 : MANY
+      unrest.met(
+        inodesOf(() => now),
+        { ...read(now - HOUR), again },
+        blockOf(MANY),
+      )
+    }
+    unrest.moved(2 * MANY + 1001, new Uint8Array())
+    expect(() => unrest.check()).toThrow(`and ${MANY} were in their places`)
+  })
+
+  it('takes no ctime of the future for one of its own time, as a clock that was set back leaves', () => {
+    expect(new Unrest().isRecent(now + HOUR)).toBe(false)
+    expect(new Unrest().isRecent(now - HOUR)).toBe(false)
+    vi.useFakeTimers({ now })
+    try {
+      const unrest = new Unrest()
+      vi.setSystemTime(now + 2 * HOUR)
+      expect(unrest.isRecent(now + HOUR)).toBe(true)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})

@@ -1,15 +1,26 @@
 import type { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, orClosed, type Stat } from '../../host/host.ts'
+import { errorCode, type Handle, type Inodes, isDirectory, type Name, orClosed, type Stat } from '../../host/host.ts'
+import { Refusal } from '../../refusal/refusal.ts'
 import { ignoreVanished, pathBelow } from './entry.ts'
 import { Frames, type OpenFrame } from './frames.ts'
 import type { LeftReason } from './report.ts'
 import { Unrest } from './unrest.ts'
 
-/** Another mount, or another device within one, is not walked: a btrfs subvolume has inode numbers of its own. */
+/** Where a walk stays: see `isElsewhere`. */
 export type Boundary = Pick<Stat, 'mountId' | 'device'>
 
-export function isElsewhere(stat: Boundary, inside: Boundary): boolean {
-  return stat.mountId !== inside.mountId || stat.device !== inside.device
+/**
+ * Another mount, or another device within one, is not walked: a btrfs subvolume has inode numbers of its own.
+ * @throws {Refusal} for a file of another device than its directory's, which only an overlay of several file systems has,
+ * with xino=off (overlayfs.rst): numbers of its inodes are not unique and do not last, so no record could be trusted
+ */
+export function isElsewhere(stat: Boundary & Pick<Stat, 'mode'>, inside: Boundary): boolean {
+  if (stat.mountId !== inside.mountId) return true
+  if (stat.device === inside.device || isDirectory(stat)) return stat.device !== inside.device
+  throw new Refusal(
+    'the volume lies on an overlay of several file systems whose inodes have no numbers of their own, so what a walk changes could not be put back: ' +
+      'mount the overlay with xino=on, or have all of its layers on one file system',
+  )
 }
 
 /** Called for every inode below the place where a walk began. */

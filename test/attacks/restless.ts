@@ -10,9 +10,9 @@ export interface Restless extends AsyncDisposable {
   isAtIt(): boolean
 }
 
-/** @param mode see restless.c @returns when it has begun */
-export async function startRestless(mode: string, directory: string): Promise<Restless> {
-  const child = spawn(compile('attacks/restless.c'), [mode, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
+/** @param mode see restless.c, or the other program @returns when it has begun */
+export async function startRestless(mode: string, directory: string, program = 'restless'): Promise<Restless> {
+  const child = spawn(compile(`attacks/${program}.c`), [mode, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((done) => child.once('exit', () => done()))
   onTestFinished(() => void child.kill('SIGKILL'))
   await Promise.race([new Promise((begun) => child.stdout.once('data', begun)), ended])

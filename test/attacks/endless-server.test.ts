@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { cannotServe } from '../helpers/fuse-node.ts'
+import { titled } from '../helpers/needs.ts'
+import { ownDirectory, planDirectory } from '../helpers/walk.ts'
+import { attacked, startRestless } from './restless.ts'
+
+const cannot = cannotServe()
+const WALKS = { walk: ownDirectory, survey: planDirectory }
+const MEMORY = 160 * 2 ** 20
+
+describe.skipIf(cannot !== '')(titled('a server whose directories have no end', cannot), () => {
+  it.each([
+    ['walk', 'circle', /^directory "\." lists the same entries again and again/],
+    ['survey', 'circle', /^directory "\." lists the same entries again and again/],
+    ['walk', 'well', /is nested more than 16384 deep/],
+    ['survey', 'well', /is nested more than 16384 deep/],
+    // It is seen to be where the walk is already.
+    ['walk', 'mirror', undefined],
+    ['survey', 'mirror', undefined],
+  ] as const)('lets a %s end (%s), and costs it little memory', async (what, mode, said) => {
+    const top = fs.mkdtempSync(`${tmpdir()}/modekeep-endless-`)
+    const directory = `${top}/served`
+    fs.mkdirSync(directory)
+    await using server = await startRestless(mode, directory, 'endless-fuse')
+    onTestFinished(() => {
+      execFileSync('umount', ['-l', directory])
+    })
+    const walked = { directory, journal: `${top}/journal.sqlite` }
+    const { seconds, memory, refusal } = await attacked(() => WALKS[what](walked, 2000))
+    expect(server.isAtIt()).toBe(true)
+    if (said) expect(refusal).toMatch(said)
+    else expect(refusal).toBeUndefined()
+    expect(seconds).toBeLessThan(10)
+    expect(memory).toBeLessThan(MEMORY)
+  })
+})

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Handle, Inodes } from '../../../src/host/host.ts'
-import { Frames } from '../../../src/ownership/walk/frames.ts'
+import { Frames, type OpenFrame } from '../../../src/ownership/walk/frames.ts'
 import { Unrest } from '../../../src/ownership/walk/unrest.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
 /** Deeper than a walk keeps directories open. */
-const DEPTH = 50
+const DEPTH = 100
 const chain = (length: number) => Array.from({ length }, (_, index) => `d${index}`).join('/')
 
 let volume: MemoryVolume
@@ -68,9 +68,13 @@ describe('the directories of a walk', () => {
     const met: string[] = []
     const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
     descend(frames, met)
-    inodes.openDirectory = (parent, name) =>
-      openDirectory(text(name) === '..' ? top : parent, text(name) === '..' ? Buffer.from('d0') : name)
+    let most = 0
+    inodes.openDirectory = (parent, name) => {
+      most = Math.max(most, open())
+      return openDirectory(text(name) === '..' ? top : parent, text(name) === '..' ? Buffer.from('d0') : name)
+    }
     expect(ascend(frames, met)).toEqual([])
+    expect(most).toBeLessThanOrEqual(32)
     expect(met.sort()).toEqual([...FILES].sort())
     frames.close()
     expect(open()).toBe(0)
@@ -87,5 +91,35 @@ describe('the directories of a walk', () => {
     expect(lost).toEqual([moved])
     frames.close()
     expect(open()).toBe(0)
+  })
+
+  it('are not gone down into below themselves, nor again where they were moved after they had been read', () => {
+    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const base = frames.top() as OpenFrame
+    const enter = () => {
+      const name = Buffer.from('d0')
+      const handle = inodes.openDirectory(base.handle, name)
+      const isEntered = frames.push(frames.top() as OpenFrame, handle, inodes.stat(handle), name)
+      if (!isEntered) inodes.close(handle)
+      return isEntered
+    }
+    expect([enter(), enter()]).toEqual([true, false])
+    frames.pop()
+    // The tree was made just now: as if it had been moved.
+    expect(enter()).toBe(false)
+    frames.close()
+    expect(open()).toBe(0)
+  })
+
+  it('are refused where one lists the same entries again and again', () => {
+    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const bytes = inodes.readEntries(frames.top()?.handle as Handle)
+    inodes.readEntries = () => bytes
+    const read = () => {
+      const frame = frames.top() as OpenFrame
+      for (let blocks = 0; blocks < 10; blocks++) for (const block = frames.block(frame); block?.next(); );
+    }
+    expect(read).toThrow('directory "." lists the same entries again and again: repair its file system')
+    frames.close()
   })
 })

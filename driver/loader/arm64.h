@@ -4,8 +4,8 @@
 
 enum {
   SYS_fcntl = 25, SYS_faccessat = 48, SYS_openat = 56, SYS_close = 57, SYS_write = 64,
-  SYS_pread64 = 67, SYS_exit_group = 94, SYS_munmap = 215, SYS_mmap = 222, SYS_mprotect = 226,
-  SYS_prlimit64 = 261, SYS_memfd_create = 279,
+  SYS_pread64 = 67, SYS_exit_group = 94, SYS_prctl = 167, SYS_munmap = 215, SYS_clone = 220, SYS_mmap = 222, SYS_mprotect = 226,
+  SYS_wait4 = 260, SYS_prlimit64 = 261, SYS_memfd_create = 279,
 };
 
 static inline long sys(long number, long a, long b, long c, long d, long e, long f) {

@@ -31,7 +31,7 @@ static int installs(void) {
 
 /* Status 0 and stdout: on any other status kubelet logs the whole command line, with its secrets. */
 void fail(const char *reason, long error) {
-  char line[512];
+  char line[640];
   char *end = append(line, "{\"status\":\"Failure\",\"message\":\"modekeep: cannot start: ");
   end = append(end, reason);
   if (error) {

@@ -15,9 +15,13 @@ static word *find(Elf64_auxv_t *aux, word type) {
 word load(word *stack, word *lower) {
   word count = stack[0];
   char **argv = (char **)(stack + 1);
+  /* No core has the secrets of a call: not in a file, nor for a program that core_pattern names. */
+  CALL(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
   /* Before Linux 5.18 a caller could leave argv empty; Node reads argv[0]. */
   if (count == 0) fail("it was started without a program name", 0);
+  raise_limits();
   char *variable = hide_arguments(argv, count);
+  check_threads();
   carry_libraries();
   append_number(append(variable, KERNEL_VARIABLE), carry_kernel());
 

@@ -26,7 +26,7 @@ char *hide_arguments(char **argv, word count) {
 
 /* Not here: what makes ld.so, glibc, OpenSSL or Node load code, write files or talk on stderr. */
 static const char known[] =
-    "PATH=\0HOME=\0TZ=\0LANG=\0LC_\0TERM=\0COLORTERM=\0NO_COLOR=\0FORCE_COLOR=\0COLUMNS=\0LINES=\0MODEKEEP_\0";
+    "PATH=\0HOME=\0LANG=\0LC_\0TERM=\0COLORTERM=\0NO_COLOR=\0FORCE_COLOR=\0COLUMNS=\0LINES=\0MODEKEEP_\0";
 
 static int begins_with(const char *text, const char *prefix) {
   while (*prefix && *prefix == *text) prefix++, text++;

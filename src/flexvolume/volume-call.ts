@@ -17,7 +17,7 @@ export interface Process extends Pick<Session, 'host' | 'config'> {
   log: CallLog
   /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
   configFaults: readonly string[]
-  /** A process with secrets in its memory leaves no core. */
+  /** A program that gets secrets leaves no core. */
   forbidCoreDumps(): void
 }
 

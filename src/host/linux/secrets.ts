@@ -7,11 +7,23 @@ const memfdCreate = systemCall('memfd_create')
 
 const MFD_CLOEXEC = 1
 
-/** From now on a crash of this process, or of one it starts, leaves no image of its memory on a disk. */
+/**
+ * From now on no program that this process starts leaves an image of its memory when it crashes. Of this process itself
+ * the loader has forbidden it. @throws {SystemError}
+ */
 export function forbidCoreDumps(): void {
-  // struct rlimit
-  data.fill(0, 0, 16)
-  done(limitCore(0, 0, DATA), 'prlimit64', 'RLIMIT_CORE')
+  // fs/coredump.c: a program that core_pattern pipes to gets a core whatever the limit, unless that is 1.
+  if (setCoreLimit(1n) < 0) {
+    // The caller had forbidden core files by a hard limit of 0, which is not raised without CAP_SYS_RESOURCE.
+    done(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
+  }
+}
+
+/** @param bytes the soft and the hard limit of a struct rlimit */
+function setCoreLimit(bytes: bigint): number {
+  data.writeBigUInt64LE(bytes, 0)
+  data.writeBigUInt64LE(bytes, 8)
+  return limitCore(0, 0, DATA)
 }
 
 /**

@@ -1,7 +1,10 @@
+import { type Form, folded, formsOf, LONGEST_PIECE, piecesOf } from './secret-forms.ts'
+
 const MASK = '***'
-// Shorter pieces say nothing, and are found everywhere.
-const SHORTEST_PIECE = 4
-const SHORTEST_SECRET = 3
+/** The beginning of a secret at an output's end; a shorter one says nothing, and is found everywhere. */
+const SHORTEST_BEGINNING = 4
+/** By so many bytes places in an output are found again. */
+const SEED = 8
 
 interface Range {
   start: number
@@ -10,9 +13,9 @@ interface Range {
 
 /** The first and last bytes of a stream as text, in which every secret is masked, also where it is cut in two. */
 export class KeptEnds {
-  readonly #forms: readonly Buffer[]
+  readonly #secrets: readonly Uint8Array[]
   readonly #shown: number
-  /** Of each end: what is shown, and as much as a secret reaches beyond it. */
+  /** Of each end: what is shown, and as much as a piece of a secret reaches beyond it. */
   readonly #kept: number
   #head = Buffer.alloc(0)
   #tail = Buffer.alloc(0)
@@ -20,9 +23,9 @@ export class KeptEnds {
 
   /** @param shown bytes of each end, at least */
   constructor(secrets: readonly Uint8Array[], shown: number) {
-    this.#forms = formsOf(secrets)
+    this.#secrets = secrets
     this.#shown = shown
-    this.#kept = shown + Math.max(0, ...this.#forms.map((form) => form.length))
+    this.#kept = shown + LONGEST_PIECE
   }
 
   add(bytes: Uint8Array): void {
@@ -34,17 +37,26 @@ export class KeptEnds {
   }
 
   get text(): string {
-    if (!this.#isCut) return masked(Buffer.concat([this.#head, this.#tail]), this.#forms)
+    const forms = formsOf(this.#secrets)
+    if (!this.#isCut) return masked(Buffer.concat([this.#head, this.#tail]), forms)
     const start = this.#tail.length - this.#shown
-    return `${masked(this.#head, this.#forms, 0, this.#shown)} … ${masked(this.#tail, this.#forms, start)}`
+    return `${masked(this.#head, forms, 0, this.#shown)} … ${masked(this.#tail, forms, start)}`
   }
 }
 
+/** The same for a text of which white space was folded: that can put together what was apart. */
+export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (text: string) => string): string {
+  const likewise = secrets.map((secret) => Buffer.from(fold(Buffer.from(secret).toString())))
+  return masked(Buffer.from(text), formsOf([...secrets, ...likewise]))
+}
+
 /** What lies from `start` to `end`. At the end of all bytes the beginning of a secret without its end is masked too. */
-function masked(bytes: Buffer, forms: readonly Buffer[], start = 0, end = bytes.length): string {
+function masked(bytes: Buffer, forms: readonly Form[], start = 0, end = bytes.length): string {
+  const isEnd = end === bytes.length
+  const ranges = [asIs(bytes), withoutPercents(bytes)].flatMap((view) => rangesIn(view, forms, isEnd))
   const parts: Buffer[] = []
   let at = start
-  for (const range of rangesOf(bytes, forms, end === bytes.length)) {
+  for (const range of merged(ranges)) {
     if (range.end <= at) continue
     if (range.start >= end) break
     parts.push(bytes.subarray(at, Math.max(at, range.start)), Buffer.from(MASK))
@@ -52,18 +64,6 @@ function masked(bytes: Buffer, forms: readonly Buffer[], start = 0, end = bytes.
   }
   if (at < end) parts.push(bytes.subarray(at, end))
   return Buffer.concat(parts).toString()
-}
-
-function rangesOf(bytes: Buffer, forms: readonly Buffer[], isEnd: boolean): Range[] {
-  const ranges: Range[] = []
-  for (const form of forms) {
-    for (let start = bytes.indexOf(form); start >= 0; start = bytes.indexOf(form, start + 1)) {
-      ranges.push({ start, end: start + form.length })
-    }
-  }
-  const start = isEnd ? beginningOf(bytes, forms) : undefined
-  if (start !== undefined) ranges.push({ start, end: bytes.length })
-  return merged(ranges)
 }
 
 function merged(ranges: readonly Range[]): Range[] {
@@ -76,70 +76,66 @@ function merged(ranges: readonly Range[]): Range[] {
   return result
 }
 
-/** Where the last bytes begin that could be a form's first. */
-function beginningOf(bytes: Buffer, forms: readonly Buffer[]): number | undefined {
-  for (let start = 0; start <= bytes.length - SHORTEST_PIECE; start++) {
-    const rest = bytes.subarray(start)
-    if (forms.some((form) => form.length > rest.length && form.subarray(0, rest.length).equals(rest))) return start
+/** An output as it is compared with forms: folded, each byte one character, and where it and its end are in the output. */
+interface View {
+  text: string
+  at: readonly number[]
+}
+
+function asIs(bytes: Buffer): View {
+  return { text: folded(bytes.toString('latin1')), at: Array.from({ length: bytes.length + 1 }, (_, index) => index) }
+}
+
+/** Without the %XX of addresses: programs differ in which bytes they write so. */
+function withoutPercents(bytes: Buffer): View {
+  const at: number[] = []
+  const text = bytes.toString('latin1').replace(/%([0-9A-Fa-f]{2})|./gs, (whole, ...[digits, from]) => {
+    at.push(from)
+    return digits === undefined ? whole : String.fromCharCode(Number.parseInt(digits, 16))
+  })
+  return { text: folded(text), at: [...at, bytes.length] }
+}
+
+function rangesIn({ text, at }: View, forms: readonly Form[], isEnd: boolean): Range[] {
+  const ranges: Range[] = []
+  const add = (start: number, end: number) => ranges.push({ start: at[start] ?? 0, end: at[end] ?? 0 })
+  for (const { piece, starts } of found(text, forms)) {
+    for (const start of starts) if (text.startsWith(piece, start)) add(start, start + piece.length)
+  }
+  const start = isEnd ? beginningOf(text, forms) : undefined
+  if (start !== undefined) add(start, text.length)
+  return ranges
+}
+
+/** Each piece of a form once, and where in the text it may begin: a secret may be much longer than an output. */
+function* found(text: string, forms: readonly Form[]): Generator<{ piece: string; starts: Iterable<number> }> {
+  const places = new Map<string, number[]>()
+  for (let start = 0; start + SEED <= text.length; start++) {
+    const seed = text.slice(start, start + SEED)
+    const others = places.get(seed)
+    if (others) others.push(start)
+    else places.set(seed, [start])
+  }
+  const seen = new Set<string>()
+  for (const form of forms) {
+    for (const piece of piecesOf(form)) {
+      const starts = piece.length < SEED ? everyPlace(text, piece) : places.get(piece.slice(0, SEED))
+      if (starts === undefined || seen.has(piece)) continue
+      seen.add(piece)
+      yield { piece, starts }
+    }
+  }
+}
+
+function* everyPlace(text: string, piece: string): Generator<number> {
+  for (let start = text.indexOf(piece); start >= 0; start = text.indexOf(piece, start + 1)) yield start
+}
+
+/** Where the last characters begin that could be a form's first. */
+function beginningOf(text: string, forms: readonly Form[]): number | undefined {
+  for (let start = 0; start <= text.length - SHORTEST_BEGINNING; start++) {
+    const rest = text.slice(start)
+    if (forms.some((form) => form.text.length > rest.length && form.text.startsWith(rest))) return start
   }
   return undefined
-}
-
-/** Every way in which a program may repeat a secret: as it is, by lines, as kubelet sent it, quoted. */
-export function formsOf(secrets: readonly Uint8Array[]): Buffer[] {
-  const forms = secrets.flatMap((secret) => formsOfOne(Buffer.from(secret))).map((form) => Buffer.from(form))
-  const long = forms.filter((form) => form.length >= SHORTEST_SECRET)
-  return [...new Map(long.map((form) => [form.toString('latin1'), form])).values()]
-}
-
-function formsOfOne(secret: Buffer): (string | Buffer)[] {
-  const text = secret.toString()
-  const bytes = secret.toString('latin1')
-  const base64 = secret.toString('base64')
-  const hex = secret.toString('hex')
-  const lines = bytes.split(/[\r\n]+/).filter((line) => line.length >= SHORTEST_PIECE)
-  return [
-    secret,
-    ...lines.map((line) => Buffer.from(line, 'latin1')),
-    base64,
-    base64.replace(/=+$/, ''),
-    bytes.replace(/[^A-Za-z0-9_.~-]/g, (byte) => `%${hexOf(byte).toUpperCase()}`),
-    bytes.replace(/[^A-Za-z0-9_.~-]/g, (byte) => `%${hexOf(byte)}`),
-    bytes.replace(/[^A-Za-z0-9_.~!'()*-]/g, (byte) => `%${hexOf(byte).toUpperCase()}`),
-    JSON.stringify(text).slice(1, -1),
-    hex,
-    hex.toUpperCase(),
-    text.replaceAll("'", "'\\''"),
-    text.replaceAll(/[&<>"']/g, (character) => MARKUP[character] ?? character),
-    bytes.replace(/[^ -~]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`),
-    bytes.replace(/[^ -~]/g, (byte) => `\\x${hexOf(byte)}`),
-    ...[0, 1, 2].map((offset) => inBase64(secret, offset)),
-    // mount.cifs(8) doubles commas for the kernel.
-    Buffer.from(bytes.replaceAll(',', ',,'), 'latin1'),
-  ]
-}
-
-const MARKUP: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
-function hexOf(byte: string): string {
-  return byte.charCodeAt(0).toString(16).padStart(2, '0')
-}
-
-/** Of base64 of a text that holds the secret, what depends on the secret alone. */
-function inBase64(secret: Buffer, offset: number): string {
-  const whole = Buffer.concat([Buffer.alloc(offset), secret])
-    .toString('base64')
-    .replace(/=+$/, '')
-  const isRagged = (offset + secret.length) % 3 !== 0
-  const piece = whole.slice(Math.ceil((offset * 8) / 6), isRagged ? -1 : undefined)
-  return piece.length >= 2 * SHORTEST_PIECE ? piece : ''
-}
-
-/** The same for a text of which white space was folded: that can put together what was apart. */
-export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (text: string) => string): string {
-  const forms = formsOf(secrets).map((form) => fold(form.toString()))
-  const long = forms
-    .filter((form) => form.length >= SHORTEST_SECRET)
-    .toSorted((one, other) => other.length - one.length)
-  return long.reduce((rest, form) => rest.replaceAll(form, MASK), text)
 }

@@ -5,7 +5,7 @@ import { kindFaults } from '../request/request.ts'
 import { sourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
-import { listMountRecords, listMounts, type MountRecord, requestOf } from '../store/mount-record.ts'
+import { listMountRecords, listMounts, type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { type IsSilent, silentSources } from '../volume/daemon.ts'
@@ -18,9 +18,13 @@ import type { Finding } from './state.ts'
 type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
   /** It is healthy, but an interrupted call has left something to do. */
   isUnfinished?: boolean
+  /** Whoever tells of it does not respond: it stays as it is, and is not asked again under the lock. */
+  isSilent?: boolean
 }
 
 const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
+
+const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
 
 /**
  * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
@@ -29,12 +33,16 @@ const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at wor
  */
 export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
-  const findings: Finding[] = []
   const isSilent = silentSources(session)
-  for (const { directory, record, problem } of listMounts(session)) {
+  const mounts = listMounts(session)
+  // All at once: a server that does not respond delays nobody else.
+  const looks = await Promise.all(mounts.map(({ record }) => record && lookAgain(session, record, isSilent)))
+  const findings: Finding[] = []
+  for (const [index, { directory, record, problem }] of mounts.entries()) {
     if (problem) findings.push({ directory, pod: '', state: 'unknown', action: 'none', reason: problem.message })
-    if (!record) continue
-    const found = await healOne(session, record, isSilent, isDry)
+    const seen = looks[index]
+    if (!record || seen === undefined) continue
+    const found = isDry || isSettled(seen) ? seen : await healOne(session, record, isSilent)
     if (found === 'gone') continue
     const { state, action, reason } = found
     findings.push({ directory, pod: record.pod ?? '', state, action, reason })
@@ -58,21 +66,49 @@ export function sourceDirectories(session: Session): string[] {
   return [...directories].sort()
 }
 
-async function healOne(
-  session: Session,
-  record: MountRecord,
-  isSilent: IsSilent,
-  isDry: boolean,
-): Promise<Outcome | 'gone'> {
-  let seen: Outcome | undefined
+/** Whether nothing is to be done, which a look without the lock is enough for. */
+function isSettled(seen: Outcome | 'gone'): boolean {
+  if (seen === 'gone') return true
+  return (seen.state === 'healthy' && !seen.isUnfinished) || seen.isSilent === true
+}
+
+/**
+ * Judges without the lock. What is not well is only told if no call was at work on it from before the look until after
+ * it: the record that was read may be an earlier mount's, and half a call looks like an interrupted one.
+ */
+async function lookAgain(session: Session, listed: MountRecord, isSilent: IsSilent): Promise<Outcome | 'gone'> {
+  const place = mountPlace(session, listed.directory)
+  let record: MountRecord | undefined = listed
+  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    const wasBusy = isPlaceBusy(session, place)
+    const seen: Outcome = await look(session, record, isSilent)
+    if (isSettled(seen)) return seen
+    if (wasBusy || isPlaceBusy(session, place)) return BUSY
+    const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
+    if (now === undefined) return 'gone'
+    if (JSON.stringify(now) === JSON.stringify(record)) return seen
+    record = now
+  }
+  return BUSY
+}
+
+const MOST_LOOKS = 5
+
+async function look(session: Session, record: MountRecord, isSilent: IsSilent): Promise<Outcome> {
   try {
-    seen = await judge(session, record, (judged) => repair(session, judged, isSilent, true))
-    if (seen.action === 'none' && !seen.isUnfinished) return seen
-    if (isDry) return isPlaceBusy(session, mountPlace(session, record.directory)) ? BUSY : seen
-    const done = await judgeLocked(session, record.directory, (judged) => repair(session, judged, isSilent, false))
+    return await judge(session, record, (judged) => repair(session, judged, isSilent, true))
+  } catch (error) {
+    return failed('unknown', error)
+  }
+}
+
+/** Judges again, under the lock, and repairs. */
+async function healOne(session: Session, { directory }: MountRecord, isSilent: IsSilent): Promise<Outcome | 'gone'> {
+  try {
+    const done = await judgeLocked(session, directory, (judged) => repair(session, judged, isSilent, false))
     return done === 'busy' ? BUSY : done
   } catch (error) {
-    return failed(seen?.state ?? 'unknown', error)
+    return failed('unknown', error)
   }
 }
 
@@ -87,7 +123,7 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
         return { state, action: 'forgotten', reason }
       case 'mount':
         if (!(await isSilent(judged.record))) return await remount(session, judged, isDry)
-        return { state: 'unknown', action: 'none', reason: 'health unknown: the server of its source does not respond' }
+        return { ...UNANSWERED, reason: 'health unknown: the server of its source does not respond' }
     }
   } catch (error) {
     return failed(state, error)
@@ -116,13 +152,14 @@ export async function remount(
   // What is told of one mount is its finding.
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
-  const { plan, doubt } = await mountLocked(quiet, request, point, { isDry: isDry || isSecretive, isKept: true })
+  const manner = { isDry, finishes: isSecretive, isHealing: true }
+  const { plan, doubt, isBusy } = await mountLocked(quiet, request, point, manner)
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
-    return doubt === undefined
-      ? { state: 'healthy', action: 'none', reason: '', isUnfinished }
-      : { state: 'unknown', action: 'none', reason: doubt, isUnfinished }
+    if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
+    return { state: 'healthy', action: 'none', reason: '', isUnfinished }
   }
+  if (isBusy) return { ...BUSY, reason: 'a call is at work on its volume' }
   const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const
   if (isSecretive) return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}` }
   return { ...found, action: ACTIONS[plan.decision] }

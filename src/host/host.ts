@@ -116,6 +116,8 @@ export interface Host {
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */
   isLocked(path: string): boolean
+  /** Looks while nobody has the lock, and nobody can take it. */
+  whileUnlocked<T>(path: string, look: () => T): T | 'locked'
   /** Its integers are bigint. */
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */

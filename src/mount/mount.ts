@@ -6,6 +6,7 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { holdPlace, removeLeftover } from '../store/leftovers.ts'
+import { isVolumeBusy } from '../store/locks.ts'
 import type { Given } from '../store/mount-record.ts'
 import { mountPlace, volumePlace } from '../store/places.ts'
 import { orWarn, type Session } from '../store/session.ts'
@@ -44,10 +45,15 @@ interface Mounted {
   given: Given
   /** Why the health of what is mounted is unknown. */
   doubt: string | undefined
+  /** Nothing was done, as another call is at work on the volume. */
+  isBusy?: boolean
 }
 
-/** `isDry` plans, and does nothing; `isKept`: its record stays where the mount fails. */
-type Manner = { isDry?: boolean; isKept?: boolean }
+/**
+ * `isDry` plans, and does nothing; `finishes` does no more than what is left to do of a mount that stands; `isHealing`:
+ * its record stays where the mount fails, and no other call is waited for that is at work on the volume.
+ */
+type Manner = { isDry?: boolean; finishes?: boolean; isHealing?: boolean }
 
 /** The same under the mount's lock, `directory` being the point's real path. */
 export async function mountLocked(
@@ -76,11 +82,15 @@ async function mountOnce(session: Session, request: MountRequest, point: MountPo
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
   const view = await observe(session, request, kind, point, source)
-  const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isKept)
+  const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
   const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt: view.doubt }
-  if (manner.isDry) return before
+  const volume = view.source?.volume ?? view.record?.volume
+  if (manner.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
+    return { ...before, isBusy: true }
+  }
+  if (manner.isDry || (manner.finishes && plan.decision !== 'ready')) return before
   // A mount that stands needs none of it.
   if (plan.steps.length === 0) return before
   const { runPlan } = await import('./run.ts')
@@ -95,4 +105,9 @@ async function mountOnce(session: Session, request: MountRequest, point: MountPo
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
   return { plan, given, doubt: undefined }
+}
+
+/** Whether it takes the volume's lock. */
+function needsVolume({ steps }: MountPlan): boolean {
+  return steps.some((step) => step.do === 'own-root' || step.do === 'own-volume' || step.do === 'map-group')
 }

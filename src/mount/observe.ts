@@ -2,6 +2,7 @@ import type { Host } from '../host/host.ts'
 import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { readWhileIdle } from '../store/locks.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
@@ -21,7 +22,10 @@ export interface View extends Seen {
   boot: string
   /** Why the health of what is mounted is unknown. */
   doubt?: string | undefined
-  /** The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known. */
+  /**
+   * The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known, or a
+   * call is at work on the volume, whose walk is not over and so not interrupted.
+   */
   walked: Pick<VolumeRecord, 'group' | 'complete'> | undefined
 }
 
@@ -62,5 +66,6 @@ function idOf(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefi
 
 function walkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
-  return volumeRecords.readUnlessDamaged(session, volume)
+  const found = readWhileIdle(session, volume, () => volumeRecords.readUnlessDamaged(session, volume))
+  return found === 'busy' ? undefined : found
 }

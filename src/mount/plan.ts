@@ -39,13 +39,13 @@ export interface MountPlan {
 /**
  * Decides what a `mount` call does. Pure.
  * @param kindOf what is planned with of a fsType: the request's, and that of a mount that is there
- * @param isKept a mount that fails is tried again, so that its record stays
+ * @param keepsRecord a mount that fails is tried again, so that its record stays
  */
 export function planMount(
   request: MountRequest,
   view: View,
   kindOf: (fsType: string) => KindFacts,
-  isKept = false,
+  keepsRecord = false,
 ): MountPlan {
   const { record, mounted } = view
   const { directory, fsType } = request
@@ -53,7 +53,7 @@ export function planMount(
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
     const given = giveGroup(request, view.source, kind)
     if (given.refusal !== undefined) return refuse(given.refusal)
-    return { decision, reason, steps: stepsOf(request, view, given, kind.hasDaemon ?? false, isKept) }
+    return { decision, reason, steps: stepsOf(request, view, given, kind.hasDaemon ?? false, keepsRecord) }
   }
   if (mounted === undefined) {
     if (view.target === 'file' && record === undefined && !isKubeletVolume(directory)) {
@@ -124,12 +124,12 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
  * The steps up to the new mount. A mount that is there keeps its record until the new one is whole: others must see it
  * as a holder of its volume.
  */
-function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: boolean, isKept: boolean): Step[] {
+function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: boolean, keepsRecord: boolean): Step[] {
   const isFresh = view.mounted === undefined
   const replacedDaemons = daemonsOf(view)
   const record = { ...newMountRecord(request, view.boot, view.source), replaces: replacedBy(view), replacedDaemons }
   // Without a mount a record is what an interrupted call left.
-  const undo = { restore: isFresh && !isKept ? undefined : view.record }
+  const undo = { restore: isFresh && !keepsRecord ? undefined : view.record }
   return [
     ...when(isFresh, { do: 'record', record, undo }),
     { do: 'make-tree', group: given.byOption, undo: 'close-tree' },

@@ -22,6 +22,13 @@ export function isPlaceBusy({ host }: Store, { path }: Place): boolean {
   return withPath('look at', lock, () => host.isLocked(lock))
 }
 
+/** Reads what is on record of a volume; 'busy' while a call is at work on it: what that has written is not its last word. */
+export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
+  const lock = `${volumePlace(store, volume).path}/${LOCK_FILE}`
+  const found = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
+  return found === 'locked' ? 'busy' : found
+}
+
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
 export function isVolumeBusy(store: Store, volume: string): boolean {
   return isPlaceBusy(store, volumePlace(store, volume))

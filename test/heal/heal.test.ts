@@ -1,7 +1,9 @@
 import { beforeEach, expect, it } from 'vitest'
 import { sourceDirectories } from '../../src/heal/heal.ts'
 import { tryLockPlace } from '../../src/store/locks.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { listVolumes, mountPlace, volumePlace } from '../../src/store/places.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -95,4 +97,58 @@ it('directories that count are the source, what it lies in, and all that a link 
   expect(sourceDirectories(stage.session())).toEqual(
     [`${top}/volumes`, source, `${source}/..1`, `${source}/..1/deep`].sort(),
   )
+})
+
+it('a record that was read before a call replaced the mount is judged again, by a dry run too', async () => {
+  const other = `${stage.top}/volumes/two`
+  makeTree(stage.fs, other, [])
+  await mount('a')
+  const path = `${mountPlace(stage, stage.podDirectory('a')).path}/record.json`
+  const { files } = stage.host
+  const before = files.read(path)
+  await stage.mount('a', { source: other })
+  for (const isDry of [true, false]) {
+    let reads = 0
+    stage.host.files = { ...files, read: (at) => (at === path && reads++ === 0 ? before : files.read(at)) }
+    expect(await found(isDry)).toEqual([['healthy', 'none']])
+    expect(reads).toBeGreaterThan(1)
+  }
+})
+
+const WALK = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
+
+/** As it is while a call walks the volume, and after one that was killed. */
+function halfWalked(): string {
+  const [volume = ''] = listVolumes(stage)
+  const record = volumeRecords.read(stage, volume)
+  if (!record) throw new Error('not walked')
+  volumeRecords.write(stage, { ...record, complete: false })
+  return volume
+}
+
+it('a walk that another call is at is not an interrupted one: its volume is left alone until it is over', async () => {
+  for (const pod of ['a', 'b']) await mount(pod, WALK)
+  unmountByHand('b')
+  const lock = tryLockPlace(stage, volumePlace(stage, halfWalked()))
+  for (const isDry of [true, false]) {
+    expect(await stage.heal(isDry)).toMatchObject([
+      { state: 'healthy', action: 'none' },
+      { state: 'busy', action: 'none', reason: 'a call is at work on its volume' },
+    ])
+  }
+  expect(stage.layers('b')).toEqual([])
+  lock?.release()
+  expect(await found()).toEqual([
+    ['stale', 'replaced'],
+    ['missing', 'mounted'],
+  ])
+})
+
+it('what is left to do of a mount that stands is done without its secrets', async () => {
+  await mount('a')
+  const [record] = listMountRecords(stage)
+  if (!record) throw new Error('no record')
+  mountRecords.write(stage, { ...record, hadSecrets: true, replacedDaemons: ['gone'] })
+  expect(await found()).toEqual([['healthy', 'none']])
+  expect(listMountRecords(stage)).toMatchObject([{ hadSecrets: true, replacedDaemons: [] }])
 })

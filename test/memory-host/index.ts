@@ -40,6 +40,7 @@ export function memoryHost(world: MemoryWorld): Host {
     },
 
     isLocked: (path) => world.locked.has(path),
+    whileUnlocked: (path, look) => (world.locked.has(path) ? 'locked' : look()),
 
     openDatabase(path) {
       world.alive()

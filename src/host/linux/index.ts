@@ -3,7 +3,7 @@ import { nodeFs, readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
-import { isLockedFile, tryLockFile } from './locks.ts'
+import { isLockedFile, tryLockFile, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 import { linuxDaemons } from './processes.ts'
 
@@ -18,6 +18,7 @@ export const linuxHost: Host = {
   daemons: linuxDaemons,
   tryLock: tryLockFile,
   isLocked: isLockedFile,
+  whileUnlocked,
   openDatabase(path) {
     // Loaded by the calls that walk, not by those that find a volume ready.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')

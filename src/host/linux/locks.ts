@@ -40,12 +40,16 @@ function tryLockAt(path: string, fd: number): Lock | undefined {
   return { release, [Symbol.dispose]: release }
 }
 
-/** A lock that is not there is nobody's. */
 export function isLockedFile(path: string): boolean {
+  return whileUnlocked(path, () => 'free') === 'locked'
+}
+
+/** A lock that is not there is nobody's. */
+export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
   const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
-  if (fd === undefined) return false
+  if (fd === undefined) return look()
   using _ = closingFd(fd)
-  return !tryLock(fd, LOCK_SH)
+  return tryLock(fd, LOCK_SH) ? look() : 'locked'
 }
 
 function tryLock(fd: number, how: number): boolean {

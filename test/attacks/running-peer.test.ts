@@ -1,0 +1,81 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
+
+const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
+
+const FILES = 3000
+
+/** A volume that two pods share; the second one's call stands still in the middle of its walk. */
+class Shared {
+  readonly node = new BinaryNode()
+  readonly source = `${this.node.volumes}/data`
+  readonly options = { source: this.source, 'kubernetes.io/fsGroup': '2000', ownership: 'walk' }
+
+  constructor() {
+    makeTree(
+      fs,
+      this.source,
+      Array.from({ length: FILES }, (_, n) => `file d${n % 20}/f${n} 0640 5`),
+    )
+  }
+
+  async walkingPeer() {
+    const { node, source } = this
+    expect(await node.call('mount', node.podDirectory('a'), JSON.stringify(this.options))).toEqual({
+      status: 'Success',
+    })
+    const options = JSON.stringify({ ...this.options, fsGroupChangePolicy: 'Always' })
+    const peer = node.start(['mount', node.podDirectory('b'), options])
+    onTestFinished(() => void peer.child.kill('SIGKILL'))
+    while (!this.isIncomplete()) await turn()
+    peer.child.kill('SIGSTOP')
+    expect(this.isIncomplete()).toBe(true)
+    expect(fs.readdirSync(source)).toHaveLength(20)
+    return peer
+  }
+
+  isIncomplete(): boolean {
+    const { state } = this.node
+    return fs
+      .readdirSync(`${state}/ownership`)
+      .some((volume) => read(`${state}/ownership/${volume}/record.json`).includes('"complete":false'))
+  }
+
+  byHand(...args: string[]) {
+    const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: `${this.node.top}/config.json` }
+    return JSON.parse(execFileSync(BINARY, [...args, '--json'], { env, encoding: 'utf8', timeout: 8000 }))
+  }
+}
+
+function read(path: string): string {
+  return fs.existsSync(path) ? fs.readFileSync(path, 'utf8') : ''
+}
+
+describe.skipIf(why !== '')(`a call of a peer that is at work${why && ` (skipped: ${why})`}`, () => {
+  it('a healthy mount of the volume that it walks is healthy, and is not replaced', async () => {
+    const shared = new Shared()
+    const peer = await shared.walkingPeer()
+    const { node } = shared
+    const stateOf = ({ mounts }: { mounts: { directory: string; state: string; reason: string }[] }) =>
+      mounts.map(({ directory, state, reason }) => [directory.includes('/a/'), state, reason])
+    const wanted = [
+      [true, 'healthy', ''],
+      [false, 'busy', 'a call is at work on it'],
+    ]
+    const before = node.layers('a')
+    expect(stateOf(shared.byHand('status'))).toEqual(wanted)
+    const began = performance.now()
+    expect(stateOf(shared.byHand('heal'))).toEqual(wanted)
+    expect(performance.now() - began).toBeLessThan(4000)
+    expect(node.layers('a')).toEqual(before)
+    peer.child.kill('SIGCONT')
+    await peer.ended
+    expect(stateOf(shared.byHand('heal')).map(([, state]) => state)).toEqual(['healthy', 'healthy'])
+    expect(node.layers('a')).toEqual(before)
+  })
+})

@@ -13,6 +13,7 @@ import { walkWith } from '../store/walk-progress.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNode } from '../volume/kind/source-path.ts'
+import { refuseSilent } from '../volume/silence.ts'
 import { holders, type Others, reserveVolume } from './holders.ts'
 
 /** Another mount of the volume is there or being made, and its unmount runs the restore. */
@@ -28,6 +29,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   if (volume === undefined || source === undefined) return
   if (!volumeRecords.read(session, volume)?.restorePending) return
   const { host } = session
+  await refuseSilent(session, mount.request)
   const disk = await openDisk(session, volume, mount)
   using _disk = closing(host.inodes, disk)
   const location = disk === undefined ? undefined : locationOfTree(host, disk)

@@ -8,9 +8,9 @@ import { isPlaceBusy } from '../store/locks.ts'
 import { listMountRecords, listMounts, type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
-import { type IsSilent, silentSources } from '../volume/daemon.ts'
-import { kinds } from '../volume/index.ts'
+import { kindOf, kinds } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
+import { type IsSilent, isLocalSource, silentSources } from '../volume/silence.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
 import type { Finding } from './state.ts'
 
@@ -35,18 +35,24 @@ export async function healMounts(session: Session, isDry: boolean): Promise<Find
   if (!isDry) sweepStages(session)
   const isSilent = silentSources(session)
   const mounts = listMounts(session)
-  // All at once: a server that does not respond delays nobody else.
-  const looks = await Promise.all(mounts.map(({ record }) => record && lookAgain(session, record, isSilent)))
-  const findings: Finding[] = []
-  for (const [index, { directory, record, problem }] of mounts.entries()) {
-    if (problem) findings.push({ directory, pod: '', state: 'unknown', action: 'none', reason: problem.message })
-    const seen = looks[index]
-    if (!record || seen === undefined) continue
-    const found = isDry || isSettled(seen) ? seen : await healOne(session, record, isSilent)
-    if (found === 'gone') continue
-    const { state, action, reason } = found
-    findings.push({ directory, pod: record.pod ?? '', state, action, reason })
-  }
+  let repairs: Promise<unknown> = Promise.resolve()
+  // All at once, so that a server that does not respond delays nobody else; repairs in turn.
+  const outcomes = await Promise.all(
+    mounts.map(async ({ record }) => {
+      const seen = record && (await lookAgain(session, record, isSilent))
+      if (!record || seen === undefined || seen === 'gone' || isDry || isSettled(seen)) return seen
+      const repaired = repairs.then(() => healOne(session, record, seen.state, isSilent))
+      repairs = repaired
+      return repaired
+    }),
+  )
+  const findings = mounts.flatMap(({ directory, record, problem }, index): Finding[] => {
+    const outcome = outcomes[index]
+    if (problem) return [{ directory, pod: '', state: 'unknown', action: 'none', reason: problem.message }]
+    if (!record || outcome === undefined || outcome === 'gone') return []
+    const { state, action, reason } = outcome
+    return [{ directory, pod: record.pod ?? '', state, action, reason }]
+  })
   if (!isDry) removeLeftovers(session)
   return findings
 }
@@ -67,8 +73,7 @@ export function sourceDirectories(session: Session): string[] {
 }
 
 /** Whether nothing is to be done, which a look without the lock is enough for. */
-function isSettled(seen: Outcome | 'gone'): boolean {
-  if (seen === 'gone') return true
+function isSettled(seen: Outcome): boolean {
   return (seen.state === 'healthy' && !seen.isUnfinished) || seen.isSilent === true
 }
 
@@ -103,12 +108,17 @@ async function look(session: Session, record: MountRecord, isSilent: IsSilent): 
 }
 
 /** Judges again, under the lock, and repairs. */
-async function healOne(session: Session, { directory }: MountRecord, isSilent: IsSilent): Promise<Outcome | 'gone'> {
+async function healOne(
+  session: Session,
+  { directory }: MountRecord,
+  seen: Outcome['state'],
+  isSilent: IsSilent,
+): Promise<Outcome | 'gone'> {
   try {
     const done = await judgeLocked(session, directory, (judged) => repair(session, judged, isSilent, false))
     return done === 'busy' ? BUSY : done
   } catch (error) {
-    return failed('unknown', error)
+    return failed(seen, error)
   }
 }
 
@@ -151,6 +161,11 @@ export async function remount(
   const warn = (message: string) => session.warn(`${point.path}: ${message}`)
   // What is told of one mount is its finding.
   const quiet = { ...session, note: () => {}, warn }
+  // Its server answers, as somebody else has asked. This process asks for no more than it must: a FUSE daemon may take
+  // a request and never answer, and nobody could end who waits for that. Kubelet's next call looks at the source.
+  if (state === 'healthy' && kindOf(request.fsType)?.root === 'source' && !isLocalSource(session.host, request)) {
+    return { state, action: 'none', reason: '' }
+  }
   const isSecretive = record.hadSecrets
   const manner = { isDry, finishes: isSecretive, isHealing: true }
   const { plan, doubt, isBusy } = await mountLocked(quiet, request, point, manner)

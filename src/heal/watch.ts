@@ -5,8 +5,13 @@ import { longestPause } from '../host/back-off.ts'
  * it is longer: what a failing heal does to mounts would wake it at once.
  */
 const PAUSE = { firstMs: 200, mostMs: 30_000 }
-/** A node whose mounts always change still has the processor for others: a heal rests this many times its length. */
+/** A node whose mounts always change still has the processor for others: a heal rests this many times what it took of it. */
 const REST = 9
+const LONGEST_REST = 30_000
+/** What a server tells of says nothing when it changes. */
+const BLIND = 30_000
+/** Of a heal that is under way when the loop is to end: whatever it leaves, the next one finds. */
+const ENDING = 500
 /** An event may have been missed, or could not be asked for. */
 const SAFETY = 5 * 60_000
 
@@ -18,6 +23,8 @@ export type Heal = () => Promise<{
   daemons: readonly number[]
   /** Something is to be looked at again, though nothing may tell that it has changed. */
   isUnsettled: boolean
+  /** Some of what matters cannot be watched, or cannot be told now. */
+  isBlind: boolean
 }>
 
 /** Where the loop hears of changes. */
@@ -32,8 +39,10 @@ export interface Changes {
 
 export interface WatchOptions {
   changes: Changes
-  /** Ends the loop, but no heal that is under way. */
+  /** Ends the loop, with a heal that is under way if that is not done soon. */
   signal: AbortSignal
+  /** How long this process has had a processor, in milliseconds: who waits for a server takes none. */
+  spent(): number
   /** A heal has failed; the loop goes on. */
   failed(error: unknown): void
 }
@@ -42,14 +51,23 @@ export interface WatchOptions {
  * Heals at once, then after each change, and again while something is left undone: never two heals at a time, and
  * always one that begins after the last change.
  */
-export async function watch(heal: Heal, { changes, signal, failed }: WatchOptions): Promise<void> {
+export async function watch(heal: Heal, { changes, signal, spent, failed }: WatchOptions): Promise<void> {
   let changed = false
   let wake = () => {}
   changes.listen(() => {
     changed = true
     wake()
   })
-  signal.addEventListener('abort', () => wake(), { once: true })
+  const ended = new Promise<'ended'>((resolve) => {
+    signal.addEventListener(
+      'abort',
+      () => {
+        wake()
+        setTimeout(resolve, ENDING, 'ended').unref()
+      },
+      { once: true },
+    )
+  })
 
   /** Until so many milliseconds have passed, or it is over before. */
   const sleep = (time: number, isOver: () => boolean) =>
@@ -71,21 +89,25 @@ export async function watch(heal: Heal, { changes, signal, failed }: WatchOption
   while (!signal.aborted) {
     changed = false
     let patience = SAFETY
-    const started = performance.now()
+    const before = spent()
     try {
-      const { watched, daemons, isUnsettled } = await heal()
+      const found = await Promise.race([heal(), ended])
+      if (found === 'ended') return
+      const { watched, daemons, isUnsettled, isBlind } = found
       changes.attend(daemons)
       // A directory may have changed after the heal looked there and before it was watched.
       if (changes.follow(watched)) changed = true
       failures = 0
       unsettled = isUnsettled ? unsettled + 1 : 0
       if (isUnsettled) patience = longestPause(PAUSE, unsettled + 1)
+      else if (isBlind) patience = BLIND
     } catch (error) {
       failed(error)
       failures++
       patience = longestPause(PAUSE, failures + 1)
     }
-    await sleep(Math.max(longestPause(PAUSE, failures + 1), REST * (performance.now() - started)), () => signal.aborted)
+    const rest = Math.min(LONGEST_REST, REST * (spent() - before))
+    await sleep(Math.max(longestPause(PAUSE, failures + 1), rest), () => signal.aborted)
     await sleep(patience, () => changed || signal.aborted)
   }
 }

@@ -92,8 +92,11 @@ export interface Daemon {
 export interface Daemons {
   /** The one that has this among its arguments: a path that no other process was ever given. */
   find(argument: string): Daemon | undefined
-  /** Whether what is mounted at parent/name says anything in time, be it an error; true where it cannot be asked. */
-  answers(parent: Handle, name: Name, milliseconds: number): Promise<boolean>
+  /**
+   * Whether what is mounted at parent/name says anything in time, be it an error; true where it cannot be asked.
+   * @param about names what is asked: as long as one question about it is open, no other one is asked
+   */
+  answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean>
   /** All that were given a path below this directory: also the programs that a daemon has started. */
   below(directory: string): number[]
   /** SIGKILL to them. */

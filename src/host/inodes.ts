@@ -94,6 +94,8 @@ export interface Changes extends Disposable {
 export interface Inodes {
   /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
   openLinkFree(path: string): Handle
+  /** Whether an absolute path leads to a disk of this node by what the kernel remembers, so that nobody has to be asked. */
+  isAtHand(path: string): boolean
   /**
    * What a relative path leads to without ever leaving `root`. Links are followed inside, mounts are crossed.
    * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where the kernel cannot tell, as

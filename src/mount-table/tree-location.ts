@@ -29,12 +29,24 @@ export function areNested(one: string, other: string): boolean {
 }
 
 /**
- * Finds the locations of directories from the text of mountinfo, down from mount to mount as the kernel finds a path.
- * The table lists also mounts that others hide; of those with one parent and one mount point the first counts.
+ * Finds the locations of directories from the text of mountinfo.
  * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It
  * takes as long for many mounts as for few
  */
 export function locationsFrom(mountinfo: string): (path: string) => TreeLocation | undefined {
+  const mountsTo = mountsFrom(mountinfo)
+  return (path) => {
+    const mount = mountsTo(path).at(-1)
+    return mount && placeIn(mount, path)
+  }
+}
+
+/**
+ * Finds the mounts that a path leads through, down from mount to mount as the kernel finds it. The table lists also
+ * mounts that others hide; of those with one parent and one mount point the first counts.
+ * @returns for an absolute, normal path without links: them all, the one that it leads to last
+ */
+export function mountsFrom(mountinfo: string): (path: string) => MountRow[] {
   const rows = parseMountinfo(mountinfo)
   const ids = new Set(rows.map(({ id }) => id))
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
@@ -44,16 +56,16 @@ export function locationsFrom(mountinfo: string): (path: string) => TreeLocation
   )
   const childAt = (mount: MountRow | undefined, path: string) => below.get(`${mount?.id} ${path}`)?.[0]
   return (path) => {
-    let mount = root
+    const mounts = root === undefined ? [] : [root]
     // A table that changes while it is read may have an id twice, and lead in a circle.
     let deepest = rows.length
     for (const above of pathsTo(path)) {
-      for (let child = childAt(mount, above); child && deepest > 0; child = childAt(mount, above)) {
-        mount = child
+      for (let child = childAt(mounts.at(-1), above); child && deepest > 0; child = childAt(child, above)) {
+        mounts.push(child)
         deepest--
       }
     }
-    return mount && placeIn(mount, path)
+    return mounts
   }
 }
 
@@ -75,10 +87,15 @@ function asPrefix(path: string): string {
 /** Where a new mount lies that is no clone, and not in the mount table yet. */
 export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
-  return { device: device < 2 ** 20 ? '' : deviceName(device), path: asPrefix(inodes.pathOf(tree)) }
+  return { device: hasDisk(device) ? deviceName(device) : '', path: asPrefix(inodes.pathOf(tree)) }
 }
 
 /** As mountinfo has it. */
 export function deviceName(device: number): string {
   return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
+}
+
+/** Devices of servers, daemons and memory, and those of btrfs, have no major number. */
+export function hasDisk(device: number): boolean {
+  return device >= 2 ** 20
 }

@@ -13,6 +13,7 @@ import { orWarn, type Session } from '../store/session.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
+import { refuseSilent } from '../volume/silence.ts'
 import { observe } from './observe.ts'
 import { type MountPlan, planMount } from './plan.ts'
 
@@ -79,6 +80,8 @@ async function mountOnce(session: Session, request: MountRequest, point: MountPo
   const { host } = session
   const kind = kindOf(request.fsType)
   if (!kind) throw new Error(`no such kind: ${request.fsType}`)
+  // heal has asked already, without the lock.
+  if (!manner.isHealing) await refuseSilent(session, request)
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
   const view = await observe(session, request, kind, point, source)

@@ -2,16 +2,12 @@ import { closing, type Daemon, type Host, type Stat } from '../host/host.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { askPoint, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { locationsFrom } from '../mount-table/tree-location.ts'
-import { sourcePath } from '../request/source.ts'
+import { hasDisk } from '../mount-table/tree-location.ts'
 import { type MountRecord, mountRecords, stagingOf } from '../store/mount-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
 import { killStaged, stagedMount } from './kind/staged.ts'
-
-/** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
-const PATIENCE = 5000
+import { localPaths, PATIENCE } from './silence.ts'
 
 /** The process that was started with a staging directory; undefined where it has ended. */
 export function findDaemon({ host, config }: Session, staging: string): Daemon | undefined {
@@ -38,41 +34,22 @@ export async function askServed(
   if (there === undefined || there === 'broken') return { stat: there }
   const staging = record && there.mountRoot ? stagingOf(record, there.mountId) : undefined
   if (staging !== undefined && findDaemon(session, staging)) return { stat: there }
-  if (record && there.mountRoot && (await isSilent(session, point, record))) {
-    return { stat: there, doubt: 'health unknown: the server does not respond' }
+  if (there.mountRoot && (await isSilent(session, point, record))) {
+    // What modekeep does not know it can replace all the same.
+    const isRecorded = record !== undefined && String(there.mountId) === record.mounted?.mountId
+    return isRecorded ? { stat: there, doubt: 'health unknown: the server does not respond' } : { stat: there }
   }
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
   return { stat: askPoint(host, point, staging !== undefined) }
 }
 
-/** Of file systems that a server or a daemon tells of. */
-const REMOTE = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
-
-export type IsSilent = (record: MountRecord) => Promise<boolean>
-
-/** Whether the directory that a mount shows is asked for in vain. Each file system is asked once. */
-export function silentSources({ host }: Session): IsSilent {
-  const table = host.mounts.table()
-  const locationOf = locationsFrom(table)
-  const remote = new Set(parseMountinfo(table).flatMap(({ fsType, device }) => (REMOTE.test(fsType) ? device : [])))
-  const asked = new Map<string, Promise<boolean>>()
-  return async ({ request }) => {
-    const source = kindOf(request.fsType)?.root === 'source' ? sourcePath(request.source) : undefined
-    const device = source === undefined ? undefined : locationOf(source)?.device
-    if (source === undefined || device === undefined || !remote.has(device)) return false
-    return asked.getOrInsertComputed(device, () => isSilentAt(host, source))
-  }
-}
-
-async function isSilentAt({ daemons, inodes }: Host, path: string): Promise<boolean> {
-  const root = inodes.openTrusted('/')
-  using _ = closing(inodes, root)
-  return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE))
-}
-
 /** Whether what only a server or a daemon can tell of is asked for in vain. */
-async function isSilent({ host }: Session, { parent, name }: MountPoint, { request }: MountRecord): Promise<boolean> {
-  return kindOf(request.fsType)?.root === 'text' && !(await host.daemons.answers(parent, name, PATIENCE))
+async function isSilent({ host }: Session, point: MountPoint, record: MountRecord | undefined): Promise<boolean> {
+  const { parent, name, path } = point
+  const { mountId, device } = host.inodes.statMountPoint(parent, name)
+  const isText = record !== undefined && kindOf(record.request.fsType)?.root === 'text'
+  if (!isText && (hasDisk(device) || localPaths(host)(path))) return false
+  return !(await host.daemons.answers(parent, name, PATIENCE, `mount ${mountId}`))
 }
 
 /**

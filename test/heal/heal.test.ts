@@ -138,9 +138,10 @@ it('a walk that another call is at is not an interrupted one: its volume is left
   }
   expect(stage.layers('b')).toEqual([])
   lock?.release()
+  expect((await found())[1]).toEqual(['missing', 'mounted'])
   expect(await found()).toEqual([
-    ['stale', 'replaced'],
-    ['missing', 'mounted'],
+    ['healthy', 'none'],
+    ['healthy', 'none'],
   ])
 })
 

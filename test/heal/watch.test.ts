@@ -19,6 +19,8 @@ describe('a watch', () => {
       heals: 0,
       running: 0,
       ended: false,
+      spent: 0,
+      isBlind: false,
       followed: [] as readonly string[],
       attended: [] as readonly number[],
     }
@@ -27,6 +29,7 @@ describe('a watch', () => {
     let changed = () => {}
     const options: WatchOptions = {
       signal: ending.signal,
+      spent: () => state.spent,
       failed: (error) => failures.push(error),
       changes: {
         listen(callback) {
@@ -49,7 +52,12 @@ describe('a watch', () => {
       } finally {
         state.running--
       }
-      return { watched: [`/of/heal/${state.heals}`], daemons: [state.heals], isUnsettled: isUnsettled.shift() ?? false }
+      return {
+        watched: [`/of/heal/${state.heals}`],
+        daemons: [state.heals],
+        isUnsettled: isUnsettled.shift() ?? false,
+        isBlind: state.isBlind,
+      }
     }
     const end = () => ending.abort()
     onTestFinished(end)
@@ -212,12 +220,55 @@ describe('a watch', () => {
     const it = start(async () => {
       it.event()
       it.end()
-      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      await new Promise((resolve) => setTimeout(resolve, 400))
       expect(it.state.ended).toBe(false)
     })
     await it.begin()
     expect(it.state).toMatchObject({ heals: 1, running: 0, ended: true })
     expect(it.failures).toEqual([])
+  })
+
+  it('ends within a second though a heal never does', async () => {
+    const it = start(() => new Promise(() => {}))
+    void it.begin()
+    await it.soon()
+    it.end()
+    await vi.advanceTimersByTimeAsync(999)
+    expect(it.state.ended).toBe(true)
+  })
+
+  it('rests for nine times what a heal took of the processor, and never longer than half a minute', async () => {
+    const it = start(() => {
+      it.state.spent += it.state.heals === 1 ? 1_000 : 60_000
+    })
+    await it.begin()
+    await it.settle()
+    it.event()
+    await it.soon()
+    expect(it.state.heals).toBe(2)
+    it.event()
+    await vi.advanceTimersByTimeAsync(29_000)
+    expect(it.state.heals).toBe(2)
+    await vi.advanceTimersByTimeAsync(1_001)
+    expect(it.state.heals).toBe(3)
+  })
+
+  it('does not rest for what a heal has waited for a server', async () => {
+    const it = start(() => new Promise((resolve) => setTimeout(resolve, 5_000)))
+    await it.begin()
+    it.event()
+    await vi.advanceTimersByTimeAsync(5_100)
+    it.event()
+    await vi.advanceTimersByTimeAsync(200)
+    expect(it.state.heals).toBe(3)
+  })
+
+  it('looks again every half a minute where not all can be watched', async () => {
+    const it = start()
+    it.state.isBlind = true
+    await it.begin()
+    await vi.advanceTimersByTimeAsync(31_000)
+    expect(it.state.heals).toBe(4)
   })
 
   it('does nothing when it is ended before it begins', async () => {

@@ -12,7 +12,7 @@ await watchNode(
     say(`heal ${++heals} ${watched.map(look).join(' ')}`)
     if (what === 'exit' && heals === 2) process.exit(7)
     if (what === 'fail' && heals === 1) throw new Error('no luck')
-    return { watched, daemons: [], isUnsettled: false }
+    return { watched, daemons: [], isUnsettled: false, isBlind: false }
   },
   { warn: (message) => say(`warn ${message}`), failed: (error) => say(`failed ${error}`) },
 )

@@ -35,6 +35,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       return world.open(here)
     },
 
+    isAtHand: () => false,
     openBeneath: (root, path) => openBeneath(world, root, path),
     readLink: (handle) => readLink(world, handle),
 

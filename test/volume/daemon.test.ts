@@ -12,8 +12,8 @@ import {
   hangingDaemon,
   isStopped,
   putGuard,
-  silentSources,
 } from '../../src/volume/daemon.ts'
+import { silentSources } from '../../src/volume/silence.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'

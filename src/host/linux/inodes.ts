@@ -19,7 +19,7 @@ import {
   runPrepared,
   systemCall,
 } from './kernel.ts'
-import { close, closingFd, HOLD, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
+import { close, closingFd, HOLD, isAtHand, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
 import { linuxSights } from './sights.ts'
 import {
   AT_STATX_FORCE_SYNC,
@@ -50,6 +50,7 @@ const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK
 
 export const linuxInodes: Inodes = {
   openLinkFree,
+  isAtHand,
   openBeneath,
   readLink,
   openTrusted: (path) => openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY),
@@ -117,8 +118,13 @@ export const linuxInodes: Inodes = {
   fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
 }
 
+// include/uapi/linux/magic.h
+const FUSE_SUPER_MAGIC = 0x65735546
+
 /** FS_IOC_GETFSUUID, Linux 6.9: not st_dev, which a reboot may hand to another disk. */
 function uuidOf(handle: Handle): string | undefined {
+  // None of them has one, and its daemon may never answer who opens its directory.
+  if (statFs(handle, 'a volume').type === FUSE_SUPER_MAGIC) return undefined
   // ioctl(2) refuses an O_PATH descriptor. A volume may be a file, or a socket that nobody could open.
   const readable = unless('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
   if (readable === undefined) return undefined

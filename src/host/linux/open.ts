@@ -1,7 +1,8 @@
 import { constants } from 'node:fs'
+import { succeeds } from '../file-error.ts'
 import { errorCode, FILE_TYPE, type Handle, type Name, SYMLINK, SystemError } from '../host.ts'
 import { AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
-import { ownershipOfHandle, statFs, statName } from './statx.ts'
+import { ownershipOfHandle, statFs, statName, statUnsynced } from './statx.ts'
 
 const openat = systemCall('openat')
 const openat2 = systemCall('openat2')
@@ -14,6 +15,8 @@ export const O_PATH = 0o10000000
 const RESOLVE_NO_MAGICLINKS = 0x02
 const RESOLVE_NO_SYMLINKS = 0x04
 const RESOLVE_BENEATH = 0x08
+// Linux 5.12
+const RESOLVE_CACHED = 0x20
 
 /** Holds an inode, a link itself too, and reads nothing of it. */
 export const HOLD = O_PATH | constants.O_NOFOLLOW
@@ -44,6 +47,18 @@ export function openLinkFree(path: string): Handle {
     return openByParts(path)
   }
 }
+
+export function isAtHand(path: string): boolean {
+  return succeeds(() => {
+    const handle = resolve(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED)
+    using _ = closingFd(handle)
+    // Servers' and daemons' file systems have no disk, nor has one in memory.
+    if (statUnsynced(handle).device < FIRST_DISK) throw new SystemError('statx', 'ENODEV', path)
+  })
+}
+
+/** Of devices with a major number. */
+const FIRST_DISK = 2 ** 20
 
 export function openBeneath(root: Handle, path: string): Handle {
   return resolve(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)

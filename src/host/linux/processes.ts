@@ -147,7 +147,8 @@ export const linuxDaemons: Daemons = {
   },
 
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
-  answers: async (parent, name, milliseconds) => (await import('./answers.ts')).answers(parent, name, milliseconds),
+  answers: async (parent, name, milliseconds, about) =>
+    (await import('./answers.ts')).answers(parent, name, milliseconds, about),
 
   below: (directory) => processIds().filter(isBelow(directory)),
 

@@ -11,6 +11,7 @@ import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
+import { localPaths } from '../../volume/silence.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
 const SETTLING = 3000
@@ -49,7 +50,7 @@ export async function heal(session: Session, { isDry, isWatching, kubelet }: Hea
 
 const isUnwell = ({ state }: Finding) => state !== 'healthy' && state !== 'busy'
 
-/** Calls a heal after every change on the node until it is told to end; a heal that is under way is finished. */
+/** Calls a heal after every change on the node until it is told to end. */
 export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
 
 interface Surroundings {
@@ -94,8 +95,12 @@ export async function keepHealing(
     // A call that was at work may have seen what was before; what failed may work the next time.
     const isUndone = mounts.some(({ state, action }) => state === 'busy' || action === 'failed')
     const kubelets = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
+    // Whoever looks at a server's directory may wait for it for ever.
+    const sources = sourceDirectories(hearing)
+    const watched = sources.filter(localPaths(session.host))
     return {
-      watched: [...sourceDirectories(hearing), ...kubelets],
+      watched: [...watched, ...kubelets],
+      isBlind: watched.length < sources.length || mounts.some(({ state }) => state === 'unknown'),
       daemons: [...before, ...stagedProcesses(session.host, config.stateDir)],
       isUnsettled: isUndone || performance.now() - lastDone < SETTLING,
     }

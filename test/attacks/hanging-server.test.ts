@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
+import { startHangingServer } from '../helpers/hanging.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
 import { titled } from '../helpers/needs.ts'
 
@@ -15,17 +16,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     node = new FuseNode([])
   })
 
-  async function serve(directory: string, opcodes = 'all') {
-    fs.mkdirSync(directory, { recursive: true })
-    const program = `${import.meta.dirname}/../helpers/hanging-server.ts`
-    const flag = `${node.top}/hangs`
-    const server = spawn(process.execPath, [program, directory, flag, opcodes], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    onTestFinished(() => void server.kill('SIGKILL'))
-    await new Promise((done) => server.stdout.once('data', done))
-    return { hang: () => fs.writeFileSync(flag, '') }
-  }
+  const serve = (directory: string) => startHangingServer(directory, `${node.top}/hangs`)
 
   /** Milliseconds. */
   async function timed<T>(work: () => Promise<T>): Promise<{ result: T; took: number }> {

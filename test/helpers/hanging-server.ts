@@ -12,6 +12,9 @@ const ENOSYS = 38
 const HEADER = 40
 const [ROOT, FILE] = [1n, 2n]
 const SIZE = 8192n
+/** Without the kernel's pages: so is the file opened by all but the first. */
+const [FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE] = [1, 2]
+let opens = 0
 
 const [directory = '', flag = '', opcodes = ''] = process.argv.slice(2)
 const hanging = new Set(opcodes.split(',').map(Number))
@@ -53,6 +56,7 @@ function replyTo(opcode: number, node: bigint): Buffer | number {
       return Buffer.concat([entry, attributes(FILE)])
     }
     case OPEN:
+      return words(16, [0, 0, opens++ === 0 ? 0 : FOPEN_DIRECT_IO | FOPEN_KEEP_CACHE])
     case OPENDIR:
       return Buffer.alloc(16)
     case READ:

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
 import { waitFor } from '../back-off.ts'
 import { unlessRefused } from '../file-error.ts'
@@ -38,7 +38,15 @@ type Text = 'stat' | 'status' | 'cmdline' | 'environ'
 
 /** Of arguments and variables each is ended by a NUL; '' for a process that has ended, or is about to. */
 function textOf(pid: number, file: Text): string {
+  // They are read from its memory, which may be a file of a daemon that never answers.
+  if ((file === 'cmdline' || file === 'environ') && !sharesMounts(pid)) return ''
   return unlessRefused(() => readText(`/proc/${pid}/${file}`)) ?? ''
+}
+
+/** Whether a process is in the mount namespace of this one, as all are that it has started, and none of a pod is. */
+function sharesMounts(pid: number): boolean {
+  const namespaceOf = (which: number | 'self') => unlessRefused(() => readlinkSync(`/proc/${which}/ns/mnt`))
+  return namespaceOf(pid) === namespaceOf('self')
 }
 
 const pidfdOpen = systemCall('pidfd_open')

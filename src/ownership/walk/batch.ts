@@ -4,20 +4,22 @@ import type { InodeRecord } from '../inode/record.ts'
 // One commit to disk for so many inodes.
 const LARGEST_BATCH = 700
 const SMALLEST_BATCH = 8
-/** What is open beside: directories on its way, entries that are looked at, and Node's own. */
-const OTHER_HANDLES = 250
+/** What is open beside: directories on its way, and Node's own. */
+const OTHER_HANDLES = 100
 
 /** One is collected and recorded, while the changes of the one before are made. */
 export const BATCHES = 2
 /** For directories, and for all else. */
 const PIPELINES = 2
+/** Entries that are looked at, in runs no larger than a batch: one is dealt with meanwhile. */
+const RUNS = 2
 
 /**
  * How many inodes may be recorded at once: each is held from its look to its change.
  * @param limit handles the process may have open (RLIMIT_NOFILE)
  */
 export function batchSize(limit: number): number {
-  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES))))
+  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES + RUNS))))
 }
 
 /** Looks on at a walk. */

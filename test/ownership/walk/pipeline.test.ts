@@ -230,8 +230,8 @@ describe('every inode is let go of where a walk ends with an error', () => {
 
 it.each([
   [1_000_000, 700],
-  [1024, 216],
-  [256, 24],
+  [1024, 154],
+  [256, 26],
   [100, 8],
 ])('with %i handles a walk records %i inodes at a time', (limit, size) => {
   expect(batchSize(limit)).toBe(size)

@@ -19,7 +19,10 @@ const RUNS = 2
  * @param limit handles the process may have open (RLIMIT_NOFILE)
  */
 export function batchSize(limit: number): number {
-  return Math.max(SMALLEST_BATCH, Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES + RUNS))))
+  return Math.max(
+    SMALLEST_BATCH,
+    Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES + RUNS))),
+  )
 }
 
 /** Looks on at a walk. */

@@ -1,4 +1,4 @@
-import { closing, type Handle, type Inodes } from '../host/host.ts'
+import { closing, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
 import type { OwnOrder } from './inode/policy.ts'
 import { keyOf } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
@@ -36,8 +36,7 @@ export async function own(
   options: WalkOptions = {},
 ): Promise<WalkReport> {
   const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
-  journal.confirm(hasMetAll(report))
-  return report
+  return finish(inodes, root, journal, report)
 }
 
 /**
@@ -57,8 +56,39 @@ export async function restore(
 ): Promise<WalkReport> {
   journal.beginRestore()
   const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
+  return finish(inodes, root, journal, report)
+}
+
+async function finish(inodes: Inodes, root: Handle, journal: Journal, report: WalkReport): Promise<WalkReport> {
   journal.confirm(hasMetAll(report))
+  if (journal.isOvergrown(report.visited)) await prune(inodes, root, journal)
   return report
+}
+
+/**
+ * Forgets the inodes that are gone from a tree. One that is moved while the tree is looked at may not be met, though it
+ * is there; but then a directory that is has changed: nothing is forgotten. May be killed.
+ * @returns whether the tree stood still
+ * @throws as `own` does
+ */
+export async function prune(inodes: Inodes, root: Handle, journal: Journal): Promise<boolean> {
+  // What was changed before must not seem to be changed now.
+  await new Promise((resolve) => setTimeout(resolve, 2 * CLOCK_SLACK_MS))
+  const started = Date.now() - CLOCK_SLACK_MS
+  const key = new DataView(new ArrayBuffer(16))
+  let isStill = true
+  const visited = (stat: Stat) => {
+    if (isDirectory(stat) && stat.changed >= started) isStill = false
+    key.setBigUint64(0, stat.inode, true)
+    key.setBigInt64(8, stat.born, true)
+    journal.meet(key)
+  }
+  const observer = { visited, wouldChange: () => {} }
+  const report = await walkTree(inodes, root, { do: 'meet' }, journal, { observer }, true)
+  // Below another mount may be more of them.
+  if (!isStill || !hasMetAll(report) || report.left['sub-mount']) return false
+  journal.forgetUnmet()
+  return true
 }
 
 /** Whether no inode was passed over that may have a record. */

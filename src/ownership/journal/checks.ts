@@ -1,12 +1,13 @@
-import type { SQLTagStore } from 'node:sqlite'
+import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
+import { errorCode } from '../../host/host.ts'
 import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
-import { FORMAT } from './tables.ts'
+import { FORMAT, SETTINGS, schema, transaction } from './tables.ts'
 
 /**
  * Reads whose the file is, before anything is written to it.
  * @returns whether it has its tables; false for a new file
  */
-export function checkFile(sql: SQLTagStore, where: string, volume: string, known: boolean): boolean {
+function checkFile(sql: SQLTagStore, where: string, volume: string, known: boolean): boolean {
   const tables = sql.all`SELECT name FROM sqlite_master`.map(({ name }) => name)
   const isMade = tables.includes('journal')
   if (!isMade && tables.length > 0) throw damaged(where, 'it is a database of something else')
@@ -18,12 +19,45 @@ export function checkFile(sql: SQLTagStore, where: string, volume: string, known
   return true
 }
 
+/**
+ * The same, and makes the tables where there are none.
+ * @param reading nothing is written to the file
+ */
+export function prepare(
+  database: DatabaseSync,
+  sql: SQLTagStore,
+  { where, volume, known, reading }: { where: string; volume: string; known: boolean; reading: boolean },
+): void {
+  // All that is read is of one moment.
+  if (reading) database.exec('BEGIN')
+  const isMade = checkFile(sql, where, volume, known)
+  if (!reading) database.exec(SETTINGS)
+  if (!isMade && reading) database.exec(schema('TEMP'))
+  // In one transaction: whoever reads meanwhile finds all of it or nothing.
+  else if (!isMade)
+    transaction(database, () => {
+      database.exec(schema())
+      sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume})`
+    })
+}
+
 const GIVE_UP = 'or give up what could be restored by moving its directory away'
 
 /** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
 export function damaged(where: string, reason: string, cause?: unknown): Refusal {
   const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'remove the cause, and the call is repeated'
   return new Refusal(unusable(where, reason, wayOut), { cause })
+}
+
+/** Works with the journal's file. @throws {Refusal} that names it, instead of SQLite's own error */
+export function explaining<T>(where: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof RangeError) throw damaged(where, error.message)
+    if (errorCode(error) !== 'ERR_SQLITE_ERROR') throw error
+    throw damaged(where, (error as Error).message, error)
+  }
 }
 
 /** Another version of modekeep has made the journal. It stays as it is: that version can still restore the volume. */

@@ -1,21 +1,19 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
-import { errorCode, type Host } from '../../host/host.ts'
+import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { checkFile, damaged } from './checks.ts'
+import { explaining, prepare } from './checks.ts'
 import { decode, type Encoded, encodeForgotten } from './codec.ts'
 import { Records } from './records.ts'
 import type { States } from './state-table.ts'
-import { type Batch, FORMAT, Log, SETTINGS, schema, transaction } from './tables.ts'
+import { type Batch, Log, shrink, transaction } from './tables.ts'
 import { UnderWay } from './under-way.ts'
 
-const MOST_FORGOTTEN = 30_000
+/** Batches of keys. */
+const MOST_FORGOTTEN = 50
 /** Among the unsettled batches: a restore. Batches are counted from 1. */
 const RESTORE = 0n
 
-interface Found extends Encoded {
-  settled: boolean
-  underWay: boolean
-}
+type Found = Encoded & { settled: boolean; underWay: boolean }
 
 /**
  * What a volume's inodes were before modekeep changed them, and what it made of them: one SQLite database, outside the
@@ -35,7 +33,6 @@ export class Journal {
   #settled: bigint[] = []
   /** The same of what is forgotten. */
   #forgotten: BigInt64Array[] = []
-  #forgottenCount = 0
 
   /**
    * Makes a journal where there is none.
@@ -58,17 +55,7 @@ export class Journal {
     this.#log = new Log(this.#sql, volume)
     try {
       this.#guard(() => {
-        // All that is read is of one moment.
-        if (reading) this.#database.exec('BEGIN')
-        const isMade = checkFile(this.#sql, path, volume, known)
-        if (!reading) this.#database.exec(SETTINGS)
-        if (!isMade && reading) this.#database.exec(schema('TEMP'))
-        // In one transaction: whoever reads meanwhile finds all of it or nothing.
-        else if (!isMade)
-          transaction(this.#database, () => {
-            this.#database.exec(schema())
-            this.#sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume})`
-          })
+        prepare(this.#database, this.#sql, { where: path, volume, known, reading })
         this.#unsettled = new Set(this.#sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint))
       })
     } catch (error) {
@@ -82,12 +69,7 @@ export class Journal {
    * @returns of each the record as it lies in the journal; `underWay`: its change is this process's, and not made yet
    */
   find(keys: BigInt64Array): (Found | undefined)[] {
-    const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
-    return this.#guard(() => {
-      const found: (Found | undefined)[] = []
-      for (let at = 0; at < bytes.byteLength; at += 16) found.push(this.#at(bytes, at))
-      return found
-    })
+    return this.#each(keys, (bytes, at) => this.#at(bytes, at))
   }
 
   /**
@@ -95,13 +77,17 @@ export class Journal {
    * @returns `other`: it has a record that says more, or whose change may not have been made
    */
   statesOf(keys: BigInt64Array): (States | 'wait' | 'other' | undefined)[] {
+    return this.#each(keys, (bytes, at) => {
+      const entry = this.#read().entryOf(bytes, at)
+      return entry === undefined ? undefined : this.#statesIn(entry)
+    })
+  }
+
+  #each<T>(keys: BigInt64Array, of: (bytes: DataView, at: number) => T): T[] {
     const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
     return this.#guard(() => {
-      const found: (States | 'wait' | 'other' | undefined)[] = []
-      for (let at = 0; at < bytes.byteLength; at += 16) {
-        const entry = this.#read().entryOf(bytes, at)
-        found.push(entry === undefined ? undefined : this.#statesIn(entry))
-      }
+      const found: T[] = []
+      for (let at = 0; at < bytes.byteLength; at += 16) found.push(of(bytes, at))
       return found
     })
   }
@@ -113,10 +99,8 @@ export class Journal {
   }
 
   #at(bytes: DataView, at: number): Found | undefined {
-    const located = this.#read().find(bytes, at)
-    if (located === undefined) return undefined
-    const { chunk, batch } = located
-    return { chunk, at: located.at, settled: !this.#unsettled.has(batch), underWay: this.#own.has(batch) }
+    const found = this.#read().find(bytes, at)
+    return found && { ...found, settled: !this.#unsettled.has(found.batch), underWay: this.#own.has(found.batch) }
   }
 
   /** Records of changes that a process began and may not have finished: those of its last batches. */
@@ -155,7 +139,7 @@ export class Journal {
    * @returns the batches' numbers, for `settle`
    */
   append(chunks: readonly Uint8Array[]): bigint[] {
-    const batches = this.#write(chunks, (number) => this.#sql.run`INSERT INTO unsettled VALUES (${number})`)
+    const batches = this.#write(chunks)
     for (const { number, records } of batches) {
       this.#unsettled.add(number)
       this.#own.add(number, records)
@@ -180,8 +164,34 @@ export class Journal {
     const done = this.#guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
     this.#write([])
-    if (this.#unsettled.size > 0 || this.#records === undefined) return
-    if (this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) this.#records = undefined
+    // Batches get other numbers.
+    if (this.#hasUnfinished || this.#records === undefined) return
+    if (!this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) return
+    this.#records = undefined
+    this.#guard(() => shrink(this.#database))
+  }
+
+  /**
+   * Whether there is far more on record than a volume of so many inodes needs, or a change that a process may not have
+   * made and nobody can finish: what is gone is to be forgotten.
+   */
+  isOvergrown(inodes: number): boolean {
+    return this.#hasUnfinished || this.#guard(() => this.#log.isLargeFor(inodes))
+  }
+
+  get #hasUnfinished(): boolean {
+    return this.#unsettled.size > Number(this.hasRestoreBegun)
+  }
+
+  /** An inode is there. @param key inode and birth time */
+  meet(key: DataView): void {
+    this.#guard(() => this.#read().meet(key))
+  }
+
+  /** Forgets every inode that was not met since the journal was opened. Death leaves some of them. */
+  forgetUnmet(): void {
+    this.forget(this.#guard(() => this.#read().unmet()))
+    this.confirm(false)
   }
 
   /**
@@ -192,9 +202,8 @@ export class Journal {
   forget(keys: BigInt64Array): void {
     const rest = this.#own.others(keys)
     this.#forgotten.push(rest)
-    this.#forgottenCount += rest.length / 2
     this.#records?.forget(rest)
-    if (this.#forgottenCount >= MOST_FORGOTTEN) this.#write([])
+    if (this.#forgotten.length >= MOST_FORGOTTEN) this.#write([])
   }
 
   close(): void {
@@ -213,36 +222,27 @@ export class Journal {
     return this.#records
   }
 
-  /**
-   * Writes batches, and all that waits for a transaction, in one.
-   * @param also done with the number of each
-   */
-  #write(chunks: readonly Uint8Array[], also: (number: bigint) => void = () => {}): Batch[] {
+  /** Writes batches, as unsettled, and all that waits for a transaction, in one. */
+  #write(chunks: readonly Uint8Array[]): Batch[] {
     // Before what is new: an inode may be recorded again.
     const all = [...this.#forgotten.map(encodeForgotten), ...chunks]
     const batches = this.#guard(() =>
       transaction(this.#database, () => {
         for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
         const batches = this.#log.appendAll(all)
-        for (const { number } of batches.slice(all.length - chunks.length)) also(number)
+        for (const { number } of batches.slice(all.length - chunks.length))
+          this.#sql.run`INSERT INTO unsettled VALUES (${number})`
         return batches
       }),
     )
     this.#settled = []
     this.#forgotten = []
-    this.#forgottenCount = 0
     for (const batch of batches) this.#records?.add(batch)
     return batches.slice(all.length - chunks.length)
   }
 
   /** @throws {Refusal} that names the journal, instead of SQLite's own error */
   #guard<T>(work: () => T): T {
-    try {
-      return work()
-    } catch (error) {
-      if (error instanceof RangeError) throw damaged(this.#where, error.message)
-      if (errorCode(error) !== 'ERR_SQLITE_ERROR') throw error
-      throw damaged(this.#where, (error as Error).message, error)
-    }
+    return explaining(this.#where, work)
   }
 }

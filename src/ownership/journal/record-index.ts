@@ -5,6 +5,7 @@ const FORGOTTEN = 0
 // Entries come in chunks: one array would have to be copied to grow, and both be there meanwhile.
 const CHUNK_BITS = 14
 const CHUNK = 1 << CHUNK_BITS
+const MET = 0x8000
 const FREE = 0
 const SMALLEST = 1024
 // Of the slots at most so many are taken: a search ends at a free one.
@@ -14,7 +15,7 @@ const SPARE = 1.05
 /** Some entries. What few file systems and few inodes need is there where one of them does. */
 interface Chunk {
   rows: Int32Array
-  /** See StateTable. */
+  /** See StateTable; and whether a walk has met the inode. */
   states: Uint16Array
   /** The high words of inodes. Undefined: all are 0. */
   highs: Int32Array | undefined
@@ -78,11 +79,32 @@ export class RecordIndex {
   }
 
   stateIn(entry: number): number {
-    return this.#chunkOf(entry).states[entry % CHUNK] as number
+    return (this.#chunkOf(entry).states[entry % CHUNK] as number) & ~MET
   }
 
   setState(entry: number, state: number): void {
     this.#chunkOf(entry).states[entry % CHUNK] = state
+  }
+
+  /** A walk has met the inode: it is not among the `unmet`. */
+  meet(bytes: DataView, at: number): void {
+    const entry = this.find(bytes, at)
+    if (entry === undefined) return
+    const { states } = this.#chunkOf(entry)
+    states[entry % CHUNK] = (states[entry % CHUNK] as number) | MET
+  }
+
+  /** Inode and birth time in turn of those that have a record and were not met. */
+  unmet(): BigInt64Array {
+    const words: number[] = []
+    for (let entry = 0; entry < this.#count; entry++) {
+      const { rows, states, highs } = this.#chunkOf(entry)
+      const index = entry % CHUNK
+      const row = index * ROW
+      if (rows[row + LAST] === FORGOTTEN || ((states[index] as number) & MET) !== 0) continue
+      words.push(rows[row] as number, highs?.[index] ?? 0, rows[row + 1] as number, rows[row + 2] as number)
+    }
+    return new BigInt64Array(Int32Array.from(words).buffer)
   }
 
   remove(bytes: DataView, at: number): void {

@@ -35,6 +35,7 @@ export class Records {
   readonly #batches: Known[] = []
   readonly #cache = new Map<number, Loaded>()
   #total = 0
+  #isPruned = false
 
   /** Reads all there is. @throws {RangeError} where it is damaged */
   constructor(log: Log) {
@@ -101,6 +102,23 @@ export class Records {
     return entry === undefined ? undefined : this.#in(entry)
   }
 
+  /** A walk has met an inode. @param bytes inode and birth time */
+  meet(bytes: DataView): void {
+    this.#index.meet(bytes, 0)
+  }
+
+  /** Inode and birth time in turn of those that no walk has met since the log was read: they are to be forgotten. */
+  unmet(): BigInt64Array {
+    const unmet = this.#index.unmet()
+    this.#isPruned ||= unmet.length > 0
+    return unmet
+  }
+
+  /** Far more was written than is left. */
+  get #isSparse(): boolean {
+    return this.size === 0 || this.#isPruned || (this.#total > WORTH_COMPACTING && this.#total > 2 * this.size)
+  }
+
   /** What a batch of the log will say. @param keys inode and birth time of each in turn */
   forget(keys: BigInt64Array): void {
     const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
@@ -125,8 +143,7 @@ export class Records {
   /** Writes what is left of a log that has grown by far more, within a transaction. @returns whether it did */
   compact(): boolean {
     const last = this.#batches.at(-1)
-    const isWorth = this.size === 0 || (this.#total > WORTH_COMPACTING && this.#total > 2 * this.size)
-    if (last === undefined || !isWorth) return false
+    if (last === undefined || !this.#isSparse) return false
     let before: bigint | undefined
     // Of nothing, nothing is looked for.
     for (const records of this.size > 0 ? this.#chunks() : []) before = this.#log.append(records, before).sum

@@ -16,9 +16,14 @@ export function schema(kind: 'TEMP' | '' = ''): string {
 
 export const SETTINGS = `
   PRAGMA page_size = 16384;
+  PRAGMA auto_vacuum = INCREMENTAL;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
 `
+
+const SPARE_BYTES = 1 << 20
+/** More than a record with a path of usual length takes. */
+const BYTES_AN_INODE = 256
 
 type Row = Record<string, unknown>
 
@@ -51,6 +56,11 @@ export class Log {
   /** Of all records together. */
   size(): number {
     return Number(this.#sql.get`SELECT total(length(records)) AS size FROM log`?.size)
+  }
+
+  /** Whether it has more than records of so many inodes take. */
+  isLargeFor(inodes: number): boolean {
+    return this.size() > SPARE_BYTES + inodes * BYTES_AN_INODE
   }
 
   lastSum(): bigint | undefined {
@@ -107,6 +117,11 @@ export class Log {
     const { crc32 } = this.#zlib
     return BigInt(crc32(records, crc32(`${number} ${before}`, this.#volume)))
   }
+}
+
+/** Gives back to the file system what removed rows had. Journals of earlier versions keep it, for what is recorded next. */
+export function shrink(database: DatabaseSync): void {
+  database.exec('PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)')
 }
 
 export function transaction<T>(database: DatabaseSync, work: () => T): T {

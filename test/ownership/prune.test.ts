@@ -1,0 +1,105 @@
+import { expect, it } from 'vitest'
+import { Records } from '../../src/ownership/journal/records.ts'
+import { Log } from '../../src/ownership/journal/tables.ts'
+import { own, prune, restore } from '../../src/ownership/walks.ts'
+import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
+import { MemoryVolume } from './volume.ts'
+
+const order = { group: 2000, access: 'keep' } as const
+const GONE = 1500
+
+/** A volume of which most inodes that were recorded are gone. */
+async function arrange(): Promise<MemoryVolume> {
+  const volume = new MemoryVolume()
+  const gone = Array.from({ length: GONE }, (_, index) => `file gone/${index}${'x'.repeat(800)} 0640 5`)
+  makeTree(volume.fs, volume.directory, ['file kept 0640 5', 'dir deep 0755', 'file deep/kept 0600 7', ...gone])
+  await letTicksPass()
+  await walk(volume)
+  volume.fs.rmSync(`${volume.directory}/gone`, { recursive: true })
+  return volume
+}
+
+const walk = (volume: MemoryVolume) => volume.call((root, journal) => own(volume.host.inodes, root, order, journal))
+const putBack = (volume: MemoryVolume) => volume.call((root, journal) => restore(volume.host.inodes, root, journal))
+const pruned = (volume: MemoryVolume) => volume.call((root, journal) => prune(volume.host.inodes, root, journal))
+const recorded = (volume: MemoryVolume) =>
+  volume.call(async () => new Records(new Log(volume.host.openDatabase('/journal.db').createTagStore(), 'v')).size)
+const modesOf = (volume: MemoryVolume) => modes(listTree(volume.fs, volume.directory))
+
+it('a walk forgets what is gone, and keeps what is there', async () => {
+  const volume = await arrange()
+  expect(await recorded(volume)).toBeGreaterThan(GONE)
+  await walk(volume)
+  expect(await recorded(volume)).toBe(4)
+  const [{ size } = {}] = volume.host
+    .openDatabase('/journal.db')
+    .prepare('SELECT sum(length(records)) AS size FROM log')
+    .all()
+  expect(size).toBeLessThan(1000n)
+  expect((await putBack(volume)).changed).toBe(4)
+  expect(modesOf(volume)).toMatchObject({ kept: '0640', deep: '0755', 'deep/kept': '0600' })
+})
+
+it('a restore forgets it too, although it never meets it', async () => {
+  const volume = await arrange()
+  await putBack(volume)
+  expect(await recorded(volume)).toBe(0)
+})
+
+it('nothing is forgotten where something was moved meanwhile: what was not met may be there', async () => {
+  const volume = await arrange()
+  const { look } = volume.host.inodes
+  let isMoved = false
+  volume.host.inodes.look = (handle) => {
+    if (!isMoved) volume.fs.renameSync(`${volume.directory}/deep/kept`, `${volume.directory}/moved`)
+    isMoved = true
+    return look(handle)
+  }
+  expect(await pruned(volume)).toBe(false)
+  expect(isMoved).toBe(true)
+  expect(await recorded(volume)).toBeGreaterThan(GONE)
+  expect(await pruned(volume)).toBe(true)
+  expect(await recorded(volume)).toBe(4)
+})
+
+it('dies anywhere, and nothing that is there is forgotten', async () => {
+  const kept = await arrange()
+  await putBack(kept)
+  let deaths = 0
+  for (let at = 0, isDead = true; isDead; at++) {
+    const volume = await arrange()
+    volume.world.killAt = at
+    isDead = await pruned(volume).then(
+      () => false,
+      (error) => {
+        if (!(error instanceof Killed)) throw error
+        return true
+      },
+    )
+    volume.world.revive()
+    deaths += Number(isDead)
+    expect(await recorded(volume)).toBeGreaterThanOrEqual(4)
+    expect((await putBack(volume)).changed).toBe(4)
+    expect(modesOf(volume)).toEqual(modesOf(kept))
+  }
+  expect(deaths).toBeGreaterThan(1)
+})
+
+it('a change that nobody can finish, as its inode is gone, is not waited for', async () => {
+  const volume = new MemoryVolume()
+  makeTree(volume.fs, volume.directory, ['file kept 0640 5', 'file gone 0640 5'])
+  await letTicksPass()
+  const { chown } = volume.host.inodes
+  volume.host.inodes.chown = () => {
+    throw new Killed()
+  }
+  await expect(walk(volume)).rejects.toThrow(Killed)
+  volume.host.inodes.chown = chown
+  const unfinished = () => volume.call(async (_, journal) => journal.unfinished().length)
+  expect(await unfinished()).toBeGreaterThan(0)
+  volume.fs.rmSync(`${volume.directory}/gone`)
+  await walk(volume)
+  expect(await unfinished()).toBe(0)
+  expect(await recorded(volume)).toBe(2)
+})

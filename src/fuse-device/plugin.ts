@@ -26,7 +26,7 @@ export const TIMING: Timing = {
   graceMs: 30_000,
   lookMs: 10_000,
   registerMs: 10_000,
-  drainMs: 2_000,
+  drainMs: 500,
 }
 
 export interface Settings {

@@ -27,7 +27,12 @@ export async function listen(
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 })
   server.addService(service, handlers)
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
-  const listener = net.createServer((socket) => injector.injectConnection(acceptPathAsAuthority(socket)))
+  const connections = new Set<net.Socket>()
+  const listener = net.createServer((socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+    injector.injectConnection(acceptPathAsAuthority(socket))
+  })
   try {
     // The socket is made within listen, with the mode that the umask leaves: there is no moment for others to connect.
     const umask = process.umask(OTHERS)
@@ -49,6 +54,8 @@ export async function listen(
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()))
       clearTimeout(timer)
       server.forceShutdown()
+      // gRPC knows nothing of a client that has not spoken yet, and the listener waits for each.
+      for (const socket of connections) socket.destroy()
       await closed
     },
   }

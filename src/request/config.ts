@@ -29,6 +29,11 @@ const sourceRule = wants(
 const source = () =>
   z.string(sourceRule).check(z.refine((entry) => normalAbsolute(entry) || remote(entry) || text(entry), sourceRule))
 const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
+/** Each number has a range in which nothing overflows: a timer of Node's is over at once above 2,147,483 seconds. */
+const number = (least: number, most: number, unit: string) => {
+  const rule = wants(`write ${unit} as a number from ${least} to ${most}`)
+  return z.number(rule).check(z.refine((value) => value >= least && value <= most, rule))
+}
 const flag = () => z.optional(z.boolean(wants('write true or false')))
 
 /** Each key by itself: one that is bad leaves the others in force. A call makes the rules of the keys that it finds. */
@@ -41,8 +46,7 @@ export const KEYS = {
   allowedFsTypes: () => names('write a list of file system types'),
   allowedMountOptions: () =>
     z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
-  helperTimeoutSeconds: () =>
-    z.number(wants('write seconds as a number')).check(z.refine((s) => s > 0, wants('use more than 0'))),
+  helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
   capabilities: () =>
     z.strictObject(
       { selinuxRelabel: flag(), supportsMetrics: flag() },

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 
+const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const FILE = '/etc/modekeep/config.json'
 const KEYS =
   'stateDir, logFile, logLevel, allowedSources, allowedFsTypes, allowedMountOptions, helperTimeoutSeconds, capabilities'
@@ -51,7 +52,8 @@ describe("the node's configuration", () => {
     ['allowedMountOptions', {}],
     ['allowedMountOptions', { bind: ['suid'], tmpfs: [] }],
     ['helperTimeoutSeconds', 0.5],
-    ['helperTimeoutSeconds', 600],
+    ['helperTimeoutSeconds', 0.1],
+    ['helperTimeoutSeconds', 86_400],
     ['capabilities', { selinuxRelabel: true, supportsMetrics: false }],
   ])('takes %s: %j', (key, value) => {
     expect(parse({ [key]: value })).toEqual({ config: { ...DEFAULT_CONFIG, [key]: value }, faults: [] })
@@ -101,9 +103,13 @@ describe("the node's configuration", () => {
       'key "allowedMountOptions.bind" is "suid": write a list of mount options',
     ],
     ['allowedMountOptions', { bind: [true] }, 'key "allowedMountOptions.bind.0" is true: write a string'],
-    ['helperTimeoutSeconds', '60', 'key "helperTimeoutSeconds" is "60": write seconds as a number'],
-    ['helperTimeoutSeconds', 0, 'key "helperTimeoutSeconds" is 0: use more than 0'],
-    ['helperTimeoutSeconds', -1, 'key "helperTimeoutSeconds" is -1: use more than 0'],
+    ['helperTimeoutSeconds', '60', `key "helperTimeoutSeconds" is "60": ${SECONDS}`],
+    ['helperTimeoutSeconds', 0, `key "helperTimeoutSeconds" is 0: ${SECONDS}`],
+    ['helperTimeoutSeconds', -1, `key "helperTimeoutSeconds" is -1: ${SECONDS}`],
+    ['helperTimeoutSeconds', 86_401, `key "helperTimeoutSeconds" is 86401: ${SECONDS}`],
+    // A timer of Node's was over at once, and healthy daemons were ended.
+    ['helperTimeoutSeconds', 2_147_484, `key "helperTimeoutSeconds" is 2147484: ${SECONDS}`],
+    ['helperTimeoutSeconds', 1e308, `key "helperTimeoutSeconds" is 1e+308: ${SECONDS}`],
     ['capabilities', true, 'key "capabilities" is true: write an object'],
     ['capabilities', { supportsMetrics: 'yes' }, 'key "capabilities.supportsMetrics" is "yes": write true or false'],
     [

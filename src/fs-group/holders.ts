@@ -1,7 +1,15 @@
 import { waitFor } from '../host/back-off.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
-import { areNested, isNested, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
+import {
+  areNested,
+  asPrefix,
+  isNested,
+  locationsFrom,
+  mountsFrom,
+  type TreeLocation,
+} from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { type Remote, remoteOf } from '../request/source.ts'
 import { holdPlace } from '../store/leftovers.ts'
 import { tryLockNode } from '../store/locks.ts'
 import { isOurs, listMounts, type MountRecord } from '../store/mount-record.ts'
@@ -14,6 +22,8 @@ interface Volume {
   /** Undefined: it has none, as a tmpfs. */
   source?: string | undefined
   location?: TreeLocation | undefined
+  /** Where it lies on an NFS server. */
+  exported?: Remote | undefined
 }
 
 /** Who has a volume, a part of it, or what it is a part of. */
@@ -34,8 +44,10 @@ export interface Others {
 export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
   // In this order: a call gives its reservation up once its mount can be seen.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
-  const locationOf = locationsFrom(session.host.mounts.table())
-  const asked = { volume, source, location: location ?? (source === undefined ? undefined : locationOf(source)) }
+  const table = session.host.mounts.table()
+  const [locationOf, exportOf] = [locationsFrom(table), exportsFrom(table)]
+  const located = location ?? (source === undefined ? undefined : locationOf(source))
+  const asked = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
   return {
     location: asked.location,
     mounts: listMounts(session).flatMap(({ directory, record, problem }) => {
@@ -44,11 +56,14 @@ export function othersWith(session: Session, { volume, source, location }: Volum
       const its = locationOf(directory)
       // What is there is asked last: it takes far longer than to compare.
       if (problem && mayOverlap(its, asked.location) && mountedAt(session, directory) !== undefined) throw problem
-      return record && overlap({ ...record, location: its }, asked) && isLive(session, record) ? [record] : []
+      if (!record) return []
+      const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
+      return overlap({ ...record, location: its, exported }, asked) && isLive(session, record) ? [record] : []
     }),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
-      return record && overlap(record, asked) ? [record] : []
+      const exported = record?.source === undefined ? undefined : exportOf(record.source)
+      return record && overlap({ ...record, exported }, asked) ? [record] : []
     }),
   }
 }
@@ -61,10 +76,31 @@ export function holders({ mounts, reservations }: Others): (MountRecord | Reserv
 /** Whether one is, has or is in the other. */
 function overlap(one: Volume, other: Volume): boolean {
   if (one.volume !== undefined && one.volume === other.volume) return true
+  if (areOnServer(one.exported, other.exported)) return true
   if (isUnlisted(one.location) || isUnlisted(other.location))
     return fileSystemOf(one.volume) === fileSystemOf(other.volume)
   if (one.location && other.location) return isNested(one.location, other.location)
   return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
+}
+
+/** What an export's text names, and what the mount table says of a path of the node that lies on one. */
+function exportsFrom(mountinfo: string): (source: string) => Remote | undefined {
+  const mountsTo = mountsFrom(mountinfo)
+  return (source) => {
+    if (!source.startsWith('/')) return remoteOf(source, 'export')
+    const mount = mountsTo(source).at(-1)
+    if (mount === undefined || !/^nfs4?$/.test(mount.fsType)) return undefined
+    // The kernel writes the path of the mount's own root there, of a bind mount too.
+    const exported = remoteOf(mount.source, 'export')
+    const below = source.slice(asPrefix(mount.mountPoint).length)
+    return exported && { ...exported, path: `${asPrefix(exported.path)}${below}` }
+  }
+}
+
+/** Whether one of two directories of a server lies in the other. Of a server's several names the kernel knows one. */
+function areOnServer(one: Remote | undefined, other: Remote | undefined): boolean {
+  if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
+  return areNested(asPrefix(one.path), asPrefix(other.path))
 }
 
 /** Whether a mount of which only its location is known may show the volume, a part of it, or what it is a part of. */

@@ -80,7 +80,8 @@ function placeIn(row: MountRow, path: string): TreeLocation {
   return { ...shown, path: `${shown.path}${asPrefix(path).slice(asPrefix(row.mountPoint).length)}` }
 }
 
-function asPrefix(path: string): string {
+/** An absolute path, to which more is added by a slash. */
+export function asPrefix(path: string): string {
   return path === '/' ? '' : path
 }
 

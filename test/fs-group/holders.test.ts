@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { holders, othersWith } from '../../src/fs-group/holders.ts'
-import { volumeIdentity } from '../../src/store/volume-record.ts'
+import { refuseOthers } from '../../src/fs-group/own-volume.ts'
+import { attachAt } from '../../src/mount/attach.ts'
+import { openMountPoint } from '../../src/mount-table/mount-point.ts'
+import { parseSource } from '../../src/request/source.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { textIdentity, volumeIdentity } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -59,5 +64,71 @@ describe('the holders of a volume', () => {
     await mount(stage, 'b', 'data')
     stage.reboot()
     expect(found(stage, 'data')).toEqual([])
+  })
+
+  describe('of a server', () => {
+    const textOf = (source: string, fsType = 'nfs') => textIdentity({ fsType, source: parseSource(source) })
+    const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
+      holders(othersWith(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
+
+    /** As a pod has it mounted that was walked for group 2000. */
+    async function exported(source: string): Promise<Stage> {
+      const stage = arrange()
+      await mount(stage, 'a', 'data')
+      const [record] = listMountRecords(stage)
+      if (!record) throw new Error('no record')
+      const request = { ...record.request, fsType: 'nfs', source: parseSource(source) }
+      const given = { by: 'walk', group: 2000, why: 'asked for' } as const
+      mountRecords.write(stage, { ...record, request, source, volume: textOf(source), given })
+      return stage
+    }
+
+    it.each([
+      ['srv:/exp', 'srv:/exp', true],
+      ['srv:/exp', 'srv:/exp/sub', true],
+      ['srv:/exp/sub/deep', 'srv:/exp', true],
+      ['srv:/', 'srv:/exp', true],
+      ['srv:/exp', 'SRV:/exp/sub', true],
+      ['srv:/exp', 'srv:/export', false],
+      ['srv:/exp/one', 'srv:/exp/two', false],
+      ['srv:/exp', 'other:/exp/sub', false],
+    ])('are those of %s for %s: %s', async (held, asked, isHeld) => {
+      const stage = await exported(held)
+      expect(foundOn(stage, asked)).toBe(isHeld)
+      expect(foundOn(stage, asked, 'nfs4')).toBe(isHeld)
+    })
+
+    it('refuse another group', async () => {
+      const stage = await exported('srv:/exp')
+      const source = 'srv:/exp/sub'
+      const order = {
+        volume: textOf(source),
+        source,
+        access: 'keep',
+        policy: 'Always',
+        restoreOnUnmount: false,
+      } as const
+      expect(() => refuseOthers(stage.session(), { ...order, group: 3000 }, 7)).toThrow(/belongs to group 2000/)
+      expect(() => refuseOthers(stage.session(), { ...order, group: 2000 }, 7)).not.toThrow()
+    })
+
+    it('are those of a directory of the node that lies on it', async () => {
+      const stage = await exported('srv:/exp/sub')
+      const { mounts, inodes } = stage.host
+      makeTree(stage.fs, '/mnt/share', [])
+      const share = openMountPoint(stage.host, '/mnt/share') ?? expect.unreachable()
+      attachAt(stage.host, share, mounts.createTree('nfs', []))
+      inodes.close(share.parent)
+      const table = () => mounts.table().replaceAll(/( \/mnt\/share .*) - memory [^ ]+/g, '$1 - nfs4 srv:/exp')
+      stage.host.mounts = { ...mounts, table }
+      const foundAt = (source: string) =>
+        holders(othersWith(stage.session(), { volume: 'fs-1-2', source }, '')).length > 0
+      expect(['/mnt/share', '/mnt/share/sub/deep', '/mnt/share/other', '/mnt'].map(foundAt)).toEqual([
+        true,
+        true,
+        false,
+        false,
+      ])
+    })
   })
 })

@@ -5,8 +5,9 @@ import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
 import { startHangingServer } from '../helpers/hanging.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
 import { titled } from '../helpers/needs.ts'
+import { compile } from '../race/compile.ts'
 
-const cannot = cannotServe()
+const cannot = cannotServe('cc')
 const SUCCESS = { status: 'Success' }
 
 /** The server takes requests and never answers: who waits for it cannot even be killed. */
@@ -84,4 +85,22 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     expect(node.layers('a').map(({ fsType }) => fsType)).not.toContain('fuse')
     expect(await node.unmount('a')).toEqual(SUCCESS)
   })
+
+  it('that holds a page: the unmount of its mount ends all the same', async () => {
+    const directory = node.podDirectory('a')
+    const WRITE = 16
+    const server = await startHangingServer(directory, `${node.top}/hangs`, String(WRITE))
+    server.hang()
+    const writer = spawn(compile('attacks/dirty-page.c'), [`${directory}/file`], { stdio: 'ignore' })
+    await until(() => stateOf(writer.pid) === 'D')
+    const { result, took } = await timed(() => node.unmount('a'))
+    expect(result).toEqual(SUCCESS)
+    expect(took).toBeLessThan(15_000)
+    expect(node.layers('a')).toEqual([])
+  })
 })
+
+/** See proc_pid_stat(5). */
+function stateOf(pid: number | undefined): string | undefined {
+  return fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0]
+}

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
+import { titled } from '../helpers/needs.ts'
+
+const cannot = cannotServe('bindfs')
+
+describe.skipIf(cannot !== '')(titled('a FUSE mount that was made with secrets and has lost its guard', cannot), () => {
+  it('gets it back by heal, and stays what it was', async () => {
+    const node = new FuseNode(['fuse.bindfs'])
+    const source = `${node.volumes}/data`
+    fs.mkdirSync(source)
+    expect(await node.mount('a', { 'kubernetes.io/fsType': 'fuse.bindfs', source })).toEqual({ status: 'Success' })
+    const store = { host: linuxHost, config: { stateDir: node.state } }
+    for (const record of listMountRecords(store)) mountRecords.write(store, { ...record, hadSecrets: true })
+    const [directory, aside] = [node.podDirectory('a'), `${node.top}/aside`]
+    fs.mkdirSync(aside)
+    execFileSync('mount', ['--move', directory, aside])
+    execFileSync('umount', [directory])
+    execFileSync('mount', ['--move', aside, directory])
+    const layers = () => node.layers('a').map(({ fsType, id }) => [fsType, id])
+    const [[, id] = []] = layers()
+    expect(layers()).toEqual([['fuse', id]])
+
+    expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
+    expect(layers()).toEqual([
+      ['tmpfs', expect.any(Number)],
+      ['fuse', id],
+    ])
+    execFileSync('umount', ['--lazy', directory])
+    expect(() => fs.writeFileSync(`${directory}/lost`, 'data')).toThrow('EROFS')
+  })
+})

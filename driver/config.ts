@@ -3,10 +3,11 @@ import { readConfigFile } from '../src/request/read-config.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
 
-/** The configuration of this node. */
-export async function readConfig({
-  MODEKEEP_CONFIG,
-}: NodeJS.ProcessEnv): Promise<{ file: string; config: NodeConfig; faults: string[] }> {
-  const file = MODEKEEP_CONFIG || DEFAULT_FILE
-  return { file, ...(await readConfigFile(file, Boolean(MODEKEEP_CONFIG))) }
+/** The configuration of this node. @param named a file in place of it */
+export async function readConfig(
+  { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
+  named = MODEKEEP_CONFIG,
+): Promise<{ file: string; config: NodeConfig; faults: string[] }> {
+  const file = named || DEFAULT_FILE
+  return { file, ...(await readConfigFile(file, Boolean(named))) }
 }

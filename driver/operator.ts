@@ -28,7 +28,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     // A terminal that does not know its size says 0.
     columns: () => process.stderr.columns || NARROW,
     workingDirectory: () => process.cwd(),
-    readConfig: () => readConfig(env),
+    readConfig: (file) => readConfig(env, file),
     onInterrupt,
     watch: watchNode,
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),

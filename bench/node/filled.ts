@@ -16,7 +16,7 @@ import type { NodeCall } from './calls.ts'
 // a call by its milliseconds, a number of files by the system calls of a repeated mount of so many.
 const [top = '', volumes = '', mounts = '0'] = process.argv.slice(2)
 const node = new Node(top, volumes)
-const config = { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allowedSources: [volumes] }
+const config = { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allow: [{ sources: [`${volumes}/*`] }] }
 
 /** As that many calls would have left it: a source, a mount and a record each. */
 async function fill(count: number): Promise<void> {

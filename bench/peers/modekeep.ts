@@ -17,7 +17,11 @@ export class Node {
     this.#top = top
     this.directory = `${top}/pods/8c03a5bc/volumes/modekeep~fs/v`
     this.environment = { MODEKEEP_CONFIG: `${top}/config.json` }
-    const config = { stateDir: `${top}/state`, logFile: `${top}/log/modekeep.log`, allowedSources: [volumes] }
+    const config = {
+      stateDir: `${top}/state`,
+      logFile: `${top}/log/modekeep.log`,
+      allow: [{ sources: [`${volumes}/*`] }],
+    }
     fs.mkdirSync(top, { recursive: true })
     fs.writeFileSync(`${top}/config.json`, JSON.stringify(config))
   }

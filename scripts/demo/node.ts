@@ -35,7 +35,7 @@ export function realNode(where: string): DemoNode {
   makeTree(fs, source, SIX_FILES)
   fs.writeFileSync(
     `${top}/config.json`,
-    JSON.stringify({ stateDir: `${top}/state`, logFile: `${top}/log`, allowedSources: [`${top}/volumes`] }),
+    JSON.stringify({ stateDir: `${top}/state`, logFile: `${top}/log`, allow: [{ sources: [`${top}/volumes/*`] }] }),
   )
   const directory = (pod: string) => `${top}/pods/${pod}/volumes/modekeep~fs/v`
   const call = (...args: string[]): string => {

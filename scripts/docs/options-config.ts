@@ -1,6 +1,7 @@
 import { KEYS } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { CONFIG_TEXTS } from './request-descriptions.ts'
+import { RULE_SHAPE } from '../../src/request/rule-schema.ts'
+import { CONFIG_TEXTS, RULE_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
 import { code, table } from './table.ts'
 
@@ -14,6 +15,15 @@ export function configuration(): string {
     return [code(key), allowed, json(DEFAULT_CONFIG[key]), text, code(`"${key}": ${JSON.stringify(example)}`)]
   })
   return table(['key', 'allowed', 'default', 'meaning', 'example'], rows)
+}
+
+export function rules(): string {
+  const rows = Object.entries(RULE_TEXTS).map(([key, { text, values, leftOut, example }]) => {
+    const type = valuesOf(RULE_SHAPE[key as keyof typeof RULE_TEXTS])
+    const allowed = values === undefined ? type : `${type}: ${values}`
+    return [code(key), allowed, leftOut, text, code(`"${key}": ${JSON.stringify(example)}`)]
+  })
+  return table(['key', 'allowed', 'left out', 'meaning', 'example'], rows)
 }
 
 const json = (value: unknown) => code(JSON.stringify(value))

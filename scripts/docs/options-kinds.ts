@@ -1,5 +1,5 @@
 import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
-import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { DEFAULT_FS_TYPES } from '../../src/request/rule.ts'
 import { PROGRAMS } from '../../src/volume/fuse/programs.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'
@@ -30,7 +30,7 @@ export function kindsTable(): string {
           ? 'idmap, or a walk'
           : 'idmap',
       kind.usesSecrets ? 'yes' : 'no',
-      DEFAULT_CONFIG.allowedFsTypes.includes(fsType) ? 'yes' : 'no',
+      DEFAULT_FS_TYPES.includes(fsType) ? 'yes' : 'no',
     ]
   })
   return table(
@@ -55,7 +55,7 @@ export function mountOptions(): string {
   return [
     '### Of every kind',
     '',
-    'What the node has to name must be in its `allowedMountOptions`, by name alone, or with the value where one is shown.',
+    'What the node has to name must be in the `mountOptions` of a rule, by name alone, or with the value where one is shown.',
     '',
     table(
       ['option', 'meaning'],
@@ -85,7 +85,7 @@ const title = (fsType: string) => (fsType === 'nfs' ? 'nfs and nfs4' : fsType)
 
 /** The options of a kind with examples of their values. */
 export function rulesOf(fsType: string): { name: string; examples: string[] }[] {
-  const rules = kindNamed(fsType).optionRules(DEFAULT_CONFIG)
+  const rules = kindNamed(fsType).optionRules()
   return [...rules].map(([name, { example }]) => ({ name, examples: example.split(' or ') }))
 }
 

@@ -1,4 +1,4 @@
-import { configuration } from './options-config.ts'
+import { configuration, rules } from './options-config.ts'
 import { kindsTable, mountOptions } from './options-kinds.ts'
 import { authorOptions, kubeletKeys } from './options-pod.ts'
 
@@ -26,7 +26,7 @@ Beside \`options\`, FlexVolume has three fields of its own: \`fsType\` (the kind
 
 ## Kinds of volume
 
-\`fsType\` of a volume. Each but \`bind\` and \`tmpfs\` has to be named in the node's \`allowedFsTypes\`.
+\`fsType\` of a volume. Each but \`bind\` and \`tmpfs\` has to be named in the \`fsTypes\` of a rule of the node.
 
 ${kindsTable()}
 
@@ -53,5 +53,18 @@ optional, read at each call. An unknown key or a bad value keeps every mount fro
 \`init\` and \`unmount\` go on with the default.
 
 ${configuration()}
+
+### Rules
+
+\`allow\` is a list of rules. A rule matches a pod's request when every key that it has matches. The first rule that matches
+decides, its \`readOnly\` and \`singleNode\` too. A rule that is withdrawn stops new mounts, never a repeat, a repair or an unmount of a mount that
+stands. \`modekeep doctor\` explains each rule and warns of those that let one namespace into another's;
+\`modekeep doctor --config FILE\` does so with a file before it is installed.
+
+${rules()}
+
+A disk or an image is never mounted where some rule lets a pod mount a directory that holds it for writing, or where the file
+has another name (a hard link): who can write to a mounted file system's blocks rules the kernel. Keep images in a
+directory of their own, with \`"fsTypes": ["ext4"]\` in the rule for it.
 `
 }

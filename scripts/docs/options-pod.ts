@@ -10,12 +10,7 @@ import { code, table } from './table.ts'
 const HEAD = ['key', 'allowed', 'default', 'meaning', 'example']
 
 /** What a request is made of where a pod leaves a key out: asked of the code that reads requests. */
-const LEFT_OUT: MountRequest = readRequest(
-  '/unused',
-  '{"kubernetes.io/fsType":"tmpfs"}',
-  { ...DEFAULT_CONFIG, allowedFsTypes: ['tmpfs'] },
-  kinds,
-)
+const LEFT_OUT: MountRequest = readRequest('/unused', '{"kubernetes.io/fsType":"tmpfs"}', DEFAULT_CONFIG, kinds)
 
 function defaultOf(key: AuthorKey, { member, leftOut }: AuthorOption): string {
   const value = LEFT_OUT[member ?? (key as keyof MountRequest)]

@@ -1,6 +1,7 @@
 import type { KEYS } from '../../src/request/config.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { Options } from '../../src/request/request.ts'
+import type { Rule } from '../../src/request/rule.ts'
 
 /** What a key means to a reader of docs/options.md. No call of kubelet's loads this: it is for the generator alone. */
 export interface Described {
@@ -28,7 +29,7 @@ const GROUP = 'a decimal number from 0 to 4294967294'
 
 export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
   source: {
-    text: "What is mounted. A path of the node must exist, have no symbolic link in it and be below an entry of the node's `allowedSources`.",
+    text: 'What is mounted. A path of the node must exist, have no symbolic link in it and be allowed by a rule of the node.',
     values: 'a path, a device, `host:/export`, `//server/share`, `user@host:/directory`; see the kinds',
     example: '/srv/volumes/data',
     leftOut: '–',
@@ -100,9 +101,12 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
     example: 'data',
   },
   'kubernetes.io/pod.name': { text: 'Shown in `modekeep status`, in messages and in the log.', example: 'web-0' },
-  'kubernetes.io/pod.namespace': { text: 'Likewise.', example: 'default' },
+  'kubernetes.io/pod.namespace': {
+    text: 'Likewise, and which rules of the node are for the pod. Only kubelet can set it where pods come through an API server.',
+    example: 'default',
+  },
   'kubernetes.io/pod.uid': {
-    text: "Not used: a pod's own options could overwrite it, the mount directory is kubelet's alone.",
+    text: "Has to be the uid in the mount directory's path, which is kubelet's alone: a pod that wrote keys of kubelet's itself is refused.",
     example: '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11',
   },
   'kubernetes.io/serviceAccount.name': { text: 'Not used.', example: 'default' },
@@ -120,21 +124,10 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     example: '/var/log/modekeep/modekeep.log',
   },
   logLevel: { text: 'What is written to it.', example: 'debug' },
-  allowedSources: {
-    text: "Below which places a pod's source may lie. By whole names: `/srv/a` allows `/srv/a/b`, not `/srv/ab`. `/` allows every path of the node, and no server.",
-    values:
-      'absolute paths; `host:/export`, `//server/share` and `user@host:/directory` for servers, which no path allows; for a FUSE program whose source is no path a name before its colon (`bucket`, `remote:`)',
-    example: ['/srv/volumes', 'nfs.example.com:/exports', '//files.example.com/team'],
-  },
-  allowedFsTypes: {
-    text: 'The kinds of volume that pods may use. A kind that is not named is refused.',
-    values: 'kinds of volume; each FUSE program by its own name',
-    example: ['bind', 'tmpfs', 'ext4', 'fuse.sshfs'],
-  },
-  allowedMountOptions: {
-    text: 'For each kind named here, the mount options that pods may use, instead of those that are allowed without it. Of a FUSE program that modekeep does not know, the options named here are passed on as they are.',
-    values: 'kind of volume to names of options, without values',
-    example: { tmpfs: ['size', 'mode'], 'fuse.bindfs': ['force-user', 'force-group'] },
+  allow: {
+    text: "Who may have what: see [Rules](#rules). The first rule that matches a pod's request decides; where none does, the mount is refused.",
+    values: 'rules',
+    example: [{ namespaces: ['shop'], sources: ['/srv/volumes/shop/*'], fsTypes: ['bind', 'ext4'] }],
   },
   helperTimeoutSeconds: {
     text: 'How long a helper program such as `mount.nfs` may take before it is ended.',
@@ -145,5 +138,61 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     text: 'What `init` reports to kubelet. With `selinuxRelabel: true` kubelet relabels every volume, which is a second walk. With `supportsMetrics: false` kubelet reports no usage of the volumes.',
     values: '`selinuxRelabel`, `supportsMetrics`',
     example: { selinuxRelabel: true },
+  },
+}
+
+/** What a key of a rule means. */
+export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: string }>> = {
+  namespaces: {
+    text: 'The namespaces of the pods it is for.',
+    values: 'names, `*` in them for anything',
+    leftOut: 'any',
+    example: ['shop', 'team-*'],
+  },
+  sources: {
+    text: "What may be mounted. `/srv/a/*` is what lies strictly below `/srv/a`, anything else is exactly that; by whole names. `{namespace}`, as a whole directory name, is the pod's namespace. A tmpfs has no source.",
+    values:
+      'paths, devices, `host:/export`, `//server/share`, `user@host:/directory`, and names such as `bucket` or `remote:bucket` that a FUSE program understands',
+    leftOut: 'any',
+    example: ['/srv/volumes/{namespace}/*', 'nfs.example.com:/exports/{namespace}'],
+  },
+  fsTypes: {
+    text: 'The kinds of volume.',
+    values: 'kinds of volume; each FUSE program by its own name',
+    leftOut: '`bind` and `tmpfs`',
+    example: ['bind', 'ext4', 'fuse.sshfs'],
+  },
+  ownership: {
+    text: 'The values of the option `ownership`, each by itself: `auto` may walk and may map.',
+    leftOut: 'any',
+    example: ['none', 'idmap'],
+  },
+  groupAccess: {
+    text: 'The values of the option `groupAccess`, where `ownership` is `walk` or `auto`.',
+    leftOut: 'any',
+    example: ['keep'],
+  },
+  fsGroups: {
+    text: 'Groups that a pod may have as its `fsGroup`.',
+    values: 'numbers and ranges',
+    leftOut: 'any',
+    example: ['2000-2999'],
+  },
+  idmapFrom: {
+    text: 'Groups that the option `idmapFrom` may name: their files become accessible to the pod.',
+    values: 'numbers and ranges',
+    leftOut: '**none**',
+    example: ['100'],
+  },
+  mountOptions: {
+    text: 'The mount options, these alone: by name, or with the value. Of a FUSE program that modekeep does not know, the options named here are passed on as they are.',
+    leftOut: 'those of the kind that no rule has to name',
+    example: ['noatime', 'sec=krb5p'],
+  },
+  readOnly: { text: 'A pod that asks to write is refused.', leftOut: '`false`', example: true },
+  singleNode: {
+    text: "No other node mounts what these servers have. Without it a walk of NFS is refused: locks and journals are a node's own, so another node would record the groups of the first walk as the original ones.",
+    leftOut: '`false`',
+    example: true,
   },
 }

@@ -17,4 +17,4 @@ function wordsFor({ enum: choices, type, items, additionalProperties }: JsonSche
   return { string: 'text', number: 'a number', boolean: '`true`, `false`', object: 'an object' }[String(type)] ?? ''
 }
 
-const many = (schema: JsonSchema) => ({ text: 'strings' })[wordsFor(schema)] ?? wordsFor(schema)
+const many = (schema: JsonSchema) => ({ text: 'strings', 'an object': 'objects' })[wordsFor(schema)] ?? wordsFor(schema)

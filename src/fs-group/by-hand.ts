@@ -20,7 +20,7 @@ export interface VolumeByHand {
 }
 
 /**
- * Opens the directory that an operator names: allowedSources binds pods, not root. Close `tree` when done.
+ * Opens the directory that an operator names: rules bind pods, not root. Close `tree` when done.
  * @param directory absolute and normal
  * @param flags of the detached mount
  * @param known the volume that it was found to be

@@ -14,7 +14,7 @@ import { completionScript } from './usage/completion.ts'
 import { helpText } from './usage/help.ts'
 import { manualPage } from './usage/manual.ts'
 import { parseCommand } from './verbs/command.ts'
-import { type Command, type CommandOf, type Document, type NodeCommand, run, shown, type Verb } from './verbs/index.ts'
+import { type Command, type CommandOf, type Document, type NodeCommand, run, shown } from './verbs/index.ts'
 import { logLine } from './verbs/logs.ts'
 
 export const OK = 0
@@ -42,7 +42,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   columns(): number
   workingDirectory(): string
   /** The node's configuration as it is now, and every fault in its file. */
-  readConfig(): Promise<{ file: string; config: NodeConfig; faults: string[] }>
+  /** @param file in place of the node's */
+  readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: string[] }>
   /** Says something when Ctrl-C or SIGTERM ends the process, until it is disposed of. */
   onInterrupt(say: () => void): Disposable
   watch: Watch
@@ -107,7 +108,7 @@ async function showLogs(world: World, command: CommandOf<'logs'>, isJson: boolea
 async function work(world: World, command: NodeCommand, isJson: boolean): Promise<number> {
   const { fs, host, watch } = world
   const { verb } = command
-  const { file, config, faults } = await configFor(world, verb)
+  const { file, config, faults } = await configFor(world, command)
   const { isLooking, lines, interrupted, trouble, hasTrouble } = shown(command)
   const tell = (document: Document) =>
     world.write(isJson ? jsonDocument(document) : render(lines(document), hasColour(world)), STDOUT)
@@ -121,7 +122,7 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   const { note, warn } = log
   const session = { host, config, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {
-    const configNow = async () => (await configFor(world, verb)).config
+    const configNow = async () => (await configFor(world, command)).config
     await keepHealing(session, command, { fs, watch, configNow, tell })
     return OK
   }
@@ -153,9 +154,10 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
 }
 
 /** Another stateDir than the node's would be another memory: only doctor works with a faulty configuration. */
-async function configFor(world: World, verb: Verb) {
-  const read = await world.readConfig()
-  if (read.faults.length > 0 && verb !== 'doctor') throw new Refusal(read.faults)
+async function configFor(world: World, command: NodeCommand) {
+  const isDoctor = command.verb === 'doctor'
+  const read = await world.readConfig(isDoctor ? command.config : undefined)
+  if (read.faults.length > 0 && !isDoctor) throw new Refusal(read.faults)
   return read
 }
 

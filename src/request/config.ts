@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import { LOG_LEVELS } from '../log/call-log.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
+import { isOldKey, rulesInstead, rulesSchema } from './rule-schema.ts'
 
 const wants = (what: string) => ({
   error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${what}`,
@@ -12,23 +13,6 @@ const pathRule = wants('write an absolute path without "..", "." or a trailing s
 const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
 const diskRule = wants('choose a path of its own, outside /proc and /sys')
 const ownPath = () => z.string(pathRule).check(z.refine(normalAbsolute, pathRule)).check(z.refine(onDisk, diskRule))
-// //server/share and host:/export: a server's directories are allowed one by one, and by no local path, "/" included.
-const remote = (source: string) => {
-  const place =
-    /^\/(\/[^/,\s]+(?:\/.*)?)$/.exec(source) ?? /^(?:[^\s/:,[\]]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]):(\/.*)$/.exec(source)
-  return place?.[1] !== undefined && normalAbsolute(place[1])
-}
-// What a FUSE program alone understands: `bucket`, `remote:`, `remote:bucket/directory`.
-const text = (source: string) => {
-  const parts = /^[A-Za-z0-9_][^\s/:,]*(?::([^/].*)?)?$/.exec(source)
-  return parts !== null && normalAbsolute(`/${parts[1] ?? ''}`)
-}
-const sourceRule = wants(
-  'write an absolute path without "..", "." or a trailing slash, //server/share, host:/export, or a name like bucket or remote:bucket',
-)
-const source = () =>
-  z.string(sourceRule).check(z.refine((entry) => normalAbsolute(entry) || remote(entry) || text(entry), sourceRule))
-const names = (what: string) => z.array(z.string(wants('write a string')), wants(what))
 /** Each number has a range in which nothing overflows: a timer of Node's is over at once above 2,147,483 seconds. */
 const number = (least: number, most: number, unit: string) => {
   const rule = wants(`write ${unit} as a number from ${least} to ${most}`)
@@ -41,11 +25,7 @@ export const KEYS = {
   stateDir: ownPath,
   logFile: ownPath,
   logLevel: () => z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
-  allowedSources: () =>
-    z.array(source(), wants('write a list of absolute paths, //server/share, host:/export or names')),
-  allowedFsTypes: () => names('write a list of file system types'),
-  allowedMountOptions: () =>
-    z.record(z.string(), names('write a list of mount options'), wants('map fsType to a list')),
+  allow: rulesSchema,
   helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
   capabilities: () =>
     z.strictObject(
@@ -75,7 +55,15 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     return invalid(`node configuration ${file} is not a JSON object`)
   const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
   const faults: string[] = []
+  const old = Object.keys(parsed).filter(isOldKey)
+  if (old.length > 0) {
+    faults.push(
+      `node configuration ${file}: ${old.join(', ')} ${old.length === 1 ? 'has' : 'have'} been replaced by "allow": write ${rulesInstead(parsed as Record<string, unknown>)} instead, ` +
+        'with {namespace} in sources where each namespace is to have its own',
+    )
+  }
   for (const [key, value] of Object.entries(parsed)) {
+    if (isOldKey(key)) continue
     const schema = Object.hasOwn(KEYS, key) ? KEYS[key as keyof typeof KEYS] : undefined
     if (!schema) {
       faults.push(

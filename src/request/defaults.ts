@@ -1,27 +1,23 @@
 import type { Level } from '../log/call-log.ts'
+import { DEFAULT_RULES, type Rule } from './rule.ts'
 
 /** The node's configuration, every key present. Paths are absolute. */
 export interface NodeConfig {
   stateDir: string
   logFile: string
   logLevel: Level
-  /** Prefixes below which a source may lie: absolute paths on the node, //server/share and host:/export. */
-  allowedSources: readonly string[]
-  allowedFsTypes: readonly string[]
-  /** For each fsType named here, the mount options a pod may use instead of the kind's own list. */
-  allowedMountOptions: Readonly<Record<string, readonly string[]>>
+  /** Who may have what: the first rule that matches decides. */
+  allow: readonly Rule[]
   helperTimeoutSeconds: number
   capabilities: { selinuxRelabel: boolean; supportsMetrics: boolean }
 }
 
-/** Deny by default: a bind source is a hostPath in disguise. No relabel: it is a second walk that widens access. */
+/** No relabel: it is a second walk that widens access. */
 export const DEFAULT_CONFIG: NodeConfig = {
   stateDir: '/var/lib/modekeep',
   logFile: '/var/log/modekeep/modekeep.log',
   logLevel: 'info',
-  allowedSources: ['/var/lib/modekeep/volumes'],
-  allowedFsTypes: ['bind', 'tmpfs'],
-  allowedMountOptions: {},
+  allow: DEFAULT_RULES,
   helperTimeoutSeconds: 60,
   capabilities: { selinuxRelabel: false, supportsMetrics: true },
 }

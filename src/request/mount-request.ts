@@ -29,6 +29,8 @@ export interface MountRequest extends AskedMount {
   directory: string
   /** Namespace and name; undefined where kubelet told none. */
   pod?: string | undefined
+  /** The pod's; undefined where kubelet told none. */
+  namespace?: string | undefined
 }
 
 /** Whether both ask for the same mount. The order of mount options does not matter. */

@@ -68,6 +68,8 @@ export interface KindRules {
   readonly name: string
   /** Its sources are devices and images: file systems that the node itself mounts. */
   readonly isDisk?: true
+  /** Its files are on a server, which other nodes may mount too. */
+  readonly isRemote?: true
   faults(request: KindRequest, config: NodeConfig): string[]
 }
 
@@ -104,10 +106,18 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
     pod: pod.slice(0, LONGEST_POD) || undefined,
+    namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
   // With a bad option the others are unknown too: the kind's verdict would be about values nobody gave.
   const ofKind = faults.length === 0 ? kindFaults(request, config, kinds) : []
-  const all = [...parsed.faults, ...faults, ...group.faults, ...contradictions(options, request), ...ofKind]
+  const all = [
+    ...parsed.faults,
+    ...faults,
+    ...group.faults,
+    ...contradictions(options, request),
+    ...uidFaults(directory, options),
+    ...ofKind,
+  ]
   if (all.length > 0) throw new Refusal(all)
   return request
 }
@@ -144,16 +154,27 @@ function contradictions(options: Options, { ownership, mountOptions }: MountRequ
   return faults
 }
 
+// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>. A static pod's uid is a hash without hyphens.
+const UID = /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/[^/]+~[^/]+\/[^/]+$/
+
+/**
+ * The options may be a pod's own, the directory is kubelet's: where it names a pod, the options must name the same. Only
+ * the API server keeps pods from setting keys of kubelet's (validateFlexVolumeSource).
+ */
+function uidFaults(directory: string, options: Options): string[] {
+  const uid = options['kubernetes.io/pod.uid']
+  const expected = UID.exec(directory)?.[1]
+  if (expected === undefined || uid === expected) return []
+  return [
+    `option "kubernetes.io/pod.uid" is ${quoted(uid)}, but the mount directory is that of pod ${expected}: leave the keys of kubelet's out of the volume's options`,
+  ]
+}
+
 /** What is wrong with a request as its kind sees it. */
 export function kindFaults(request: MountRequest, config: NodeConfig, kinds: Kinds): string[] {
   const kind = kinds.of(request.fsType)
   if (!kind) {
     return [`fsType is ${quoted(request.fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`]
-  }
-  if (!config.allowedFsTypes.includes(request.fsType)) {
-    return [
-      `fsType ${quoted(request.fsType)} is not allowed on this node: its administrator can add it to allowedFsTypes in the node's modekeep configuration`,
-    ]
   }
   return kind.faults(request, config)
 }

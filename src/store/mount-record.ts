@@ -23,6 +23,8 @@ const schema = z.object({
   boot: text,
   directory: text,
   pod: optional,
+  /** The pod's. Records of earlier versions have none. */
+  namespace: optional,
   request: askedSchema,
   /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
   source: optional,
@@ -81,6 +83,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     boot,
     directory: request.directory,
     pod: request.pod,
+    namespace: request.namespace,
     request: askedOf(request),
     source: source?.path ?? sourceText(request.source),
     identity: source?.identity,
@@ -92,8 +95,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 }
 
 /** The request that a record was made for. */
-export function requestOf({ request, directory, pod }: MountRecord): MountRequest {
-  return { ...request, directory, pod }
+export function requestOf({ request, directory, pod, namespace }: MountRecord): MountRequest {
+  return { ...request, directory, pod, namespace }
 }
 
 /**

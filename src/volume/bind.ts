@@ -15,10 +15,7 @@ export const bind: VolumeKind = {
   root: 'source',
   optionRules: () => NONE,
 
-  faults: (request, config) => [
-    ...sourceFaults(request, config),
-    ...optionFaults('bind', request.mountOptions, NONE, config),
-  ],
+  faults: (request, config) => [...sourceFaults(request, config), ...optionFaults('bind', request.mountOptions, NONE)],
 
   openSource(host, { source, subPath }) {
     const opened = openNode(host, pathOf(source))

@@ -20,10 +20,7 @@ export const tmpfs: VolumeKind = {
   root: 'file system',
   optionRules: () => OPTIONS,
 
-  faults: (request, config) => [
-    ...optionFaults('tmpfs', request.mountOptions, OPTIONS, config),
-    ...freshFaults('tmpfs', request),
-  ],
+  faults: (request) => [...optionFaults('tmpfs', request.mountOptions, OPTIONS), ...freshFaults('tmpfs', request)],
 
   openTree({ host, request: { mountOptions } }) {
     try {

@@ -186,7 +186,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
 
   it('fails with a remedy where the configuration is wrong, others can write, or a helper is missing', () => {
     const node = new BinaryNode()
-    const config = { stateDir: node.state, allowedSources: ['/'], allowedFsTypes: ['bind', 'fuse.nosuchprogram'], x: 1 }
+    const config = { stateDir: node.state, allow: [{ sources: ['/*'], fsTypes: ['bind', 'fuse.nosuchprogram'] }], x: 1 }
     fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
     fs.mkdirSync(node.state, { mode: 0o755 })
     fs.chmodSync(node.state, 0o777)

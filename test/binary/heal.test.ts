@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)(title, () => {
     const node = new BinaryNode()
     const file = `${node.top}/config.json`
     const config = JSON.parse(fs.readFileSync(file, 'utf8'))
-    fs.writeFileSync(file, JSON.stringify({ ...config, allowedSources: ['/elsewhere'] }))
+    fs.writeFileSync(file, JSON.stringify({ ...config, allow: [{ sources: ['/elsewhere/*'] }] }))
     const { child, ended } = watching(node)
     fs.writeFileSync(file, JSON.stringify(config))
     const { source, directory } = await mounted(node)

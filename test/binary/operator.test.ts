@@ -104,7 +104,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       directory = `${stage.top}/elsewhere/data`
       config = `${stage.top}/config.json`
       const { stateDir } = stage.config
-      fs.writeFileSync(config, JSON.stringify({ stateDir, logFile: `${stage.top}/log`, allowedSources: [] }))
+      fs.writeFileSync(config, JSON.stringify({ stateDir, logFile: `${stage.top}/log`, allow: [] }))
       makeTree(fs, directory, [
         ...SIX_FILES,
         'dir sub 0700',
@@ -297,7 +297,10 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
     })
 
     it('leaves the volume to the pod that uses it, and names it', () => {
-      const volumes = { ...JSON.parse(fs.readFileSync(config, 'utf8')), allowedSources: [`${stage.top}/elsewhere`] }
+      const volumes = {
+        ...JSON.parse(fs.readFileSync(config, 'utf8')),
+        allow: [{ sources: [`${stage.top}/elsewhere/*`] }],
+      }
       fs.writeFileSync(config, JSON.stringify(volumes))
       const pod = stage.podDirectory('cart')
       fs.mkdirSync(pod, { recursive: true })

@@ -88,7 +88,7 @@ describe.skipIf(reason)(
     beforeAll(() => {
       node = new EmulatedRoot(arch, program)
       fs.mkdirSync(join(node.root, directory), { recursive: true })
-      const config = { stateDir: '/state', logFile: '/log', allowedSources: ['/srv'] }
+      const config = { stateDir: '/state', logFile: '/log', allow: [{ sources: ['/srv/*'] }] }
       fs.writeFileSync(join(node.root, 'config.json'), JSON.stringify(config))
     })
     afterAll(() => node?.remove())

@@ -27,7 +27,7 @@ beforeEach(() => {
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
 function config() {
-  return { stateDir: `${top}/state`, logFile: `${top}/log`, allowedSources: [`${top}/volumes`] }
+  return { stateDir: `${top}/state`, logFile: `${top}/log`, allow: [{ sources: [`${top}/volumes/*`] }] }
 }
 
 function configure(text: string): void {
@@ -143,7 +143,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused, nothing being left of it'),
     ['given twice', '{"source":"/a","\\u0073ource":"/b"}', 'option "source" is given twice: keep one'],
     ['unknown', '{"sourc":"/a","__proto__":"x"}', 'unknown ["sourc","__proto__"]: the options are source, '],
     ['of wrong types', '{"source":5}', 'option "source" is 5: write it as a JSON string'],
-    ['outside what is allowed', '{"source":"/etc"}', 'allowedSources'],
+    ['outside what is allowed', '{"source":"/etc"}', 'does not have its source'],
     ['of no kind there is', '{"source":"/a","kubernetes.io/fsType":"ext9"}', 'fsType is "ext9"'],
   ])('for options that are %s', (_what, text, message) => {
     mountFails(text, message)

@@ -15,7 +15,7 @@ describe.skipIf(missing)(title, () => {
     stage = kernelStage('tmpfs')
     directory = `${stage.top}/elsewhere/data`
     makeTree(fs, directory, ['dir sub 0750', 'file sub/tool 2755 1234'])
-    const config = { stateDir: stage.config.stateDir, logFile: `${stage.top}/log`, allowedSources: [] }
+    const config = { stateDir: stage.config.stateDir, logFile: `${stage.top}/log`, allow: [] }
     fs.writeFileSync(`${stage.top}/config.json`, JSON.stringify(config))
   })
   afterEach(() => stage.close())

@@ -19,7 +19,10 @@ function isOfDevices({ name, text, failed }: TracedCall): boolean {
 function stage() {
   const node = new BinaryNode()
   const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
-  fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...config, allowedFsTypes: ['ext4'] }))
+  fs.writeFileSync(
+    `${node.top}/config.json`,
+    JSON.stringify({ ...config, allow: [{ ...config.allow[0], fsTypes: ['ext4'] }] }),
+  )
   const image = `${node.volumes}/image`
   makeImage(image, 'ext4')
   const directory = node.podDirectory('a')

@@ -13,7 +13,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   let image: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')
-    stage.config = { ...stage.config, allowedFsTypes: [fsType, 'bind'] }
+    stage.allow({ fsTypes: [fsType, 'bind'] })
     image = `${stage.top}/volumes/image`
     makeImage(image, fsType)
   })
@@ -44,7 +44,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
 
   it('shows a disk by its name in /dev, which it leaves attached', async () => {
     const device = attachDisk(image)
-    stage.config = { ...stage.config, allowedSources: [device] }
+    stage.allow({ sources: [device] })
     await stage.mount('a', ask({ source: device }))
     expect(read('a')).toBe('content\n')
     expect(stage.layers('a')).toMatchObject([{ source: device }])
@@ -183,7 +183,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     const place = `${stage.top}/volumes/mounted`
     fs.mkdirSync(place)
     execFileSync('mount', ['-o', 'ro', device, place])
-    stage.config = { ...stage.config, allowedSources: [device, place, image] }
+    stage.allow({ sources: [device, `${place}/*`, image] })
     const refusal = (source: string) =>
       `source "${source}" is mounted by the node itself at "${place}": unmount that, or have the pod take a directory of it (fsType bind, a source below "${place}")`
     for (const more of [{}, { 'kubernetes.io/readwrite': 'ro' }]) {

@@ -11,7 +11,7 @@ const title = `a source that is exchanged while it is mounted${isRoot ? '' : ' (
 describe.skipIf(!isRoot)(title, () => {
   it('is mounted as it was opened: never what a link leads to, never one disk under the identity of another', async () => {
     const stage = kernelStage('tmpfs')
-    stage.config = { ...stage.config, allowedFsTypes: ['squashfs'] }
+    stage.allow({ fsTypes: ['squashfs'] })
     const at = (name: string) => `${stage.top}/volumes/${name}`
     makeImage(`${stage.top}/outside`, 'squashfs', 'outside\n')
     makeImage(at('image'), 'squashfs', 'inside\n')

@@ -19,7 +19,7 @@ function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
     mountOptions,
     readOnly,
   } as const
-  return kind?.faults(request, { ...DEFAULT_CONFIG, allowedSources: ['/srv'] })
+  return kind?.faults(request, DEFAULT_CONFIG)
 }
 
 describe('the mount options of a disk', () => {
@@ -80,7 +80,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
   let image: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')
-    stage.config = { ...stage.config, allowedFsTypes: ['ext4', 'xfs', 'btrfs', 'squashfs', 'bind'] }
+    stage.allow({ fsTypes: ['ext4', 'xfs', 'btrfs', 'squashfs', 'bind'] })
     image = `${stage.top}/volumes/image`
   })
   afterEach(() => {
@@ -93,7 +93,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     stage.mount('a', { source, 'kubernetes.io/fsType': 'ext4', ...more })
   const disk = (...options: string[]) => {
     const device = attachDisk(image, ...options)
-    stage.config = { ...stage.config, allowedSources: [device, '/dev/disk'] }
+    stage.allow({ sources: [device, '/dev/disk/*'] })
     return device
   }
 
@@ -101,7 +101,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     fs.mkdirSync(`${stage.top}/volumes/directory`)
     fs.symlinkSync('image', `${stage.top}/volumes/link`)
     const at = (name: string) => ask(`${stage.top}/volumes/${name}`)
-    await expect(ask('/dev/loop0')).rejects.toThrow('this node allows sources below')
+    await expect(ask('/dev/loop0')).rejects.toThrow('does not have its source')
     await expect(ask('')).rejects.toThrow('name the block device or image file of the node to mount')
     await expect(at('link')).rejects.toThrow('has a symbolic link in its path')
     await expect(at('directory')).rejects.toThrow('is neither a block device nor an image file: name one')
@@ -122,7 +122,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     const device = '/dev/loop-of-the-test'
     execFileSync('mknod', [device, 'b', '240', '77'])
     try {
-      stage.config = { ...stage.config, allowedSources: [device] }
+      stage.allow({ sources: [device] })
       await expect(ask(device)).rejects.toThrow('is a device that does not exist (ENXIO): attach the disk')
     } finally {
       fs.rmSync(device)

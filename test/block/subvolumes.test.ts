@@ -14,7 +14,7 @@ describe.skipIf(!isRoot)(title, () => {
   let place: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')
-    stage.config = { ...stage.config, allowedFsTypes: ['btrfs', 'bind'] }
+    stage.allow({ fsTypes: ['btrfs', 'bind'] })
     image = `${stage.top}/volumes/image`
     place = `${stage.top}/volumes/mounted`
     makeImage(image, 'btrfs')

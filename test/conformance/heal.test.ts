@@ -37,12 +37,16 @@ onEveryStage('heal', (open) => {
     expect(stage.layers('a')).toEqual([layer])
   })
 
-  it('does not mount what the node no longer allows', async () => {
+  it('mounts again what a withdrawn rule had allowed, and nothing that is new', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     unmountByHand('a')
-    stage.config.allowedSources = ['/elsewhere']
-    await heals('missing, failed')
-    expect(stage.layers('a')).toEqual([])
+    stage.allow({ sources: ['/elsewhere/*'] })
+    await heals('missing, mounted')
+    expect(stage.layers('a')).toHaveLength(1)
+    await stage.mount('a', { source: `${volumes}/one` })
+    await expect(stage.mount('b', { source: `${volumes}/one` })).rejects.toThrow('does not have its source')
+    await stage.unmount('a')
+    await expect(stage.mount('a', { source: `${volumes}/one` })).rejects.toThrow('does not have its source')
   })
 
   it('mounts again what somebody unmounted', async () => {

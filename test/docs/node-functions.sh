@@ -2,7 +2,7 @@
 # What happens on a node beside what its administrator does, for the lines "<!-- stage: … -->" of a page.
 PLUGINS=/usr/libexec/kubernetes/kubelet-plugins/volume/exec
 PODS=/var/lib/kubelet/pods
-ORDINARY='{ "allowedSources": ["/srv/volumes"] }'
+ORDINARY='{ "allow": [{ "sources": ["/srv/volumes/*"] }] }'
 
 kubelet() {
   (exec -a /usr/bin/kubelet sleep 3600) &

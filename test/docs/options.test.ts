@@ -34,7 +34,7 @@ describe('the page of options', () => {
   it.each(Object.entries(OPTION_TEXTS))('has an example of %s that a pod may write', (key, { example }) => {
     const needed = key === 'ownership' ? {} : { ownership: 'auto' }
     const options = { source: '/srv/volumes/data', ...needed, [key]: example }
-    const config = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'] }
+    const config = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
     expect(() => readRequest('/pod', JSON.stringify(options), config, kinds)).not.toThrow()
   })
 

@@ -33,7 +33,8 @@ export class FaultNode extends Crashing {
     this.other = `${node.volumes}/other`
     this.image = `${node.volumes}/image`
     const file = `${node.top}/config.json`
-    const config = { ...JSON.parse(fs.readFileSync(file, 'utf8')), allowedFsTypes: ['bind', 'tmpfs', 'ext4'] }
+    const allow = [{ sources: [`${node.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'ext4'] }]
+    const config = { ...JSON.parse(fs.readFileSync(file, 'utf8')), allow }
     fs.writeFileSync(file, JSON.stringify(config))
     this.#config = { ...DEFAULT_CONFIG, ...config }
   }

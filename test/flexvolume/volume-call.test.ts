@@ -49,7 +49,10 @@ describe("an answer to kubelet's call", () => {
   it('is Failure with the refusal, and nothing is mounted', async () => {
     const { stage, lines, answer } = arrange()
     const reply = await answer(mountCall(stage, { source: '/elsewhere' }))
-    expect(reply).toMatchObject({ status: 'Failure', message: expect.stringMatching(/allowedSources/) })
+    expect(reply).toMatchObject({
+      status: 'Failure',
+      message: expect.stringMatching(/may not have bind "\/elsewhere" .* "allow"/),
+    })
     expect(stage.layers('a')).toEqual([])
     expect(lines).toMatchObject([{ level: 'error', outcome: 'Failure', isRefused: true }])
   })

@@ -86,8 +86,7 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
       stateDir: node.state,
       logFile: node.log,
       logLevel: 'debug',
-      allowedSources: ['//server'],
-      allowedFsTypes: ['cifs'],
+      allow: [{ sources: ['//server/*'], fsTypes: ['cifs'] }],
     }
     fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
     const programs = `${node.top}/programs`

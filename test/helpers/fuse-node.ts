@@ -24,8 +24,7 @@ export class FuseNode extends BinaryNode {
     const config = {
       stateDir: this.state,
       logFile: this.log,
-      allowedSources: [this.volumes, ...sources],
-      allowedFsTypes: ['bind', ...allowed],
+      allow: [{ sources: [`${this.volumes}/*`, ...sources], fsTypes: ['bind', ...allowed] }],
       helperTimeoutSeconds: 30,
     }
     fs.writeFileSync(this.config, JSON.stringify(config))

@@ -21,7 +21,7 @@ export class NodeDirectory {
     this.state = `${this.top}/state`
     this.log = `${this.top}/log/modekeep.log`
     fs.mkdirSync(this.volumes)
-    const config = { stateDir: this.state, logFile: this.log, allowedSources: [this.volumes] }
+    const config = { stateDir: this.state, logFile: this.log, allow: [{ sources: [`${this.volumes}/*`] }] }
     fs.writeFileSync(`${this.top}/config.json`, JSON.stringify(config))
   }
 

@@ -14,6 +14,7 @@ import { layersAtPath } from '../../src/mount-table/layers.ts'
 import type { MountRow } from '../../src/mount-table/mountinfo.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
+import type { Rule } from '../../src/request/rule.ts'
 import type { Session } from '../../src/store/session.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -41,6 +42,8 @@ export interface Stage {
   /** As an operator's verb works on a directory. */
   byHand<T>(directory: string, work: (session: Session, opened: VolumeByHand) => Promise<T>): Promise<T>
   session(): Session
+  /** Has the node's one rule say this besides what it says. */
+  allow(rule: Rule): void
   layers(pod: string): MountRow[]
   /** What the pod's directory shows. */
   shown(pod: string): Record<string, Listed>
@@ -61,7 +64,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     host: { ...host, bootId: () => (world ? world.boot : boot) },
     fs: over,
     top,
-    config: { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allowedSources: [`${top}/volumes`] },
+    config: { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allow: [{ sources: [`${top}/volumes/*`] }] },
     noted: {},
     warnings: [],
     podDirectory: (pod) => `${top}/pods/${pod}/volumes/modekeep~fs/v`,
@@ -77,6 +80,9 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
 
     unmount: (pod) => unmount(session(stage), stage.podDirectory(pod)),
     session: () => session(stage),
+    allow(rule) {
+      stage.config = { ...stage.config, allow: [{ ...stage.config.allow[0], ...rule }] }
+    },
     async byHand(directory, work) {
       const opened = openByHand(session(stage), directory, { set: 0, clear: 0 })
       try {

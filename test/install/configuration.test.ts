@@ -16,7 +16,7 @@ import {
   type World,
 } from './world.ts'
 
-const GOOD = '{ "allowedSources": ["/srv/volumes"] }\n'
+const GOOD = '{ "allow": [{ "sources": ["/srv/volumes/*"] }] }\n'
 
 function wish(world: World, text: string): string {
   const file = join(world.base, 'wish.json')
@@ -57,7 +57,7 @@ needing(missing.root, missing.dist).describe('a configuration that is given', ()
 
   it('that is no JSON is refused on a new node too, which has the driver then and no configuration', async () => {
     const world = makeWorld()
-    const result = await install(world, BINARY, {}, '--config', wish(world, 'allowedSources: [/srv]'))
+    const result = await install(world, BINARY, {}, '--config', wish(world, 'allow: [{ sources: [/srv/*] }]'))
     expect(result.exitCode).toBe(1)
     expect(result.stderr).toContain('is not JSON')
     expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])

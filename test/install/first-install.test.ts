@@ -143,7 +143,7 @@ needing(missing.root).describe('a first install', () => {
 
   it('never overwrites config.json and uses the state directory it names', async () => {
     const world = makeWorld()
-    const text = '{ "logLevel": "debug",\n  "stateDir" : "/srv/modekeep-state", "allowedSources": [] }'
+    const text = '{ "logLevel": "debug",\n  "stateDir" : "/srv/modekeep-state", "allow": [] }'
     put(world, 'etc/modekeep/config.json', text)
     expect((await install(world, standIn(world, 'a'))).exitCode).toBe(0)
     expect(readFileSync(join(world.root, 'etc/modekeep/config.json'), 'utf8')).toBe(text)

@@ -53,7 +53,7 @@ needing(missing.root).describe('a purge', () => {
 
   it('keeps what allowedSources names inside the state directory', async () => {
     const world = makeWorld()
-    const configuration = { stateDir: '/srv/modekeep', allowedSources: ['/srv/modekeep/data/a'] }
+    const configuration = { stateDir: '/srv/modekeep', allow: [{ sources: ['/srv/modekeep/data/a/*'] }] }
     put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
     put(world, 'srv/modekeep/data/a/file', 'precious')
     await install(world, standIn(world, 'a'))

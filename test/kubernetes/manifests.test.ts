@@ -123,7 +123,7 @@ describe('the containers', () => {
 
 describe('another configuration', () => {
   it('replaces the whole of it and changes the pods, so that it is rolled out', () => {
-    const files = { 'config.json': '{ "allowedSources": ["/srv/volumes"], "logLevel": "debug" }\n' }
+    const files = { 'config.json': '{ "allow": [{ "sources": ["/srv/volumes/*"] }], "logLevel": "debug" }\n' }
     const [before, after] = [
       kustomization('overlays/gke', {}),
       kustomization('overlays/gke', { config: files['config.json'] }),
@@ -161,7 +161,7 @@ describe("the README's kustomization", () => {
 
 describe('the examples', () => {
   const files = fs.readdirSync(join(FOLDER, 'examples')).map((name) => join(FOLDER, 'examples', name))
-  const config = parseConfig('{ "allowedSources": ["/srv/volumes"] }', '').config
+  const config = parseConfig('{ "allow": [{ "sources": ["/srv/volumes/*"] }] }', '').config
 
   it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])('%s is what the API server takes', (file) => {
     const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())

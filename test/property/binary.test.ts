@@ -89,7 +89,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     fs.mkdirSync(directory, { recursive: true })
     fs.mkdirSync(`${top}/state`)
     makeVolumes()
-    const config = { stateDir: `${top}/state`, logFile: `${top}/log`, allowedSources: [`${top}/volumes`] }
+    const config = { stateDir: `${top}/state`, logFile: `${top}/log`, allow: [{ sources: [`${top}/volumes/*`] }] }
     fs.writeFileSync(`${top}/config.json`, JSON.stringify(config))
   })
   afterAll(() => fs.rmSync(top, { recursive: true, force: true }))

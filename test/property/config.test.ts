@@ -13,7 +13,23 @@ const path = fc.oneof(
   fc
     .array(fc.constantFrom('a', 'b c', '...', 'é', '\u{1f600}'), { minLength: 1 })
     .map((names) => `/${names.join('/')}`),
-  fc.constantFrom('/', '', 'a', '/a/', '/a/../b', '/proc/1', '/sys', '/a\0b', '//a', '//server/share', 'host:/export'),
+  fc.constantFrom(
+    '/',
+    '',
+    'a',
+    '/a/',
+    '/a/../b',
+    '/proc/1',
+    '/sys',
+    '/a\0b',
+    '//a',
+    '/*',
+    '/a/{namespace}/*',
+    '{namespace}',
+    '/a*',
+    '//server/share',
+    'host:/export',
+  ),
 )
 const paths = fc.array(path, { maxLength: 3 })
 
@@ -21,9 +37,20 @@ const values: Readonly<Record<keyof NodeConfig, Arbitrary<unknown>>> = {
   stateDir: path,
   logFile: path,
   logLevel: fc.constantFrom('error', 'warn', 'info', 'debug', 'Info'),
-  allowedSources: paths,
-  allowedFsTypes: fc.array(fc.constantFrom('bind', 'tmpfs', 'ext4', 'fuse.sshfs')),
-  allowedMountOptions: fc.dictionary(fc.oneof(fc.constant('bind'), prototypeNames), fc.array(anyText)),
+  allow: fc.array(
+    fc.record(
+      {
+        namespaces: fc.array(fc.constantFrom('shop', 'team-*', '*', 'A')),
+        sources: paths,
+        fsTypes: fc.array(fc.constantFrom('bind', 'tmpfs', 'ext4', 'fuse.sshfs')),
+        fsGroups: fc.array(fc.oneof(fc.nat().map(String), anyText)),
+        mountOptions: fc.array(fc.oneof(anyText, prototypeNames)),
+        readOnly: fc.boolean(),
+      },
+      { requiredKeys: [] },
+    ),
+    { maxLength: 3 },
+  ),
   helperTimeoutSeconds: fc.oneof(fc.nat(), fc.double(), fc.constantFrom(0, -1, 1e308)),
   capabilities: fc.dictionary(fc.constantFrom('selinuxRelabel', 'supportsMetrics', 'attach'), fc.boolean()),
 }

@@ -17,7 +17,7 @@ import { anyText } from './texts.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v'
 const KINDS = ['bind', 'tmpfs', 'ext4', 'nfs', 'cifs', 'fuse.sshfs', 'fuse.constructor']
-const CONFIG: NodeConfig = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'], allowedFsTypes: KINDS }
+const CONFIG: NodeConfig = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'], fsTypes: KINDS }] }
 
 const read = (text: string) => readRequest(DIRECTORY, text, CONFIG, kinds)
 

@@ -4,10 +4,8 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const FILE = '/etc/modekeep/config.json'
-const KEYS =
-  'stateDir, logFile, logLevel, allowedSources, allowedFsTypes, allowedMountOptions, helperTimeoutSeconds, capabilities'
+const KEYS = 'stateDir, logFile, logLevel, allow, helperTimeoutSeconds, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
-const SOURCE = `${PATH}, //server/share, host:/export, or a name like bucket or remote:bucket`
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
 function parse(config: unknown) {
@@ -21,9 +19,7 @@ describe("the node's configuration", () => {
       stateDir: '/var/lib/modekeep',
       logFile: '/var/log/modekeep/modekeep.log',
       logLevel: 'info',
-      allowedSources: ['/var/lib/modekeep/volumes'],
-      allowedFsTypes: ['bind', 'tmpfs'],
-      allowedMountOptions: {},
+      allow: [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }],
       helperTimeoutSeconds: 60,
       capabilities: { selinuxRelabel: false, supportsMetrics: true },
     })
@@ -36,21 +32,19 @@ describe("the node's configuration", () => {
     ['stateDir', '/srv/proc'],
     ['logFile', '/srv/log'],
     ['logFile', '/system/sys/log'],
-    ['allowedSources', ['/proc', '/sys/fs']],
+    ['allow', []],
+    ['allow', [{}]],
+    ['allow', [{ sources: ['/proc/*', '/*', '/srv/a', '/srv/{namespace}/*', '/srv/{namespace}'] }]],
+    ['allow', [{ sources: ['//server/*', '//10.0.0.1/share/a b/*', '//::1/share', '//server/{namespace}'] }]],
+    ['allow', [{ sources: ['bucket', 'bucket/*', 'remote:', 'remote:bucket/a b', 'me@host:/home/{namespace}/*'] }]],
+    ['allow', [{ sources: ['nfs:/', 'nfs:/*', '10.0.0.1:/a', '[fe80::1%eth0]:/a/*'] }]],
+    ['allow', [{ namespaces: ['shop', 'team-*'], fsTypes: ['ext4'], ownership: ['auto'], groupAccess: ['keep'] }]],
+    ['allow', [{ fsGroups: ['0', '2000-2999', '4294967294'], idmapFrom: ['100'], mountOptions: ['suid', 'sec=krb5'] }]],
+    ['allow', [{ readOnly: true, singleNode: true }, { readOnly: false }]],
     ['logLevel', 'error'],
     ['logLevel', 'warn'],
     ['logLevel', 'info'],
     ['logLevel', 'debug'],
-    ['allowedSources', []],
-    ['allowedSources', ['/']],
-    ['allowedSources', ['/srv', '/mnt/a']],
-    ['allowedSources', ['//server', '//server/share', '//10.0.0.1/share/a b', '//[::1]/share']],
-    ['allowedSources', ['bucket', 'remote:', 'remote:bucket', 'remote:bucket/a b', 'me@host']],
-    ['allowedSources', ['nfs:/', 'nfs.example.com:/exports/a', '10.0.0.1:/a', '[fe80::1%eth0]:/a', 'me@host:/home']],
-    ['allowedFsTypes', []],
-    ['allowedFsTypes', ['bind']],
-    ['allowedMountOptions', {}],
-    ['allowedMountOptions', { bind: ['suid'], tmpfs: [] }],
     ['helperTimeoutSeconds', 0.5],
     ['helperTimeoutSeconds', 0.1],
     ['helperTimeoutSeconds', 86_400],
@@ -86,23 +80,20 @@ describe("the node's configuration", () => {
     ['logFile', 'log', `key "logFile" is "log": ${PATH}`],
     ['logLevel', 'INFO', 'key "logLevel" is "INFO": use one of error, warn, info, debug'],
     ['logLevel', 3, 'key "logLevel" is 3: use one of error, warn, info, debug'],
+    ['allow', '/srv', 'key "allow" is "/srv": write a list of rules'],
+    ['allow', ['/srv'], 'key "allow.0" is "/srv": write an object'],
+    ['allow', [{ sources: '/srv' }], 'key "allow.0.sources" is "/srv": write a list'],
+    ['allow', [{ fsTypes: [1] }], 'key "allow.0.fsTypes.0" is 1: write a file system type'],
+    ['allow', [{ namespaces: ['A'] }], expect.stringContaining('key "allow.0.namespaces.0" is "A": write the name of')],
+    ['allow', [{}, { ownership: ['all'] }], 'key "allow.1.ownership.0" is "all": use one of none, walk, idmap, auto'],
+    ['allow', [{ groupAccess: [''] }], 'key "allow.0.groupAccess.0" is "": use one of keep, grant'],
+    ['allow', [{ mountOptions: ['a,b'] }], 'key "allow.0.mountOptions.0" is "a,b": write a mount option'],
+    ['allow', [{ readOnly: 1 }], 'key "allow.0.readOnly" is 1: write true or false'],
     [
-      'allowedSources',
-      '/srv',
-      'key "allowedSources" is "/srv": write a list of absolute paths, //server/share, host:/export or names',
+      'allow',
+      [{ source: ['/srv'] }],
+      expect.stringContaining('key "allow.0" has ["source"]: the keys of a rule are namespaces,'),
     ],
-    ['allowedSources', ['/srv', 'a/b'], `key "allowedSources.1" is "a/b": ${SOURCE}`],
-    ['allowedSources', ['/srv\0'], `key "allowedSources.0" is "/srv\\u0000": ${SOURCE}`],
-    ['allowedSources', [5], `key "allowedSources.0" is 5: ${SOURCE}`],
-    ['allowedFsTypes', 'bind', 'key "allowedFsTypes" is "bind": write a list of file system types'],
-    ['allowedFsTypes', [1], 'key "allowedFsTypes.0" is 1: write a string'],
-    ['allowedMountOptions', [], 'key "allowedMountOptions" is []: map fsType to a list'],
-    [
-      'allowedMountOptions',
-      { bind: 'suid' },
-      'key "allowedMountOptions.bind" is "suid": write a list of mount options',
-    ],
-    ['allowedMountOptions', { bind: [true] }, 'key "allowedMountOptions.bind.0" is true: write a string'],
     ['helperTimeoutSeconds', '60', `key "helperTimeoutSeconds" is "60": ${SECONDS}`],
     ['helperTimeoutSeconds', 0, `key "helperTimeoutSeconds" is 0: ${SECONDS}`],
     ['helperTimeoutSeconds', -1, `key "helperTimeoutSeconds" is -1: ${SECONDS}`],
@@ -117,12 +108,12 @@ describe("the node's configuration", () => {
       { attach: true },
       'key "capabilities" has ["attach"]: only selinuxRelabel and supportsMetrics can be set',
     ],
-    ['allowedSource', ['/srv'], `key "allowedSource" is unknown: the keys are ${KEYS}`],
+    ['alow', [], `key "alow" is unknown: the keys are ${KEYS}`],
     ['__proto__', 'x', `key "__proto__" is unknown: the keys are ${KEYS}`],
   ])('refuses %s: %j and falls back to the default', (key, value, fault) => {
     // Written by hand: in an object literal __proto__ would be no key.
     const { config, faults } = parseConfig(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`, FILE)
-    expect(faults).toEqual([`node configuration ${FILE}: ${fault}`])
+    expect(faults).toEqual([typeof fault === 'string' ? `node configuration ${FILE}: ${fault}` : fault])
     expect(config).toEqual(DEFAULT_CONFIG)
   })
 
@@ -134,23 +125,61 @@ describe("the node's configuration", () => {
       'nfs:a/../b',
       'nfs:/a/',
       '-o',
-      'a/b',
       'nfs:/a/../b',
-      'n/fs:/a',
       'a b:/c',
       'a,b:/c',
       '[x]:/a',
       'nfs:/a//b',
+      '/',
+      '/a/*/b',
+      '/a/b*',
+      '/a{namespace}',
+      '/{namespace}x/*',
+      '//{namespace}/share',
+      '{namespace}',
+      '{namespace}:/a',
+      '/a/{name}/*',
+      '*',
     ],
   ])('refuses the source %s, which no kind of volume has', (source) => {
-    const { config, faults } = parse({ allowedSources: [source] })
-    expect(faults).toEqual([`node configuration ${FILE}: key "allowedSources.0" is "${source}": ${SOURCE}`])
+    const { config, faults } = parse({ allow: [{ sources: [source] }] })
+    expect(faults).toEqual([
+      expect.stringContaining(`key "allow.0.sources.0" is "${source}": write "/srv/volumes/*" for`),
+    ])
     expect(config).toEqual(DEFAULT_CONFIG)
   })
 
+  it.each([
+    ['one', { allowedSources: ['/srv/'] }, '[{"sources":["/srv/*"],"fsTypes":["bind","tmpfs"]}]'],
+    [
+      'all',
+      {
+        allowedSources: ['/', 'nfs:/a', '//s', 'bucket'],
+        allowedFsTypes: ['bind', 'nfs'],
+        allowedMountOptions: { nfs: ['hard'], cifs: ['seal'] },
+      },
+      '[{"sources":["/*","nfs:/a/*","//s/*","bucket"],"fsTypes":["nfs"],"mountOptions":["hard"]},{"sources":["/*","nfs:/a/*","//s/*","bucket"],"fsTypes":["bind"]}]',
+    ],
+    ['nonsense', { allowedMountOptions: 5, allowedSources: { a: 1 } }, '[{"sources":[],"fsTypes":["bind","tmpfs"]}]'],
+  ])('of an earlier version is refused with the rules to write instead: %s', (_what, old, rules) => {
+    const { config, faults } = parse(old)
+    expect(faults).toEqual([expect.stringContaining(`been replaced by "allow": write "allow": ${rules} instead`)])
+    expect(config).toEqual(DEFAULT_CONFIG)
+    expect(parse({ allow: JSON.parse(rules) }).faults).toEqual([])
+  })
+
+  it.each(['2000-', '-1', '3-2', '01', '4294967295', '1-2-3', ' 1', '1e3'])('refuses %j as a group', (text) => {
+    const fault = `${JSON.stringify(text)}: write a group like "2000" or a range like "2000-2999"`
+    for (const key of ['fsGroups', 'idmapFrom']) {
+      expect(parse({ allow: [{ [key]: [text] }] }).faults).toEqual([
+        `node configuration ${FILE}: key "allow.0.${key}.0" is ${fault}`,
+      ])
+    }
+  })
+
   it('loses only the keys that are wrong', () => {
-    const { config, faults } = parse({ stateDir: '/srv/state', logLevel: 'loud', typo: 1, allowedSources: ['/srv'] })
-    expect(config).toEqual({ ...DEFAULT_CONFIG, stateDir: '/srv/state', allowedSources: ['/srv'] })
+    const { config, faults } = parse({ stateDir: '/srv/state', logLevel: 'loud', typo: 1, allow: [] })
+    expect(config).toEqual({ ...DEFAULT_CONFIG, stateDir: '/srv/state', allow: [] })
     expect(faults).toEqual([
       `node configuration ${FILE}: key "logLevel" is "loud": use one of error, warn, info, debug`,
       `node configuration ${FILE}: key "typo" is unknown: the keys are ${KEYS}`,

@@ -16,7 +16,7 @@ it('no file is no fault, unless it was named', async () => {
   expect((await readConfigFile(file, false)).faults).toEqual([])
   const named = await readConfigFile(file, true)
   expect(named.faults).toEqual([`node configuration ${file} cannot be read (ENOENT)`])
-  expect(named.config.allowedSources).toEqual(DEFAULT_CONFIG.allowedSources)
+  expect(named.config.allow).toEqual(DEFAULT_CONFIG.allow)
 })
 
 it('a file that cannot be read is a fault in any case', async () => {

@@ -5,7 +5,7 @@ import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 
 const DIR = '/pods/p/volumes/modekeep~fs/v'
-const CONFIG = { ...DEFAULT_CONFIG, allowedSources: ['/srv/volumes'] }
+const CONFIG = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
 
 function read(options: Record<string, unknown> | string, config = CONFIG) {
   return readRequest(DIR, typeof options === 'string' ? options : JSON.stringify(options), config, kinds)
@@ -44,7 +44,7 @@ describe('a request', () => {
       '{"kubernetes.io/fsType":"","kubernetes.io/mounterArgs.FsGroup":"2000","kubernetes.io/pod.name":"p-node",' +
       '"kubernetes.io/pod.namespace":"default","kubernetes.io/pod.uid":"8c03","kubernetes.io/pvOrVolumeName":"v",' +
       '"kubernetes.io/readwrite":"rw","kubernetes.io/serviceAccount.name":"","source":"/srv/volumes/data"}'
-    expect(read(recorded)).toEqual({ ...FRESH, fsGroup: 2000, pod: 'default/p-node' })
+    expect(read(recorded)).toEqual({ ...FRESH, fsGroup: 2000, pod: 'default/p-node', namespace: 'default' })
   })
 
   it('keeps what the pod asks for, and no secret', () => {
@@ -124,13 +124,13 @@ describe('a refused request', () => {
 
   it('tells what is wrong with the source, the mount options and the group together', () => {
     expect(
-      faultsOf({ source: '/etc', mountOptions: 'noatime,relatime,suid', 'kubernetes.io/mounterArgs.FsGroup': 'x' }),
+      faultsOf({ source: '/etc/', mountOptions: 'noatime,relatime,suid=1', 'kubernetes.io/mounterArgs.FsGroup': 'x' }),
     ).toEqual([
       'option "kubernetes.io/mounterArgs.FsGroup" is "x": a group is a decimal number from 0 to 4294967294 without sign, leading zeros or exponent; ' +
         "set the pod's securityContext.fsGroup to one, or leave it out",
-      `option "source" is "/etc": this node allows sources below /srv/volumes; its administrator can add a prefix to allowedSources in the node's modekeep configuration`,
+      'option "source" is "/etc/": write an absolute path without "..", ".", "//" or a trailing slash',
       'option "mountOptions" has both noatime and relatime: keep one',
-      `option "mountOptions" has ["suid"], not allowed on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, or have it added to allowedMountOptions.bind of the node's modekeep configuration`,
+      'option "mountOptions" has "suid=1": write suid without a value',
     ])
   })
 
@@ -175,11 +175,18 @@ describe('a refused request', () => {
     ])
   })
 
-  it('has an fsType this node does not allow, and is told the key to change', () => {
-    expect(faultsOf({ 'kubernetes.io/fsType': 'tmpfs' }, { ...CONFIG, allowedFsTypes: ['bind'] })).toEqual([
-      'fsType "tmpfs" is not allowed on this node: its administrator can add it to allowedFsTypes in the node\'s modekeep configuration',
-    ])
-  })
+  it.each(['8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11', 'd41d8cd98f00b204e9800998ecf8427e'])(
+    "in the directory of pod %s has to be that pod's",
+    (uid) => {
+      const directory = `/var/lib/kubelet/pods/${uid}/volumes/modekeep~fs/v`
+      const readAs = (more: object) =>
+        readRequest(directory, JSON.stringify({ source: '/srv/volumes/data', ...more }), CONFIG, kinds)
+      expect(readAs({ 'kubernetes.io/pod.uid': uid })).toMatchObject({ directory })
+      for (const more of [{}, { 'kubernetes.io/pod.uid': '00000000-6d7e-4b5a-9f58-0c6a3c1f7b11' }]) {
+        expect(() => readAs(more)).toThrow(`but the mount directory is that of pod ${uid}`)
+      }
+    },
+  )
 
   it('names its missing source', () => {
     expect(faultsOf({})).toEqual(['option "source" is missing: name the directory of the node to mount'])

@@ -24,8 +24,7 @@ export class SoakNode extends NodeDirectory {
       stateDir: this.state,
       logFile: this.log,
       logLevel: 'warn',
-      allowedSources: [this.volumes],
-      allowedFsTypes: ['bind', 'tmpfs', 'ext4', 'fuse.bindfs'],
+      allow: [{ sources: [`${this.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'ext4', 'fuse.bindfs'] }],
       helperTimeoutSeconds: 30,
     }
     fs.writeFileSync(this.config, JSON.stringify(config))

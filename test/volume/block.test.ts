@@ -38,7 +38,7 @@ function nodeWith(
 
 async function open(node: ReturnType<typeof nodeWith>, more: Record<string, string> = {}) {
   const options = JSON.stringify({ source: IMAGE, 'kubernetes.io/fsType': 'xfs', ...more })
-  const request = readRequest('/pods/v', options, { ...DEFAULT_CONFIG, allowedFsTypes: ['xfs'] }, kinds)
+  const request = readRequest('/pods/v', options, DEFAULT_CONFIG, kinds)
   const { host } = node
   const kind = disks.find(({ name }) => name === 'xfs')
   const source = kind?.openSource?.(host, request)

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { allowedFaults } from '../../src/request/allowed-sources.ts'
-import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
+import type { Naming } from '../../src/request/allow.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { kindOf } from '../../src/volume/index.ts'
+import { namingOf } from '../../src/volume/kind/options.ts'
 
-const config: NodeConfig = { ...DEFAULT_CONFIG, allowedSources: ['/srv', 'me@host:/', 'bucket:/data'] }
 const SOURCES: Record<string, string> = {
   sshfs: 'me@host:/a',
   bindfs: '/srv/a',
@@ -12,7 +12,7 @@ const SOURCES: Record<string, string> = {
   other: 'bucket:/data/x',
 }
 
-function faults(program: string, options: string, over: Partial<NodeConfig> = {}): string[] {
+function faults(program: string, options: string): string[] {
   const request = {
     source: parseSource(SOURCES[program]),
     fsType: `fuse.${program}`,
@@ -22,7 +22,11 @@ function faults(program: string, options: string, over: Partial<NodeConfig> = {}
   }
   const kind = kindOf(request.fsType)
   if (!kind) throw new Error('no kind')
-  return kind.faults(request, { ...config, ...over })
+  return kind.faults(request, DEFAULT_CONFIG)
+}
+
+function naming(program: string, option: string): Naming {
+  return namingOf(kindOf(`fuse.${program}`)?.optionRules() ?? new Map(), option)
 }
 
 describe('the options of FUSE programs', () => {
@@ -43,9 +47,8 @@ describe('the options of FUSE programs', () => {
     ['bindfs', 'map=1000/2000:@100/@200'],
     ['bindfs', 'create-as-user'],
   ])('that let a user pass for another have to be named by the node, for %s: %s', (program, options) => {
-    expect(faults(program, options)).toEqual([expect.stringContaining('not allowed on this node')])
-    const name = options.split('=', 1)[0] ?? ''
-    expect(faults(program, options, { allowedMountOptions: { [`fuse.${program}`]: [name] } })).toEqual([])
+    expect(faults(program, options)).toEqual([])
+    expect(naming(program, options)).toBe('name')
   })
 
   it.each([
@@ -58,20 +61,16 @@ describe('the options of FUSE programs', () => {
     ['bindfs', 'map=/etc/passwd'],
     ['squashfuse', 'timeout=1'],
     ['squashfuse', 'fsname=x'],
-    ['other', 'anything'],
-    ['other', 'no_default_permissions'],
     ['other', 'umask=9'],
-    ['other', 'dev'],
   ])('are refused to %s otherwise: %s', (program, options) => {
     expect(faults(program, options)).toEqual([expect.stringMatching(/^option "mountOptions" has/)])
   })
 
-  it('of an unknown program can be added by the node, of a known one only taken away', () => {
-    const named = (program: string, ...options: string[]) => ({ allowedMountOptions: { [`fuse.${program}`]: options } })
-    expect(faults('other', 'passwd_file=/x,allow-root', named('other', 'passwd_file', 'allow-root'))).toEqual([])
-    expect(faults('other', 'passwd_filex', named('other', 'passwd_file'))).toHaveLength(1)
-    expect(faults('sshfs', 'ssh_command=x', named('sshfs', 'ssh_command'))).toHaveLength(1)
-    expect(faults('sshfs', 'reconnect', named('sshfs', 'port'))).toHaveLength(1)
+  it('of an unknown program are passed on where a rule names them', () => {
+    expect(faults('other', 'passwd_file=/x,allow-root,no_default_permissions,dev')).toEqual([])
+    for (const option of ['passwd_file=/x', 'allow-root', 'no_default_permissions', 'dev']) {
+      expect(naming('other', option)).toBe('name')
+    }
   })
 })
 
@@ -82,77 +81,19 @@ describe('a FUSE fsType', () => {
 })
 
 describe('a source that only its program understands', () => {
-  function faultsOf(source: string, ...allowedSources: string[]): string[] {
+  function faultsOf(source: string): string[] {
     const request = { source: parseSource(source), fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
-    return kindOf('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, { ...config, allowedSources }) ?? ['no kind']
+    return kindOf('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG) ?? ['no kind']
   }
-
-  it.each([
-    ['bucket', 'bucket'],
-    ['bucket', 'bucket/logs'],
-    ['bucket', 'bucket:/logs'],
-    ['bucket:/logs', 'bucket:/logs/today'],
-    ['remote:', 'remote:'],
-    ['remote:', 'remote:bucket/logs'],
-    ['remote:bucket', 'remote:bucket'],
-    ['remote:bucket', 'remote:bucket/logs'],
-    ['user@host', 'user@host:/home'],
-  ])('is allowed by %s: %s', (entry, source) => {
-    expect(faultsOf(source, '/srv', entry)).toEqual([])
-  })
-
-  it.each([
-    ['bucket', 'bucket2'],
-    ['bucket', 'other'],
-    ['bucket:/logs', 'bucket:/logs:x'],
-    ['bucket:/logs', 'bucket'],
-    ['remote:bucket', 'remote:bucket2'],
-    ['remote:bucket', 'remote:bucket:x'],
-    ['remote:', 'remote2:x'],
-    ['remote', 'remote,option=x:bucket'],
-    ['/', 'bucket'],
-    ['/srv', 'srv'],
-  ])('is not allowed by %s: %s', (entry, source) => {
-    expect(faultsOf(source, entry)).toEqual([
-      expect.stringMatching(/^option "source" is .*: this node allows sources below .*allowedSources/),
-    ])
-  })
 
   it.each(['bucket/../other', 'bucket/..', 'remote:..', 'remote:../x', 'a/./b', '-o', 'a\nb'])(
     'is not %j',
     (source) => {
-      expect(faultsOf(source, 'bucket', 'remote:')).toEqual([expect.stringMatching(/^option "source" is .* write no/)])
+      expect(faultsOf(source)).toEqual([expect.stringMatching(/^option "source" is .* write no/)])
     },
   )
 
   it('has to be there', () => {
-    expect(faultsOf('', 'bucket')).toEqual(['option "source" is missing: write what the program is to show'])
-  })
-
-  it('is compared as it is written, whatever else the node allows', () => {
-    expect(allowedFaults(parseSource('/srv/a'), 'fuse.s3fs', { ...config, allowedSources: ['srv'] })).toHaveLength(1)
-  })
-})
-
-describe('an allowed source', () => {
-  it.each([
-    ['/srv/a', true],
-    ['/srv', true],
-    ['/srva', false],
-    ['me@host:/', true],
-    ['me@host:/a/b', true],
-    ['me@host2:/a', false],
-    ['you@host:/a', false],
-    ['bucket:/data/x', true],
-    ['bucket:/database', false],
-  ])('is %s: %s', (source, expected) => {
-    expect(allowedFaults(parseSource(source), 'fuse.sshfs', config)).toHaveLength(expected ? 0 : 1)
-  })
-
-  it('is every path, and nothing remote, where the root is one', () => {
-    const faultsOf = (source: string) =>
-      allowedFaults(parseSource(source), 'fuse.sshfs', { ...config, allowedSources: ['/'] })
-    expect(faultsOf('/etc')).toEqual([])
-    expect(faultsOf('me@host:/')).toHaveLength(1)
+    expect(faultsOf('')).toEqual(['option "source" is missing: write what the program is to show'])
   })
 })

@@ -1,25 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { type OptionRule, optionFaults, ownOptions } from '../../src/volume/kind/options.ts'
+import { namingOf, type OptionRule, optionFaults, ownOptions } from '../../src/volume/kind/options.ts'
 
 const OWN: ReadonlyMap<string, OptionRule> = new Map([
   ['size', { matches: (option) => /^size=\d+$/.test(option), example: 'size=64' }],
 ])
-const ORDINARY = 'ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'
 const EVERY =
   'ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'
 
-function faults(options: string[], allowed?: Record<string, string[]>) {
-  const config = allowed ? { ...DEFAULT_CONFIG, allowedMountOptions: allowed } : DEFAULT_CONFIG
-  return optionFaults('disk', options, OWN, config)
+function faults(options: string[], takesAny = false) {
+  return optionFaults('disk', options, OWN, takesAny)
 }
 
 function unknown(...options: string[]): string {
   return `option "mountOptions" has ${JSON.stringify(options)}: disk takes ${EVERY}`
-}
-
-function notAllowed(options: string[], use = ORDINARY): string {
-  return `option "mountOptions" has ${JSON.stringify(options)}, not allowed on this node: use ${use}, or have it added to allowedMountOptions.disk of the node's modekeep configuration`
 }
 
 describe('mount options', () => {
@@ -27,23 +20,40 @@ describe('mount options', () => {
     expect(faults(options)).toEqual([])
   })
 
-  it.each([['suid'], ['dev'], ['suid=1']])('%j is not allowed unless the node says so', (option) => {
-    expect(faults([option])).toEqual([notAllowed([option])])
+  it.each([
+    ['suid', 'name'],
+    ['dev', 'name'],
+    ['noatime', 'none'],
+    ['size=5', 'none'],
+    ['risky=1', 'name'],
+    ['sec=krb5', 'value'],
+    ['sec=sys', 'none'],
+    ['unheard-of', 'name'],
+  ])('%s has to be named by a rule as far as this: %s', (option, naming) => {
+    const plain = { matches: () => true, example: '' }
+    const own = new Map<string, OptionRule>([
+      ...OWN,
+      ['risky', { ...plain, isRisky: true }],
+      ['sec', { ...plain, onlyNamed: ['krb5'] }],
+    ])
+    expect(namingOf(own, option)).toBe(naming)
+  })
+
+  it('that are unknown are passed on to a program that may know them, control characters aside', () => {
+    expect(faults(['passwd_file=/x', 'allow-root'], true)).toEqual([])
+    expect(faults(['a\nb'], true)).toEqual([unknown('a\nb')])
+    expect(faults(['size=x'], true)).toEqual(['option "mountOptions" has "size=x": write it like size=64'])
   })
 
   it.each([['bogus'], ['bind'], ['remount'], ['X'], ['=5'], ['__proto__'], ['context=x'], ['RO'], ['SIZE=5']])(
-    '%j is unknown, whatever the node allows',
+    '%j is unknown',
     (option) => {
       expect(faults([option])).toEqual([unknown(option)])
-      expect(faults([option], { disk: [option, option.split('=')[0] ?? ''] })).toEqual([unknown(option)])
     },
   )
 
-  it('that are unknown are one fault, and those not allowed another', () => {
-    expect(faults(['bogus', 'suid', 'ro', 'other=1', 'dev', 'bogus'])).toEqual([
-      unknown('bogus', 'other=1', 'bogus'),
-      notAllowed(['suid', 'dev']),
-    ])
+  it('that are unknown are one fault', () => {
+    expect(faults(['bogus', 'suid', 'ro', 'other=1', 'dev', 'bogus'])).toEqual([unknown('bogus', 'other=1', 'bogus')])
   })
 
   it('that are unknown and many are cut where they are shown', () => {
@@ -72,12 +82,6 @@ describe('mount options', () => {
     expect(faults(['ro', 'noatime', 'ro', 'noatime'])).toEqual([])
   })
 
-  it('that are not allowed are not judged any further', () => {
-    expect(faults(['size=x', 'size=y', 'ro=1'], { disk: ['noatime'] })).toEqual([
-      notAllowed(['size=x', 'size=y', 'ro=1'], 'noatime'),
-    ])
-  })
-
   it.each([
     ['size', 'option "mountOptions" has "size": write it like size=64'],
     ['size=', 'option "mountOptions" has "size=": write it like size=64'],
@@ -92,19 +96,8 @@ describe('mount options', () => {
     expect(faults(['size=x', 'suid', 'ro', 'rw', 'bogus'])).toEqual([
       'option "mountOptions" has both ro and rw: keep one',
       unknown('bogus'),
-      notAllowed(['suid']),
       'option "mountOptions" has "size=x": write it like size=64',
     ])
-  })
-
-  it('are only those the node names for the kind, once it names any', () => {
-    expect(faults(['suid', 'size=5'], { disk: ['suid', 'size'] })).toEqual([])
-    expect(faults(['noatime'], { disk: ['suid', 'size'] })).toEqual([notAllowed(['noatime'], 'suid, size')])
-    expect(faults(['ro'], { disk: [] })).toEqual([notAllowed(['ro'], 'none')])
-  })
-
-  it('of another kind say nothing about this one', () => {
-    expect(faults(['suid'], { other: ['suid'] })).toEqual([notAllowed(['suid'])])
   })
 
   it("that are flags are not the file system's own", () => {

@@ -19,8 +19,7 @@ function openStage(): { stage: Stage; exported: string; programs: Programs } {
   const stage = kernelStage('tmpfs')
   onTestFinished(() => stage.close())
   stage.host = { ...stage.host, helpers: programs.helpers }
-  const allowedSources = ['server:/exports', '//server/share']
-  stage.config = { ...stage.config, allowedSources, allowedFsTypes: ['nfs', 'cifs'] }
+  stage.allow({ sources: ['server:/exports/*', '//server/share'], fsTypes: ['nfs', 'cifs'], singleNode: true })
   for (const program of ['mount.nfs', 'mount.cifs']) {
     programs.add(program, `echo "$4" >> $TOP/options; mount --bind ${exported} "$2"`)
   }

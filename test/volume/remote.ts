@@ -3,10 +3,12 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
+import type { Naming } from '../../src/request/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
 import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
+import { namingOf } from '../../src/volume/kind/options.ts'
 import { newStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
 
@@ -97,8 +99,12 @@ export class RemoteStage {
     return this.argv()[3]?.split(',') ?? []
   }
 
-  faults(request: Asked, allowedSources: string[], allowedMountOptions = {}): string[] {
-    const whole = requestFor({ fsType: this.#kind.name, ...request })
-    return this.#kind.faults(whole, { ...DEFAULT_CONFIG, allowedSources, allowedMountOptions })
+  faults(request: Asked): string[] {
+    return this.#kind.faults(requestFor({ fsType: this.#kind.name, ...request }), DEFAULT_CONFIG)
+  }
+
+  /** How far a rule has to name an option. */
+  naming(option: string): Naming {
+    return namingOf(this.#kind.optionRules(), option)
   }
 }

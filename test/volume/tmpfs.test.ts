@@ -105,12 +105,6 @@ describe('a tmpfs', () => {
     ])
   })
 
-  it('does not allow suid unless the node says so', () => {
-    expect(faults(['suid'])).toEqual([
-      `option "mountOptions" has ["suid"], not allowed on this node: use ro, rw, nosuid, nodev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid, or have it added to allowedMountOptions.tmpfs of the node's modekeep configuration`,
-    ])
-  })
-
   it('refuses two sizes, of which the kernel would take the last', () => {
     expect(faults(['size=64m', 'mode=0770', 'size=1g'])).toEqual(['option "mountOptions" has size twice: keep one'])
   })

@@ -1,8 +1,12 @@
+import { dirname } from 'node:path'
 import { closing } from '../../host/handle.ts'
 import { errorCode, type Host } from '../../host/host.ts'
+import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
+import { directoryOf } from '../../request/rule-source.ts'
 import { type Found, fault, ok, warning } from './findings.ts'
 import { lookAtPath } from './paths.ts'
+import { ruleFindings } from './rules.ts'
 
 export interface Configuration {
   file: string
@@ -18,16 +22,44 @@ export function* configurationFindings(
   if (faults.length === 0) {
     yield ok(lookAtPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
   }
-  for (const source of config.allowedSources) {
+  yield* ruleFindings(config.allow, file)
+  const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
+  // Others' are asked by their mount alone.
+  for (const source of new Set(entries.flatMap((entry) => directoryOf(entry) ?? []))) {
     if (source === '/') {
-      yield warning('pods may mount any directory of the node', `name directories in allowedSources, in ${file}`)
-    } else if (source.startsWith('/') && !source.startsWith('//')) {
-      // Others' are asked by their mount alone.
-      yield lookAtPath(host, source)
-        ? mappingOf(host, source)
-        : warning(`allowedSources has ${source}, which does not exist`, `mkdir -p ${source}`)
+      yield warning('pods may mount any directory of the node', `name directories in the rules (allow) of ${file}`)
+    } else if (lookAtPath(host, source) === undefined) {
+      yield warning(`a rule has ${source}, which does not exist`, `mkdir -p ${source}`)
+    } else {
+      yield mappingOf(host, source)
+      yield* setIdFindings(host, source)
     }
   }
+}
+
+const NOSUID = 'nosuid'
+const OTHERS_ENTER = 0o011
+
+/**
+ * A volume is mounted nosuid for its pods, but at its own path a set-id program that the pod's root has made has its
+ * effect for whoever reaches it there.
+ */
+function* setIdFindings(host: Host, source: string): Generator<Found> {
+  for (let at = source; at !== '/'; at = dirname(at)) {
+    const stat = lookAtPath(host, at)
+    if (stat !== undefined && (stat.mode & OTHERS_ENTER) === 0) return
+  }
+  const options = parseMountinfo(host.mounts.table())
+    .filter(({ mountPoint }) => mountPoint === '/' || source === mountPoint || source.startsWith(`${mountPoint}/`))
+    .reduce<{ mountPoint: string; options: readonly string[] } | undefined>(
+      (deepest, row) => (deepest && deepest.mountPoint.length > row.mountPoint.length ? deepest : row),
+      undefined,
+    )?.options
+  if (options === undefined || options.includes(NOSUID)) return
+  yield warning(
+    `${source} is on a mount without nosuid: users of the node can run set-id programs that pods put there`,
+    `chmod 700 ${dirname(source)}, or mount its file system with nosuid`,
+  )
 }
 
 /** Tried on a detached mount of the directory, as a pod's volume would be. */

@@ -1,6 +1,7 @@
 import type { Diagnosis, Feature, FeatureName, SelfTest } from '../../host/diagnosis.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
+import { DEFAULT_FS_TYPES } from '../../request/rule.ts'
 import { type Found, fault, ok, warning } from './findings.ts'
 
 /** What is different without each; that is a fault where it `isNeeded`. */
@@ -50,16 +51,20 @@ function programsOf(fsType: string): string[] {
 }
 
 /** Only what the configuration lets pods ask for. */
-export function* helperFindings({ findProgram }: Diagnosis, { allowedFsTypes }: NodeConfig): Generator<Found> {
-  const programs = new Set(allowedFsTypes.flatMap(programsOf))
-  if (programs.size === 0) yield ok(`no helper program is needed for ${allowedFsTypes.join(', ') || 'no volume'}`)
+export function* helperFindings({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<Found> {
+  const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_FS_TYPES))
+  const programs = new Set([...fsTypes].flatMap(programsOf))
+  if (programs.size === 0) yield ok(`no helper program is needed for ${[...fsTypes].join(', ') || 'no volume'}`)
   for (const program of programs) {
     try {
       yield ok(`${program} is ${findProgram(program)}`)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       const [text, remedy = 'install it'] = error.message.split(': ')
-      yield fault(text ?? error.message, `${remedy.split(';')[0]}, or take its type out of allowedFsTypes`)
+      yield fault(
+        text ?? error.message,
+        `${remedy.split(';')[0]}, or take its type out of the fsTypes of the rules (allow)`,
+      )
     }
   }
 }

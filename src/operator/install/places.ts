@@ -97,7 +97,7 @@ export function makePlaces(site: Site): void {
   const { mode = 0o700 } = files.stat(state) ?? {}
   if ((mode & 0o7777) !== 0o700) act(site, `set the mode of ${state} to 0700`, () => files.chmod(state, 0o700))
   // Only the default prefix is ours to make; one that the configuration names is the operator's.
-  if (!configText.includes('"allowedSources"')) {
+  if (!configText.includes('"allow"')) {
     const above = dirname(VOLUMES_DIR)
     if (stateDir !== above) make(root + above, 0o700)
     make(root + VOLUMES_DIR, 0o755)
@@ -109,6 +109,6 @@ export function makePlaces(site: Site): void {
 }
 
 /** The defaults, as driver/config.example.json has them. */
-const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/\[[^\]]*\]/g, (list) =>
-  list.replace(/\s+/g, ' ').replace('[ ', '[').replace(' ]', ']'),
+const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"allow": [\s\S]*?^ {2}\]/m, (rules) =>
+  rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
 )}\n`

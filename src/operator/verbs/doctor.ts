@@ -1,20 +1,27 @@
 import type { CheckFinding, DoctorDocument } from '../doctor/findings.ts'
 import type { Line } from '../text/output.ts'
 import type { Shown } from './form.ts'
+import { pathOf } from './paths.ts'
 
-export const doctor: Shown<{ verb: 'doctor' }, DoctorDocument> = {
+export interface DoctorCommand {
+  verb: 'doctor'
+  /** A configuration to look at in place of the node's. */
+  config: string | undefined
+}
+
+export const doctor: Shown<DoctorCommand, DoctorDocument> = {
   summary: 'check the node: kernel, helpers, kubelet, permissions, records',
   text: [
     "Checks what modekeep needs on this node: the kernel's features, modekeep's system calls compared with Node's, " +
-      "helper programs, kubelet's plugin directory and the driver in it, the configuration, owners and permissions, " +
+      "helper programs, kubelet's plugin directory and the driver in it, the configuration with each of its rules in a sentence, owners and permissions, " +
       'free space, records without mounts, mounts without records, and what interrupted calls left.',
     'Each system call is really made, on nothing of the node. Each finding says what to do. Changes nothing.',
   ],
-  options: {},
-  examples: ['modekeep doctor || echo "this node needs a look"'],
+  options: { config: "check this file in place of the node's configuration, before it is installed" },
+  examples: ['modekeep doctor --config new-config.json', 'modekeep doctor || echo "this node needs a look"'],
   failure: 'there is a fault (a warning alone is no failure)',
   isLooking: true,
-  read: () => ({ verb: 'doctor' }),
+  read: (args) => ({ verb: 'doctor', config: pathOf('config', args) }),
   /** By area, each finding with its remedy below it. */
   lines({ findings, ok, warnings, faults }) {
     const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`

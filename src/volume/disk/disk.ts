@@ -69,7 +69,7 @@ function disk(rules: DiskRules): VolumeKind {
     optionRules: () => rules.options,
     faults: (request, config) => [
       ...sourceFaults(request, config, 'block device or image file'),
-      ...optionFaults(rules.name, request.mountOptions, rules.options, config),
+      ...optionFaults(rules.name, request.mountOptions, rules.options),
       ...writeFaults(rules, request),
     ],
     openSource: (host, { source }) => openBlockSource(host, source),

@@ -1,6 +1,5 @@
 import { DIRECTORY, FILE_TYPE, REGULAR } from '../../host/host.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import { allowedFaults } from '../../request/allowed-sources.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { type Source, sourcePath, sourceText } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
@@ -33,15 +32,14 @@ export function fuse(name: string): VolumeKind | undefined {
     hasDaemon: true,
     ...(known?.login && { usesSecrets: true }),
     groupOptions,
-    optionRules: (config) => fuseRules(program, config),
+    optionRules: () => fuseRules(program),
 
     faults({ source, subPath, mountOptions }, config) {
       const faults = known?.sourceFaults?.(source) ?? sourceFaults(source, known !== undefined, config)
-      if (faults.length === 0) faults.push(...allowedFaults(source, name, config))
       if (subPath !== undefined) {
         faults.push(`option "subPath" is ${quoted(subPath)}: ${name} has none, name the directory in "source"`)
       }
-      return [...faults, ...optionFaults(name, mountOptions, fuseRules(program, config), config)]
+      return [...faults, ...optionFaults(name, mountOptions, fuseRules(program), known === undefined)]
     },
 
     openSource(host, { source }) {

@@ -1,4 +1,3 @@
-import type { NodeConfig } from '../../request/defaults.ts'
 import type { Source } from '../../request/source.ts'
 import { NUMBER, type OptionRule, type OptionRules, rule, words } from '../kind/options.ts'
 import { sshLogin, sshSourceFaults } from './sshfs.ts'
@@ -80,16 +79,7 @@ export const PROGRAMS: ReadonlyMap<string, Program> = new Map([
   ['squashfuse', { options: new Map([rule('offset=4096', NUMBER)]) }],
 ])
 
-/** For any other program, what the node's configuration names is its administrator's responsibility. */
-export function fuseRules(program: string, { allowedMountOptions }: NodeConfig): OptionRules {
-  const known = PROGRAMS.get(program)
-  if (known) return new Map([...GENERIC, ...known.options])
-  const named = allowedMountOptions[`fuse.${program}`] ?? []
-  const freely = named
-    .filter((name) => !GENERIC.has(name))
-    .map((name): [string, OptionRule] => {
-      const pattern = new RegExp(`^${RegExp.escape(name)}(=\\P{Cc}*)?$`, 'u')
-      return [name, { matches: (option) => pattern.test(option), example: name }]
-    })
-  return new Map([...GENERIC, ...freely])
+/** What is known of a program's options; any other program takes what a rule of the node names. */
+export function fuseRules(program: string): OptionRules {
+  return new Map([...GENERIC, ...(PROGRAMS.get(program)?.options ?? [])])
 }

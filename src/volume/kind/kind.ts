@@ -1,5 +1,4 @@
 import type { Handle, Host, Stat } from '../../host/host.ts'
-import type { NodeConfig } from '../../request/defaults.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import type { KindRules } from '../../request/request.ts'
@@ -40,7 +39,7 @@ export interface VolumeKind extends KindRules {
   /** Whether a walk may give the group, else why not, as a clause: 'its server decides about groups'. */
   readonly walk: true | string
   /** The mountOptions it takes besides those of every mount (FLAGS). */
-  optionRules(config: NodeConfig): OptionRules
+  optionRules(): OptionRules
   /** Mount options that show the volume's files as a group's; undefined where this kind has none. */
   groupOptions?(group: number): string[]
   /**

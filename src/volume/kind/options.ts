@@ -1,6 +1,6 @@
 import { contradictingFlags, FLAGS, ORDINARY_FLAGS } from '../../mount-table/flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import type { NodeConfig } from '../../request/defaults.ts'
+import type { Naming } from '../../request/allow.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import { sourceText } from '../../request/source.ts'
 
@@ -9,9 +9,9 @@ export interface OptionRule {
   matches(option: string): boolean
   /** Several with ' or ' between them. */
   example: string
-  /** Values that the node's configuration has to name in full, and why, as a clause. */
-  onlyNamed?: { values: readonly string[]; why: string }
-  /** Only where the node's configuration names it. */
+  /** Values that a rule of the node has to name in full. */
+  onlyNamed?: readonly string[]
+  /** Only where a rule of the node names it. */
   isRisky?: true
 }
 
@@ -40,9 +40,9 @@ export function numbers(examples: Readonly<Record<string, number>>): Entry[] {
   return Object.entries(examples).map(([name, example]) => rule(`${name}=${example}`, NUMBER))
 }
 
-/** `sec`, of which Kerberos is for the node's administrator to allow. */
+/** `sec`, of which Kerberos, which uses the identity of this node, is for the node's administrator to allow. */
 export function security(...values: string[]): Entry[] {
-  const onlyNamed = { values: ['krb5', 'krb5i', 'krb5p'], why: 'which would use the Kerberos identity of this node' }
+  const onlyNamed = ['krb5', 'krb5i', 'krb5p']
   return choices({ sec: values }).map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
 
@@ -58,19 +58,25 @@ export function nameOf(option: string): string {
   return option.split('=', 1)[0] ?? ''
 }
 
-/** Faults of a mountOptions list: options that the kind lacks or the node forbids, bad values, contradictions. */
-export function optionFaults(
-  kind: string,
-  options: readonly string[],
-  own: OptionRules,
-  { allowedMountOptions }: NodeConfig,
-): string[] {
-  const harmless = [...own].filter(([, { isRisky }]) => !isRisky).map(([name]) => name)
-  const allowed = allowedMountOptions[kind] ?? [...ORDINARY_FLAGS, ...harmless]
-  const { unknown, denied, usable } = Object.groupBy(options, (option) => {
+/** How far a rule of the node has to name an option of a kind. */
+export function namingOf(rules: OptionRules, option: string): Naming {
+  const name = nameOf(option)
+  const own = rules.get(name)
+  if (own?.onlyNamed?.includes(option.slice(name.length + 1))) return 'value'
+  const isOrdinary = own === undefined ? ORDINARY_FLAGS.includes(name) : !own.isRisky
+  return isOrdinary ? 'none' : 'name'
+}
+
+/**
+ * Faults of a mountOptions list in itself, whatever the node's rules allow: options that the kind lacks, bad values,
+ * contradictions.
+ * @param takesAny what is not known is passed on: a rule has to name it
+ */
+export function optionFaults(kind: string, options: readonly string[], own: OptionRules, takesAny = false): string[] {
+  const { unknown, known } = Object.groupBy(options, (option) => {
     const name = nameOf(option)
-    if (!own.has(name) && !FLAGS.has(name)) return 'unknown'
-    return allowed.includes(name) || allowed.includes(option) ? 'usable' : 'denied'
+    if (own.has(name) || FLAGS.has(name)) return 'known'
+    return takesAny && /^\P{Cc}+$/u.test(option) ? 'passed' : 'unknown'
   })
   const faults = contradictingFlags(options).map(
     ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
@@ -80,23 +86,13 @@ export function optionFaults(
       `option "mountOptions" has ${quoted(unknown)}: ${kind} takes ${[...FLAGS.keys(), ...own.keys()].join(', ')}`,
     )
   }
-  if (denied) {
-    faults.push(
-      `option "mountOptions" has ${quoted(denied)}, not allowed on this node: use ${allowed.join(', ') || 'none'}, or have it added to allowedMountOptions.${kind} of the node's modekeep configuration`,
-    )
-  }
   const seen = new Set<string>()
-  for (const option of usable ?? []) {
+  for (const option of known ?? []) {
     const name = nameOf(option)
-    const { matches, example, onlyNamed } = own.get(name) ?? {}
+    const { matches, example } = own.get(name) ?? {}
     if (matches ? !matches(option) : option !== name) {
       faults.push(
         `option "mountOptions" has ${quoted(option)}: write ${example ? `it like ${example}` : `${name} without a value`}`,
-      )
-    }
-    if (onlyNamed?.values.includes(option.slice(name.length + 1)) && !allowed.includes(option)) {
-      faults.push(
-        `option "mountOptions" has ${quoted(option)}, ${onlyNamed.why}: leave it out, or have ${quoted(option)} added to allowedMountOptions.${kind} of the node's modekeep configuration, beside all others that its pods may use`,
       )
     }
     if (matches && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)

@@ -1,23 +1,17 @@
 import { explained, type Handle, type Host, isDirectory, orClosed, type Stat } from '../../host/host.ts'
 import { subPathFaults } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import { allowedFaults, isBelow } from '../../request/allowed-sources.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
 import { type Source, sourcePath, sourceText } from '../../request/source.ts'
 import type { OpenedSource } from './kind.ts'
 
 /** Faults of a source of the node and of the part of it that is asked for. @param what kinds of things it may name */
-export function sourceFaults(
-  { source, subPath, fsType }: KindRequest,
-  config: NodeConfig,
-  what = 'directory',
-): string[] {
+export function sourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
   const ofPart = subPath === undefined ? [] : subPathFaults(subPath)
   const path = sourceText(source)
   if (path === undefined) return [`option "source" is missing: name the ${what} of the node to mount`, ...ofPart]
-  const faults = pathFaults(path, config)
-  return [...(faults.length > 0 ? faults : allowedFaults(source, fsType, config)), ...ofPart]
+  return [...pathFaults(path, config), ...ofPart]
 }
 
 /** Faults of a path in itself, whatever the node allows. */
@@ -39,6 +33,10 @@ export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean
   return places.some((place) => isBelow(path, place) || isBelow(place, path))
 }
 
+function isBelow(path: string, prefix: string): boolean {
+  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
+}
+
 /** What a source of the node has to be, and how messages speak of it. */
 export interface Wanted {
   /** What is wrong with what is there, and the way out; undefined: nothing. */
@@ -51,8 +49,8 @@ export interface Wanted {
 export const A_DIRECTORY: Wanted = { fault: (stat) => (isDirectory(stat) ? undefined : 'is not a directory: name one') }
 
 /**
- * Opens a source by a path that holds no link, so that its text, which was compared with allowedSources, is its real
- * location.
+ * Opens a source by a path that holds no link, so that its text, which was compared with the node's rules, is its
+ * real location.
  * @throws {Refusal} naming the source and what to do
  */
 export function openNode(host: Host, path: string, wanted = A_DIRECTORY): OpenedSource {

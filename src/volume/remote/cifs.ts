@@ -34,21 +34,22 @@ export const cifs: VolumeKind = {
   persistent: true,
   walk: 'its server decides about groups',
   root: 'text',
+  isRemote: true,
   optionRules: () => OPTIONS,
   usesSecrets: true,
 
-  faults(request, config) {
+  faults(request) {
     const { mountOptions } = request
     const isCredential = (option: string) => CREDENTIALS.test(nameOf(option))
     const credentials = [...new Set(mountOptions.filter(isCredential).map(nameOf))]
     const others = mountOptions.filter((option) => !isCredential(option))
     return [
-      ...remoteFaults(request, 'share', config),
+      ...remoteFaults(request, 'share'),
       ...credentials.map(
         (name) =>
           `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
       ),
-      ...optionFaults('cifs', others, OPTIONS, config),
+      ...optionFaults('cifs', others, OPTIONS),
     ]
   },
 

@@ -31,11 +31,10 @@ function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
     persistent: true,
     walk: true,
     root: 'text',
+    isRemote: true,
     optionRules: () => OPTIONS,
 
-    faults(request, config) {
-      return [...remoteFaults(request, 'export', config), ...optionFaults(name, request.mountOptions, OPTIONS, config)]
-    },
+    faults: (request) => [...remoteFaults(request, 'export'), ...optionFaults(name, request.mountOptions, OPTIONS)],
 
     async openTree(context) {
       const { host, request } = context

@@ -1,25 +1,19 @@
 import type { HelperOrder } from '../../host/helpers.ts'
 import type { Handle } from '../../host/host.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import { allowedFaults } from '../../request/allowed-sources.ts'
-import type { NodeConfig } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
 import { REMOTE_EXAMPLES, sourceText } from '../../request/source.ts'
 import type { MountContext } from '../kind/kind.ts'
 import { ownOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
 
-/** Faults of a source on a server. Only entries of allowedSources in the same form allow it, by whole names. */
-export function remoteFaults(
-  { source, subPath, fsType }: KindRequest,
-  form: 'export' | 'share',
-  config: NodeConfig,
-): string[] {
+/** Faults of a source on a server. */
+export function remoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): string[] {
   const faults: string[] = []
   if (subPath !== undefined) {
     faults.push(`option "subPath" is ${quoted(subPath)}: of ${fsType} the source names the directory, add it there`)
   }
-  if (source.type === form) return [...faults, ...allowedFaults(source, fsType, config)]
+  if (source.type === form) return faults
   const what = source.type === 'none' ? 'is missing' : `is ${quoted(sourceText(source))}`
   return [...faults, `option "source" ${what}: write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`]
 }

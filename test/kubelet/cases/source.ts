@@ -13,7 +13,7 @@ const refused: Case = {
   async run({ node }) {
     const source = `${node.elsewhere}/late`
     const pod = node.give({ name: 'refused', driver: 'modekeep', options: { source } })
-    const notAllowed = await event(`option "source" is "${source}"`)
+    const notAllowed = await event(`may not have bind "${source}"`)
     assert(!(await pod.isRunning()))
     node.allow([node.volumes, node.elsewhere])
     const missing = await event(source, 'does not exist')
@@ -24,7 +24,7 @@ const refused: Case = {
     await node.remove(pod)
     node.allow([node.volumes])
     assert.equal(read.text, 'file')
-    assert.match(notAllowed, /allowedSources/)
+    assert.match(notAllowed, /can add a rule in "allow"/)
     return { modekeep: `${notAllowed}; then: ${missing}; then it ran` }
 
     /** The driver's sentence in an event about the pod. */

@@ -52,9 +52,10 @@ export class TestNode {
   }
 
   /** Sets what pods may mount. */
-  allow(allowedSources: readonly string[]): void {
+  allow(directories: readonly string[]): void {
+    const sources = directories.map((directory) => `${directory}/*`)
     fs.mkdirSync('/etc/modekeep', { recursive: true })
-    fs.writeFileSync('/etc/modekeep/config.json.new', JSON.stringify({ allowedSources, allowedFsTypes: ALLOWED_KINDS }))
+    fs.writeFileSync('/etc/modekeep/config.json.new', JSON.stringify({ allow: [{ sources, fsTypes: ALLOWED_KINDS }] }))
     fs.renameSync('/etc/modekeep/config.json.new', '/etc/modekeep/config.json')
   }
 

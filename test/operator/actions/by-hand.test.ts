@@ -40,7 +40,7 @@ onEveryStage('by hand', (open) => {
     }) as Promise<RestoreDocument>
   const now = () => listTree(stage.fs, directory)
   const asked = (source = directory, group = 2000) => {
-    stage.config = { ...stage.config, allowedSources: [`${stage.top}/elsewhere`] }
+    stage.config = { ...stage.config, allow: [{ sources: [`${stage.top}/elsewhere/*`] }] }
     return {
       source,
       ownership: 'walk',

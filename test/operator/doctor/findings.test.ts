@@ -53,7 +53,7 @@ describe('what doctor says of the node', () => {
   it('asks for the helpers of the kinds that are allowed, and says how to get one', () => {
     const { config } = memoryStage()
     expect([...helperFindings(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
-    const allowed = { ...config, allowedFsTypes: ['bind', 'nfs', 'fuse.sshfs'] }
+    const allowed = { ...config, allow: [{ fsTypes: ['bind', 'nfs'] }, { fsTypes: ['fuse.sshfs'] }] }
     expect([...helperFindings(diagnosis, allowed)]).toMatchObject([
       {
         level: 'fault',
@@ -78,10 +78,25 @@ describe('what doctor says of the node', () => {
 
   it('names every fault of the configuration, and sources that do not exist', () => {
     const { host, top, config } = memoryStage()
-    const asked = { ...config, allowedSources: [`${top}/volumes`, `${top}/none`, '/', 'server:/export'] }
+    const asked = {
+      ...config,
+      allow: [
+        {
+          namespaces: ['shop'],
+          sources: [`${top}/volumes/{namespace}/*`, `${top}/none/*`, '/*', 'server:/export/*'],
+        },
+      ],
+    }
     const found = [...configurationFindings(host, asked, { file: '/none.json', faults: ['one', 'two'] })]
-    expect(found.map(({ level }) => level)).toEqual(['fault', 'fault', 'ok', 'warning', 'warning'])
-    expect(found[3]).toMatchObject({ remedy: `mkdir -p ${top}/none` })
+    expect(found.map(({ level }) => level)).toEqual([
+      ...['fault', 'fault', 'ok', 'ok'],
+      ...['warning', 'warning', 'warning'],
+    ])
+    expect(found.slice(4)).toMatchObject([
+      { remedy: expect.stringContaining('or mount its file system with nosuid') },
+      { remedy: `mkdir -p ${top}/none` },
+      { text: 'pods may mount any directory of the node' },
+    ])
   })
 
   it('checks the rest where one check cannot be made', async () => {

@@ -13,7 +13,7 @@ function worldWith(installed?: string): MemoryWorld {
   const world = new MemoryWorld()
   world.fs.mkdirSync(PLUGINS, { mode: 0o755 })
   for (const version of ['a', 'b']) world.fs.writeFileSync(`/driver-${version}`, driverOf(version))
-  world.fs.writeFileSync('/wish.json', '{ "allowedSources": ["/srv"] }\n', { mode: 0o644 })
+  world.fs.writeFileSync('/wish.json', '{ "allow": [{ "sources": ["/srv/*"] }] }\n', { mode: 0o644 })
   world.fs.mkdirSync('/proc/self', { recursive: true })
   world.fs.writeFileSync('/proc/self/mountinfo', '1 0 0:1 / / rw - ext4 /dev/sda rw\n')
   if (installed !== undefined) {

@@ -1,0 +1,63 @@
+import { isDirectory } from '../host/host.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { allow } from '../request/allow.ts'
+import { isSameMount, type MountRequest } from '../request/mount-request.ts'
+import { DEFAULT_FS_TYPES } from '../request/rule.ts'
+import { ruleToWrite } from '../request/rule-source.ts'
+import { sourceText } from '../request/source.ts'
+import { listMountRecords, mountRecords } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
+import { namingOf } from '../volume/kind/options.ts'
+
+/**
+ * Whether a mount was allowed when it was made: a rule that is withdrawn stops new mounts, never a repeat or a repair
+ * of one that stands.
+ */
+export function wasAllowed(session: Session, request: MountRequest): boolean {
+  const record = mountRecords.readUnlessDamaged(session, request.directory)
+  if (record?.mounted === undefined || record.boot !== session.host.bootId()) return false
+  return isSameMount(record.request, request)
+}
+
+/** The one place that asks the node's rules: before anything of a source is looked at. @throws {Refusal} */
+export function refuseUnlessAllowed({ config }: Session, request: MountRequest, kind: VolumeKind): void {
+  const naming = (option: string) => namingOf(kind.optionRules(), option)
+  const verdict = allow(config.allow, request, { isRemote: kind.isRemote === true, naming })
+  if ('refusal' in verdict) throw new Refusal(verdict.refusal)
+}
+
+/**
+ * The kernel believes what a file system's blocks say: whoever can write to them rules the kernel, and makes files that
+ * the node's rules never gave him.
+ * @throws {Refusal} for a disk or an image that some pod could write to, by the node's rules or by a mount that stands
+ */
+export function refuseWritable(session: Session, { source: asked }: MountRequest, source: OpenedSource): void {
+  const { host, config } = session
+  const shown = quoted(sourceText(asked))
+  const places = new Set([source.path, host.inodes.pathOf(source.handle)])
+  for (const path of places) {
+    const rule = ruleToWrite(config.allow, path, DEFAULT_FS_TYPES)
+    if (rule !== undefined) {
+      throw new Refusal(
+        `source ${shown} may be written by pods, and who writes to a disk that is mounted rules the kernel: rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
+          'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
+      )
+    }
+    const writer = listMountRecords(session).find(
+      ({ source: mounted, request }) =>
+        !request.readOnly && request.source.type === 'local' && mounted !== undefined && path.startsWith(`${mounted}/`),
+    )
+    if (writer !== undefined) {
+      throw new Refusal(
+        `source ${shown} may be written by pod ${writer.pod ?? '(unnamed)'}, which has ${quoted(writer.source)} mounted for writing: move the image elsewhere, or delete that pod`,
+      )
+    }
+  }
+  const { links } = source.stat
+  if (!isDirectory(source.stat) && links > 1) {
+    throw new Refusal(
+      `source ${shown} has ${links} names (hard links), and a pod may write to it by another one: copy it to a file of its own`,
+    )
+  }
+}

@@ -1,0 +1,121 @@
+import { quoted } from '../../refusal/refusal.ts'
+import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
+import { overlaps, within } from '../../request/rule-source.ts'
+import { type Found, ok, warning } from './findings.ts'
+
+/** Each rule in a sentence, and what its administrator may not have meant. */
+export function* ruleFindings(rules: readonly Rule[], file: string): Generator<Found> {
+  if (rules.length === 0)
+    yield warning('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
+  for (const [at, rule] of rules.entries()) yield ok(`rule ${at + 1}: ${sentence(rule)}`)
+  for (const [at, rule] of rules.entries()) {
+    for (const [before, earlier] of rules.slice(0, at).entries()) yield* orderFindings(earlier, before, rule, at, file)
+    for (const [other, writer] of rules.entries()) yield* neighbourFindings(rule, at, writer, other, file)
+  }
+}
+
+const list = (texts: readonly string[] | undefined) => texts?.join(', ')
+
+/** What a rule lets whom have. */
+function sentence(rule: Rule): string {
+  const {
+    namespaces,
+    sources,
+    fsTypes = DEFAULT_FS_TYPES,
+    ownership,
+    groupAccess,
+    fsGroups,
+    idmapFrom,
+    mountOptions,
+  } = rule
+  const whose = namespaces === undefined ? 'pods of every namespace' : `pods of ${list(namespaces) || 'no namespace'}`
+  const places = sources?.map((entry) => {
+    const text = entry.replaceAll(NAMESPACE, '<their namespace>')
+    return text.endsWith('/*') ? `what lies below ${text.slice(0, -2) || '/'}` : text
+  })
+  const withSource = fsTypes.filter((fsType) => fsType !== 'tmpfs')
+  const had = [
+    ...(withSource.length > 0
+      ? [`${places === undefined ? 'every source' : list(places) || 'no source'} as ${list(withSource)}`]
+      : []),
+    ...(fsTypes.includes('tmpfs') ? ['tmpfs'] : []),
+  ]
+  return [
+    `${whose} may have ${had.join(', and ') || 'nothing'}, ${rule.readOnly ? 'for reading alone' : 'for writing too'}`,
+    `ownership ${list(ownership) ?? 'in any way'}`,
+    ...(groupAccess === undefined ? [] : [`a walk gives ${list(groupAccess) || 'nothing'}`]),
+    ...(fsGroups === undefined ? [] : [`fsGroup ${list(fsGroups) || 'none'}`]),
+    ...(idmapFrom === undefined ? [] : [`idmapFrom ${list(idmapFrom) || 'none'}`]),
+    ...(mountOptions === undefined ? [] : [`mountOptions ${list(mountOptions) || 'none'} alone`]),
+    ...(rule.singleNode ? ['walks of what servers have, which no other node may mount'] : []),
+  ].join('; ')
+}
+
+/** The first rule that matches decides: one that says as much as another makes one of them useless. */
+function* orderFindings(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<Found> {
+  if (covers(earlier, rule)) {
+    const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
+    yield warning(text, `remove it from "allow" in ${file}, or put it first`)
+  } else if (covers(rule, earlier)) {
+    const text = `rule ${at + 1} is wider than rule ${before + 1} before it, which restricts nothing but what it itself matches`
+    yield warning(text, `remove rule ${before + 1} from "allow" in ${file}, or narrow rule ${at + 1}`)
+  }
+}
+
+/** Everything that `narrow` matches is matched by `wide` too. */
+function covers(wide: Rule, narrow: Rule): boolean {
+  const { namespaces, sources, fsTypes = DEFAULT_FS_TYPES, ownership, groupAccess, fsGroups, idmapFrom = [] } = wide
+  const has = (all: readonly string[] | undefined, some: readonly string[] | undefined) =>
+    all === undefined || (some?.every((one) => all.includes(one)) ?? false)
+  const needsSource = (narrow.fsTypes ?? DEFAULT_FS_TYPES).some((fsType) => fsType !== 'tmpfs')
+  return (
+    (namespaces === undefined ||
+      (narrow.namespaces?.every((one) => namespaces.some((glob) => matchesGlob(glob, one))) ?? false)) &&
+    (!needsSource ||
+      sources === undefined ||
+      (narrow.sources?.every((one) => sources.some((entry) => within(one, entry))) ?? false)) &&
+    has(fsTypes, narrow.fsTypes ?? DEFAULT_FS_TYPES) &&
+    has(ownership, narrow.ownership) &&
+    has(groupAccess, narrow.groupAccess) &&
+    has(fsGroups, narrow.fsGroups) &&
+    has(idmapFrom, narrow.idmapFrom ?? []) &&
+    (wide.mountOptions === undefined ? narrow.mountOptions === undefined : has(wide.mountOptions, narrow.mountOptions))
+  )
+}
+
+/** Two that nobody thought of: they stand for those that a rule is for without naming them. */
+const ANYBODY = ['some-namespace', 'another-namespace']
+
+/** Whether a rule lets a namespace into what another one may write. */
+function* neighbourFindings(rule: Rule, at: number, writer: Rule, other: number, file: string): Generator<Found> {
+  // Of two that both write one finding is enough.
+  if (writer.readOnly || (other < at && !rule.readOnly)) return
+  const names = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'x')))
+  const more = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'y')))
+  const known = [...new Set([...names, ...more, ...ANYBODY])]
+  const may = ({ namespaces }: Rule, name: string) => namespaces?.some((glob) => matchesGlob(glob, name)) ?? true
+  for (const guest of known.filter((name) => may(rule, name))) {
+    for (const host of known.filter((name) => name !== guest && may(writer, name))) {
+      const place = shared(rule, guest, writer, host)
+      if (place === undefined) continue
+      const which = other === at ? `rule ${at + 1} lets` : `rules ${at + 1} and ${other + 1} let`
+      const who = ANYBODY.includes(guest) || ANYBODY.includes(host) ? 'one namespace' : `namespace ${quoted(guest)}`
+      const whose = ANYBODY.includes(guest) || ANYBODY.includes(host) ? "another's" : `that of ${quoted(host)}`
+      yield warning(
+        `${which} ${who} into ${whose}: ${place}`,
+        `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,
+      )
+      return
+    }
+  }
+}
+
+/** A source that both may have. */
+function shared(one: Rule, first: string, other: Rule, second: string): string | undefined {
+  const sourcesOf = ({ sources, fsTypes = DEFAULT_FS_TYPES }: Rule, namespace: string) =>
+    fsTypes.every((fsType) => fsType === 'tmpfs')
+      ? []
+      : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE, namespace))
+  const others = sourcesOf(other, second)
+  return sourcesOf(one, first).find((entry) => others.some((there) => overlaps(entry, there)))
+}

@@ -1,0 +1,86 @@
+import * as z from 'zod/mini'
+import { quoted } from '../refusal/refusal.ts'
+import type { Rule } from './rule.ts'
+import { isEntry } from './rule-source.ts'
+
+const wants = (what: string) => ({
+  error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${what}`,
+})
+
+function listOf(what: string, isFine: (text: string) => boolean) {
+  const rule = wants(what)
+  return z.optional(z.array(z.string(rule).check(z.refine(isFine, rule)), wants('write a list')))
+}
+
+const listOfEach = <const V extends readonly [string, ...string[]]>(values: V) =>
+  z.optional(z.array(z.enum(values, wants(`use one of ${values.join(', ')}`)), wants('write a list')))
+
+const flag = () => z.optional(z.boolean(wants('write true or false')))
+
+// (gid_t)-1 is no group.
+const LARGEST_GROUP = 4294967294
+const NUMBER = /^(0|[1-9][0-9]{0,9})$/
+
+function isRange(text: string): boolean {
+  const ends = text.split('-')
+  const [first = 0, last = first] = ends.map(Number)
+  return ends.length <= 2 && ends.every((end) => NUMBER.test(end)) && first <= last && last <= LARGEST_GROUP
+}
+
+const RANGE = 'write a group like "2000" or a range like "2000-2999"'
+
+export const RULE_SHAPE = {
+  namespaces: listOf('write the name of a namespace, "*" in it for anything', (text) =>
+    /^[-a-z0-9*]{1,63}$/.test(text),
+  ),
+  sources: listOf(
+    'write "/srv/volumes/*" for what lies below it or "/srv/volumes/data" for exactly that, or the same of host:/export, //server/share or a name like remote:bucket; ' +
+      'without "..", "." or a trailing slash, and {namespace} only as a whole directory name',
+    isEntry,
+  ),
+  fsTypes: listOf('write a file system type', (text) => text !== ''),
+  ownership: listOfEach(['none', 'walk', 'idmap', 'auto']),
+  groupAccess: listOfEach(['keep', 'grant']),
+  fsGroups: listOf(RANGE, isRange),
+  idmapFrom: listOf(RANGE, isRange),
+  mountOptions: listOf('write a mount option', (text) => text !== '' && !text.includes(',')),
+  readOnly: flag(),
+  singleNode: flag(),
+} satisfies Record<keyof Rule, unknown>
+
+/** The rules of the node's configuration: `allow`. */
+export const rulesSchema = () =>
+  z.array(
+    z.strictObject(RULE_SHAPE, {
+      error: (issue) =>
+        issue.code === 'unrecognized_keys'
+          ? `has ${quoted(issue.keys)}: the keys of a rule are ${Object.keys(RULE_SHAPE).join(', ')}`
+          : `is ${quoted(issue.input)}: write an object`,
+    }),
+    wants('write a list of rules'),
+  )
+
+/** Keys of modekeep's that rules have replaced. */
+const OLD_KEYS = ['allowedSources', 'allowedFsTypes', 'allowedMountOptions']
+
+export const isOldKey = (key: string) => OLD_KEYS.includes(key)
+
+const texts = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((text): text is string => typeof text === 'string') : []
+
+/** The rules that mean what the old keys of a configuration meant, as they are to be written instead. */
+export function rulesInstead(old: Readonly<Record<string, unknown>>): string {
+  const { allowedSources = ['/var/lib/modekeep/volumes'], allowedFsTypes, allowedMountOptions } = old
+  const sources = texts(allowedSources)
+    .map((source) => (/^[^/:]+:?$/.test(source) ? source : `${source.replace(/\/$/, '')}/*`))
+    .filter(isEntry)
+  const options = typeof allowedMountOptions === 'object' && allowedMountOptions !== null ? allowedMountOptions : {}
+  const fsTypes = allowedFsTypes === undefined ? ['bind', 'tmpfs'] : texts(allowedFsTypes)
+  const told = Object.entries(options).filter(([fsType]) => fsTypes.includes(fsType))
+  const others = fsTypes.filter((fsType) => !told.some(([name]) => name === fsType))
+  const rules = [
+    ...told.map(([fsType, names]) => ({ sources, fsTypes: [fsType], mountOptions: texts(names) })),
+    ...(others.length > 0 ? [{ sources, fsTypes: others }] : []),
+  ]
+  return `"allow": ${JSON.stringify(rules)}`
+}

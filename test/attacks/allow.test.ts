@@ -1,0 +1,121 @@
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { makeImage } from '../helpers/disks.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
+
+const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+const NAMESPACE = 'kubernetes.io/pod.namespace'
+const UID = '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11'
+
+describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, () => {
+  let stage: Stage
+  let volumes: string
+  beforeEach(() => {
+    stage = kernelStage('ext4')
+    volumes = `${stage.top}/volumes`
+    stage.allow({ sources: [`${volumes}/{namespace}/*`], fsTypes: ['bind', 'ext4'] })
+    makeTree(fs, `${volumes}/shop/data`, ['file secret 0640'])
+    fs.chownSync(`${volumes}/shop/data/secret`, 0, 4242)
+    makeTree(fs, `${volumes}/evil/data`, [])
+  })
+  afterEach(() => stage.close())
+
+  const ask = (source: string, more: Record<string, string> = {}) =>
+    stage.mount('a', { [NAMESPACE]: 'evil', source, ...more })
+  const refused = async (source: string, more: Record<string, string>, words: RegExp | string) => {
+    await expect(ask(source, more)).rejects.toThrow(words)
+    expect(stage.layers('a')).toEqual([])
+  }
+
+  it('reads no volume of another namespace, and mounts no directory that holds several', async () => {
+    for (const source of [`${volumes}/shop/data`, `${volumes}/shop`, volumes, '/etc', `${volumes}/evil`]) {
+      await refused(source, {}, /^namespace "evil" may not have bind ".*does not have its source/)
+    }
+    await ask(`${volumes}/evil/data`)
+    expect(stage.layers('a')).toHaveLength(1)
+    await stage.unmount('a')
+  })
+
+  it('gets no further by a path that goes up, by a link that it makes, or by a namespace that is a path', async () => {
+    const own = `${volumes}/evil/data`
+    fs.symlinkSync('../../shop/data', `${own}/link`)
+    await refused(`${own}/../../shop/data`, {}, 'write an absolute path without ".."')
+    await refused(`${own}/link`, {}, 'has a symbolic link in its path')
+    await refused(`${own}`, { subPath: 'link' }, /link/)
+    for (const namespace of ['../volumes/shop', 'shop/data', '..', '.', '', '{namespace}', '*']) {
+      const path = `${volumes}/${namespace}/data`
+      await expect(ask(path, { [NAMESPACE]: namespace })).rejects.toThrow(/does not have its source|write an absolute/)
+    }
+  })
+
+  it('learns nothing of what is on the node: what is there and what is not are refused alike', async () => {
+    const said: string[] = []
+    for (const source of ['/etc/shadow', '/etc/no-such-file', `${volumes}/shop/data`, `${volumes}/shop/none`]) {
+      const error = await ask(source).catch((cause: Error) => cause)
+      said.push(String((error as Error).message).replaceAll(source, 'X'))
+    }
+    expect(new Set(said).size).toBe(1)
+  })
+
+  it('has no group of others shown as its own', async () => {
+    const options = { ownership: 'idmap', 'kubernetes.io/fsGroup': '2000' }
+    await refused(`${volumes}/evil/data`, { ...options, idmapFrom: '4242' }, 'idmapFrom 4242')
+    stage.allow({ idmapFrom: ['100-200'] })
+    await refused(`${volumes}/evil/data`, { ...options, idmapFrom: '4242' }, 'idmapFrom 4242')
+    await ask(`${volumes}/evil/data`, { ...options, idmapFrom: '150' })
+    await stage.unmount('a')
+  })
+
+  it('passes for no other pod by keys of kubelet that it writes itself', async () => {
+    const directory = stage.podDirectory(UID)
+    fs.mkdirSync(directory, { recursive: true })
+    const options = { [NAMESPACE]: 'evil', source: `${volumes}/evil/data` }
+    const other = { ...options, 'kubernetes.io/pod.uid': '00000000-6d7e-4b5a-9f58-0c6a3c1f7b11' }
+    await expect(stage.mount(UID, other)).rejects.toThrow(`the mount directory is that of pod ${UID}`)
+    await expect(stage.mount(UID, options)).rejects.toThrow(`the mount directory is that of pod ${UID}`)
+    await stage.mount(UID, { ...options, 'kubernetes.io/pod.uid': UID })
+    await stage.unmount(UID)
+  })
+
+  it('has the kernel mount no image that it can write, by whatever name', async () => {
+    const ext4 = { 'kubernetes.io/fsType': 'ext4' }
+    const own = `${volumes}/evil/data`
+    makeImage(`${own}/image`, 'ext4')
+    await refused(`${own}/image`, ext4, 'may be written by pods')
+    // Beside the directories that pods may mount; then with a name in one.
+    fs.renameSync(`${own}/image`, `${volumes}/evil/image`)
+    fs.linkSync(`${volumes}/evil/image`, `${own}/image`)
+    await refused(`${volumes}/evil/image`, ext4, 'has 2 names (hard links)')
+    fs.rmSync(`${own}/image`)
+    await ask(`${volumes}/evil/image`, ext4)
+    await stage.unmount('a')
+    // No rule lets it any more, but a mount that stands does.
+    fs.mkdirSync(`${volumes}/evil/data/deep`)
+    fs.renameSync(`${volumes}/evil/image`, `${own}/deep/image`)
+    await stage.mount('b', { [NAMESPACE]: 'evil', source: own })
+    stage.config = { ...stage.config, allow: [{ sources: [`${own}/deep/*`], fsTypes: ['ext4'] }] }
+    await refused(`${own}/deep/image`, ext4, 'may be written by pod evil')
+    await stage.unmount('b')
+    await ask(`${own}/deep/image`, ext4)
+    await stage.unmount('a')
+  })
+
+  it('keeps what it has when its rule is withdrawn, and gets nothing new', async () => {
+    const source = `${volumes}/evil/data`
+    await ask(source)
+    stage.config = { ...stage.config, allow: [] }
+    await ask(source)
+    expect(stage.noted.decision).toBe('ready')
+    expect((await stage.heal()).map(({ state }) => state)).toEqual(['healthy'])
+    await expect(ask(source, { mountOptions: 'noatime' })).rejects.toThrow('it has no rule')
+    expect(stage.layers('a')).toHaveLength(1)
+    await stage.unmount('a')
+    await refused(source, {}, 'it has no rule')
+  })
+})
+
+it('a node that nobody has configured gives a pod nothing but what is below the directory of its namespace', () => {
+  expect(DEFAULT_CONFIG.allow).toEqual([{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }])
+})

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { ruleFindings } from '../../../src/operator/doctor/rules.ts'
+import { DEFAULT_RULES, type Rule } from '../../../src/request/rule.ts'
+
+const found = (...rules: Rule[]) => [...ruleFindings(rules, '/c.json')]
+const OWN = ['/v/{namespace}/*']
+const warnings = (...rules: Rule[]) =>
+  found(...rules)
+    .filter(({ level }) => level === 'warning')
+    .map(({ text }) => text)
+
+describe('what doctor says of rules', () => {
+  it('is a sentence each', () => {
+    const texts = found(
+      ...DEFAULT_RULES,
+      {
+        namespaces: ['shop'],
+        sources: ['/srv/data', '/srv/x/*'],
+        fsTypes: ['ext4'],
+        readOnly: true,
+        ownership: ['none'],
+      },
+      { namespaces: ['a', 'b'], fsTypes: ['tmpfs'], groupAccess: ['keep'], fsGroups: ['1-9'], mountOptions: [] },
+      { namespaces: ['a'], sources: ['nfs:/a/{namespace}/*'], fsTypes: ['nfs'], idmapFrom: ['5'], singleNode: true },
+    ).map(({ text }) => text)
+    expect(texts).toEqual([
+      'rule 1: pods of every namespace may have what lies below /var/lib/modekeep/volumes/<their namespace> as bind, and tmpfs, for writing too; ownership in any way',
+      'rule 2: pods of shop may have /srv/data, what lies below /srv/x as ext4, for reading alone; ownership none',
+      'rule 3: pods of a, b may have tmpfs, for writing too; ownership in any way; a walk gives keep; fsGroup 1-9; mountOptions none alone',
+      'rule 4: pods of a may have what lies below nfs:/a/<their namespace> as nfs, for writing too; ownership in any way; idmapFrom 5; walks of what servers have, which no other node may mount',
+    ])
+  })
+
+  it('says nothing else of the default', () => {
+    expect(warnings(...DEFAULT_RULES)).toEqual([])
+    expect(warnings()).toEqual(['no rule allows anything: every mount is refused'])
+  })
+
+  it.each<[string, Rule[], string[]]>([
+    ['everybody in one directory', [{ sources: ['/srv/*'] }], ["rule 1 lets one namespace into another's: /srv/*"]],
+    ['any source', [{}], ["rule 1 lets one namespace into another's: /*"]],
+    [
+      'two that are named',
+      [{ namespaces: ['a', 'b'], sources: ['/s'] }],
+      ['rule 1 lets namespace "a" into that of "b": /s'],
+    ],
+    ['a glob', [{ namespaces: ['a-*'], sources: ['/s'] }], ['rule 1 lets namespace "a-x" into that of "a-y": /s']],
+    ['one namespace', [{ namespaces: ['a'], sources: ['/srv/*'] }], []],
+    ['each its own', [{ sources: ['/srv/{namespace}/*', 'nfs:/x/{namespace}'] }], []],
+    ['each its own, by two rules', [{ sources: ['/v/{namespace}/*'] }, { sources: ['/w/{namespace}/*'] }], []],
+    ['what nobody writes', [{ sources: ['/srv/*'], readOnly: true }], []],
+    ['tmpfs, which is new each time', [{ fsTypes: ['tmpfs'] }], []],
+    [
+      'a directory above the others',
+      [{ namespaces: ['ops'], sources: ['/v/*'] }, { sources: ['/v/{namespace}/*'] }],
+      [expect.stringMatching(/^rules 1 and 2 let .*: \/v\/\*$/)],
+    ],
+    [
+      'a reader of what another writes',
+      [
+        { namespaces: ['a'], sources: ['/v/a/*'] },
+        { namespaces: ['b'], sources: ['/v/*'], readOnly: true },
+      ],
+      ['rules 2 and 1 let namespace "b" into that of "a": /v/*'],
+    ],
+  ])('warns of what lets a namespace into another: %s', (_what, rules, expected) => {
+    expect(warnings(...rules)).toEqual(expected)
+  })
+
+  it.each<[string, Rule, Rule, RegExp | undefined]>([
+    ['the same', { namespaces: ['a'] }, { namespaces: ['a'] }, /^rule 2 has no effect/],
+    ['narrower', { namespaces: ['a*'], sources: OWN }, { namespaces: ['ab'], sources: OWN }, /^rule 2 has no effect/],
+    [
+      'wider',
+      { namespaces: ['ab'], sources: OWN },
+      { namespaces: ['a*'], sources: OWN },
+      /^rule 2 is wider than rule 1/,
+    ],
+    [
+      'wider than a read-only one',
+      { namespaces: ['a'], sources: ['/s/x/*'], readOnly: true },
+      { namespaces: ['a'], sources: ['/s/*'] },
+      /^rule 2 is wider than rule 1/,
+    ],
+    ['with other options', { namespaces: ['a'] }, { namespaces: ['a'], mountOptions: ['suid'] }, undefined],
+    ['of another kind', { namespaces: ['a'] }, { namespaces: ['a'], fsTypes: ['ext4'] }, undefined],
+    ['with a group more', { namespaces: ['a'] }, { namespaces: ['a'], idmapFrom: ['5'] }, /^rule 2 is wider/],
+    ['for another place', { namespaces: ['a'], sources: ['/s'] }, { namespaces: ['a'], sources: ['/t'] }, undefined],
+  ])('warns of a later rule that is %s', (_what, one, other, expected) => {
+    const said = warnings(one, other)
+    expect(said).toHaveLength(expected === undefined ? 0 : 1)
+    if (expected !== undefined) expect(said[0]).toMatch(expected)
+  })
+})

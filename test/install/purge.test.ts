@@ -51,7 +51,7 @@ needing(missing.root).describe('a purge', () => {
     },
   )
 
-  it('keeps what allowedSources names inside the state directory', async () => {
+  it('keeps what the rules name inside the state directory', async () => {
     const world = makeWorld()
     const configuration = { stateDir: '/srv/modekeep', allow: [{ sources: ['/srv/modekeep/data/a/*'] }] }
     put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))

@@ -21,7 +21,9 @@ const life: Case = {
     execFileSync(`${ROOT}/install.sh`, ['--uninstall'])
     fs.rmSync(CONFIG)
     try {
-      const config = JSON.stringify({ allowedSources: [node.volumes], allowedFsTypes: ['bind', 'fuse.bindfs'] })
+      const config = JSON.stringify({
+        allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind', 'fuse.bindfs'] }],
+      })
       const source = makeFiles(`${node.volumes}/new-node`, SIX)
       const options = { source, ownership: 'walk' }
       const early = node.give({ name: 'new-node', driver: 'modekeep', options, fsGroup: FSGROUP })

@@ -13,7 +13,7 @@ onEveryStage('by hand', (open) => {
   let directory: string
   beforeEach(() => {
     stage = open()
-    // Outside of allowedSources.
+    // Outside of what the rules allow.
     directory = `${stage.top}/elsewhere/data`
     makeTree(stage.fs, directory, [...SIX_FILES, 'dir sub 0700', 'file sub/suid 4755', 'link out ../../outside'])
   })

@@ -49,12 +49,13 @@ function expectPromises(text: string): void {
 
 /** Read again from what it prints as, it is the same. */
 function expectStable(request: MountRequest): void {
-  const { directory, pod, ...asked } = request
+  const { directory, pod, namespace, ...asked } = request
   expect(directory).toBe(DIRECTORY)
   expect(z.parse(askedSchema, JSON.parse(JSON.stringify(askedOf(request))))).toEqual(asked)
   expect(isSameMount(asked, read(printed(request)) as MountRequest)).toBe(true)
-  expect(read(printed(request))).toEqual({ ...request, pod: undefined })
+  expect(read(printed(request))).toEqual({ ...request, pod: undefined, namespace: undefined })
   expect((pod ?? '').length).toBeLessThan(320)
+  expect(pod ?? '').toContain((namespace ?? '').slice(0, 63))
 }
 
 /** A request as a pod's author would write it. */

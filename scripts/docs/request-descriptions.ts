@@ -190,6 +190,11 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
     example: ['noatime', 'sec=krb5p'],
   },
   readOnly: { text: 'A pod that asks to write is refused.', leftOut: '`false`', example: true },
+  setGid: {
+    text: 'Whether a walk gives directories set-gid, so that new files get the group. Files never get it.',
+    leftOut: '`true`',
+    example: false,
+  },
   singleNode: {
     text: "No other node mounts what these servers have. Without it a walk of NFS is refused: locks and journals are a node's own, so another node would record the groups of the first walk as the original ones.",
     leftOut: '`false`',

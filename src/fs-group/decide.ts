@@ -17,11 +17,12 @@ export interface MapStep {
 
 /** Gives a group by changing inodes: the root alone where the volume goes with its mount. */
 export type WalkStep =
-  | { do: 'own-root'; group: number; access: GroupAccess }
+  | { do: 'own-root'; group: number; access: GroupAccess; setGid?: boolean | undefined }
   | {
       do: 'own-volume'
       group: number
       access: GroupAccess
+      setGid?: boolean | undefined
       volume: string | undefined
       policy: 'OnRootMismatch' | 'Always'
     }
@@ -55,15 +56,15 @@ export function giveGroup(request: MountRequest, source: SourceView | undefined,
 type Walking = { steps: WalkStep[]; refusal?: string }
 
 function walkSteps(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): Walking {
-  const { readOnly, fsType, groupAccess: access, changePolicy: policy } = request
+  const { readOnly, fsType, groupAccess: access, changePolicy: policy, setGid } = request
   // Read-only volumes are changed by nobody.
   if (readOnly) return { steps: [] }
   if (kind.walk !== true) {
     const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return { steps: [], refusal: `option "ownership" is "walk", but on ${quoted(fsType)} ${kind.walk}: use ${way}` }
   }
-  if (source === undefined) return { steps: [{ do: 'own-root', group, access }] }
-  if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, volume: source.volume, policy }] }
+  if (source === undefined) return { steps: [{ do: 'own-root', group, access, setGid }] }
+  if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, setGid, volume: source.volume, policy }] }
   return {
     steps: [],
     refusal: `option "ownership" is "walk", but what "subPath" names is not a directory, so it cannot be walked: use ownership "idmap", or mount the directory it is in`,

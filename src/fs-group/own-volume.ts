@@ -55,7 +55,7 @@ export async function ownVolume(
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
   }
   const next = { volume, source, asked, group, groupAccess: access, restorePending }
-  const report = await walk(session, tree, next, known)
+  const report = await walk(session, tree, next, order.setGid, known)
   // What was moved while it was walked was not seen to its end: the next mount walks again.
   volumeRecords.write(session, { ...next, complete: report.left['moved during the walk'] === undefined })
   return { lock: held.move(), report }
@@ -77,12 +77,13 @@ async function walk(
   session: Session,
   tree: Handle,
   record: Omit<VolumeRecord, 'complete'>,
+  setGid: boolean | undefined,
   known: boolean,
 ): Promise<WalkReport> {
   const { inodes } = session.host
   using journal = openJournal(session, record.volume, known)
   volumeRecords.write(session, { ...record, complete: false })
-  const order = { group: record.group, access: record.groupAccess }
+  const order = { group: record.group, access: record.groupAccess, setGid }
   return await walkWith(session, record.volume, (options) => own(inodes, tree, order, journal, options))
 }
 

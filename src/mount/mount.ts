@@ -15,7 +15,7 @@ import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { refuseSilent } from '../volume/silence.ts'
 import { observe } from './observe.ts'
-import { refuseUnlessAllowed, refuseWritable, wasAllowed } from './permit.ts'
+import { allowed, refuseWritable } from './permit.ts'
 import { type MountPlan, planMount } from './plan.ts'
 
 // What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
@@ -77,17 +77,16 @@ export async function mountLocked(
   )
 }
 
-async function mountOnce(session: Session, request: MountRequest, point: MountPoint, manner: Manner): Promise<Mounted> {
+async function mountOnce(session: Session, asked: MountRequest, point: MountPoint, manner: Manner): Promise<Mounted> {
   const { host } = session
-  const kind = kindOf(request.fsType)
-  if (!kind) throw new Error(`no such kind: ${request.fsType}`)
-  const isStanding = wasAllowed(session, request)
-  if (!isStanding) refuseUnlessAllowed(session, request, kind)
+  const kind = kindOf(asked.fsType)
+  if (!kind) throw new Error(`no such kind: ${asked.fsType}`)
+  const { request, isNew } = allowed(session, asked, kind)
   // heal has asked already, without the lock.
   if (!manner.isHealing) await refuseSilent(session, request)
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
-  if (!isStanding && kind.isDisk && source !== undefined) refuseWritable(session, request, source)
+  if (isNew && kind.isDisk && source !== undefined) refuseWritable(session, request, source)
   const view = await observe(session, request, kind, point, source)
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })

@@ -11,20 +11,26 @@ import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { namingOf } from '../volume/kind/options.ts'
 
 /**
- * Whether a mount was allowed when it was made: a rule that is withdrawn stops new mounts, never a repeat or a repair
- * of one that stands.
+ * The one place that asks the node's rules, before anything of a source is looked at. What is known of a mount that was
+ * allowed when it was made is taken from its record: a rule that is withdrawn stops new mounts, never a repeat or a
+ * repair of one that stands.
+ * @returns the request with what its rule says of it, and whether it was allowed just now
+ * @throws {Refusal}
  */
-export function wasAllowed(session: Session, request: MountRequest): boolean {
-  const record = mountRecords.readUnlessDamaged(session, request.directory)
-  if (record?.mounted === undefined || record.boot !== session.host.bootId()) return false
-  return isSameMount(record.request, request)
-}
-
-/** The one place that asks the node's rules: before anything of a source is looked at. @throws {Refusal} */
-export function refuseUnlessAllowed({ config }: Session, request: MountRequest, kind: VolumeKind): void {
+export function allowed(
+  session: Session,
+  asked: MountRequest,
+  kind: VolumeKind,
+): { request: MountRequest; isNew: boolean } {
+  const record = mountRecords.readUnlessDamaged(session, asked.directory)
+  const stands = record?.mounted !== undefined && record.boot === session.host.bootId()
+  if (stands && isSameMount(record.request, asked)) {
+    return { request: { ...asked, setGid: record.setGid }, isNew: false }
+  }
   const naming = (option: string) => namingOf(kind.optionRules(), option)
-  const verdict = allow(config.allow, request, { isRemote: kind.isRemote === true, naming })
+  const verdict = allow(session.config.allow, asked, { isRemote: kind.isRemote === true, naming })
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
+  return { request: { ...asked, setGid: verdict.rule.setGid }, isNew: true }
 }
 
 /**

@@ -31,6 +31,8 @@ export interface MountRequest extends AskedMount {
   pod?: string | undefined
   /** The pod's; undefined where kubelet told none. */
   namespace?: string | undefined
+  /** What the rule that allowed it says of set-gid on directories. */
+  setGid?: boolean | undefined
 }
 
 /** Whether both ask for the same mount. The order of mount options does not matter. */

@@ -46,6 +46,7 @@ export const RULE_SHAPE = {
   mountOptions: listOf('write a mount option', (text) => text !== '' && !text.includes(',')),
   readOnly: flag(),
   singleNode: flag(),
+  setGid: flag(),
 } satisfies Record<keyof Rule, unknown>
 
 /** The rules of the node's configuration: `allow`. */

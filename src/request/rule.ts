@@ -21,6 +21,8 @@ export interface Rule {
   readOnly?: boolean | undefined
   /** True: no other node mounts what these servers have, so that a walk may record what was there before it. */
   singleNode?: boolean | undefined
+  /** False: a walk gives directories no set-gid bit. Files never get one. */
+  setGid?: boolean | undefined
 }
 
 export const DEFAULT_FS_TYPES: readonly string[] = ['bind', 'tmpfs']

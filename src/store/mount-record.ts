@@ -25,6 +25,8 @@ const schema = z.object({
   pod: optional,
   /** The pod's. Records of earlier versions have none. */
   namespace: optional,
+  /** What the rule that allowed it said; undefined: true. */
+  setGid: z.optional(z.boolean()),
   request: askedSchema,
   /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
   source: optional,
@@ -84,6 +86,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     directory: request.directory,
     pod: request.pod,
     namespace: request.namespace,
+    setGid: request.setGid,
     request: askedOf(request),
     source: source?.path ?? sourceText(request.source),
     identity: source?.identity,
@@ -95,8 +98,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 }
 
 /** The request that a record was made for. */
-export function requestOf({ request, directory, pod, namespace }: MountRecord): MountRequest {
-  return { ...request, directory, pod, namespace }
+export function requestOf({ request, directory, pod, namespace, setGid }: MountRecord): MountRequest {
+  return { ...request, directory, pod, namespace, setGid }
 }
 
 /**

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
@@ -99,6 +100,27 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await refused(`${own}/deep/image`, ext4, 'may be written by pod evil')
     await stage.unmount('b')
     await ask(`${own}/deep/image`, ext4)
+    await stage.unmount('a')
+  })
+
+  it('gets no set-gid directories by a walk where its rule says so, by heal neither', async () => {
+    const source = `${volumes}/evil/data`
+    makeTree(fs, `${source}/sub`, [])
+    const walk = { ownership: 'walk', groupAccess: 'grant', 'kubernetes.io/fsGroup': '2000' }
+    stage.allow({ setGid: false })
+    await ask(source, walk)
+    const setGid = () => [source, `${source}/sub`].map((path) => (fs.statSync(path).mode & 0o2000) !== 0)
+    expect(fs.statSync(`${source}/sub`).gid).toBe(2000)
+    expect(setGid()).toEqual([false, false])
+    await ask(source, walk)
+    expect(stage.noted.decision).toBe('ready')
+    stage.allow({ setGid: true })
+    execFileSync('umount', [stage.podDirectory('a')])
+    expect((await stage.heal()).map(({ action }) => action)).toEqual(['mounted'])
+    expect(setGid()).toEqual([false, false])
+    await stage.unmount('a')
+    await ask(source, { ...walk, fsGroupChangePolicy: 'Always' })
+    expect(setGid()).toEqual([true, true])
     await stage.unmount('a')
   })
 

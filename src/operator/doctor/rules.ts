@@ -47,6 +47,7 @@ function sentence(rule: Rule): string {
     ...(fsGroups === undefined ? [] : [`fsGroup ${list(fsGroups) || 'none'}`]),
     ...(idmapFrom === undefined ? [] : [`idmapFrom ${list(idmapFrom) || 'none'}`]),
     ...(mountOptions === undefined ? [] : [`mountOptions ${list(mountOptions) || 'none'} alone`]),
+    ...(rule.setGid === false ? ['a walk gives directories no set-gid'] : []),
     ...(rule.singleNode ? ['walks of what servers have, which no other node may mount'] : []),
   ].join('; ')
 }

@@ -16,6 +16,8 @@ export const SET_GID = 0o2000
 export interface OwnOrder {
   group: number
   access: 'keep' | 'grant'
+  /** False: directories get no set-gid that they do not have. */
+  setGid?: boolean | undefined
 }
 
 /** Kubelet's masks (SetVolumeOwnership, pkg/volume/volume_linux.go): rw for files, rwx and set-gid for directories. */
@@ -29,15 +31,16 @@ export function whyUntouchable({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'devic
   return type === BLOCK_DEVICE || type === CHARACTER_DEVICE ? 'device' : undefined
 }
 
-/** The group everywhere, set-gid on directories so that new files inherit it, and with `grant` the group's bits. */
+/** The group everywhere, set-gid on directories so that new files inherit it unless a rule forbids that, and with `grant` the group's bits. */
 export function wantedOwnership(stat: Pick<Stat, 'mode'>, order: OwnOrder): Ownership {
   return { gid: order.group, mode: wantedMode(stat, order) }
 }
 
 /** The permission bits of `wantedOwnership`. */
-export function wantedMode({ mode }: Pick<Stat, 'mode'>, { access }: OwnOrder): number {
+export function wantedMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = true }: OwnOrder): number {
   const bits = mode & PERMISSIONS
-  if ((mode & FILE_TYPE) === DIRECTORY) return bits | SET_GID | (access === 'grant' ? GRANTED_DIRECTORY : 0)
+  if ((mode & FILE_TYPE) === DIRECTORY)
+    return bits | (setGid ? SET_GID : 0) | (access === 'grant' ? GRANTED_DIRECTORY : 0)
   return access === 'grant' ? bits | GRANTED_FILE : bits
 }
 

@@ -172,8 +172,29 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
   }
   const bad = (node: BinaryNode) => findings(node).filter(({ level, area }) => level !== 'ok' && area !== 'kubelet')
 
+  it('checks a file in place of the configuration, and explains its rules', () => {
+    const node = new BinaryNode()
+    const file = `${node.top}/new.json`
+    const allow = [{ sources: [`${node.volumes}/{namespace}/*`] }, { sources: ['/srv/*'] }, { sources: ['/srv/a/*'] }]
+    fs.writeFileSync(file, JSON.stringify({ stateDir: node.state, logFile: node.log, allow }))
+    const { stdout } = call(node, ['doctor', '--config', file])
+    expect(stdout).toContain(`${file} is valid`)
+    expect(stdout).toContain(
+      `rule 1: pods of every namespace may have what lies below ${node.volumes}/<their namespace>`,
+    )
+    expect(stdout).toContain("rule 2 lets one namespace into another's: /srv/*")
+    expect(stdout).toContain('rule 3 has no effect: rule 2 before it matches all that it matches')
+    fs.writeFileSync(file, '{ "allowedSources": ["/srv"] }')
+    const old = call(node, ['doctor', '--config', file])
+    expect(old.status).toBe(1)
+    expect(old.stdout).toContain('write "allow": [{"sources":["/srv/*"],"fsTypes":["bind","tmpfs"]}] instead')
+  })
+
   it('finds nothing on a node that is well, changes nothing, and succeeds', () => {
     const node = new BinaryNode()
+    const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
+    const allow = [{ ...config.allow[0], namespaces: ['shop'] }]
+    fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...config, allow }))
     const before = fs.readdirSync(node.top)
     const table = fs.readFileSync('/proc/self/mountinfo', 'utf8')
     // A kubelet of another test may run on this machine, and have a plugin directory without a driver.

@@ -9,6 +9,8 @@ import { attacked, startRestless } from './restless.ts'
 
 const cannot = cannotServe()
 const WALKS = { walk: ownDirectory, survey: planDirectory }
+// Ten, where the machine does nothing else: each level takes a dozen replies.
+const MOST_SECONDS = 30
 const MEMORY = 160 * 2 ** 20
 
 describe.skipIf(cannot !== '')(titled('a server whose directories have no end', cannot), () => {
@@ -25,6 +27,7 @@ describe.skipIf(cannot !== '')(titled('a server whose directories have no end', 
     const directory = `${top}/served`
     fs.mkdirSync(directory)
     await using server = await startRestless(mode, directory, 'endless-fuse')
+    server.resume()
     onTestFinished(() => {
       execFileSync('umount', ['-l', directory])
     })
@@ -33,7 +36,7 @@ describe.skipIf(cannot !== '')(titled('a server whose directories have no end', 
     expect(server.isAtIt()).toBe(true)
     if (said) expect(refusal).toMatch(said)
     else expect(refusal).toBeUndefined()
-    expect(seconds).toBeLessThan(10)
+    expect(seconds).toBeLessThan(MOST_SECONDS)
     expect(memory).toBeLessThan(MEMORY)
   })
 })

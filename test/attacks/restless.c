@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILES = 20, DEEP = 50, FAR = 40000 };
+enum { FILES = 20, DEEP = 50, AHEAD = 20000, FAR = 40000 };
 
 static int failed(const char *what) {
   perror(what);
@@ -25,8 +25,15 @@ static int touch(int at, const char *name) {
   return close(fd);
 }
 
+static void begins(void) {
+  puts("begins");
+  fflush(stdout);
+}
+
 static int nest(void) {
   for (unsigned long depth = 0;; depth++) {
+    // On a busy machine a walk could come to the end before there is more.
+    if (depth == AHEAD) begins();
     // Far below any walk, it goes on more slowly: what it has made must be deleted again.
     if (depth > FAR) usleep(1000);
     if (mkdir("deeper", 0750) != 0 || chdir("deeper") != 0) return failed("deeper");
@@ -62,9 +69,8 @@ int main(int argc, char **argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (argc != 3 || chdir(argv[2]) != 0) return 2;
   const char *mode = argv[1];
-  puts("begins");
-  fflush(stdout);
   if (strcmp(mode, "nest") == 0) return nest();
+  begins();
   if (strcmp(mode, "sow") == 0) return sow();
   if (strcmp(mode, "fill") == 0) return fill();
   return 2;

@@ -6,17 +6,21 @@ import { compile } from '../race/compile.ts'
 
 /** A process that changes a tree as fast as it can, until it is stopped. */
 export interface Restless extends AsyncDisposable {
+  /** Lets it go on: it waits for the walk. */
+  resume(): void
   /** False: it has come to an end, and the walk was not attacked. */
   isAtIt(): boolean
 }
 
-/** @param mode see restless.c, or the other program @returns when it has begun */
+/** @param mode see restless.c, or the other program @returns when it has begun; it is stopped then */
 export async function startRestless(mode: string, directory: string, program = 'restless'): Promise<Restless> {
   const child = spawn(compile(`attacks/${program}.c`), [mode, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((done) => child.once('exit', () => done()))
   onTestFinished(() => void child.kill('SIGKILL'))
   await Promise.race([new Promise((begun) => child.stdout.once('data', begun)), ended])
+  child.kill('SIGSTOP')
   return {
+    resume: () => void child.kill('SIGCONT'),
     isAtIt: () => child.exitCode === null && child.signalCode === null,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')

@@ -3,8 +3,8 @@ import type { Handle, Inodes } from '../../host/host.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { ignoreVanished } from './entry.ts'
 
-/** How long a walk goes on, whatever moves. */
-const PATIENCE_MS = 10_000
+/** How long a walk goes on, whatever moves: of 10 s some are left for the batches under way and the journal's end. */
+const PATIENCE_MS = 6000
 /** So many that were made or moved for each that was in its place: a walk takes three times its quiet time at most. */
 const SHARE = 2
 /** A slow server answers a few questions in that time: they show nothing. */

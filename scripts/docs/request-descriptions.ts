@@ -134,6 +134,11 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     values: 'more than 0',
     example: 120,
   },
+  stateQuota: {
+    text: 'How many bytes the journal of one volume may take. A walk that needs more fails, with its mount; mounts without ownership, unmounts and restores go on.',
+    values: 'from 1048576 to 1099511627776',
+    example: 268435456,
+  },
   capabilities: {
     text: 'What `init` reports to kubelet. With `selinuxRelabel: true` kubelet relabels every volume, which is a second walk. With `supportsMetrics: false` kubelet reports no usage of the volumes.',
     values: '`selinuxRelabel`, `supportsMetrics`',

@@ -84,7 +84,9 @@ async function walk(
   using journal = openJournal(session, record.volume, known)
   volumeRecords.write(session, { ...record, complete: false })
   const order = { group: record.group, access: record.groupAccess, setGid }
-  return await walkWith(session, record.volume, (options) => own(inodes, tree, order, journal, options))
+  return await walkWith(session, record.volume, (options) =>
+    own(inodes, tree, order, journal, { ...options, quota: session.config.stateQuota }),
+  )
 }
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */

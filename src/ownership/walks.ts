@@ -14,6 +14,8 @@ import { Walk } from './walk/walk.ts'
 
 export interface WalkOptions {
   progress?: ProgressListener | undefined
+  /** The most bytes that the journal may take, for a walk that gives a group. */
+  quota?: number | undefined
 }
 
 /** After which signals and timers have their turn. */
@@ -35,7 +37,12 @@ export async function own(
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
+  const { quota } = options
+  // Before it is full: then a walk could not even begin.
+  if (quota !== undefined && journal.isLargerThan(quota / 2)) await prune(inodes, root, journal)
+  journal.limitTo(quota)
   const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
+  journal.limitTo(undefined)
   return finish(inodes, root, journal, report)
 }
 

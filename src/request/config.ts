@@ -18,6 +18,8 @@ const number = (least: number, most: number, unit: string) => {
   const rule = wants(`write ${unit} as a number from ${least} to ${most}`)
   return z.number(rule).check(z.refine((value) => value >= least && value <= most, rule))
 }
+const MIB = 2 ** 20
+const TIB = 2 ** 40
 const flag = () => z.optional(z.boolean(wants('write true or false')))
 
 /** Each key by itself: one that is bad leaves the others in force. A call makes the rules of the keys that it finds. */
@@ -27,6 +29,7 @@ export const KEYS = {
   logLevel: () => z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
   allow: rulesSchema,
   helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
+  stateQuota: () => number(MIB, TIB, 'bytes'),
   capabilities: () =>
     z.strictObject(
       { selinuxRelabel: flag(), supportsMetrics: flag() },

@@ -9,6 +9,8 @@ export interface NodeConfig {
   /** Who may have what: the first rule that matches decides. */
   allow: readonly Rule[]
   helperTimeoutSeconds: number
+  /** The most bytes that is kept of what walks have changed of one volume. */
+  stateQuota: number
   capabilities: { selinuxRelabel: boolean; supportsMetrics: boolean }
 }
 
@@ -19,6 +21,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
   logLevel: 'info',
   allow: DEFAULT_RULES,
   helperTimeoutSeconds: 60,
+  stateQuota: 2 ** 30,
   capabilities: { selinuxRelabel: false, supportsMetrics: true },
 }
 

@@ -3,8 +3,9 @@ import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
+const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
 const FILE = '/etc/modekeep/config.json'
-const KEYS = 'stateDir, logFile, logLevel, allow, helperTimeoutSeconds, capabilities'
+const KEYS = 'stateDir, logFile, logLevel, allow, helperTimeoutSeconds, stateQuota, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
@@ -21,6 +22,7 @@ describe("the node's configuration", () => {
       logLevel: 'info',
       allow: [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }],
       helperTimeoutSeconds: 60,
+      stateQuota: 2 ** 30,
       capabilities: { selinuxRelabel: false, supportsMetrics: true },
     })
   })
@@ -48,6 +50,8 @@ describe("the node's configuration", () => {
     ['helperTimeoutSeconds', 0.5],
     ['helperTimeoutSeconds', 0.1],
     ['helperTimeoutSeconds', 86_400],
+    ['stateQuota', 2 ** 20],
+    ['stateQuota', 2 ** 40],
     ['capabilities', { selinuxRelabel: true, supportsMetrics: false }],
   ])('takes %s: %j', (key, value) => {
     expect(parse({ [key]: value })).toEqual({ config: { ...DEFAULT_CONFIG, [key]: value }, faults: [] })
@@ -101,6 +105,9 @@ describe("the node's configuration", () => {
     // A timer of Node's was over at once, and healthy daemons were ended.
     ['helperTimeoutSeconds', 2_147_484, `key "helperTimeoutSeconds" is 2147484: ${SECONDS}`],
     ['helperTimeoutSeconds', 1e308, `key "helperTimeoutSeconds" is 1e+308: ${SECONDS}`],
+    ['stateQuota', '1 GiB', `key "stateQuota" is "1 GiB": ${BYTES}`],
+    ['stateQuota', 1024, `key "stateQuota" is 1024: ${BYTES}`],
+    ['stateQuota', 2 ** 41, `key "stateQuota" is 2199023255552: ${BYTES}`],
     ['capabilities', true, 'key "capabilities" is true: write an object'],
     ['capabilities', { supportsMetrics: 'yes' }, 'key "capabilities.supportsMetrics" is "yes": write true or false'],
     [

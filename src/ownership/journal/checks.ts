@@ -20,10 +20,25 @@ function checkFile(sql: SQLTagStore, where: string, volume: string, known: boole
 }
 
 /**
- * The same, and makes the tables where there are none.
+ * The same, and makes the tables where there are none. Of a file that is refused the database is closed.
  * @param reading nothing is written to the file
+ * @returns the unsettled batches
  */
 export function prepare(
+  database: DatabaseSync,
+  sql: SQLTagStore,
+  about: { where: string; volume: string; known: boolean; reading: boolean },
+): Set<bigint> {
+  try {
+    makeTables(database, sql, about)
+    return new Set(sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint))
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+function makeTables(
   database: DatabaseSync,
   sql: SQLTagStore,
   { where, volume, known, reading }: { where: string; volume: string; known: boolean; reading: boolean },
@@ -45,9 +60,13 @@ const GIVE_UP = 'or give up what could be restored by moving its directory away'
 
 /** @param where the journal's file; `cause`: SQLite's error, without one the content does not fit */
 export function damaged(where: string, reason: string, cause?: unknown): Refusal {
+  if (primaryCode(cause) === SQLITE_FULL) return new Refusal(unusable(where, reason, MORE_ROOM), { cause })
   const wayOut = isCorrupt(cause) ? `repair the disk, ${GIVE_UP}` : 'remove the cause, and the call is repeated'
   return new Refusal(unusable(where, reason, wayOut), { cause })
 }
+
+const MORE_ROOM =
+  'make room on the disk if it is full; else the volume has reached "stateQuota" of the configuration: raise that, restore the volume, or mount it without ownership'
 
 /** Works with the journal's file. @throws {Refusal} that names it, instead of SQLite's own error */
 export function explaining<T>(where: string, work: () => T): T {
@@ -71,12 +90,16 @@ function unusable(where: string, reason: string, wayOut: string): string {
 }
 
 const SQLITE_CORRUPT = 11
+const SQLITE_FULL = 13
 const SQLITE_NOTADB = 26
 
 /** Without a cause it is the journal's own content that does not fit. */
 export function isCorrupt(cause: unknown): boolean {
-  const code = (cause as { errcode?: number } | undefined)?.errcode
-  // The low byte is the error, the rest its variety.
-  const primary = (code ?? SQLITE_CORRUPT) & 0xff
+  const primary = primaryCode(cause)
   return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
+}
+
+/** The low byte is the error, the rest its variety. */
+function primaryCode(cause: unknown): number {
+  return ((cause as { errcode?: number } | undefined)?.errcode ?? SQLITE_CORRUPT) & 0xff
 }

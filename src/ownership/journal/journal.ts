@@ -3,15 +3,14 @@ import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { explaining, prepare } from './checks.ts'
 import { decode, type Encoded, encodeForgotten } from './codec.ts'
+import { compact, RESTORE } from './compaction.ts'
 import { Records } from './records.ts'
 import type { States } from './state-table.ts'
-import { type Batch, Log, shrink, transaction } from './tables.ts'
+import { type Batch, Log, limit, transaction } from './tables.ts'
 import { UnderWay } from './under-way.ts'
 
 /** Batches of keys. */
 const MOST_FORGOTTEN = 50
-/** Among the unsettled batches: a restore. Batches are counted from 1. */
-const RESTORE = 0n
 
 type Found = Encoded & { settled: boolean; underWay: boolean }
 
@@ -26,7 +25,7 @@ export class Journal {
   /** Undefined until somebody looks for a record: a first walk only ever appends. */
   #records: Records | undefined
   readonly #where: string
-  #unsettled = new Set<bigint>()
+  #unsettled: Set<bigint>
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new UnderWay()
   /** Settled, but not on disk yet: that can wait for the next transaction. */
@@ -53,15 +52,8 @@ export class Journal {
     this.#database = this.#guard(() => host.openDatabase(path))
     this.#sql = this.#database.createTagStore()
     this.#log = new Log(this.#sql, volume)
-    try {
-      this.#guard(() => {
-        prepare(this.#database, this.#sql, { where: path, volume, known, reading })
-        this.#unsettled = new Set(this.#sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint))
-      })
-    } catch (error) {
-      this.#database.close()
-      throw error
-    }
+    const about = { where: path, volume, known, reading }
+    this.#unsettled = this.#guard(() => prepare(this.#database, this.#sql, about))
   }
 
   /**
@@ -164,11 +156,21 @@ export class Journal {
     const done = this.#guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
     this.#write([])
-    // Batches get other numbers.
-    if (this.#hasUnfinished || this.#records === undefined) return
-    if (!this.#guard(() => transaction(this.#database, () => this.#records?.compact()))) return
+    const records = this.#records
+    const unsettled = records && this.#guard(() => compact(this.#database, this.#sql, records, this.#unsettled))
+    if (unsettled === undefined) return
+    this.#unsettled = unsettled
     this.#records = undefined
-    this.#guard(() => shrink(this.#database))
+  }
+
+  /** Beyond so many bytes nothing is recorded any more. @param bytes undefined: without a limit */
+  limitTo(bytes: number | undefined): void {
+    this.#guard(() => limit(this.#database, bytes))
+  }
+
+  /** Whether what is recorded takes more than so many bytes. */
+  isLargerThan(bytes: number): boolean {
+    return this.#guard(() => this.#log.size()) > bytes
   }
 
   /**
@@ -176,11 +178,9 @@ export class Journal {
    * made and nobody can finish: what is gone is to be forgotten.
    */
   isOvergrown(inodes: number): boolean {
-    return this.#hasUnfinished || this.#guard(() => this.#log.isLargeFor(inodes))
-  }
-
-  get #hasUnfinished(): boolean {
-    return this.#unsettled.size > Number(this.hasRestoreBegun)
+    // That a restore has begun is no change.
+    const isUnfinished = this.#unsettled.size > Number(this.hasRestoreBegun)
+    return isUnfinished || this.#guard(() => this.#log.isLargeFor(inodes))
   }
 
   /** An inode is there. @param key inode and birth time */

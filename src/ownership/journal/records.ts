@@ -140,21 +140,34 @@ export class Records {
     }
   }
 
-  /** Writes what is left of a log that has grown by far more, within a transaction. @returns whether it did */
-  compact(): boolean {
+  /**
+   * Writes what is left of a log that has grown by far more, within a transaction.
+   * @param isUnsettled of a batch: its records stay together
+   * @returns the numbers of the new batches that are unsettled; undefined: nothing was done
+   */
+  compact(isUnsettled: (batch: bigint) => boolean): bigint[] | undefined {
     const last = this.#batches.at(-1)
-    if (last === undefined || !this.#isSparse) return false
+    if (last === undefined || !this.#isSparse) return undefined
+    const unsettled: bigint[] = []
     let before: bigint | undefined
-    // Of nothing, nothing is looked for.
-    for (const records of this.size > 0 ? this.#chunks() : []) before = this.#log.append(records, before).sum
+    for (const wanted of [false, true]) {
+      for (const records of this.#chunks((batch) => isUnsettled(batch) === wanted)) {
+        const { number, sum } = this.#log.append(records, before)
+        if (wanted) unsettled.push(number)
+        before = sum
+      }
+    }
     this.#log.removeTo(last.number)
-    return true
+    return unsettled
   }
 
-  *#chunks(): Generator<Uint8Array> {
+  *#chunks(isWanted: (batch: bigint) => boolean): Generator<Uint8Array> {
+    // Of nothing, nothing is looked for.
+    if (this.size === 0) return
     const chunk: Encoded[] = []
-    for (const batch of this.#batches.keys()) {
-      for (const record of this.#latestIn(batch)) if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
+    for (const [index, { number }] of this.#batches.entries()) {
+      if (!isWanted(number)) continue
+      for (const record of this.#latestIn(index)) if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
     }
     if (chunk.length > 0) yield join(chunk)
   }

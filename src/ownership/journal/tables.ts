@@ -14,8 +14,12 @@ export function schema(kind: 'TEMP' | '' = ''): string {
   `
 }
 
+const PAGE_SIZE = 16384
+// SQLite's own.
+const MOST_PAGES = 4294967294
+
 export const SETTINGS = `
-  PRAGMA page_size = 16384;
+  PRAGMA page_size = ${PAGE_SIZE};
   PRAGMA auto_vacuum = INCREMENTAL;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
@@ -119,9 +123,13 @@ export class Log {
   }
 }
 
-/** Gives back to the file system what removed rows had. Journals of earlier versions keep it, for what is recorded next. */
-export function shrink(database: DatabaseSync): void {
-  database.exec('PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)')
+/**
+ * From then on no more is written to the database's file.
+ * @param bytes undefined: without a limit
+ */
+export function limit(database: DatabaseSync, bytes: number | undefined): void {
+  const pages = bytes === undefined ? MOST_PAGES : Math.max(1, Math.floor(bytes / PAGE_SIZE))
+  database.exec(`PRAGMA max_page_count = ${pages}`)
 }
 
 export function transaction<T>(database: DatabaseSync, work: () => T): T {

@@ -1,0 +1,63 @@
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { restoreTree } from '../../src/fs-group/restore-volume.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+
+const title = `a pod that makes and deletes files${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const NAME = 'x'.repeat(200)
+
+describe.skipIf(!isRoot)(title, () => {
+  let stage: Stage
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    fs.mkdirSync(volume())
+    fs.writeFileSync(`${volume()}/kept`, '', { mode: 0o640 })
+  })
+  afterEach(() => stage.close())
+
+  const volume = () => `${stage.top}/volumes/a`
+  const options = () => ({ source: volume() })
+  const owned = { ownership: 'walk', fsGroupChangePolicy: 'Always', 'kubernetes.io/fsGroup': '2000' }
+  const make = (count: number) => {
+    fs.mkdirSync(`${volume()}/new`)
+    for (let at = 0; at < count; at++) fs.writeFileSync(`${volume()}/new/${at}${NAME}`, '')
+  }
+  const remove = () => fs.rmSync(`${volume()}/new`, { recursive: true })
+  const round = async () => {
+    await stage.mount('a', { ...options(), ...owned })
+    await stage.unmount('a')
+  }
+  const stateSize = () => {
+    const [id] = fs.readdirSync(`${stage.top}/state/ownership`)
+    const place = `${stage.top}/state/ownership/${id}`
+    return fs.readdirSync(place).reduce((sum, name) => sum + fs.statSync(`${place}/${name}`).size, 0)
+  }
+  const groupOf = (name: string) => fs.statSync(`${volume()}/${name}`).gid
+
+  it('fills no disk: what is gone is forgotten, and its room given back', async () => {
+    for (let at = 0; at < 5; at++) {
+      make(4000)
+      await round()
+      remove()
+    }
+    await round()
+    expect(stateSize()).toBeLessThan(200_000)
+    expect(groupOf('kept')).toBe(2000)
+  })
+
+  it('beyond the quota gets no group, and keeps nobody from unmounting, restoring or mounting without one', async () => {
+    stage.config = { ...stage.config, stateQuota: 2 ** 20 }
+    make(8000)
+    await expect(stage.mount('a', { ...options(), ...owned })).rejects.toThrow('"stateQuota"')
+    await stage.unmount('a')
+    await stage.mount('b', options())
+    await stage.unmount('b')
+    await expect(round()).rejects.toThrow('"stateQuota"')
+    await stage.byHand(volume(), (session, { tree, volume: id }) => restoreTree(session, tree, id, undefined))
+    expect([...new Set(fs.readdirSync(`${volume()}/new`).map((name) => groupOf(`new/${name}`)))]).toEqual([0])
+    await expect(round()).rejects.toThrow('"stateQuota"')
+    remove()
+    await round()
+    expect(groupOf('kept')).toBe(2000)
+  })
+})

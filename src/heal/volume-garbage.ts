@@ -11,6 +11,7 @@ import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { pruneVolume } from './prune-volume.ts'
 
 /** Something in the state directory, and what becomes of it. */
 export interface GarbageItem {
@@ -44,11 +45,24 @@ export async function collectVolume(session: Session, volume: string, order: Gar
   using lock = tryHoldPlace(session, place)
   if (lock === undefined) return [busy]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
-  const fate = judge(session, volume, order)
+  const judged = judge(session, volume, order)
+  const isPruned = judged.action === 'kept' && (await pruneUnlessRefused(session, volume))
+  const fate = isPruned ? { ...judged, reason: `${judged.reason}; what is gone from it was forgotten` } : judged
   const items = itemsOf(session, volume, fate)
   removeTransient(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
   return items
+}
+
+/** A journal that cannot be used is named by who needs it. */
+async function pruneUnlessRefused(session: Session, volume: string): Promise<boolean> {
+  try {
+    return await pruneVolume(session, volume)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    session.warn(error.message)
+    return false
+  }
 }
 
 function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {

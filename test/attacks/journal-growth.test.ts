@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreTree } from '../../src/fs-group/restore-volume.ts'
+import type { GcDocument } from '../../src/operator/actions/gc.ts'
+import { run } from '../../src/operator/verbs/index.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = `a pod that makes and deletes files${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
@@ -43,6 +45,18 @@ describe.skipIf(!isRoot)(title, () => {
     await round()
     expect(stateSize()).toBeLessThan(200_000)
     expect(groupOf('kept')).toBe(2000)
+  })
+
+  it('is cleaned up after by gc, although nobody mounts the volume again', async () => {
+    make(8000)
+    await round()
+    remove()
+    expect(stateSize()).toBeGreaterThan(2_000_000)
+    const { items } = (await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
+    expect(items).toMatchObject([{ kind: 'volume', action: 'kept', reason: expect.stringContaining('forgotten') }])
+    expect(stateSize()).toBeLessThan(200_000)
+    await stage.byHand(volume(), (session, { tree, volume: id }) => restoreTree(session, tree, id, undefined))
+    expect(groupOf('kept')).toBe(0)
   })
 
   it('beyond the quota gets no group, and keeps nobody from unmounting, restoring or mounting without one', async () => {

@@ -131,7 +131,7 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
   },
   helperTimeoutSeconds: {
     text: 'How long a helper program such as `mount.nfs` may take before it is ended.',
-    values: 'more than 0',
+    values: 'from 0.1 to 86400',
     example: 120,
   },
   stateQuota: {

@@ -8,11 +8,17 @@ const PARENT = 3
 
 interface Question {
   since: number
-  ended: Promise<unknown>
+  /** False where it was given up. */
+  answered: Promise<boolean>
+  giveUp(): void
 }
 
 /** By what they are about. A process that waits for a FUSE daemon may not even end when it is killed: one is enough. */
 const open = new Map<string, Question>()
+
+/** What did not answer the last time is not waited for as long once more. Milliseconds. */
+const silent = new Set<string>()
+const ONCE_MORE = 500
 
 /**
  * Asks in another process: a thread that waits for an answer for ever would keep this one from ending. Where none can
@@ -22,17 +28,16 @@ export async function answers(parent: Handle, name: Name, milliseconds: number, 
   const known = about === undefined ? undefined : open.get(about)
   const question = known ?? ask(parent, name)
   if (question === undefined) return true
+  const patience = about !== undefined && silent.has(about) ? Math.min(ONCE_MORE, milliseconds) : milliseconds
   if (about !== undefined && known === undefined) {
     open.set(about, question)
-    void question.ended.then(() => open.delete(about))
+    void question.answered.then(() => open.delete(about))
   }
-  const left = Math.max(0, question.since + milliseconds - performance.now())
-  return (
-    (await within(
-      left,
-      question.ended.then(() => 'answered'),
-    )) !== undefined
-  )
+  const left = Math.max(0, question.since + patience - performance.now())
+  const isAnswered = (await within(left, question.answered)) ?? false
+  if (!isAnswered) question.giveUp()
+  if (about !== undefined) silent[isAnswered ? 'delete' : 'add'](about)
+  return isAnswered
 }
 
 function ask(parent: Handle, name: Name): Question | undefined {
@@ -49,12 +54,10 @@ function ask(parent: Handle, name: Name): Question | undefined {
     return pid === undefined ? [] : nodeChildProcess
   })
   if (children.length === 0) return undefined
-  const end = () => {
+  const giveUp = () => {
     for (const child of children) child.kill('SIGKILL')
   }
-  process.once('exit', end)
-  const ended = Promise.all(children.map(endingOf))
-  void ended.then(() => process.off('exit', end))
   for (const child of children) child.unref()
-  return { since: performance.now(), ended }
+  const answered = Promise.all(children.map(endingOf)).then((endings) => endings.every(({ signal }) => signal === null))
+  return { since: performance.now(), answered, giveUp }
 }

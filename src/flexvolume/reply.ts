@@ -28,7 +28,7 @@ function bounded(text: string): string {
   if (bytes.length <= LONGEST) return text
   // A character cut in two decodes to U+FFFD.
   const start = bytes.toString('utf8', 0, LONGEST).replace(/\ufffd$/, '')
-  return `${start}… (the node's modekeep log has all of it)`
+  return `${start}… (the node's modekeep log has more of it)`
 }
 
 /** One JSON document and a newline: kubelet parses stdout and stderr together as one document. */

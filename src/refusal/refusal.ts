@@ -1,16 +1,27 @@
 /**
  * The one error a person is meant to read: what is wrong, with which key and value, and the way out.
- * Every fault of a call is in `faults`, so that a pod's author corrects all of them at once.
+ * Every fault of a call is in `faults`, each of at most some 2,000 characters, so that a pod's author corrects all of them at once.
  */
 export class Refusal extends Error {
   readonly faults: readonly string[]
 
   constructor(faults: string | readonly string[], options?: ErrorOptions) {
-    const list = typeof faults === 'string' ? [faults] : faults
+    const list = (typeof faults === 'string' ? [faults] : faults).map(shortened)
     super(joined(list), options)
     this.name = 'Refusal'
     this.faults = list
   }
+}
+
+// A fault ends with the way out: what it is about is in its middle.
+const LONGEST_FAULT = 2000
+const SHOWN = { start: 1300, end: 600 }
+
+/** Whatever a pod's author, a helper or another process had a fault say. */
+function shortened(fault: string): string {
+  if (fault.length <= LONGEST_FAULT) return fault
+  const left = fault.length - SHOWN.start - SHOWN.end
+  return `${fault.slice(0, SHOWN.start)}… (${left} characters left out) …${fault.slice(-SHOWN.end)}`
 }
 
 /** Another version of modekeep has written what a call needs. It stays as it is: that version can still read it. */

@@ -32,7 +32,7 @@ describe('the reply to a failure', () => {
     expect(failureReply(error)).toEqual({ status: 'Failure', message })
   })
 
-  const HINT = "… (the node's modekeep log has all of it)"
+  const HINT = "… (the node's modekeep log has more of it)"
 
   it.each([
     ['a refusal', (text: string) => new Refusal(text), '', ''],

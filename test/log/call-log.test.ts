@@ -80,3 +80,29 @@ it.each<[Level, string[]]>([
   })
   expect(lines.map((line) => line.level)).toEqual(written)
 })
+
+it('counts equal warnings in a row instead of repeating them', () => {
+  const lines = logged('info', (log) => {
+    for (let n = 0; n < 1234; n++) log.warn('the same')
+    log.warn('another')
+    log.warn('the same')
+    log.end('Success')
+  })
+  expect(lines.map(({ level, message, repeated }) => [level, message, repeated])).toEqual([
+    ['warn', 'the same', undefined],
+    ['warn', 'the same', 10],
+    ['warn', 'the same', 90],
+    ['warn', 'the same', 900],
+    ['warn', 'the same', 233],
+    ['warn', 'another', undefined],
+    ['warn', 'the same', undefined],
+    ['info', undefined, undefined],
+  ])
+})
+
+it('counts them over several calls that are one to the reader', () => {
+  const last = { repeated: 0, told: 0 }
+  const lines: string[] = []
+  for (let n = 0; n < 30; n++) callLog({ ...CALL }, 'info', (line) => lines.push(line), last).warn('the same')
+  expect(lines.map((line) => JSON.parse(line).repeated)).toEqual([undefined, 10])
+})

@@ -20,6 +20,13 @@ describe('a refusal', () => {
     expect(refusal.faults).toEqual(faults)
   })
 
+  it('keeps the beginning and the way out of a fault, however long what it quotes is', () => {
+    const { message, faults } = new Refusal(`source ${'x'.repeat(100_000)} is wrong: correct it`)
+    expect(message).toMatch(/^source x+… \(98128 characters left out\) …x+ is wrong: correct it$/)
+    expect(message.length).toBeLessThan(2000)
+    expect(faults).toEqual([message])
+  })
+
   it('keeps its cause', () => {
     const cause = new Error('ENOENT')
     expect(new Refusal('it is missing', { cause }).cause).toBe(cause)

@@ -70,7 +70,9 @@ export async function keepHealing(
   { fs, watch, configNow, tell }: Surroundings,
 ): Promise<void> {
   let { config } = session
-  const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line))
+  // What each heal warns of is not written each time.
+  const last = { repeated: 0, told: 0 }
+  const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line), last)
   let lastTold = ''
   let lastFailure = ''
   let lastDone = Number.NEGATIVE_INFINITY

@@ -43,10 +43,11 @@ export function logLine(raw: string): Line {
 }
 
 function details(entry: LogEntry): string[] {
-  const { error, message, decision, reason, given, why, ownership, inodes, restore, found, removed } = entry
+  const { error, message, repeated, decision, reason, given, why, ownership, inodes, restore, found, removed } = entry
   const healed = Array.isArray(found) ? found.map((one) => `${text(one.outcome)} ${text(one.directory)}`) : []
   return [
     text(error) || text(message),
+    typeof repeated === 'number' ? `${repeated} times more` : '',
     [text(decision), text(reason)].filter(Boolean).join(': '),
     text(given) && `ownership ${text(given)}: ${text(why)}`,
     text(ownership),

@@ -42,8 +42,8 @@ export const FLAG_TEXTS: Texts = {
 }
 
 const tmpfs: Texts = {
-  size: "most memory it may take; without it half of the node's",
-  nr_inodes: 'most files and directories',
+  size: 'most memory it may take, at most `tmpfsMaxSize` of the node; without it as much',
+  nr_inodes: 'most files and directories, at most one for each KiB of `tmpfsMaxSize`; without it as many',
   mode: 'permission bits of its root',
   uid: 'owner of its root',
   gid: 'group of its root',

@@ -129,6 +129,11 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     values: 'rules',
     example: [{ namespaces: ['shop'], sources: ['/srv/volumes/shop/*'], fsTypes: ['bind', 'ext4'] }],
   },
+  tmpfsMaxSize: {
+    text: 'The size of a tmpfs whose pod names none, and the most that a pod may name. A tmpfs has at most one file or directory for each KiB of it.',
+    values: 'from 64k to 4096g',
+    example: '256m',
+  },
   helperTimeoutSeconds: {
     text: 'How long a helper program such as `mount.nfs` may take before it is ended.',
     values: 'from 0.1 to 86400',

@@ -3,6 +3,7 @@ import { LOG_LEVELS } from '../log/call-log.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 import { isOldKey, rulesInstead, rulesSchema } from './rule-schema.ts'
+import { sizeOf } from './size.ts'
 
 const wants = (what: string) => ({
   error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${what}`,
@@ -22,6 +23,12 @@ const MIB = 2 ** 20
 const TIB = 2 ** 40
 const flag = () => z.optional(z.boolean(wants('write true or false')))
 
+// Below, a tmpfs has no room for its root; above, no node has the memory.
+const isSize = (text: string) => within(sizeOf(text), 2 ** 16, 2 ** 42)
+const within = (size: number | undefined, least: number, most: number) =>
+  size !== undefined && size >= least && size <= most
+const sizeRule = wants('write a size from 64k to 4096g, such as "64m"')
+
 /** Each key by itself: one that is bad leaves the others in force. A call makes the rules of the keys that it finds. */
 export const KEYS = {
   stateDir: ownPath,
@@ -30,6 +37,7 @@ export const KEYS = {
   allow: rulesSchema,
   helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
   stateQuota: () => number(MIB, TIB, 'bytes'),
+  tmpfsMaxSize: () => z.string(sizeRule).check(z.refine(isSize, sizeRule)),
   capabilities: () =>
     z.strictObject(
       { selinuxRelabel: flag(), supportsMetrics: flag() },

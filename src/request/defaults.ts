@@ -8,6 +8,8 @@ export interface NodeConfig {
   logLevel: Level
   /** Who may have what: the first rule that matches decides. */
   allow: readonly Rule[]
+  /** What a tmpfs has where its pod names no size, and the most that it may name: see sizeOf. */
+  tmpfsMaxSize: string
   helperTimeoutSeconds: number
   /** The most bytes that is kept of what walks have changed of one volume. */
   stateQuota: number
@@ -20,6 +22,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
   logFile: '/var/log/modekeep/modekeep.log',
   logLevel: 'info',
   allow: DEFAULT_RULES,
+  tmpfsMaxSize: '64m',
   helperTimeoutSeconds: 60,
   stateQuota: 2 ** 30,
   capabilities: { selinuxRelabel: false, supportsMetrics: true },

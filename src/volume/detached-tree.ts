@@ -79,6 +79,7 @@ export function detachedTree(
         stateDir: config.stateDir,
         staging,
         timeoutSeconds: config.helperTimeoutSeconds,
+        tmpfsMaxSize: config.tmpfsMaxSize,
         isVolume: (path) => isPodsVolume(path) || mountRecords.has(session, path),
         warn,
       })

@@ -1,16 +1,49 @@
 import { SystemError } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import { sizeOf } from '../request/size.ts'
 import type { VolumeKind } from './kind/kind.ts'
-import { freshFaults, NUMBER, type OptionRules, optionFaults, ownOptions, rule } from './kind/options.ts'
+import { freshFaults, NUMBER, nameOf, type OptionRules, optionFaults, ownOptions, rule } from './kind/options.ts'
 
 /** tmpfs(5) */
 const OPTIONS: OptionRules = new Map([
-  rule('size=64m', /[1-9][0-9]{0,14}[kmg]?|[1-9][0-9]?%|100%/i),
+  rule('size=64m', /[1-9][0-9]{0,14}[kmg]?/i),
   rule('nr_inodes=10k', /[1-9][0-9]{0,11}[kmg]?/i),
   rule('mode=0770', /[0-7]{3,4}/),
   rule('uid=1000', NUMBER),
   rule('gid=1000', NUMBER),
 ])
+
+/** An inode takes about this much of the node's memory, and is not part of what `size` limits (mm/shmem.c). */
+const BYTES_PER_INODE = 1024
+
+/** What a tmpfs may have of each, as its options name them. */
+function limitsOf(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
+  const size = sizeOf(tmpfsMaxSize) ?? 0
+  return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }
+}
+
+function sizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): string[] {
+  const limits = limitsOf(tmpfsMaxSize)
+  const wayOut = `have tmpfsMaxSize ("${tmpfsMaxSize}") raised in the node's modekeep configuration`
+  return options.flatMap((option) => {
+    const name = nameOf(option)
+    if (name !== 'size' && name !== 'nr_inodes') return []
+    const asked = sizeOf(option.slice(name.length + 1)) ?? 0
+    if (asked <= limits[name]) return []
+    const most = name === 'size' ? tmpfsMaxSize : `${limits.nr_inodes}, one for each KiB of tmpfsMaxSize,`
+    return [
+      `option "mountOptions" has ${quoted(option)}, but a tmpfs may have ${most} on this node: use less, or ${wayOut}`,
+    ]
+  })
+}
+
+/** With the limits of the node where the pod has named none: the kernel's own are half of the node's memory, for each. */
+function limited(options: readonly string[], tmpfsMaxSize: string): string[] {
+  const limits = Object.entries(limitsOf(tmpfsMaxSize))
+  const missing = limits.filter(([name]) => !options.some((option) => nameOf(option) === name))
+  return [...options, ...missing.map(([name, most]) => `${name}=${most}`)]
+}
 
 /** A new, empty file system in memory; gone with its mount. */
 export const tmpfs: VolumeKind = {
@@ -20,11 +53,15 @@ export const tmpfs: VolumeKind = {
   root: 'file system',
   optionRules: () => OPTIONS,
 
-  faults: (request) => [...optionFaults('tmpfs', request.mountOptions, OPTIONS), ...freshFaults('tmpfs', request)],
+  faults: (request, config) => [
+    ...optionFaults('tmpfs', request.mountOptions, OPTIONS),
+    ...sizeFaults(request.mountOptions, config),
+    ...freshFaults('tmpfs', request),
+  ],
 
-  openTree({ host, request: { mountOptions } }) {
+  openTree({ host, request: { mountOptions }, tmpfsMaxSize }) {
     try {
-      return host.mounts.createTree('tmpfs', ownOptions(mountOptions))
+      return host.mounts.createTree('tmpfs', limited(ownOptions(mountOptions), tmpfsMaxSize))
     } catch (error) {
       // A context that refused once answers EBUSY from then on: the kernel's own words say what it was.
       const refused =

@@ -47,6 +47,7 @@ const MAKING = {
   stateDir: '/state',
   staging: '',
   timeoutSeconds: 1,
+  tmpfsMaxSize: '64m',
 } as Partial<MountContext> as MountContext
 
 describe('the table of what to touch', () => {

@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
 const FILE = '/etc/modekeep/config.json'
-const KEYS = 'stateDir, logFile, logLevel, allow, helperTimeoutSeconds, stateQuota, capabilities'
+const KEYS = 'stateDir, logFile, logLevel, allow, tmpfsMaxSize, helperTimeoutSeconds, stateQuota, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
@@ -21,6 +21,7 @@ describe("the node's configuration", () => {
       logFile: '/var/log/modekeep/modekeep.log',
       logLevel: 'info',
       allow: [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }],
+      tmpfsMaxSize: '64m',
       helperTimeoutSeconds: 60,
       stateQuota: 2 ** 30,
       capabilities: { selinuxRelabel: false, supportsMetrics: true },
@@ -47,6 +48,8 @@ describe("the node's configuration", () => {
     ['logLevel', 'warn'],
     ['logLevel', 'info'],
     ['logLevel', 'debug'],
+    ['tmpfsMaxSize', '64k'],
+    ['tmpfsMaxSize', '4096G'],
     ['helperTimeoutSeconds', 0.5],
     ['helperTimeoutSeconds', 0.1],
     ['helperTimeoutSeconds', 86_400],

@@ -42,7 +42,14 @@ async function open(node: ReturnType<typeof nodeWith>, more: Record<string, stri
   const { host } = node
   const kind = disks.find(({ name }) => name === 'xfs')
   const source = kind?.openSource?.(host, request)
-  const rest = { group: undefined, secrets: new Map(), stateDir: '/state', staging: '1-a', timeoutSeconds: 1 }
+  const rest = {
+    group: undefined,
+    secrets: new Map(),
+    stateDir: '/state',
+    staging: '1-a',
+    timeoutSeconds: 1,
+    tmpfsMaxSize: '64m',
+  }
   const asked = { isVolume: () => false, warn: () => {} }
   const making = { host, request, source, ...rest, ...asked }
   try {

@@ -74,6 +74,7 @@ export class RemoteStage {
       stateDir: this.stateDir,
       staging: newStagingName(),
       timeoutSeconds: 30,
+      tmpfsMaxSize: '64m',
       isVolume: () => false,
       warn: () => {},
       ...over,

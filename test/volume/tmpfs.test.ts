@@ -39,6 +39,7 @@ function makingOn(host: Host): MountContext {
     stateDir: '/state',
     staging: '',
     timeoutSeconds: 1,
+    tmpfsMaxSize: '64m',
     isVolume: () => false,
     warn: () => {},
   }
@@ -57,9 +58,7 @@ describe('a tmpfs', () => {
     ['size=1'],
     ['size=64m'],
     ['size=64M'],
-    ['size=2G'],
-    ['size=1%'],
-    ['size=100%'],
+    ['size=65536K'],
     ['nr_inodes=1'],
     ['nr_inodes=10k'],
     ['nr_inodes=10K'],
@@ -76,13 +75,25 @@ describe('a tmpfs', () => {
   })
 
   it.each([
+    ['size=67108865', 'may have 64m on'],
+    ['size=65m', 'may have 64m on'],
+    ['size=999999999999999g', 'may have 64m on'],
+    ['nr_inodes=65537', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
+    ['nr_inodes=65k', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
+  ])('is refused %s, with what the node allows and the key to change', (option, most) => {
+    expect(faults([option])).toEqual([
+      `option "mountOptions" has "${option}", but a tmpfs ${most} this node: use less, or have tmpfsMaxSize ("64m") raised in the node's modekeep configuration`,
+    ])
+  })
+
+  it.each([
     ['size=0', 'size=64m'],
     ['size=-1', 'size=64m'],
     ['size=64t', 'size=64m'],
     ['size=64 m', 'size=64m'],
     ['size=064m', 'size=64m'],
-    ['size=101%', 'size=64m'],
-    ['size=0%', 'size=64m'],
+    ['size=1%', 'size=64m'],
+    ['size=100%', 'size=64m'],
     ['size=', 'size=64m'],
     ['size', 'size=64m'],
     ['nr_inodes=0', 'nr_inodes=10k'],
@@ -106,7 +117,7 @@ describe('a tmpfs', () => {
   })
 
   it('refuses two sizes, of which the kernel would take the last', () => {
-    expect(faults(['size=64m', 'mode=0770', 'size=1g'])).toEqual(['option "mountOptions" has size twice: keep one'])
+    expect(faults(['size=64m', 'mode=0770', 'size=1m'])).toEqual(['option "mountOptions" has size twice: keep one'])
   })
 
   it.each([[''], ['tmpfs']])('needs no source: %j', (source) => {
@@ -122,7 +133,18 @@ describe('a tmpfs', () => {
     const host = memoryHost(world)
     expect(tmpfs.openSource).toBeUndefined()
     tmpfs.openTree(makingOn(host))
-    expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770'])
+    expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770 nr_inodes=65536'])
+  })
+
+  it('gives the kernel the limits of the node where the pod names none: its own are half of the memory', () => {
+    const world = new MemoryWorld()
+    const making = makingOn(memoryHost(world))
+    tmpfs.openTree({ ...making, request: { ...REQUEST, mountOptions: [] }, tmpfsMaxSize: '1g' })
+    tmpfs.openTree({ ...making, request: { ...REQUEST, mountOptions: ['nr_inodes=5', 'size=1m'] } })
+    expect(world.actions).toEqual([
+      'create-tree tmpfs size=1073741824 nr_inodes=1048576',
+      'create-tree tmpfs nr_inodes=5 size=1m',
+    ])
   })
 
   it.each([['EINVAL'], ['EBUSY']])(

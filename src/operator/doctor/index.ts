@@ -6,7 +6,7 @@ import { type CheckFinding, type DoctorDocument, type Found, fault } from './fin
 import { kubeletFindings } from './kubelet.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
 import { permissionFindings, spaceFindings } from './paths.ts'
-import { mountFindings, volumeFindings } from './records.ts'
+import { memoryFindings, mountFindings, volumeFindings } from './records.ts'
 
 /** What doctor knows beside the session. */
 export interface Patient {
@@ -29,6 +29,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],
     ['mounts', () => mountFindings(session)],
+    ['mounts', () => memoryFindings(session)],
     ['volumes', () => volumeFindings(session)],
   ]
   const findings: CheckFinding[] = []

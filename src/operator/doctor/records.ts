@@ -3,6 +3,7 @@ import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
+import { sizeOf } from '../../request/size.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
@@ -42,6 +43,24 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
     const way = "nothing, if its pod is to stay: its unmount works; kubelet's next mount call replaces it"
     yield warning(`${path} is mounted without a record`, way)
   }
+}
+
+/** How much memory of the node volumes may take that are kept in it. */
+export function* memoryFindings(session: Session): Generator<Found> {
+  const { tmpfsMaxSize } = session.config
+  const volumes = listMountRecords(session).filter(({ request }) => request.fsType === 'tmpfs')
+  const directories = new Set(volumes.map(({ directory }) => directory))
+  const rows = parseMountinfo(session.host.mounts.table()).filter(
+    ({ fsType, mountPoint }) => fsType === 'tmpfs' && directories.has(mountPoint),
+  )
+  if (rows.length === 0) return
+  const sizes = rows.map(({ superOptions }) => sizeOf(superOptions.join().match(/\bsize=(\w+)/)?.[1] ?? ''))
+  const total = sizes.reduce((sum: number, size) => sum + (size ?? 0), 0)
+  const text = `volumes in memory (tmpfs): ${rows.length}, which may take ${Math.ceil(total / 2 ** 20)} MiB`
+  const larger = sizes.filter((size) => size === undefined || size > (sizeOf(tmpfsMaxSize) ?? 0)).length
+  if (larger === 0) return yield ok(text)
+  const way = 'delete their pods, so that new ones get less; or raise tmpfsMaxSize'
+  yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, way)
 }
 
 /** Records of volumes, and what nothing needs any more. */

@@ -26,6 +26,8 @@ export interface MountContext {
   staging: string
   /** For each helper program. */
   timeoutSeconds: number
+  /** See NodeConfig. */
+  tmpfsMaxSize: string
   /** Whether what is mounted at a path is a pod's volume, and not the node's own. */
   isVolume(path: string): boolean
   /** A person should look at this, though the mount is made. */

@@ -35,6 +35,5 @@ function ownerFault(path: string, { uid, mode }: { uid: number; mode: number }):
     return `${path} belongs to uid ${uid} (mode ${permissions}), so it is not used: chown root ${after}`
   }
   if ((mode & OTHERS_WRITE) === 0) return undefined
-  const who = `can be written by others than its owner (mode ${permissions}, uid ${uid})`
-  return `${path} ${who}, so it is not used: chmod go-w ${after}`
+  return `${path} can be written by others than its owner (mode ${permissions}, uid ${uid}), so it is not used: chmod go-w ${after}`
 }

@@ -85,6 +85,17 @@ export function asPrefix(path: string): string {
   return path === '/' ? '' : path
 }
 
+/** Every path of the node that leads to what lies at one, by whatever mount of its file system. */
+export function pathsToSame(mountinfo: string, path: string): string[] {
+  const there = locationsFrom(mountinfo)(path)
+  if (there === undefined) return [path]
+  return parseMountinfo(mountinfo).flatMap((row) => {
+    const { device, path: root } = locationOfRow(row)
+    const isShown = device === there.device && `${there.path}/`.startsWith(`${root}/`)
+    return isShown ? [`${asPrefix(row.mountPoint)}${there.path.slice(root.length)}`] : []
+  })
+}
+
 /** Where a new mount lies that is no clone, and not in the mount table yet. */
 export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)

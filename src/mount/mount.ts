@@ -7,7 +7,7 @@ import { sourceText } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { holdPlace, removeLeftover } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
-import type { Given } from '../store/mount-record.ts'
+import { type Given, mountRecords } from '../store/mount-record.ts'
 import { mountPlace, volumePlace } from '../store/places.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
@@ -81,13 +81,14 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   const { host } = session
   const kind = kindOf(asked.fsType)
   if (!kind) throw new Error(`no such kind: ${asked.fsType}`)
-  const { request, isNew } = allowed(session, asked, kind)
+  const record = mountRecords.readUnlessDamaged(session, point.path)
+  const { request, isNew } = allowed(session, asked, kind, record)
   // heal has asked already, without the lock.
   if (!manner.isHealing) await refuseSilent(session, request)
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
   if (isNew && kind.isDisk && source !== undefined) refuseWritable(session, request, source)
-  const view = await observe(session, request, kind, point, source)
+  const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)

@@ -3,7 +3,7 @@ import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { readWhileIdle } from '../store/locks.ts'
-import { type MountRecord, mountRecords } from '../store/mount-record.ts'
+import type { MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { askServed } from '../volume/daemon.ts'
@@ -36,9 +36,9 @@ export async function observe(
   kind: VolumeKind,
   point: MountPoint,
   source: OpenedSource | undefined,
+  record: MountRecord | undefined,
 ): Promise<View> {
   const { host } = session
-  const record = mountRecords.readUnlessDamaged(session, point.path)
   const { stat, doubt } = await askServed(session, point, record)
   if (doubt !== undefined) session.warn(doubt)
   // With a record: a call that crashed between removing kubelet's directory and making a file there left neither.

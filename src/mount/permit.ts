@@ -1,11 +1,12 @@
 import { isDirectory } from '../host/host.ts'
+import { pathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { allow } from '../request/allow.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { DEFAULT_FS_TYPES } from '../request/rule.ts'
 import { ruleToWrite } from '../request/rule-source.ts'
 import { sourceText } from '../request/source.ts'
-import { listMountRecords, mountRecords } from '../store/mount-record.ts'
+import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { namingOf } from '../volume/kind/options.ts'
@@ -21,8 +22,8 @@ export function allowed(
   session: Session,
   asked: MountRequest,
   kind: VolumeKind,
+  record: MountRecord | undefined,
 ): { request: MountRequest; isNew: boolean } {
-  const record = mountRecords.readUnlessDamaged(session, asked.directory)
   const stands = record?.mounted !== undefined && record.boot === session.host.bootId()
   if (stands && isSameMount(record.request, asked)) {
     return { request: { ...asked, setGid: record.setGid }, isNew: false }
@@ -41,7 +42,10 @@ export function allowed(
 export function refuseWritable(session: Session, { source: asked }: MountRequest, source: OpenedSource): void {
   const { host, config } = session
   const shown = quoted(sourceText(asked))
-  const places = new Set([source.path, host.inodes.pathOf(source.handle)])
+  // Another mount of its file system may show it elsewhere, where a rule lets pods write.
+  const table = host.mounts.table()
+  const real = [source.path, host.inodes.pathOf(source.handle)]
+  const places = new Set([...real, ...real.flatMap((path) => pathsToSame(table, path))])
   for (const path of places) {
     const rule = ruleToWrite(config.allow, path, DEFAULT_FS_TYPES)
     if (rule !== undefined) {

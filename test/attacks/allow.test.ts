@@ -92,6 +92,18 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     fs.rmSync(`${own}/image`)
     await ask(`${volumes}/evil/image`, ext4)
     await stage.unmount('a')
+    // Where no rule lets pods write, but by a mount that shows the same elsewhere.
+    fs.renameSync(`${volumes}/evil/image`, `${own}/image`)
+    const elsewhere = `${stage.top}/images`
+    fs.mkdirSync(elsewhere)
+    execFileSync('mount', ['--bind', own, elsewhere])
+    stage.config = {
+      ...stage.config,
+      allow: [...stage.config.allow, { sources: [`${elsewhere}/*`], fsTypes: ['ext4'] }],
+    }
+    await refused(`${elsewhere}/image`, ext4, 'may be written by pods')
+    execFileSync('umount', [elsewhere])
+    fs.renameSync(`${own}/image`, `${volumes}/evil/image`)
     // No rule lets it any more, but a mount that stands does.
     fs.mkdirSync(`${volumes}/evil/data/deep`)
     fs.renameSync(`${volumes}/evil/image`, `${own}/deep/image`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { areNested, isNested, locationsFrom } from '../../src/mount-table/tree-location.ts'
+import { areNested, isNested, locationsFrom, pathsToSame } from '../../src/mount-table/tree-location.ts'
 
 const row = (id: number, parent: number, device: string, root: string, mountPoint: string) =>
   `${id} ${parent} ${device} ${root} ${mountPoint} rw,relatime shared:${id} - ext4 /dev/x rw\n`
@@ -63,4 +63,14 @@ it.each([
   expect(areNested(one, other)).toBe(are)
   expect(isNested({ device: '8:1', path: one }, { device: '8:1', path: other })).toBe(are)
   expect(isNested({ device: '8:1', path: one }, { device: '8:2', path: other })).toBe(false)
+})
+
+it.each([
+  ['/srv/data/x', ['/srv/data/x', '/srv/alias/x']],
+  ['/srv/alias/x', ['/srv/data/x', '/srv/alias/x']],
+  ['/srv/data', ['/srv/data', '/srv/alias']],
+  ['/srv/database', ['/srv/database']],
+  ['/bl\\ank/x', ['/a b/x', '/bl\\ank/x']],
+])('what lies at %s is at %j', (path, expected) => {
+  expect(pathsToSame(TABLE, path)).toEqual(expected)
 })

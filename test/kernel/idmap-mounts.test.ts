@@ -86,6 +86,7 @@ onKernelStages('ownership by a mapping', (open) => {
   })
 
   it('maps the group that idmapFrom names', async () => {
+    stage.allow({ idmapFrom: ['7'] })
     await stage.mount('a', idmap(2000, { idmapFrom: '7' }))
     expect(shown('a')).toEqual({ '.': 100, one: 100, other: 2000, sub: 100 })
   })

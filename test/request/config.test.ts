@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
 const FILE = '/etc/modekeep/config.json'
-const KEYS = 'stateDir, logFile, logLevel, allow, tmpfsMaxSize, helperTimeoutSeconds, stateQuota, capabilities'
+const KEYS = 'stateDir, logFile, logLevel, allow, helperTimeoutSeconds, stateQuota, tmpfsMaxSize, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
 const DISK = 'choose a path of its own, outside /proc and /sys'
 

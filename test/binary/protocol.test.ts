@@ -279,7 +279,7 @@ describe.skipIf(!isBuilt || !isRoot)(
           fs.rmSync(`${top}/config.json`)
           fs.mkdirSync(`${top}/config.json`)
         },
-        'config.json cannot be read (EISDIR)',
+        'config.json is no regular file: write one there',
       ],
     ])('%s', (_what, spoil, message) => {
       spoil()

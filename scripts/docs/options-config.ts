@@ -1,6 +1,6 @@
 import { KEYS } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { RULE_SHAPE } from '../../src/request/rule-schema.ts'
+import { RULE_KEYS } from '../../src/request/rule-schema.ts'
 import { CONFIG_TEXTS, RULE_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
 import { code, table } from './table.ts'
@@ -19,7 +19,7 @@ export function configuration(): string {
 
 export function rules(): string {
   const rows = Object.entries(RULE_TEXTS).map(([key, { text, values, leftOut, example }]) => {
-    const type = valuesOf(RULE_SHAPE[key as keyof typeof RULE_TEXTS])
+    const type = valuesOf(RULE_KEYS[key as keyof typeof RULE_TEXTS]())
     const allowed = values === undefined ? type : `${type}: ${values}`
     return [code(key), allowed, leftOut, text, code(`"${key}": ${JSON.stringify(example)}`)]
   })

@@ -94,8 +94,13 @@ export interface Changes extends Disposable {
 export interface Inodes {
   /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
   openLinkFree(path: string): Handle
-  /** Whether an absolute path leads to a disk of this node by what the kernel remembers, so that nobody has to be asked. */
-  isAtHand(path: string): boolean
+  /**
+   * The type of the file system that an absolute path leads to, as far as the kernel knows without asking anybody:
+   * undefined where some server or daemon may have to be asked, or the kernel is older than Linux 6.8.
+   */
+  knownType(path: string): string | undefined
+  /** The same of a mount, by the id that `stat` tells. */
+  typeOfMount(mountId: number): string | undefined
   /**
    * What a relative path leads to without ever leaving `root`. Links are followed inside, mounts are crossed.
    * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where the kernel cannot tell, as

@@ -27,7 +27,11 @@ const flag = () => z.optional(z.boolean(wants('write true or false')))
 const isSize = (text: string) => within(sizeOf(text), 2 ** 16, 2 ** 42)
 const within = (size: number | undefined, least: number, most: number) =>
   size !== undefined && size >= least && size <= most
-const sizeRule = wants('write a size from 64k to 4096g, such as "64m"')
+
+const size = () => {
+  const rule = wants('write a size from 64k to 4096g, such as "64m"')
+  return z.string(rule).check(z.refine(isSize, rule))
+}
 
 /** Each key by itself: one that is bad leaves the others in force. A call makes the rules of the keys that it finds. */
 export const KEYS = {
@@ -37,7 +41,7 @@ export const KEYS = {
   allow: rulesSchema,
   helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
   stateQuota: () => number(MIB, TIB, 'bytes'),
-  tmpfsMaxSize: () => z.string(sizeRule).check(z.refine(isSize, sizeRule)),
+  tmpfsMaxSize: size,
   capabilities: () =>
     z.strictObject(
       { selinuxRelabel: flag(), supportsMetrics: flag() },

@@ -29,37 +29,45 @@ function isRange(text: string): boolean {
 
 const RANGE = 'write a group like "2000" or a range like "2000-2999"'
 
-export const RULE_SHAPE = {
-  namespaces: listOf('write the name of a namespace, "*" in it for anything', (text) =>
-    /^[-a-z0-9*]{1,63}$/.test(text),
-  ),
-  sources: listOf(
-    'write "/srv/volumes/*" for what lies below it or "/srv/volumes/data" for exactly that, or the same of host:/export, //server/share or a name like remote:bucket; ' +
-      'without "..", "." or a trailing slash, and {namespace} only as a whole directory name',
-    isEntry,
-  ),
-  fsTypes: listOf('write a file system type', (text) => text !== ''),
-  ownership: listOfEach(['none', 'walk', 'idmap', 'auto']),
-  groupAccess: listOfEach(['keep', 'grant']),
-  fsGroups: listOf(RANGE, isRange),
-  idmapFrom: listOf(RANGE, isRange),
-  mountOptions: listOf('write a mount option', (text) => text !== '' && !text.includes(',')),
-  readOnly: flag(),
-  singleNode: flag(),
-  setGid: flag(),
+/** As the keys of the configuration: a call makes those that its rules have. */
+export const RULE_KEYS = {
+  namespaces: () =>
+    listOf('write the name of a namespace, "*" in it for anything', (text) => /^[-a-z0-9*]{1,63}$/.test(text)),
+  sources: () =>
+    listOf(
+      'write "/srv/volumes/*" for what lies below it or "/srv/volumes/data" for exactly that, or the same of host:/export, //server/share or a name like remote:bucket; ' +
+        'without "..", "." or a trailing slash, and {namespace} only as a whole directory name',
+      isEntry,
+    ),
+  fsTypes: () => listOf('write a file system type', (text) => text !== ''),
+  ownership: () => listOfEach(['none', 'walk', 'idmap', 'auto']),
+  groupAccess: () => listOfEach(['keep', 'grant']),
+  fsGroups: () => listOf(RANGE, isRange),
+  idmapFrom: () => listOf(RANGE, isRange),
+  mountOptions: () => listOf('write a mount option', (text) => text !== '' && !text.includes(',')),
+  readOnly: flag,
+  singleNode: flag,
+  setGid: flag,
 } satisfies Record<keyof Rule, unknown>
 
 /** The rules of the node's configuration: `allow`. */
 export const rulesSchema = () =>
-  z.array(
-    z.strictObject(RULE_SHAPE, {
-      error: (issue) =>
-        issue.code === 'unrecognized_keys'
-          ? `has ${quoted(issue.keys)}: the keys of a rule are ${Object.keys(RULE_SHAPE).join(', ')}`
-          : `is ${quoted(issue.input)}: write an object`,
-    }),
-    wants('write a list of rules'),
-  )
+  z
+    .array(z.looseObject({}, wants('write an object')), wants('write a list of rules'))
+    .check(z.superRefine((rules, { issues }) => void issues.push(...rules.flatMap(issuesOf))))
+
+function issuesOf(rule: Readonly<Record<string, unknown>>, at: number) {
+  const unknown = Object.keys(rule).filter((key) => !Object.hasOwn(RULE_KEYS, key))
+  const known = Object.entries(rule).filter(([key]) => Object.hasOwn(RULE_KEYS, key))
+  const found = known.flatMap(([key, value]) => {
+    const { error } = z.safeParse(RULE_KEYS[key as keyof typeof RULE_KEYS]() as z.ZodMiniType, value)
+    return (error?.issues ?? []).map(({ path, message }) => ({ path: [at, key, ...path], message }))
+  })
+  const keys = Object.keys(RULE_KEYS).join(', ')
+  if (unknown.length > 0)
+    found.unshift({ path: [at], message: `has ${quoted(unknown)}: the keys of a rule are ${keys}` })
+  return found.map((issue) => ({ code: 'custom' as const, input: rule, ...issue }))
+}
 
 /** Keys of modekeep's that rules have replaced. */
 const OLD_KEYS = ['allowedSources', 'allowedFsTypes', 'allowedMountOptions']

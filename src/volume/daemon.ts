@@ -7,7 +7,7 @@ import { type MountRecord, mountRecords, stagingOf } from '../store/mount-record
 import { orWarn, type Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
 import { killStaged, stagedMount } from './kind/staged.ts'
-import { localPaths, PATIENCE } from './silence.ts'
+import { isLocalMount, PATIENCE } from './silence.ts'
 
 /** The process that was started with a staging directory; undefined where it has ended. */
 export function findDaemon({ host, config }: Session, staging: string): Daemon | undefined {
@@ -48,7 +48,7 @@ async function isSilent({ host }: Session, point: MountPoint, record: MountRecor
   const { parent, name, path } = point
   const { mountId, device } = host.inodes.statMountPoint(parent, name)
   const isText = record !== undefined && kindOf(record.request.fsType)?.root === 'text'
-  if (!isText && (hasDisk(device) || localPaths(host)(path))) return false
+  if (!isText && (hasDisk(device) || isLocalMount(host, mountId, path))) return false
   return !(await host.daemons.answers(parent, name, PATIENCE, `mount ${mountId}`))
 }
 

@@ -28,6 +28,12 @@ export function silentSources({ host }: Pick<Session, 'host'>): IsSilent {
   }
 }
 
+/** Whether nobody but this node is asked for what a mount shows. @param path where it is */
+export function isLocalMount(host: Host, mountId: number, path: string): boolean {
+  const type = host.inodes.typeOfMount(mountId)
+  return type === undefined ? localPaths(host)(path) : !REMOTE.test(type)
+}
+
 /** Whether nobody but this node is asked for what lies at a path. Reads the mount table once. */
 export function localPaths(host: Host): (path: string) => boolean {
   const serversTo = remoteFileSystems(host)
@@ -43,7 +49,7 @@ export async function refuseSilent(
   request: Pick<MountRequest, 'source' | 'subPath'>,
 ): Promise<void> {
   const path = pathIn(request)
-  if (path === undefined || host.inodes.isAtHand(path) || !(await silentSources({ host })({ request }))) return
+  if (path === undefined || isKnownLocal(host, path) || !(await silentSources({ host })({ request }))) return
   throw new Refusal(
     `source ${quoted(path)} does not respond (the server or the daemon of its file system hangs): repair that on the node, then it is mounted`,
   )
@@ -52,7 +58,13 @@ export async function refuseSilent(
 /** Whether a request's source, if it has a path, lies on this node's own file systems. */
 export function isLocalSource(host: Host, request: Pick<MountRequest, 'source' | 'subPath'>): boolean {
   const path = pathIn(request)
-  return path === undefined || host.inodes.isAtHand(path) || localPaths(host)(path)
+  return path === undefined || isKnownLocal(host, path) || localPaths(host)(path)
+}
+
+/** Saves the reading of the mount table, which may be long. */
+function isKnownLocal({ inodes }: Host, path: string): boolean {
+  const type = inodes.knownType(path)
+  return type !== undefined && !REMOTE.test(type)
 }
 
 function pathIn({ source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string | undefined {

@@ -35,7 +35,8 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       return world.open(here)
     },
 
-    isAtHand: () => false,
+    knownType: () => undefined,
+    typeOfMount: () => undefined,
     openBeneath: (root, path) => openBeneath(world, root, path),
     readLink: (handle) => readLink(world, handle),
 

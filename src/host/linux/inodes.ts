@@ -19,7 +19,18 @@ import {
   runPrepared,
   systemCall,
 } from './kernel.ts'
-import { close, closingFd, HOLD, isAtHand, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
+import {
+  close,
+  closingFd,
+  HOLD,
+  knownType,
+  O_PATH,
+  openAt,
+  openBeneath,
+  openLinkFree,
+  readLink,
+  typeOfMount,
+} from './open.ts'
 import { linuxSights } from './sights.ts'
 import {
   AT_STATX_FORCE_SYNC,
@@ -50,7 +61,8 @@ const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK
 
 export const linuxInodes: Inodes = {
   openLinkFree,
-  isAtHand,
+  knownType,
+  typeOfMount,
   openBeneath,
   readLink,
   openTrusted: (path) => openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY),

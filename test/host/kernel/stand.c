@@ -23,6 +23,9 @@
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
 #endif
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#endif
 #ifndef SYS_listxattrat
 #define SYS_listxattrat 465
 #endif
@@ -128,6 +131,8 @@ static void look(void) {
     case SYS_mount_setattr: whole(0); name(1); whole(2); room(3, sizeof(struct mount_attr), 0); is(4, sizeof(struct mount_attr)); return;
     case SYS_umount2: name(0); whole(1); return;
     case SYS_ioctl: one_of_ioctls(); return;
+    /* struct mnt_id_req, as of Linux 6.8. */
+    case SYS_statmount: room(0, 24, 0); sized(1, 2, 1); return;
     case SYS_pidfd_open: whole(0); return;
     case SYS_pidfd_send_signal: whole(0); whole(1); return;
     case SYS_wait4: whole(0); room(1, sizeof(int), 1); whole(2); return;

@@ -11,7 +11,7 @@ type JsonSchema = z.core.JSONSchema.BaseSchema
 function wordsFor({ enum: choices, type, items, additionalProperties }: JsonSchema): string {
   if (choices) return choices.map((choice) => code(String(choice))).join(', ')
   if (type === 'array') return `a list of ${many(items as JsonSchema)}`
-  if (type === 'object' && typeof additionalProperties === 'object') {
+  if (type === 'object' && typeof additionalProperties === 'object' && Object.keys(additionalProperties).length > 0) {
     return `an object of ${wordsFor(additionalProperties).replace(/^a list/, 'lists')}`
   }
   return { string: 'text', number: 'a number', boolean: '`true`, `false`', object: 'an object' }[String(type)] ?? ''

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import { healMounts } from '../../src/heal/heal.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
@@ -31,9 +32,9 @@ export class FaultNode extends Crashing {
     super('tmpfs', new NodeDirectory())
     const { node } = this
     this.other = `${node.volumes}/other`
-    this.image = `${node.volumes}/image`
+    this.image = `${node.top}/images/image`
     const file = `${node.top}/config.json`
-    const allow = [{ sources: [`${node.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'ext4'] }]
+    const allow = [{ sources: [`${node.volumes}/*`] }, { sources: [this.image], fsTypes: ['ext4'] }]
     const config = { ...JSON.parse(fs.readFileSync(file, 'utf8')), allow }
     fs.writeFileSync(file, JSON.stringify(config))
     this.#config = { ...DEFAULT_CONFIG, ...config }
@@ -52,10 +53,11 @@ export class FaultNode extends Crashing {
     if (this.pods.includes(pod)) this.node.podDirectory(pod)
   }
 
-  /** Puts an image of an ext4 beside the volumes. */
+  /** Puts an image of an ext4 where no pod can write. */
   putImage(): void {
     const master = `${this.node.top}/image`
     if (!fs.existsSync(master)) makeImage(master, 'ext4')
+    fs.mkdirSync(dirname(this.image), { recursive: true })
     execFileSync('cp', ['--sparse=always', master, this.image])
   }
 

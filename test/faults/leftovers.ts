@@ -4,7 +4,7 @@ import type { NodeDirectory } from '../helpers/node-directory.ts'
 
 /** Kept for good, or made anew by the next call that needs it. */
 const LASTING = new Set(['boot', 'boot.new', 'reservations.lock', 'loop.lock', 'mounts', 'ownership', 'sweep.lock'])
-const TOP = new Set(['config.json', 'image', 'log', 'pods', 'state', 'volumes'])
+const TOP = new Set(['config.json', 'image', 'images', 'log', 'pods', 'state', 'volumes'])
 
 /** Everything that calls could have left of the pods' volumes: processes, mounts, records, locks, directories, devices. */
 export function leftovers(node: NodeDirectory, pods: readonly string[], volumes: readonly string[]): string[] {

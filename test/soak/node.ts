@@ -20,14 +20,23 @@ export class SoakNode extends NodeDirectory {
   constructor() {
     super()
     fs.mkdirSync(this.state)
+    fs.mkdirSync(this.images)
     const config = {
       stateDir: this.state,
       logFile: this.log,
       logLevel: 'warn',
-      allow: [{ sources: [`${this.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'ext4', 'fuse.bindfs'] }],
+      allow: [
+        { sources: [`${this.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] },
+        { sources: [`${this.images}/*`], fsTypes: ['ext4'] },
+      ],
       helperTimeoutSeconds: 30,
     }
     fs.writeFileSync(this.config, JSON.stringify(config))
+  }
+
+  /** Where no pod can write. */
+  get images(): string {
+    return `${this.top}/images`
   }
 
   get config(): string {

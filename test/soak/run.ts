@@ -90,7 +90,8 @@ export class Soak {
   async #leg(first: number, end: number): Promise<void> {
     const lanes = Math.min(this.#options.lanes, end - first)
     const volumes = Array.from({ length: lanes }, (_, lane) => {
-      return new Volumes(`${this.#node.volumes}/from-${first}-lane-${lane}`)
+      const name = `from-${first}-lane-${lane}`
+      return new Volumes(`${this.#node.volumes}/${name}`, `${this.#node.images}/${name}`)
     })
     let next = first
     await Promise.all(

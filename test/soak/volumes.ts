@@ -12,11 +12,13 @@ const MANY = Array.from({ length: 300 }, (_, n) => `file d${n % 12}/f${n} ${n % 
 /** What the rounds of one lane use, one after the other: one volume of each sort. */
 export class Volumes {
   readonly directory: string
+  readonly image: string
   readonly #originals: ReadonlyMap<string, Snapshot>
   #version = 0
 
-  constructor(directory: string) {
+  constructor(directory: string, image: string) {
     this.directory = directory
+    this.image = image
     fs.mkdirSync(directory)
     makeVolume(this.tree)
     makeTree(fs, this.tree, MANY)
@@ -39,10 +41,6 @@ export class Volumes {
 
   get served() {
     return `${this.directory}/served`
-  }
-
-  get image() {
-    return `${this.directory}/image`
   }
 
   /** Gives the flipping volume its next content, as kubelet gives it to a ConfigMap. */

@@ -52,7 +52,8 @@ describe('a piece of a secret that a helper prints', () => {
         const secret = Buffer.from(bytes)
         const from = cut % (secret.length - 7)
         const text = told(`it says [${write(secret.subarray(from))}]`, secret)
-        expect(text).toMatch(/^it says \[.{0,4}\*\*\*.{0,4}\]$/)
+        // A bracket may be a byte of the secret too.
+        expect(text).toMatch(/^it says \[?.{0,4}\*\*\*.{0,4}\]?$/)
       }),
     )
     expect(told('mount error(13): Permission denied, see mount.cifs(8)', SECRET)).toBe(

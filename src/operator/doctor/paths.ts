@@ -66,7 +66,7 @@ function realPath({ inodes }: Pick<Host, 'inodes'>, path: string): string {
 
 /** In a directory with the sticky bit others can make names, but not exchange root's. */
 function isOthers(stat: Stat, isLast: boolean): boolean {
-  if (stat.uid !== 0) return true
+  if (stat.uid !== 0 && stat.uid !== process.geteuid?.()) return true
   // A link has no permissions of its own.
   if ((stat.mode & FILE_TYPE) === SYMLINK) return false
   const writes = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)

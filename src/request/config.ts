@@ -4,10 +4,8 @@ import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 import { isOldKey, rulesInstead, rulesSchema } from './rule-schema.ts'
 import { sizeOf } from './size.ts'
+import { flag, wants } from './wants.ts'
 
-const wants = (what: string) => ({
-  error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${what}`,
-})
 const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
 // Making a directory below /proc never ends (Node 26.10, mkdir with recursive).
@@ -21,7 +19,6 @@ const number = (least: number, most: number, unit: string) => {
 }
 const MIB = 2 ** 20
 const TIB = 2 ** 40
-const flag = () => z.optional(z.boolean(wants('write true or false')))
 
 // Below, a tmpfs has no room for its root; above, no node has the memory.
 const isSize = (text: string) => within(sizeOf(text), 2 ** 16, 2 ** 42)

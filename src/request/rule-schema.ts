@@ -2,10 +2,7 @@ import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
 import type { Rule } from './rule.ts'
 import { isEntry } from './rule-source.ts'
-
-const wants = (what: string) => ({
-  error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${what}`,
-})
+import { flag, wants } from './wants.ts'
 
 function listOf(what: string, isFine: (text: string) => boolean) {
   const rule = wants(what)
@@ -14,8 +11,6 @@ function listOf(what: string, isFine: (text: string) => boolean) {
 
 const listOfEach = <const V extends readonly [string, ...string[]]>(values: V) =>
   z.optional(z.array(z.enum(values, wants(`use one of ${values.join(', ')}`)), wants('write a list')))
-
-const flag = () => z.optional(z.boolean(wants('write true or false')))
 
 // (gid_t)-1 is no group.
 const LARGEST_GROUP = 4294967294

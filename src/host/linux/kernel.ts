@@ -32,8 +32,6 @@ export const { changes: changeMemory, sights: sightMemory, start, look: startLoo
 // A row of numbers: the call, six arguments, the result.
 const ROW = 8
 const RESULT = 7
-/** Of a row that was not made. */
-const REFUSED = -1
 
 /** An addon is loaded once in each thread; the only module that does. */
 function load(): KernelAddon {
@@ -60,17 +58,10 @@ export function prepare(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e 
   rows[start + 3] = c
   rows[start + 4] = d
   rows[start + 5] = e
-  rows[start + RESULT] = REFUSED
 }
 
 /** Makes the first so many calls in their order, whatever becomes of each. */
 export { run as runPrepared }
-
-/** What the kernel returned to one of them, -errno on failure. */
-export function resultOf(at: number): number {
-  const result = rows[at * ROW + RESULT] as number
-  return Number.isNaN(result) ? REFUSED : result
-}
 
 export function callNamed(name: string): number {
   const index = calls[name]

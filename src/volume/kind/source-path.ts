@@ -1,4 +1,5 @@
 import { explained, type Handle, type Host, isDirectory, orClosed, type Stat } from '../../host/host.ts'
+import { areNested, asPrefix } from '../../mount-table/tree-location.ts'
 import { subPathFaults } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
@@ -30,11 +31,7 @@ export function pathFaults(source: string, config: NodeConfig): string[] {
 /** Whether a directory is, has or is in one that holds modekeep's records. */
 export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
-  return places.some((place) => isBelow(path, place) || isBelow(place, path))
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)
+  return places.some((place) => areNested(asPrefix(path), asPrefix(place)))
 }
 
 /** What a source of the node has to be, and how messages speak of it. */

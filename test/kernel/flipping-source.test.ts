@@ -88,6 +88,10 @@ onKernelStages('a source that flips', (open) => {
 
   it('is mounted whole while it flips all the time', async () => {
     const flipper = spawn(process.execPath, [`${import.meta.dirname}/flip-in-loop.ts`, source])
+    let said = ''
+    flipper.stderr.on('data', (data) => {
+      said += data
+    })
     let flips = 0
     flipper.stdout.on('data', (data) => {
       flips += data.length
@@ -97,6 +101,7 @@ onKernelStages('a source that flips', (open) => {
         await mount('name')
         expect(stage.fs.readFileSync(directory, 'utf8')).toMatch(/^turn \d+$/)
         expect(stage.layers('a')).toHaveLength(1)
+        expect([flipper.exitCode, flipper.signalCode, said]).toEqual([null, null, ''])
         await new Promise((resolve) => setImmediate(resolve))
       }
     } finally {

@@ -5,7 +5,7 @@ import { noteDevice, StatxAt } from './statx.ts'
 
 // driver/kernel/kernel.h: the first job of sights, SIGHTS, struct sight, enum how.
 const FIRST_JOB = 48
-const SIZE = 64
+const SIZE = 256
 const SIGHT = 640
 const [STATX, LIST, NAME] = [16, 272, 384]
 const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]

@@ -30,6 +30,8 @@ export interface SelfTest {
 /** What `doctor` alone asks of a node. */
 export interface Diagnosis {
   features(): Feature[]
+  /** Of the kernel that runs, as uname(2) tells it. */
+  release(): string
   selfTest(): SelfTest[]
   /** @returns its path. @throws {HelperError} naming the package that has it */
   findProgram(program: string): string

@@ -125,6 +125,22 @@ needing(missing.root).describe('an uninstall', () => {
     expect(existsSync(world.driver)).toBe(true)
   })
 
+  it('names a volume once that a container shows below a directory of its own too', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const volume = podVolume(world)
+    const rows = (point: string) => `36 35 98:0 /a ${point} rw - ext4 /dev/vdb rw\n`
+    for (const [process, points] of [
+      ['self', [volume, `${world.root}/host${volume}`]],
+      ['1', [volume]],
+    ] as const) {
+      mkdirSync(join(world.proc, process), { recursive: true })
+      writeFileSync(join(world.proc, process, 'mountinfo'), points.map(rows).join(''))
+    }
+    const { exitCode, stderr } = await uninstall(world, {}, '--proc', world.proc)
+    expect([exitCode, stderr.split(volume).length - 1]).toEqual([1, 1])
+  })
+
   it.each(['self', '1'])(
     'is refused when a line of the mounts of process %s is not understood, unless forced',
     async (pid) => {

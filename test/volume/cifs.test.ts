@@ -174,12 +174,13 @@ describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}
   })
 
   it('needs a user otherwise, and names the keys it was given', async () => {
-    const needs =
-      'a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
-    expect(await messageOf(openStage().open({ source: SOURCE }))).toBe(needs)
+    const rest = 'or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
+    expect(await messageOf(openStage().open({ source: SOURCE }))).toBe(
+      `a share needs a user: name a secret with the keys username and password in secretRef, ${rest}`,
+    )
     const secrets = secretsOf({ user: 'bob', pass: 'hunter2' })
     expect(await messageOf(openStage().open({ source: SOURCE }, { secrets }))).toBe(
-      `${needs}; the secret has ["user","pass"]`,
+      `a share needs a user, and the secret has only ["user","pass"]: give it the keys username and password, ${rest}`,
     )
   })
 

@@ -1,4 +1,5 @@
 import * as fs from 'node:fs'
+import { release } from 'node:os'
 import type { Diagnosis } from '../diagnosis.ts'
 import { nodeFiles } from '../node-files.ts'
 import { probeFeatures } from './probe.ts'
@@ -7,6 +8,7 @@ import { selfTest } from './self-test.ts'
 
 export const linuxDiagnosis: Diagnosis = {
   features: probeFeatures,
+  release,
   selfTest,
   findProgram: (program) => findProgram(program, SYSTEM_PATH),
 

@@ -21,7 +21,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
   const { host, config } = session
   const { diagnosis, configuration, executable } = patient
   const checks: readonly (readonly [CheckFinding['area'], () => Iterable<Found> | AsyncIterable<Found>])[] = [
-    ['kernel', () => kernelFindings(diagnosis.features())],
+    ['kernel', () => kernelFindings(diagnosis.features(), diagnosis.release())],
     ['system calls', () => systemCallFindings(diagnosis.selfTest())],
     ['helpers', () => helperFindings(diagnosis, config)],
     ['kubelet', () => kubeletFindings(host, diagnosis, executable)],

@@ -20,19 +20,28 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
   listxattrat: { since: '6.13', without: 'extended attributes are listed through /proc: slower' },
 }
 
-export function* kernelFindings(features: readonly Feature[]): Generator<Found> {
+/** @param release of the kernel that runs, as uname(2) tells it: 6.18.1-2-amd64 */
+export function* kernelFindings(features: readonly Feature[], release: string): Generator<Found> {
   const works = features.filter((feature) => feature.works).map(({ name }) => name)
   if (works.length > 0) yield ok(`tried and working: ${works.join(', ')}`)
   for (const { name, detail } of features.filter((feature) => !feature.works)) {
     const { since, without, isNeeded } = FEATURES[name]
     const text = `${name} does not work (${detail}): ${without}`
-    const way = /EPERM|EACCES/.test(detail)
+    // A filter that does not know a call answers as a kernel that does not.
+    const isFiltered = /EPERM|EACCES/.test(detail) || (/ENOSYS/.test(detail) && isSince(release, since))
+    const way = isFiltered
       ? 'run it as root on the node itself, not in a container with a filter of system calls'
       : name === 'user namespace'
         ? 'raise the sysctl user.max_user_namespaces'
         : `use Linux ${since} or newer`
     yield isNeeded ? fault(text, way) : warning(text, way)
   }
+}
+
+function isSince(release: string, since: string): boolean {
+  const [major = 0, minor = 0] = release.split('.').map((part) => Number.parseInt(part, 10))
+  const [from = 0, point = 0] = since.split('.').map((part) => Number.parseInt(part, 10))
+  return major > from || (major === from && minor >= point)
 }
 
 /** A layer that says something else than Node must not touch anybody's files. */

@@ -36,11 +36,20 @@ function mountsWith({ files, command, root }: Site, part: string): string[] | un
   if (own === undefined) return undefined
   try {
     const points = [own, tableOf('1') ?? ''].flatMap(parseMountinfo).map(({ mountPoint }) => mountPoint)
-    return [...new Set(points)].filter((point) => point.startsWith(`${root}/`) && point.includes(part)).sort()
+    const asked = new Set(points.filter((point) => point.startsWith(`${root}/`) && point.includes(part)))
+    return [...asked].filter((point) => !isSeenElsewhere(point, asked)).sort()
   } catch {
     // A line that is not understood: --force is to help there too.
     return undefined
   }
+}
+
+/** A container shows the node's mounts once more below a directory of its own. */
+function isSeenElsewhere(point: string, points: ReadonlySet<string>): boolean {
+  for (let at = point.indexOf('/', 1); at > 0; at = point.indexOf('/', at + 1)) {
+    if (points.has(point.slice(at))) return true
+  }
+  return false
 }
 
 /** @param goOn told what is wrong, where --force allows it */

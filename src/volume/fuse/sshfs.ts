@@ -48,9 +48,9 @@ export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { pu
   const hosts = secrets.get('known_hosts')
   if (key && password) throw new Refusal('the secret has both "ssh-privatekey" and "password": keep one')
   if (!key && !password) {
-    throw new Refusal(
-      'fuse.sshfs needs a secret with the key "ssh-privatekey" or "password": name it in "secretRef" of the volume',
-    )
+    const found = secrets.size === 0 ? '' : `, and this one has ${quoted([...secrets.keys()])}`
+    const remedy = secrets.size === 0 ? 'name it in "secretRef" of the volume' : 'give it one of them'
+    throw new Refusal(`fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}: ${remedy}`)
   }
   if (key && mountOptions.includes('reconnect')) {
     throw new Refusal(

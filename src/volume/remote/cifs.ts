@@ -86,9 +86,12 @@ function credentialsFor(secrets: Secrets, mountOptions: readonly string[]): Uint
     throw new Refusal(`option "mountOptions" has ${without}, but a secret has a username: leave one of them out`)
   }
   if (credentials || without) return credentials
-  const found = secrets.size === 0 ? '' : `; the secret has ${quoted([...secrets.keys()])}`
+  const [found, remedy] =
+    secrets.size === 0
+      ? ['', 'name a secret with the keys username and password in secretRef']
+      : [`, and the secret has only ${quoted([...secrets.keys()])}`, 'give it the keys username and password']
   throw new Refusal(
-    `a share needs a user: name a secret with the keys username and password in secretRef, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions${found}`,
+    `a share needs a user${found}: ${remedy}, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions`,
   )
 }
 

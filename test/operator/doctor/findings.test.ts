@@ -11,6 +11,7 @@ const MIB = 2 ** 20
 
 const diagnosis: Diagnosis = {
   features: () => [],
+  release: () => '6.12.0',
   selfTest: () => [],
   findProgram: (program) => {
     if (program === 'mount.nfs') throw new Refusal('mount.nfs is not there: install nfs-common; then call again')
@@ -28,8 +29,11 @@ describe('what doctor says of the kernel', () => {
     [missing('openat2'), 'warning', 'use Linux 5.6 or newer'],
     [missing('user namespace', 'ENOSPC'), 'warning', 'raise the sysctl user.max_user_namespaces'],
     [missing('fsopen', 'EPERM'), 'fault', 'run it as root on the node itself'],
-  ] as const)('without %j is a %s', (feature, level, remedy) => {
-    expect([...kernelFindings([feature])]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
+    [missing('fchmodat2'), 'warning', 'use Linux 6.6 or newer', '5.19.0-50-generic'],
+    [missing('fchmodat2'), 'warning', 'not in a container with a filter of system calls', '6.6.1'],
+    [missing('fchmodat2'), 'warning', 'not in a container with a filter of system calls', '7.0.0-rc1'],
+  ])('without %j is a %s: %s', (feature, level, remedy, release = '4.19.0') => {
+    expect([...kernelFindings([feature], release)]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
   })
 
   it('is one line for all that works', () => {
@@ -37,7 +41,9 @@ describe('what doctor says of the kernel', () => {
       { name: 'open_tree', works: true, detail: '' },
       { name: 'fsopen', works: true, detail: '' },
     ]
-    expect([...kernelFindings(features)]).toMatchObject([{ level: 'ok', text: 'tried and working: open_tree, fsopen' }])
+    expect([...kernelFindings(features, '6.12.0')]).toMatchObject([
+      { level: 'ok', text: 'tried and working: open_tree, fsopen' },
+    ])
   })
 
   it('is a fault where a system call says something else than Node', () => {

@@ -2,7 +2,7 @@ import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { explaining, prepare } from './checks.ts'
-import { decode, type Encoded, encodeForgotten } from './codec.ts'
+import { decode, type Encoded, encodeForgotten, free } from './codec.ts'
 import { compact, RESTORE } from './compaction.ts'
 import { Records } from './records.ts'
 import type { States } from './state-table.ts'
@@ -238,6 +238,7 @@ export class Journal {
     this.#settled = []
     this.#forgotten = []
     for (const batch of batches) this.#records?.add(batch)
+    for (const bytes of all.slice(0, all.length - chunks.length)) free(bytes)
     return batches.slice(all.length - chunks.length)
   }
 

@@ -1,5 +1,5 @@
-import { compose, type Encoded, isForgotten, join, startsOf, viewOf } from './codec.ts'
-import { KEY } from './layout.ts'
+import { compose, type Encoded, free, isForgotten, join, startsOf, viewOf } from './codec.ts'
+import { FIRST, HEADER, KEY, LAST } from './layout.ts'
 import { afterOf, beforeOf, isPlain } from './plain-record.ts'
 import { RecordIndex } from './record-index.ts'
 import { NO_STATES, type States, StateTable } from './state-table.ts'
@@ -7,8 +7,8 @@ import type { Batch, Log } from './tables.ts'
 
 // Walks go through a tree in the same order each time.
 const MOST_CACHED = 4
-/** About the size of a record with a short path, to guess how many there are. */
-const RECORD_SIZE = 110
+/** Of a record with a path of few letters: an index for too many takes less than one that has to grow. */
+const RECORD_SIZE = HEADER + FIRST + LAST + 6
 const WORTH_COMPACTING = 10_000
 const BATCH_SIZE = 1000
 
@@ -43,8 +43,7 @@ export class Records {
     this.#index = new RecordIndex(log.size() / RECORD_SIZE)
     for (const batch of log.all()) {
       this.add(batch)
-      // Freed now: a collector that sees a small object waits until there are many.
-      if (batch.records.buffer instanceof ArrayBuffer) batch.records.buffer.transfer(0)
+      free(batch.records)
     }
   }
 

@@ -26,6 +26,8 @@ export class PlainInodes implements Disposable {
   readonly #task: Task
   readonly #columns: PlainColumns
   readonly #ledger: Ledger
+  /** Inode and birth time of each in turn, to ask the journal. */
+  readonly #keys: BigInt64Array
   /** The journal was asked what it holds of each. */
   #isJudged = false
   readonly #changes: Changes | undefined
@@ -42,6 +44,7 @@ export class PlainInodes implements Disposable {
     this.#task = task
     this.#ledger = ledger
     this.#columns = new PlainColumns(size)
+    this.#keys = new BigInt64Array(size * 2)
     this.#changes = inodes.changes(size)
     this.#order = {
       handle: 0 as Handle,
@@ -71,9 +74,8 @@ export class PlainInodes implements Disposable {
    * @returns which need a closer look
    */
   judge(): number[] {
-    const keys = new BigInt64Array(this.count * 2)
-    for (let index = 0; index < this.count; index++) this.#columns.putKey(keys, index, index)
-    const answers = this.#ledger.statesOf(keys)
+    for (let index = 0; index < this.count; index++) this.#columns.putKey(this.#keys, index, index)
+    const answers = this.#ledger.statesOf(this.#keys.subarray(0, this.count * 2))
     const odd: number[] = []
     this.#isJudged = true
     for (let index = 0; index < this.count; index++) {

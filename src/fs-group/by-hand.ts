@@ -1,4 +1,5 @@
 import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
+import { isSilentPath, silentDirectory } from '../mount-table/silence.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
@@ -24,19 +25,21 @@ export interface VolumeByHand {
  * @param directory absolute and normal
  * @param flags of the detached mount
  * @param known the volume that it was found to be
- * @throws {Refusal} for what is no directory, has a link in its path, is another volume, or holds modekeep's records
+ * @throws {Refusal} for what is no directory, has a link in its path, is another volume, holds modekeep's records, or
+ * lies on a server or a daemon that does not respond
  */
-export function openByHand(
+export async function openByHand(
   { host, config }: Session,
   directory: string,
   flags: MountFlags,
   known?: string,
-): VolumeByHand {
+): Promise<VolumeByHand> {
   if (holdsOwnRecords(directory, config)) {
     throw new Refusal(
       `directory ${quoted(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
     )
   }
+  if (await isSilentPath(host, directory)) throw silentDirectory(directory)
   const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
   // A server's root does not tell.

@@ -1,3 +1,4 @@
+import { silentPaths } from '../mount-table/silence.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { removeLeftover } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
@@ -23,8 +24,10 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
     items.push(await trying('lock', place.name, collect))
   }
   // After the mounts: a record that is gone no longer needs its volume.
+  const isSilentAt = silentPaths(host)
   for (const volume of listVolumes(session)) {
-    items.push(...(await collectVolume(session, volume, order).catch((error) => [failed('volume', volume, error)])))
+    const collected = collectVolume(session, volume, order, isSilentAt)
+    items.push(...(await collected.catch((error) => [failed('volume', volume, error)])))
   }
   const stages = staleStages(host, config.stateDir)
   if (!isDry) sweepStages(session)

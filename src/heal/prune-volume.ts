@@ -1,4 +1,5 @@
 import { closing } from '../host/host.ts'
+import type { IsSilentAt } from '../mount-table/silence.ts'
 import { prune } from '../ownership/walks.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
@@ -9,21 +10,25 @@ import { openNode } from '../volume/kind/source-path.ts'
 /**
  * Makes the journal of a volume that has grown large forget what is gone from the volume, where that can be found and
  * stands still. Call it under the volume's lock.
- * @returns whether it did
  * @throws {Refusal} when the journal cannot be used
  */
-export async function pruneVolume(session: Session, volume: string): Promise<boolean> {
+export async function pruneVolume(
+  session: Session,
+  volume: string,
+  isSilentAt: IsSilentAt,
+): Promise<'pruned' | 'as it was' | 'silent'> {
   const { host } = session
-  // A server or a daemon may not answer.
-  if (isTextIdentity(volume) || !hasJournal(session, volume)) return false
+  // A server or a daemon may cease to answer on the way.
+  if (isTextIdentity(volume) || !hasJournal(session, volume)) return 'as it was'
   using journal = openJournal(session, volume, false)
-  const path = journal.isOvergrown(0) ? placeOfVolume(session, volume) : undefined
-  if (path === undefined) return false
-  const { handle, stat } = openNode(host, path)
+  const place = journal.isOvergrown(0) ? await placeOfVolume(session, volume, isSilentAt) : undefined
+  if (place === undefined) return 'as it was'
+  if (place.isSilent) return 'silent'
+  const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)
-  if (volumeIdentity(host, handle, stat) !== volume) return false
+  if (volumeIdentity(host, handle, stat) !== volume) return 'as it was'
   // What is mounted below it hides nothing.
   const tree = host.mounts.cloneTree(handle)
   using _tree = closing(host.inodes, tree)
-  return await prune(host.inodes, tree, journal)
+  return (await prune(host.inodes, tree, journal)) ? 'pruned' : 'as it was'
 }

@@ -1,5 +1,6 @@
 import { dirname, normalize } from 'node:path'
 import { closing, errorCode } from '../host/host.ts'
+import { type IsSilentAt, silentDirectory, silentPaths, unanswered } from '../mount-table/silence.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
@@ -36,32 +37,44 @@ export const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
 export const INTERRUPTED: Fate = { action: 'removed', reason: 'an interrupted call left it' }
 
 /** Removes what is remembered of a volume if nobody needs it; what an interrupted call left is removed in any case. */
-export async function collectVolume(session: Session, volume: string, order: GarbageOrder): Promise<GarbageItem[]> {
+export async function collectVolume(
+  session: Session,
+  volume: string,
+  order: GarbageOrder,
+  isSilentAt: IsSilentAt,
+): Promise<GarbageItem[]> {
   const busy: GarbageItem = { kind: 'volume', name: volume, ...BUSY }
   if (order.isDry) {
-    return isVolumeBusy(session, volume) ? [busy] : itemsOf(session, volume, judge(session, volume, order))
+    if (isVolumeBusy(session, volume)) return [busy]
+    return itemsOf(session, volume, await judge(session, volume, order, isSilentAt))
   }
   const place = volumePlace(session, volume)
   using lock = tryHoldPlace(session, place)
   if (lock === undefined) return [busy]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
-  const judged = judge(session, volume, order)
-  const isPruned = judged.action === 'kept' && (await pruneUnlessRefused(session, volume))
-  const fate = isPruned ? { ...judged, reason: `${judged.reason}; what is gone from it was forgotten` } : judged
+  const judged = await judge(session, volume, order, isSilentAt)
+  const pruned = judged.action === 'kept' ? await pruneUnlessRefused(session, volume, isSilentAt) : undefined
+  const fate = pruned === undefined ? judged : { ...judged, reason: `${judged.reason}; ${pruned}` }
   const items = itemsOf(session, volume, fate)
   removeTransient(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
   return items
 }
 
-/** A journal that cannot be used is named by who needs it. */
-async function pruneUnlessRefused(session: Session, volume: string): Promise<boolean> {
+/** What was done, or why it was not. A journal that cannot be used is named by who needs it. */
+async function pruneUnlessRefused(
+  session: Session,
+  volume: string,
+  isSilentAt: IsSilentAt,
+): Promise<string | undefined> {
   try {
-    return await pruneVolume(session, volume)
+    const outcome = await pruneVolume(session, volume, isSilentAt)
+    if (outcome === 'pruned') return 'what is gone from it was forgotten'
+    return outcome === 'silent' ? 'its server does not respond, so what is gone from it was not forgotten' : undefined
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     session.warn(error.message)
-    return false
+    return undefined
   }
 }
 
@@ -75,7 +88,12 @@ function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {
 /** What people have put beside them is theirs. */
 const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
-function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate {
+async function judge(
+  session: Session,
+  volume: string,
+  { forget }: GarbageOrder,
+  isSilentAt: IsSilentAt,
+): Promise<Fate> {
   const mounts = listMounts(session)
   const user = mounts.find(({ record }) => record?.volume === volume)
   if (user) return keep(`it is mounted at ${user.directory}`)
@@ -103,7 +121,9 @@ function judge(session: Session, volume: string, { forget }: GarbageOrder): Fate
       : keep(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
   }
   const { source, group, restorePending } = record
-  if (isSwappedAway(session, record)) {
+  const isSwapped = await isSwappedAway(session, record, isSilentAt)
+  if (isSwapped === 'unknown') return keep(unanswered(source, 'call this again'))
+  if (isSwapped) {
     return restorePending
       ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
@@ -129,10 +149,16 @@ function journalHolds(session: Session, volume: string): boolean | Refusal {
 /**
  * A link led from what was asked for to a directory that is not there any more, in a directory of the same file system
  * that still is: an atomic writer or git-sync has deleted it. What was reached without a link may have been moved, and
- * come back; so may what has both in it.
+ * come back; so may what has both in it. Nobody knows while a server does not respond.
  */
-function isSwappedAway(session: Session, { asked, source, volume }: VolumeRecord): boolean {
-  if (asked === undefined || normalize(asked) === source || placeOfVolume(session, volume) !== undefined) return false
+async function isSwappedAway(
+  session: Session,
+  { asked, source, volume }: VolumeRecord,
+  isSilentAt: IsSilentAt,
+): Promise<boolean | 'unknown'> {
+  if (asked === undefined || normalize(asked) === source) return false
+  const place = await placeOfVolume(session, volume, isSilentAt)
+  if (place !== undefined) return place.isSilent && 'unknown'
   const { inodes } = session.host
   const fork = commonDirectory(normalize(asked), source)
   for (let above = dirname(source); above.length >= fork.length; above = dirname(above)) {
@@ -154,9 +180,10 @@ function commonDirectory(one: string, other: string): string {
   return parts.slice(0, parted < 0 ? parts.length : parted).join('/')
 }
 
-/** @throws {Refusal} where a volume that is to be given up can be found, and so put back */
-export function refuseToForget(session: Session, volume: string): void {
-  const place = placeOfVolume(session, volume)
+/** @throws {Refusal} where a volume that is to be given up can be found, and so put back, or may be where nobody answers */
+export async function refuseToForget(session: Session, volume: string): Promise<void> {
+  const place = await placeOfVolume(session, volume, silentPaths(session.host))
   if (place === undefined) return
-  throw new Refusal(`volume ${volume} is at ${place}: put it back with "modekeep restore ${volume}"`)
+  if (place.isSilent) throw silentDirectory(place.path)
+  throw new Refusal(`volume ${volume} is at ${place.path}: put it back with "modekeep restore ${volume}"`)
 }

@@ -1,7 +1,8 @@
 import { unlessRefused } from '../host/file-error.ts'
 import { closing, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { deviceName } from '../mount-table/tree-location.ts'
+import { type IsSilentAt, localPaths, silentDirectory, silentPaths } from '../mount-table/silence.ts'
+import { deviceName, mountsFrom } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
 import { listMountRecords } from './mount-record.ts'
@@ -9,14 +10,21 @@ import type { Session } from './session.ts'
 import { hasJournal } from './volume-journal.ts'
 import { isTextIdentity, textIdentity, volumeIdentity, volumeRecords } from './volume-record.ts'
 
+/** Where a volume is; or, of places whose server does not respond and where it may be, the first. */
+export interface Place {
+  path: string
+  isSilent: boolean
+}
+
 /**
  * Where a volume is to be found now: where it was last, or at any mount that shows it and maps no groups.
  * @returns an absolute path that leads to the volume's root
- * @throws {Refusal} where there is none
+ * @throws {Refusal} where there is none, or a server or a daemon that is asked for it does not respond
  */
-export function findVolume(session: Session, volume: string): string {
-  const found = placeOfVolume(session, volume)
-  if (found !== undefined) return found
+export async function findVolume(session: Session, volume: string): Promise<string> {
+  const found = await placeOfVolume(session, volume, silentPaths(session.host))
+  if (found?.isSilent) throw silentDirectory(found.path)
+  if (found !== undefined) return found.path
   const [source] = sourcesOf(session, volume)
   if (source !== undefined) {
     throw new Refusal(
@@ -31,15 +39,51 @@ export function findVolume(session: Session, volume: string): string {
 }
 
 /** The same, undefined where it is nowhere. */
-export function placeOfVolume(session: Session, volume: string): string | undefined {
+export async function placeOfVolume(
+  session: Session,
+  volume: string,
+  isSilentAt: IsSilentAt,
+): Promise<Place | undefined> {
   const { host } = session
-  const known = sourcesOf(session, volume).find((path) => leadsTo(host, path, volume))
-  if (known !== undefined) return known
+  let silent: Place | undefined
+  for (const { path, isThere } of candidates(session, volume)) {
+    if (await isSilentAt(path)) silent ??= { path, isSilent: true }
+    else if (isThere(host)) return { path, isSilent: false }
+  }
+  return silent
+}
+
+/** A path that may lead to a volume, and whether it does. */
+interface Candidate {
+  path: string
+  isThere(host: Host): boolean
+}
+
+function* candidates(session: Session, volume: string): Generator<Candidate> {
+  const isText = isTextIdentity(volume)
+  const known = isText ? [] : sourcesOf(session, volume)
+  for (const path of known) yield { path, isThere: (host) => leadsTo(host, path, volume) }
+  const table = session.host.mounts.table()
   const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
-  return parseMountinfo(host.mounts.table())
+  const rows = parseMountinfo(table)
     .filter((row) => !row.options.includes('idmapped'))
     .sort((one, other) => isReadOnly(one) - isReadOnly(other))
-    .find((row) => shows(host, row, volume))?.mountPoint
+  const mayShow = isText ? (row: MountRow) => isNamed(row, volume) : ofFileSystems(session.host, table, known)
+  for (const row of rows.filter(mayShow)) {
+    const { mountPoint } = row
+    const isThere = (host: Host) => (isText ? isOnTop(host, row) : leadsTo(host, mountPoint, volume))
+    yield { path: mountPoint, isThere }
+  }
+}
+
+/**
+ * Mounts of the node's own file systems, and of those that paths lead to: others' servers are not asked, as there may be
+ * many, and anybody's.
+ */
+function ofFileSystems(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
+  const [isLocal, mountsTo] = [localPaths(host), mountsFrom(table)]
+  const devices = new Set(paths.map((path) => mountsTo(path).at(-1)?.device))
+  return ({ mountPoint, device }) => isLocal(mountPoint) || devices.has(device)
 }
 
 /** Where it was, as far as records tell. */
@@ -49,9 +93,8 @@ function sourcesOf(session: Session, volume: string): string[] {
   return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
-/** Whether a volume's root can be reached by the path it had. */
+/** Whether a volume's root can be reached by a path. */
 function leadsTo(host: Host, path: string, volume: string): boolean {
-  if (isTextIdentity(volume)) return false
   return isAt(host, path, (handle, stat) => {
     const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
     // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
@@ -66,16 +109,16 @@ const NFS = ['nfs', 'nfs4']
  * A server's volume is named by the text of its source, which the mount table has too. The kernel may call either
  * version of NFS the other; of any other file system the text is what somebody liked to write there.
  */
-function shows(host: Host, { fsType, source, root, mountPoint, device }: MountRow, volume: string): boolean {
-  if (!isTextIdentity(volume)) return leadsTo(host, mountPoint, volume)
+function isNamed({ fsType, source, root }: MountRow, volume: string): boolean {
   const kinds = NFS.includes(fsType) ? NFS : [fsType]
-  const isNamed = kinds.some((kind) => textIdentity({ fsType: kind, source: parseSource(source) }) === volume)
-  // Nothing else is mounted over it.
-  const isOnTop = ({ mountRoot, device: at }: Stat) => mountRoot && deviceName(at) === device
-  return isNamed && root === '/' && isAt(host, mountPoint, (_, stat) => isOnTop(stat))
+  return root === '/' && kinds.some((kind) => textIdentity({ fsType: kind, source: parseSource(source) }) === volume)
 }
 
-/** Looks at what a path leads to, which is not asked whether it answers. */
+/** Whether nothing else is mounted over it. */
+function isOnTop(host: Host, { mountPoint, device }: MountRow): boolean {
+  return isAt(host, mountPoint, (_, stat) => stat.mountRoot && deviceName(stat.device) === device)
+}
+
 function isAt(host: Host, path: string, isIt: (handle: Handle, stat: Stat) => boolean): boolean {
   const isThere = unlessRefused(() => {
     const handle = host.inodes.openLinkFree(path)

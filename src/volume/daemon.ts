@@ -2,12 +2,12 @@ import { closing, type Daemon, type Host, type Stat } from '../host/host.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { askPoint, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
 import { hasDisk } from '../mount-table/tree-location.ts'
 import { type MountRecord, mountRecords, stagingOf } from '../store/mount-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
 import { killStaged, stagedMount } from './kind/staged.ts'
-import { isLocalMount, PATIENCE } from './silence.ts'
 
 /** The process that was started with a staging directory; undefined where it has ended. */
 export function findDaemon({ host, config }: Session, staging: string): Daemon | undefined {

@@ -1,6 +1,13 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
+import { promisify } from 'node:util'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import type { GcDocument } from '../../src/operator/actions/gc.ts'
+import type { StatusDocument } from '../../src/operator/actions/status.ts'
+import type { DoctorDocument } from '../../src/operator/doctor/findings.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
+import { volumeIdentity, volumeRecords } from '../../src/store/volume-record.ts'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
 import { startHangingServer } from '../helpers/hanging.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
@@ -8,7 +15,10 @@ import { titled } from '../helpers/needs.ts'
 import { compile } from '../race/compile.ts'
 
 const cannot = cannotServe('cc')
+const execFileAsync = promisify(execFile)
 const SUCCESS = { status: 'Success' }
+/** Milliseconds of a command that waits five seconds, on a machine that is busy. */
+const MOST = 60_000
 
 /** The server takes requests and never answers: who waits for it cannot even be killed. */
 describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () => {
@@ -74,6 +84,66 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     expect(node.layers('a')).toEqual([])
   })
 
+  it('below directories that commands open: each ends in its deadline and says why, and does the rest', async () => {
+    const served = `${node.volumes}/served`
+    const server = await serve(served)
+    const link = `${node.top}/link`
+    fs.symlinkSync(served, link)
+    const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
+    config.allow[0].sources.push(`${served}/*`, `${link}/*`)
+    fs.writeFileSync(node.config, JSON.stringify(config))
+    const { silent, gone } = recordVolumes(config, served, node.volumes)
+    expect(await node.mount('a', { source: served })).toEqual(SUCCESS)
+    server.hang()
+    const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: node.config }
+    const byHand = async <T>(...args: string[]): Promise<T> => {
+      const run = () => execFileAsync(BINARY, [...args, '--json'], { env }).catch((error) => error)
+      const { result, took } = await timed<{ stdout: string }>(run)
+      expect(took, args.join(' ')).toBeLessThan(MOST)
+      return JSON.parse(result.stdout)
+    }
+    const error = `directory "${served}" does not respond (the server or the daemon of its file system hangs): repair that on the node, then call this again`
+    const refused = await Promise.all([
+      byHand('plan', served, '--fsgroup', '2000'),
+      byHand('apply', served, '--fsgroup', '2000'),
+      byHand('restore', served),
+      byHand('restore', silent),
+      byHand('gc', '--forget', silent),
+    ])
+    expect(refused).toEqual(refused.map(() => expect.objectContaining({ kind: 'Error', error })))
+    const [{ volumes, mounts }, { findings }] = await Promise.all([
+      byHand<StatusDocument>('status'),
+      byHand<DoctorDocument>('doctor'),
+    ])
+    expect(volumes.map(({ volume }) => volume).sort()).toEqual([silent, gone].sort())
+    expect(mounts).toMatchObject([{ state: 'unknown', reason: expect.stringContaining('does not respond') }])
+    for (const [area, path] of [
+      ['configuration', served],
+      ['configuration', link],
+      ['volumes', served],
+    ]) {
+      const text = `the server or the daemon that tells of ${path} does not respond`
+      expect(findings).toContainEqual({ area, level: 'warning', text, remedy: 'repair it on the node' })
+    }
+    expect(findings.map(({ text }) => text)).toContain('volumes on record: 2')
+    // Whose record would keep the volume.
+    expect(await node.unmount('a')).toEqual(SUCCESS)
+    for (const dry of [['--dry-run'], []]) {
+      const { items } = await byHand<GcDocument>('gc', ...dry)
+      expect(items.filter(({ kind }) => kind === 'volume')).toEqual(
+        expect.arrayContaining([
+          {
+            kind: 'volume',
+            name: silent,
+            action: 'kept',
+            reason: expect.stringContaining(`${served} does not respond`),
+          },
+          { kind: 'volume', name: gone, action: 'removed', reason: expect.stringContaining('was deleted') },
+        ]),
+      )
+    }
+  })
+
   it('mounted in a pod by somebody else: calls for the pod end, and it is replaced', async () => {
     const source = `${node.volumes}/local`
     fs.mkdirSync(source)
@@ -99,6 +169,28 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     expect(node.layers('a')).toEqual([])
   })
 })
+
+/** Records two volumes that were reached by a link: what is served, and a directory that is gone. */
+function recordVolumes(config: Pick<NodeConfig, 'stateDir'>, served: string, local: string) {
+  const { inodes } = linuxHost
+  const known = {
+    group: 2000,
+    groupAccess: 'keep',
+    complete: true,
+    restorePending: false,
+    asked: `${local}/link`,
+  } as const
+  const store = { host: linuxHost, config: { ...DEFAULT_CONFIG, ...config } }
+  const handle = inodes.openLinkFree(served)
+  const silent = volumeIdentity(linuxHost, handle, inodes.stat(handle))
+  inodes.close(handle)
+  const above = inodes.openLinkFree(local)
+  const gone = `${inodes.fileSystemId(above)}-dead-1`
+  inodes.close(above)
+  volumeRecords.write(store, { ...known, volume: silent, source: served })
+  volumeRecords.write(store, { ...known, volume: gone, source: `${local}/gone` })
+  return { silent, gone }
+}
 
 /** See proc_pid_stat(5). */
 function stateOf(pid: number | undefined): string | undefined {

@@ -84,7 +84,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
       stage.config = { ...stage.config, allow: [{ ...stage.config.allow[0], ...rule }] }
     },
     async byHand(directory, work) {
-      const opened = openByHand(session(stage), directory, { set: 0, clear: 0 })
+      const opened = await openByHand(session(stage), directory, { set: 0, clear: 0 })
       try {
         return await work(session(stage), opened)
       } finally {

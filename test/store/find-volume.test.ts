@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
+import { silentPaths } from '../../src/mount-table/silence.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { findVolume, placeOfVolume } from '../../src/store/find-volume.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
@@ -31,11 +32,11 @@ const walked = (source = SOURCE) =>
     complete: true,
     restorePending: false,
   })
-const place = () => {
+const place = async () => {
   const handles = stage.world?.handles.size
-  const found = placeOfVolume(stage.session(), volume)
+  const found = await placeOfVolume(stage.session(), volume, silentPaths(stage.host))
   expect(stage.world?.handles.size).toBe(handles)
-  return found
+  return found?.isSilent ? `silent: ${found.path}` : found?.path
 }
 
 /** Mounts the source, or something new, at a path. */
@@ -63,44 +64,107 @@ function tell(rows: Record<string, (row: string) => string>): void {
 }
 
 describe('a volume of a file system is found', () => {
-  it('where it was last, as long as it is that very directory', () => {
+  it('where it was last, as long as it is that very directory', async () => {
     walked()
-    expect(place()).toBe(SOURCE)
+    expect(await place()).toBe(SOURCE)
     stage.fs.renameSync(SOURCE, `${SOURCE}.moved`)
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
     makeTree(stage.fs, SOURCE, [])
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
   })
 
-  it('not on another file system, though all its numbers are the same', () => {
+  it('not on another file system, though all its numbers are the same', async () => {
     walked()
     stage.host.inodes.fileSystemId = () => 'another'
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
   })
 
-  it('by the record of a mount where its own is gone', () => {
+  it('by the record of a mount where its own is gone', async () => {
     mountRecords.write(stage, { ...READY, source: SOURCE, volume })
-    expect(place()).toBe(SOURCE)
+    expect(await place()).toBe(SOURCE)
   })
 
-  it('not through a link that somebody has put in its place', () => {
+  it('not through a link that somebody has put in its place', async () => {
     walked()
     stage.fs.renameSync(SOURCE, `${SOURCE}.moved`)
     stage.fs.symlinkSync(`${SOURCE}.moved`, SOURCE)
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
   })
 
-  it('at a mount that shows it, one that can be written to first, and none that shows other groups', () => {
+  it('at a mount that shows it, one that can be written to first, and none that shows other groups', async () => {
     walked('/gone')
     for (const path of ['/mapped', '/read-only', '/writable', '/other']) {
       mountAt(path, { isNew: path === '/other', mapped: path === '/mapped' })
     }
     tell({ '/read-only': (row) => row.replace(' rw ', ' ro ') })
-    expect(place()).toBe('/writable')
+    expect(await place()).toBe('/writable')
     tell({ '/writable': () => '' })
-    expect(place()).toBe('/read-only')
+    expect(await place()).toBe('/read-only')
     tell({ '/read-only': () => '' })
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
+  })
+})
+
+describe('a volume whose server may not answer', () => {
+  /** The paths that were asked. */
+  let asked: string[]
+  /** Those that get no answer. */
+  const silent = new Set<string>()
+  beforeEach(() => {
+    asked = []
+    silent.clear()
+    stage.host.daemons.answers = async (_parent, name) => {
+      const path = `/${Buffer.from(name)}`
+      asked.push(path)
+      return ![...silent].some((top) => path.startsWith(top))
+    }
+  })
+  /** Has mounts be of a server. */
+  const isNfs = (...paths: string[]) => {
+    const asNfs = (row: string) => row.replace(/ \d+:\d+ /, ' 0:99 ').replace(' - memory ', ' - nfs4 ')
+    tell(Object.fromEntries(paths.map((path) => [path, asNfs])))
+  }
+  const refusal = (path: string) =>
+    `directory "${path}" does not respond (the server or the daemon of its file system hangs): repair that on the node, then call this again`
+
+  it('is not looked for where that is silent, and this is said', async () => {
+    mountAt('/nfs', { isNew: true })
+    isNfs('/nfs')
+    walked('/nfs/data')
+    silent.add('/nfs')
+    const opened: string[] = []
+    const { openLinkFree } = stage.host.inodes
+    stage.host.inodes.openLinkFree = (path) => {
+      opened.push(path)
+      return openLinkFree(path)
+    }
+    expect(await place()).toBe('silent: /nfs/data')
+    expect(asked).toEqual(['/nfs/data'])
+    expect(opened.filter((path) => path.startsWith('/nfs'))).toEqual([])
+    await expect(findVolume(stage.session(), volume)).rejects.toThrow(refusal('/nfs/data'))
+  })
+
+  it('is found elsewhere all the same', async () => {
+    mountAt('/nfs', { isNew: true })
+    isNfs('/nfs')
+    walked('/nfs/data')
+    mountAt('/elsewhere')
+    silent.add('/nfs')
+    expect(await place()).toBe('/elsewhere')
+  })
+
+  it('is found on a server that answers, and the node itself and servers that have nothing to do with it are not asked', async () => {
+    walked('/share/gone')
+    for (const path of ['/share', '/pod']) mountAt(path)
+    mountAt('/other', { isNew: true })
+    isNfs('/share', '/pod')
+    tell({ '/other': (row) => row.replace(' - memory ', ' - fuse.x ') })
+    silent.add('/other')
+    expect(await place()).toBe('/share')
+    expect(asked).toEqual(['/share/gone'])
+    walked('/gone')
+    expect(await place()).toBeUndefined()
+    expect(asked).toEqual(['/share/gone'])
   })
 })
 
@@ -119,31 +183,37 @@ describe("a server's volume is found", () => {
     ['nfs4', 'host:/b', false],
     ['fuse.sshfs', 'host:/a', false],
     ['tmpfs', 'host:/a', false],
-  ])('at a mount of %s from %s: %s', (fsType, source, isFound) => {
+  ])('at a mount of %s from %s: %s', async (fsType, source, isFound) => {
     told(fsType, source)
-    expect(place()).toBe(isFound ? '/share' : undefined)
+    expect(await place()).toBe(isFound ? '/share' : undefined)
   })
 
-  it('not where a part of it is mounted', () => {
+  it('but not where it does not respond', async () => {
+    told('nfs', 'host:/a')
+    stage.host.daemons.answers = async () => false
+    expect(await place()).toBe('silent: /share')
+  })
+
+  it('not where a part of it is mounted', async () => {
     told('nfs', 'host:/a')
     tell({ '/share': (row) => row.replace(' / /share', ' /part /share') })
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
   })
 
-  it('not where something else is mounted over it', () => {
+  it('not where something else is mounted over it', async () => {
     const { table } = stage.host.mounts
     told('nfs', 'host:/a')
     const before = stage.host.mounts.table()
     stage.host.mounts.table = table
     mountAt('/share', { isNew: true })
     stage.host.mounts.table = () => before
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
   })
 
-  it('by no path that has its name', () => {
+  it('by no path that has its name', async () => {
     stage.host.mounts.table = () => ''
     walked()
-    expect(place()).toBeUndefined()
+    expect(await place()).toBeUndefined()
   })
 })
 
@@ -158,7 +228,7 @@ it.each<[string, () => void, RegExp]>([
     /give its directory instead, "modekeep restore DIR"/,
   ],
   ['was never recorded', () => {}, /nothing is recorded of volume .*: "modekeep status" names/],
-])('a volume that %s is refused with its way out', (_what, arrange, message) => {
+])('a volume that %s is refused with its way out', async (_what, arrange, message) => {
   arrange()
-  expect(() => findVolume(stage.session(), volume)).toThrow(message)
+  await expect(findVolume(stage.session(), volume)).rejects.toThrow(message)
 })

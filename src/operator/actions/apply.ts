@@ -37,7 +37,7 @@ export interface ApplyDocument extends OrderDocument<'apply'> {
 export async function apply(session: Session, command: OrderCommand<'apply'>): Promise<ApplyDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
-  const opened = openByHand(session, directory, mountFlags([], false))
+  const opened = await openByHand(session, directory, mountFlags([], false))
   using _ = closing(inodes, opened.tree)
   if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) {
     session.expect(await countInodes(inodes, opened.tree))
@@ -75,7 +75,7 @@ export interface PlanDocument extends OrderDocument<'plan'> {
 export async function plan(session: Session, command: OrderCommand<'plan'>): Promise<PlanDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
-  const opened = openByHand(session, directory, mountFlags(['noatime'], true))
+  const opened = await openByHand(session, directory, mountFlags(['noatime'], true))
   using _ = closing(inodes, opened.tree)
   const { volume, tree } = opened
   const { group, access: groupAccess, policy } = order

@@ -23,7 +23,7 @@ export async function gc(session: Session, { isDry, forget }: GcCommand): Promis
     if (!listVolumes(session).includes(forget)) {
       throw new Refusal(`nothing is recorded of volume ${forget}: "modekeep status" names those that are`)
     }
-    refuseToForget(session, forget)
+    await refuseToForget(session, forget)
   }
   const items = await collectGarbage(session, { isDry, forget })
   const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)

@@ -7,11 +7,11 @@ import type { Heal, WatchOptions } from '../../heal/watch.ts'
 import { succeeds } from '../../host/file-error.ts'
 import { callLog } from '../../log/call-log.ts'
 import { appendLine } from '../../log/log-file.ts'
+import { localPaths } from '../../mount-table/silence.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
-import { localPaths } from '../../volume/silence.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
 const SETTLING = 3000

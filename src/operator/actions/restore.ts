@@ -38,9 +38,9 @@ export interface RestoreDocument {
 export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
   const { verb, target, isDry, isForced } = command
   const [directory, known] =
-    'volume' in target ? [findVolume(session, target.volume), target.volume] : [target.directory, undefined]
+    'volume' in target ? [await findVolume(session, target.volume), target.volume] : [target.directory, undefined]
   const flags = isDry ? mountFlags(['noatime'], true) : mountFlags([], false)
-  const opened = openByHand(session, directory, flags, known)
+  const opened = await openByHand(session, directory, flags, known)
   const { inodes } = session.host
   const { volume, tree } = opened
   using _ = closing(inodes, tree)

@@ -2,9 +2,10 @@ import { dirname } from 'node:path'
 import { closing } from '../../host/handle.ts'
 import { errorCode, type Host } from '../../host/host.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { type IsSilentAt, isUnanswered, silentPaths } from '../../mount-table/silence.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { directoryOf } from '../../request/rule-source.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
+import { type Found, fault, ok, silence, warning } from './findings.ts'
 import { lookAtPath } from './paths.ts'
 import { ruleFindings } from './rules.ts'
 
@@ -13,27 +14,44 @@ export interface Configuration {
   faults: readonly string[]
 }
 
-export function* configurationFindings(
+export async function* configurationFindings(
   host: Host,
   config: NodeConfig,
   { file, faults }: Configuration,
-): Generator<Found> {
+): AsyncGenerator<Found> {
   for (const text of faults) yield fault(text, `correct ${file}: until then mounts are refused`)
   if (faults.length === 0) {
     yield ok(lookAtPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
   }
   yield* ruleFindings(config.allow, file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
+  const isSilentAt = silentPaths(host)
   // Others' are asked by their mount alone.
   for (const source of new Set(entries.flatMap((entry) => directoryOf(entry) ?? []))) {
     if (source === '/') {
       yield warning('pods may mount any directory of the node', `name directories in the rules (allow) of ${file}`)
+    } else if (await isSilent(host, source, isSilentAt)) {
+      yield silence(source)
     } else if (lookAtPath(host, source) === undefined) {
       yield warning(`a rule has ${source}, which does not exist`, `mkdir -p ${source}`)
     } else {
       yield mappingOf(host, source)
       yield* setIdFindings(host, source)
     }
+  }
+}
+
+/** A link may lead to any server, past what the path says. */
+async function isSilent(host: Host, source: string, isSilentAt: IsSilentAt): Promise<boolean> {
+  return (await isSilentAt(source)) || (hasLink(host, source) && (await isUnanswered(host, source, source)))
+}
+
+function hasLink({ inodes }: Host, path: string): boolean {
+  try {
+    inodes.close(inodes.openLinkFree(path))
+    return false
+  } catch (error) {
+    return errorCode(error) === 'ELOOP'
   }
 }
 

@@ -22,3 +22,7 @@ export interface Found {
 export const ok = (text: string): Found => ({ level: 'ok', text, remedy: '' })
 export const warning = (text: string, remedy: string): Found => ({ level: 'warning', text, remedy })
 export const fault = (text: string, remedy: string): Found => ({ level: 'fault', text, remedy })
+
+/** Of a directory that is not looked at. */
+export const silence = (path: string) =>
+  warning(`the server or the daemon that tells of ${path} does not respond`, 'repair it on the node')

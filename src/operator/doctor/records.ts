@@ -2,6 +2,7 @@ import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
@@ -10,7 +11,7 @@ import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 import { journalFault } from '../actions/volume.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
+import { type Found, fault, ok, silence, warning } from './findings.ts'
 
 /** A volume of this driver, in kubelet's directories. */
 const OURS = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
@@ -69,7 +70,12 @@ export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
   const found = await collectGarbage(session, { isDry: true, forget: undefined })
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield ok(`volumes on record: ${volumes.length}`)
-  for (const volume of volumes) yield* aboutVolume(session, volume)
+  const isSilentAt = silentPaths(session.host)
+  for (const volume of volumes) {
+    const source = volumeRecords.find(session, volume).record?.source
+    if (source?.startsWith('/') && (await isSilentAt(source))) yield silence(source)
+    yield* aboutVolume(session, volume)
+  }
   if (leftovers > 0)
     yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
 }

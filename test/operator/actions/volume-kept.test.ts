@@ -89,9 +89,9 @@ onEveryStage('what can be put back', (open) => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts/%2Fx/notes`)).toBe(true)
   })
 
-  it('is not looked for in another directory that took its place meanwhile', () => {
-    const directory = `${source}/..one`
-    expect(() => openByHand(stage.session(), directory, { set: 0, clear: 0 }, only())).toThrow('was exchanged')
+  it('is not looked for in another directory that took its place meanwhile', async () => {
+    const opened = openByHand(stage.session(), `${source}/..one`, { set: 0, clear: 0 }, only())
+    await expect(opened).rejects.toThrow('was exchanged')
   })
 })
 
@@ -137,18 +137,18 @@ describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', canno
     return findVolume({ ...session, host: { ...session.host, mounts: { ...session.host.mounts, table } } }, volume)
   }
 
-  it('is found by its source, whichever version of NFS the kernel names', () => {
-    expect(['nfs', 'nfs4'].map(find)).toEqual([directory, directory])
+  it('is found by its source, whichever version of NFS the kernel names', async () => {
+    expect(await Promise.all(['nfs', 'nfs4'].map(find))).toEqual([directory, directory])
   })
 
-  it.each(['tmpfs', 'fuse.sshfs'])('is not taken for a %s to which somebody gave its name', (fsType) => {
-    expect(() => find(fsType)).toThrow(`was ${export_}, which is missing or another one now`)
+  it.each(['tmpfs', 'fuse.sshfs'])('is not taken for a %s to which somebody gave its name', async (fsType) => {
+    await expect(find(fsType)).rejects.toThrow(`was ${export_}, which is missing or another one now`)
   })
 
-  it('is not taken for what is mounted over it', () => {
+  it('is not taken for what is mounted over it', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'other', directory])
     try {
-      expect(() => find('nfs4')).toThrow(`was ${export_}, which is missing or another one now`)
+      await expect(find('nfs4')).rejects.toThrow(`was ${export_}, which is missing or another one now`)
     } finally {
       execFileSync('umount', [directory])
     }

@@ -82,7 +82,7 @@ describe('what doctor says of the node', () => {
     expect([...spaceFindings(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
   })
 
-  it('names every fault of the configuration, and sources that do not exist', () => {
+  it('names every fault of the configuration, and sources that do not exist', async () => {
     const { host, top, config } = memoryStage()
     const asked = {
       ...config,
@@ -93,7 +93,8 @@ describe('what doctor says of the node', () => {
         },
       ],
     }
-    const found = [...configurationFindings(host, asked, { file: '/none.json', faults: ['one', 'two'] })]
+    const configuration = { file: '/none.json', faults: ['one', 'two'] }
+    const found = await Array.fromAsync(configurationFindings(host, asked, configuration))
     expect(found.map(({ level }) => level)).toEqual([
       ...['fault', 'fault', 'ok', 'ok'],
       ...['warning', 'warning', 'warning'],

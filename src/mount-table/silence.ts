@@ -1,0 +1,78 @@
+import { closing, type Host } from '../host/host.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { mountsFrom } from './tree-location.ts'
+
+/** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
+export const PATIENCE = 5000
+
+/** File systems that a server or a daemon tells of: whoever opens something there waits for it, maybe for ever. */
+const REMOTE = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
+
+/** Whether a server or a daemon on the way to a path, absolute, normal and without links, does not respond. */
+export type IsSilentAt = (path: string) => Promise<boolean>
+
+/** Each is asked once, by another process: whoever waits for a FUSE daemon that has taken a request cannot be killed. */
+export function silentPaths(host: Host): IsSilentAt {
+  const serversTo = remoteFileSystems(host)
+  const asked = new Map<string, Promise<boolean>>()
+  return async (path) => {
+    const servers = serversTo(path)
+    if (servers === '') return false
+    return asked.getOrInsertComputed(servers, () => isUnanswered(host, path, `servers ${servers}`))
+  }
+}
+
+/** The same of one path; the mount table, which may be long, is read only where it must be. */
+export async function isSilentPath(host: Host, path: string): Promise<boolean> {
+  return !isKnownLocal(host, path) && (await silentPaths(host)(path))
+}
+
+/** Asks, wherever the path leads: links are followed. @param about see Daemons.answers */
+export async function isUnanswered({ daemons, inodes }: Host, path: string, about: string): Promise<boolean> {
+  const root = inodes.openTrusted('/')
+  using _ = closing(inodes, root)
+  return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE, about))
+}
+
+/** @param what does not respond @param then what is done, or to be done, once it responds */
+export function unanswered(what: string, then: string): string {
+  return `${what} does not respond (the server or the daemon of its file system hangs): repair that on the node, then ${then}`
+}
+
+/** What an operator is told who names a directory, or a volume that was there. */
+export function silentDirectory(path: string): Refusal {
+  return new Refusal(unanswered(`directory ${quoted(path)}`, 'call this again'))
+}
+
+/** Whether nobody but this node is asked for what a mount shows. @param path where it is */
+export function isLocalMount(host: Host, mountId: number, path: string): boolean {
+  const type = host.inodes.typeOfMount(mountId)
+  return type === undefined ? localPaths(host)(path) : !REMOTE.test(type)
+}
+
+/** Whether nobody but this node is asked for what lies at a path. Reads the mount table once. */
+export function localPaths(host: Host): (path: string) => boolean {
+  const serversTo = remoteFileSystems(host)
+  return (path) => serversTo(path) === ''
+}
+
+/** The same of one path. */
+export function isLocalPath(host: Host, path: string): boolean {
+  return isKnownLocal(host, path) || localPaths(host)(path)
+}
+
+/** Saves the reading of the mount table. */
+function isKnownLocal({ inodes }: Host, path: string): boolean {
+  const type = inodes.knownType(path)
+  return type !== undefined && !REMOTE.test(type)
+}
+
+/** By path: the devices of the file systems on the way to it that others tell of; '' where there are none. */
+function remoteFileSystems({ mounts }: Host): (path: string) => string {
+  const mountsTo = mountsFrom(mounts.table())
+  const remote = (path: string) => mountsTo(path).filter(({ fsType }) => REMOTE.test(fsType))
+  return (path) =>
+    remote(path)
+      .map(({ device }) => device)
+      .join(' ')
+}

@@ -1,0 +1,116 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { applyByHand, openByHand } from '../../src/fs-group/by-hand.ts'
+import { collectGarbage } from '../../src/heal/garbage.ts'
+import { refuseToForget } from '../../src/heal/volume-garbage.ts'
+import { configurationFindings } from '../../src/operator/doctor/configuration.ts'
+import { volumeFindings } from '../../src/operator/doctor/records.ts'
+import { listVolumes } from '../../src/store/places.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { makeTree } from '../helpers/tree.ts'
+import { Killed } from '../memory-host/world.ts'
+
+const ORDER = { group: 2000, access: 'keep', policy: 'OnRootMismatch' } as const
+
+describe('a server that does not respond', () => {
+  let stage: Stage
+  let share: string
+  /** What was asked, and what was opened of it. */
+  let asked: string[]
+  let opened: string[]
+  beforeEach(() => {
+    stage = memoryStage()
+    share = `${stage.top}/volumes/share`
+    makeTree(stage.fs, share, ['file data/a 0640 5', 'file data/b 0640 5'])
+    asked = []
+    opened = []
+  })
+
+  /** From now on. */
+  function hang(): void {
+    const { mounts, inodes, daemons } = stage.host
+    const root = mounts.table().split(' ')[0]
+    const table = () => `${mounts.table().trimEnd()}\n99999 ${root} 0:99 / ${share} rw - nfs4 host:/share rw\n`
+    const seen = <T>(path: string, open: (path: string) => T): T => {
+      if (path.startsWith(share)) opened.push(path)
+      return open(path)
+    }
+    stage.host = {
+      ...stage.host,
+      mounts: { ...mounts, table },
+      inodes: {
+        ...inodes,
+        openLinkFree: (path) => seen(path, inodes.openLinkFree),
+        openTrusted: (path) => seen(path, inodes.openTrusted),
+      },
+      daemons: {
+        ...daemons,
+        answers: async (_parent, name) => {
+          asked.push(`/${Buffer.from(name)}`)
+          return false
+        },
+      },
+    }
+  }
+
+  const only = () => listVolumes(stage)[0] ?? expect.unreachable()
+  const walk = (directory: string) => stage.byHand(directory, (session, volume) => applyByHand(session, volume, ORDER))
+  const garbage = async (isDry: boolean) =>
+    (await collectGarbage(stage.session(), { isDry, forget: undefined })).map(({ action, reason }) => [action, reason])
+
+  it('is not asked for a directory that a person names, who is told', async () => {
+    hang()
+    await expect(openByHand(stage.session(), `${share}/data`, { set: 0, clear: 0 })).rejects.toThrow(
+      `directory "${share}/data" does not respond (the server or the daemon of its file system hangs): repair that on the node, then call this again`,
+    )
+    expect([asked, opened]).toEqual([[`${share}/data`], []])
+  })
+
+  it.each([true, false])('keeps a volume on record that an update may have deleted (dry: %s)', async (isDry) => {
+    await walk(`${share}/data`)
+    const record = volumeRecords.read(stage, only()) ?? expect.unreachable()
+    volumeRecords.write(stage, { ...record, asked: `${share}/link` })
+    stage.fs.rmSync(`${share}/data`, { recursive: true })
+    expect(await garbage(true)).toEqual([['removed', expect.stringContaining('was deleted')]])
+    hang()
+    expect(await garbage(isDry)).toEqual([['kept', expect.stringContaining(`${share}/data does not respond`)]])
+    await expect(refuseToForget(stage.session(), only())).rejects.toThrow(`"${share}/data" does not respond`)
+    expect(opened).toEqual([])
+    expect(listVolumes(stage)).toHaveLength(1)
+  })
+
+  it('has nothing forgotten of what may still be in a volume', async () => {
+    const { chown } = stage.host.inodes
+    stage.host.inodes.chown = () => {
+      throw new Killed()
+    }
+    await expect(walk(`${share}/data`)).rejects.toThrow(Killed)
+    stage.host.inodes.chown = chown
+    hang()
+    expect(await garbage(false)).toEqual([
+      ['kept', expect.stringMatching(/was walked .*; its server does not respond, so what is gone from it was not/)],
+    ])
+    expect(opened).toEqual([])
+  })
+
+  it('is a warning of doctor, once for a rule and once for a volume, and the rest is looked at', async () => {
+    await walk(`${share}/data`)
+    makeTree(stage.fs, `${stage.top}/local`, ['file a 0640 5'])
+    await walk(`${stage.top}/local`)
+    hang()
+    const warning = (path: string) =>
+      expect.objectContaining({ level: 'warning', text: expect.stringContaining(`${path} does not respond`) })
+    const found = await Array.fromAsync(volumeFindings(stage.session()))
+    expect(found).toEqual([{ level: 'ok', text: 'volumes on record: 2', remedy: '' }, warning(`${share}/data`)])
+    stage.fs.symlinkSync(share, `${stage.top}/link`)
+    const sources = [`${share}/*`, `${stage.top}/link/*`, `${stage.top}/local/*`]
+    const config = { ...stage.config, allow: [{ sources }] }
+    const ofRules = await Array.fromAsync(configurationFindings(stage.host, config, { file: '/none', faults: [] }))
+    expect(ofRules).toContainEqual(warning(share))
+    expect(ofRules).toContainEqual(warning(`${stage.top}/link`))
+    expect(ofRules.filter(({ level }) => level === 'ok').map(({ text }) => text)).toContainEqual(
+      expect.stringContaining(`${stage.top}/local can be mounted`),
+    )
+    expect(opened).toEqual([])
+  })
+})

@@ -1,7 +1,7 @@
 import type { Handle } from '../host/host.ts'
 import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
-import type { WalkReport } from '../ownership/walk/report.ts'
+import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
 import { own } from '../ownership/walks.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
@@ -56,8 +56,9 @@ export async function ownVolume(
   }
   const next = { volume, source, asked, group, groupAccess: access, restorePending }
   const report = await walk(session, tree, next, order.setGid, known)
-  // What was moved while it was walked was not seen to its end: the next mount walks again.
-  volumeRecords.write(session, { ...next, complete: report.left['moved during the walk'] === undefined })
+  // What was moved meanwhile may be where the walk had been: the next mount walks again.
+  const isWhole = hasEnteredAll(report)
+  volumeRecords.write(session, { ...next, complete: isWhole, hasEnded: isWhole ? undefined : true })
   return { lock: held.move(), report }
 }
 

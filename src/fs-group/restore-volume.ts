@@ -94,15 +94,16 @@ export async function restoreTree(
 ): Promise<{ isDone: boolean; report: WalkReport }> {
   const { inodes } = session.host
   using journal = openJournal(session, volume, record !== undefined)
+  const unfinished = record && { ...record, complete: false, hasEnded: undefined }
   // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
-  if (record) volumeRecords.write(session, { ...record, complete: false })
+  if (unfinished) volumeRecords.write(session, unfinished)
   const report = await walkWith(session, volume, (options) => restore(inodes, tree, journal, options, isForced))
   if (!isThrough(report)) return { isDone: false, report }
   const root = inodes.stat(tree)
   // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
   // a record the next mount walks for the journal's sake.
-  if (record && journal.find(keysOf([root]))[0]) {
-    volumeRecords.write(session, { ...record, complete: false, restorePending: false })
+  if (unfinished && journal.find(keysOf([root]))[0]) {
+    volumeRecords.write(session, { ...unfinished, restorePending: false })
   } else {
     volumeRecords.remove(session, volume)
   }

@@ -10,7 +10,7 @@ const DOT = 0x2e
 /** d_type: a hint. */
 export const TYPE_DIRECTORY = 4
 /** The file system does not say. */
-export const TYPE_UNKNOWN = 0
+const TYPE_UNKNOWN = 0
 
 /** Reads a block of directory entries, one after the other. */
 export class Dirents {
@@ -38,8 +38,18 @@ export class Dirents {
     return this.#next >= this.#end
   }
 
+  /** As a hint: other than the inode's own number where something is mounted, and on some file systems. */
+  get inode(): bigint {
+    return new DataView(this.bytes.buffer, this.bytes.byteOffset + this.#entry).getBigUint64(0, true)
+  }
+
   get type(): number {
     return this.bytes[this.#entry + TYPE] ?? 0
+  }
+
+  /** No directory, as far as the type tells. */
+  get isFile(): boolean {
+    return this.type !== TYPE_DIRECTORY && this.type !== TYPE_UNKNOWN
   }
 
   /** Where the present entry lies. */

@@ -106,7 +106,8 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
   if (!isSameMount(record.request, request)) return 'the options changed'
   const { walked, source, mounted } = view
   const { given } = record
-  if (given.by === 'walk' && walked && (!walked.complete || walked.group !== given.group)) {
+  const isInterrupted = walked && !walked.complete && !walked.hasEnded
+  if (given.by === 'walk' && (isInterrupted || (walked && walked.group !== given.group))) {
     return 'an interrupted call changed the group of the volume'
   }
   if (source === undefined || mounted === undefined || mounted === 'broken') return undefined

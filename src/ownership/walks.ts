@@ -7,7 +7,7 @@ import { SELF } from './walk/entry.ts'
 import { FirstNames, HardLinks } from './walk/hard-links.ts'
 import { Ledger } from './walk/ledger.ts'
 import { Progress, type ProgressListener } from './walk/progress.ts'
-import type { WalkReport } from './walk/report.ts'
+import { hasEnteredAll, type WalkReport } from './walk/report.ts'
 import type { TaskSpec } from './walk/tasks.ts'
 import { traverse } from './walk/traverse.ts'
 import { Walk } from './walk/walk.ts'
@@ -99,9 +99,9 @@ export async function prune(inodes: Inodes, root: Handle, journal: Journal): Pro
 }
 
 /** Whether no inode was passed over that may have a record. */
-function hasMetAll({ left }: WalkReport): boolean {
-  const passedOver = ['linked outside the volume', 'gone or replaced during the walk', 'moved during the walk'] as const
-  return passedOver.every((reason) => left[reason] === undefined)
+function hasMetAll(report: WalkReport): boolean {
+  const { left } = report
+  return hasEnteredAll(report) && !left['linked outside the volume'] && !left['gone or replaced during the walk']
 }
 
 /** What `survey` looks at a tree for: what `own` or `restore` would do. */

@@ -12,6 +12,8 @@ const schema = z.object({
   groupAccess: z.enum(['keep', 'grant']),
   /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
   complete: z.boolean(),
+  /** With `complete` false: its walk came to its end, but may have passed over directories that were moved meanwhile. */
+  hasEnded: z.optional(z.boolean()),
   /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
   restorePending: z.boolean(),
   /** The path that a pod named, where a part of a source was walked: not `source` if links led on from there. */

@@ -35,10 +35,13 @@ export function memoryEntries(world: MemoryWorld): Entries {
 
     readEntries(directory) {
       const place = world.at(directory)
-      const names = place.mount.fileSystem.fs.readdirSync(place.path || '/') as string[]
+      const { fs } = place.mount.fileSystem
+      const names = fs.readdirSync(place.path || '/') as string[]
+      const inodeOf = (name: string) => fs.lstatSync(`${place.path}/${name}`, { bigint: true }).ino
       const entries = toDirents(
         names.slice(place.position).map((name) => Buffer.from(name)),
         place.position,
+        names.slice(place.position).map(inodeOf),
       )
       place.position = names.length
       return entries
@@ -55,11 +58,15 @@ const OFF = 8
 const LENGTH = 16
 const NAME = 19
 
-/** The block that holds `names`; the entry with index i has `first + i + 1` as the position after it. */
-export function toDirents(names: readonly Name[], first: number): Uint8Array {
+/**
+ * The block that holds `names`, of unknown types; the entry with index i has `first + i + 1` as the position after it.
+ * @param inodes the number of each
+ */
+export function toDirents(names: readonly Name[], first: number, inodes: readonly bigint[] = []): Uint8Array {
   return Buffer.concat(
     names.map((name, index) => {
       const entry = Buffer.alloc((NAME + name.length + 1 + 7) & ~7)
+      entry.writeBigUInt64LE(inodes[index] ?? 0n, 0)
       entry.writeBigInt64LE(BigInt(first + index + 1), OFF)
       entry.writeUInt16LE(entry.length, LENGTH)
       entry.set(name, NAME)

@@ -368,6 +368,9 @@ describe('a mount whose volume an interrupted call has regrouped', () => {
   it.each([
     [{ group: 2000, complete: true }, 'ready'],
     [{ group: 2000, complete: false }, 'replace'],
+    // Directories were moved while it was walked to its end.
+    [{ group: 2000, complete: false, hasEnded: true }, 'ready'],
+    [{ group: 3000, complete: false, hasEnded: true }, 'replace'],
     [{ group: 3000, complete: true }, 'replace'],
     [undefined, 'ready'],
   ] as const)('is not taken for ready: %j', (walked, decision) => {

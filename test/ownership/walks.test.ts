@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { Dirents } from '../../src/host/dirents.ts'
 import type { Stat } from '../../src/host/host.ts'
 import { type Intent, own, restore, survey } from '../../src/ownership/walks.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
@@ -100,6 +101,30 @@ describe('a walk', () => {
       await putBack()
       expect(here()).toEqual(before)
     }
+  })
+})
+
+describe('what is gone between its listing and its look', () => {
+  const file = 'gone or replaced during the walk'
+  const directory = `directory ${file}` as const
+
+  it.each([
+    [0, directory],
+    [8, file],
+  ])('may have been a directory, unless its type is known (%i)', async (type, reason) => {
+    const { readEntries } = volume.host.inodes
+    volume.host.inodes.readEntries = (handle) => {
+      const bytes = readEntries(handle)
+      for (const entries = new Dirents(bytes); entries.next(); ) {
+        if (Buffer.from(entries.name).toString() !== 'plain') continue
+        bytes[entries.place + 18] = type
+        volume.fs.rmSync(`${volume.directory}/plain`)
+      }
+      return bytes
+    }
+    const { left } = await walk()
+    expect(left).toMatchObject({ [reason]: { count: 1, examples: ['plain'] } })
+    expect(left).not.toHaveProperty([reason === file ? directory : file])
   })
 })
 

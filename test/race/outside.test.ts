@@ -16,6 +16,7 @@ const REPORTED = [
   'device',
   'linked outside the volume',
   'gone or replaced during the walk',
+  'directory gone or replaced during the walk',
   'moved during the walk',
   'changed during the walk',
 ]

@@ -29,7 +29,7 @@ export interface VolumeStatus {
   /** What a walk has made of it, null where that is not known. */
   group: number | null
   groupAccess: 'keep' | 'grant' | null
-  /** False: a walk or a restore of it was not finished. */
+  /** False: a walk or a restore of it was not finished, or passed over directories. */
   complete: boolean
   /** Its last unmount, or `restore`, is to put it back. */
   restorePending: boolean

@@ -92,12 +92,15 @@ function aboutVolume(session: Session, volume: string): Found[] {
     return [fault(`the record of volume ${volume} cannot be read`, way)]
   }
   if (record === undefined) return []
-  const { source, group, complete, restorePending } = record
+  const { source, group, complete, hasEnded, restorePending } = record
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume)
   if (isUsed || (complete && !restorePending)) return []
   if (restorePending) {
     return [warning(`the restore of ${source} is pending`, `modekeep restore ${volume}, or mount it in a pod again`)]
   }
   const way = `modekeep apply ${source} --fsgroup ${group}, or modekeep restore ${volume}`
-  return [warning(`a walk or restore of ${source} was not finished`, way)]
+  const text = hasEnded
+    ? `directories of ${source} were moved or deleted while it was walked, so some may lack group ${group}`
+    : `a walk or restore of ${source} was not finished`
+  return [warning(text, way)]
 }

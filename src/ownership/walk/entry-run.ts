@@ -1,12 +1,8 @@
-import { type Dirents, TYPE_DIRECTORY, TYPE_UNKNOWN } from '../../host/dirents.ts'
+import type { Dirents } from '../../host/dirents.ts'
 import type { Handle, Inodes, Look, Name, Sights } from '../../host/host.ts'
 
 // Longer names are looked at alone.
 const LONGEST_NAME = 255
-
-function isFile(type: number): boolean {
-  return type !== TYPE_DIRECTORY && type !== TYPE_UNKNOWN
-}
 
 /** Some entries of a block, none known to be a directory, that are looked at together. */
 export class EntryRun implements Disposable {
@@ -37,7 +33,7 @@ export class EntryRun implements Disposable {
     this.count = 0
     while (this.count < this.#places.length && block.next()) {
       const { nameLength } = block
-      if (!isFile(block.type) || nameLength > LONGEST_NAME) {
+      if (!block.isFile || nameLength > LONGEST_NAME) {
         block.back()
         break
       }

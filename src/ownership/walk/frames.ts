@@ -101,7 +101,7 @@ export class Frames {
    * @throws {Refusal} where directories are nested too deep
    */
   push(parent: OpenFrame, handle: Handle, stat: Stat, name: Name): boolean {
-    const isMoved = parent.isMoved || this.#wasMoved(parent, stat)
+    const isMoved = this.isMoved(parent, stat)
     const path = pathBelow(parent.path, name)
     // The name is a view into a block that is not kept.
     const frame = unread(handle, stat, Uint8Array.from(name), path, isMoved)
@@ -116,8 +116,12 @@ export class Frames {
     return true
   }
 
-  /** Since the walk began: that moves the ctime of the directory and of the one that it is in. */
-  #wasMoved(parent: OpenFrame, { changed }: Stat): boolean {
+  /**
+   * Whether a directory was made or moved since the walk began, or one above it: a move changes the ctime of the directory
+   * and of the one that it is in.
+   */
+  isMoved(parent: OpenFrame, { changed }: Stat): boolean {
+    if (parent.isMoved) return true
     if (!this.#unrest.isRecent(changed)) return false
     parent.changed = this.#inodes.look(parent.handle).changed
     return this.#unrest.isRecent(parent.changed)

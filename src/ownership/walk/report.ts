@@ -6,6 +6,8 @@ export const LEFT_REASONS = [
   'linked outside the volume',
   'changed since by its user',
   'gone or replaced during the walk',
+  // Or what may have been one. Unlike those, it may be somewhere else in the volume, with all that is in it.
+  'directory gone or replaced during the walk',
   'changed during the walk',
   'privileges not given back',
   'moved during the walk',
@@ -22,6 +24,11 @@ export interface WalkReport {
   changed: number
   alreadyRight: number
   left: Partial<Record<LeftReason, { count: number; examples: string[] }>>
+}
+
+/** Whether all directories were read to their end that were there from the beginning, as far as the walk could tell. */
+export function hasEnteredAll({ left }: WalkReport): boolean {
+  return !left['directory gone or replaced during the walk'] && !left['moved during the walk']
 }
 
 /** How far a walk is. */

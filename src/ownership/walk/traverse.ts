@@ -1,5 +1,5 @@
 import type { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, isDirectory, type Name, orClosed, type Stat } from '../../host/host.ts'
+import { errorCode, type Handle, type Inodes, isDirectory, orClosed, type Stat } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { ignoreVanished, pathBelow } from './entry.ts'
 import { Frames, type OpenFrame } from './frames.ts'
@@ -22,6 +22,8 @@ export function isElsewhere(stat: Boundary & Pick<Stat, 'mode'>, inside: Boundar
       'mount the overlay with xino=on, or have all of its layers on one file system',
   )
 }
+
+const ANOTHER = 'directory gone or replaced during the walk'
 
 /** Called for every inode below the place where a walk began. */
 export interface Visitor {
@@ -61,7 +63,7 @@ export function* traverse(
         if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
         for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
       } else if (visitor.entries(frame, block)) {
-        const reason = enter(inodes, frames, frame, block.name, stat, visitor)
+        const reason = enter(inodes, frames, frame, block, stat, visitor)
         if (reason) visitor.left(reason, pathBelow(frame.path, block.name))
       }
     }
@@ -70,23 +72,33 @@ export function* traverse(
   }
 }
 
-/** Why it was not entered. Looked at before it is opened, which could mount something (autofs). */
+/**
+ * Why what was listed was not entered. It is looked at before it is opened, which could mount something (autofs). What is
+ * found in its place is entered.
+ */
 function enter(
   inodes: Inodes,
   frames: Frames,
   parent: OpenFrame,
-  name: Name,
+  { name, inode, isFile }: Dirents,
   inside: Boundary,
   visitor: Visitor,
 ): LeftReason | undefined {
   const seen = ignoreVanished(() => inodes.statEntry(parent.handle, name))
   if (seen && isElsewhere(seen, inside)) return 'sub-mount'
   const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
-  if (handle === undefined) return 'gone or replaced during the walk'
+  if (handle === undefined) return ANOTHER
   const stat = orClosed(inodes, handle, inodes.stat)
-  const isInside = !isElsewhere(stat, inside)
-  if (!isInside || !orClosed(inodes, handle, () => frames.push(parent, handle, stat, name))) inodes.close(handle)
-  return isInside ? undefined : 'sub-mount'
+  if (isElsewhere(stat, inside)) {
+    inodes.close(handle)
+    return 'sub-mount'
+  }
+  return orClosed(inodes, handle, () => {
+    // What is in its place is of the time since the walk began; other file systems' lists have numbers of their own.
+    const isAnother = !isFile && stat.inode !== inode && frames.isMoved(parent, stat)
+    if (!frames.push(parent, handle, stat, name)) inodes.close(handle)
+    return isAnother ? ANOTHER : undefined
+  })
 }
 
 /** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */

@@ -22,6 +22,8 @@ import { type Task, type TaskSpec, taskOf } from './tasks.ts'
 import { type Boundary, isElsewhere, openWithRoom, type Visitor } from './traverse.ts'
 
 const NONE = new Uint8Array()
+const GONE = 'gone or replaced during the walk'
+const DIRECTORY_GONE = 'directory gone or replaced during the walk'
 
 export interface WalkSettings extends BatchSettings {
   inside: Boundary
@@ -70,7 +72,7 @@ export class Walk implements Visitor, Disposable {
       }
       ;[run, next] = [next, run]
     }
-    return block.next() && (block.type === TYPE_DIRECTORY || this.#entry(frame, block.name))
+    return block.next() && (block.type === TYPE_DIRECTORY || this.#entry(frame, block.name, block.isFile))
   }
 
   /** @returns the first that is a directory, or how many there are */
@@ -105,10 +107,11 @@ export class Walk implements Visitor, Disposable {
     return seen ? isDirectory(seen) : this.#entry(frame, name)
   }
 
-  /** @returns whether it is a directory */
-  #entry(frame: OpenFrame, name: Name): boolean {
+  /** @param isFile it was no directory when it was listed @returns whether it is a directory */
+  #entry(frame: OpenFrame, name: Name, isFile = true): boolean {
     const seen = ignoreVanished(() => this.#inodes.lookEntry(frame.handle, name))
-    return seen ? this.#seen(frame, name, seen) : this.#isGone(frame.path, name)
+    if (seen) return this.#seen(frame, name, seen)
+    return this.#isGone(frame.path, name, isFile ? GONE : DIRECTORY_GONE)
   }
 
   #seen(frame: OpenFrame, name: Name, seen: Look): boolean {
@@ -152,8 +155,8 @@ export class Walk implements Visitor, Disposable {
     return orClosed(this.#inodes, handle, () => look(this.#inodes, handle, seen.keep(), time, attributes))
   }
 
-  #isGone(above: Uint8Array, name: Name): false {
-    this.left('gone or replaced during the walk', pathBelow(above, name))
+  #isGone(above: Uint8Array, name: Name, reason: LeftReason = GONE): false {
+    this.left(reason, pathBelow(above, name))
     return false
   }
 

@@ -1,4 +1,5 @@
 import { closing, type Handle, orClosed } from '../host/host.ts'
+import { isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { locationOfTree } from '../mount-table/tree-location.ts'
 import { keysOf } from '../ownership/journal/codec.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
@@ -30,6 +31,8 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   if (!volumeRecords.read(session, volume)?.restorePending) return
   const { host } = session
   await refuseSilent(session, mount.request)
+  // Links may have led from there to another server.
+  if (await isSilentPath(host, source)) throw new Refusal(unanswered(`source ${quoted(source)}`, 'it is put back'))
   const disk = await openDisk(session, volume, mount)
   using _disk = closing(host.inodes, disk)
   const location = disk === undefined ? undefined : locationOfTree(host, disk)

@@ -93,6 +93,19 @@ describe('a server that does not respond', () => {
     expect(opened).toEqual([])
   })
 
+  it('keeps a restore pending, whichever way its directory was reached', async () => {
+    share = `${stage.top}/volumes/outer/share`
+    makeTree(stage.fs, share, ['file data/a 0640 5'])
+    stage.fs.symlinkSync('share/data', `${stage.top}/volumes/outer/link`)
+    const options = { source: `${stage.top}/volumes/outer`, subPath: 'link', ownership: 'walk' }
+    await stage.mount('a', { ...options, restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' })
+    hang()
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([expect.stringContaining(`source "${share}/data" does not respond`)])
+    expect(volumeRecords.read(stage, only())).toMatchObject({ restorePending: true })
+    expect(opened).toEqual([])
+  })
+
   it('is a warning of doctor, once for a rule and once for a volume, and the rest is looked at', async () => {
     await walk(`${share}/data`)
     makeTree(stage.fs, `${stage.top}/local`, ['file a 0640 5'])

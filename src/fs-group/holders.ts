@@ -1,5 +1,6 @@
 import { waitFor } from '../host/back-off.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
+import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import {
   areNested,
   asPrefix,
@@ -12,9 +13,15 @@ import { Refusal } from '../refusal/refusal.ts'
 import { type Remote, remoteOf } from '../request/source.ts'
 import { holdPlace } from '../store/leftovers.ts'
 import { tryLockNode } from '../store/locks.ts'
-import { isOurs, listMounts, type MountRecord } from '../store/mount-record.ts'
+import { findMounts, isOurs, type MountRecord } from '../store/mount-record.ts'
 import { volumePlace } from '../store/places.ts'
-import { listReservations, type Reservation, reservations, untilReleased } from '../store/reservation-record.ts'
+import {
+  listReservations,
+  type Reservation,
+  removeDeadReservations,
+  reservations,
+  untilReleased,
+} from '../store/reservation-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 
 interface Volume {
@@ -44,14 +51,16 @@ export interface Others {
 export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
   // In this order: a call gives its reservation up once its mount can be seen.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
-  const table = session.host.mounts.table()
-  const [locationOf, exportOf] = [locationsFrom(table), exportsFrom(table)]
+  const rows = parseMountinfo(session.host.mounts.table())
+  const [locationOf, exportOf] = [locationsFrom(rows), exportsFrom(rows)]
   const located = location ?? (source === undefined ? undefined : locationOf(source))
   const asked = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
+  // What is on record and not mounted is not asked for: there may be any number of it.
+  const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
+  if (except !== undefined) mountPoints.delete(except)
   return {
     location: asked.location,
-    mounts: listMounts(session).flatMap(({ directory, record, problem }) => {
-      if (directory === except) return []
+    mounts: findMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
       // A mount's own row, not the source's path, tells where its root lies now.
       const its = locationOf(directory)
       // What is there is asked last: it takes far longer than to compare.
@@ -84,8 +93,8 @@ function overlap(one: Volume, other: Volume): boolean {
 }
 
 /** What an export's text names, and what the mount table says of a path of the node that lies on one. */
-function exportsFrom(mountinfo: string): (source: string) => Remote | undefined {
-  const mountsTo = mountsFrom(mountinfo)
+function exportsFrom(table: readonly MountRow[]): (source: string) => Remote | undefined {
+  const mountsTo = mountsFrom(table)
   return (source) => {
     if (!source.startsWith('/')) return remoteOf(source, 'export')
     const mount = mountsTo(source).at(-1)
@@ -168,6 +177,7 @@ async function reserveUnlessBusy(
   refuse: (others: Others) => void,
 ): Promise<Reservation | undefined> {
   using _ = await waitFor(() => tryLockNode(session, 'reservations'))
+  orWarn(session, 'could not remove a reservation', () => removeDeadReservations(session))
   const others = othersWith(session, wanted, except)
   refuse(others)
   const [busy] = others.reservations

@@ -4,6 +4,7 @@ import { removeLeftover } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
 import { listMounts, type MountRecord } from '../store/mount-record.ts'
 import { leftoverFiles, listMountPlaces, listVolumes, mountPlace } from '../store/places.ts'
+import { reservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './judge.ts'
@@ -25,7 +26,7 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
   }
   // After the mounts: a record that is gone no longer needs its volume.
   const isSilentAt = silentPaths(host)
-  for (const volume of listVolumes(session)) {
+  for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
     const collected = collectVolume(session, volume, order, isSilentAt)
     items.push(...(await collected.catch((error) => [failed('volume', volume, error)])))
   }

@@ -29,12 +29,12 @@ export function areNested(one: string, other: string): boolean {
 }
 
 /**
- * Finds the locations of directories from the text of mountinfo.
+ * Finds the locations of directories from the text of mountinfo, or its rows.
  * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It
  * takes as long for many mounts as for few
  */
-export function locationsFrom(mountinfo: string): (path: string) => TreeLocation | undefined {
-  const mountsTo = mountsFrom(mountinfo)
+export function locationsFrom(table: string | readonly MountRow[]): (path: string) => TreeLocation | undefined {
+  const mountsTo = mountsFrom(table)
   return (path) => {
     const mount = mountsTo(path).at(-1)
     return mount && placeIn(mount, path)
@@ -46,8 +46,8 @@ export function locationsFrom(mountinfo: string): (path: string) => TreeLocation
  * mounts that others hide; of those with one parent and one mount point the first counts.
  * @returns for an absolute, normal path without links: them all, the one that it leads to last
  */
-export function mountsFrom(mountinfo: string): (path: string) => MountRow[] {
-  const rows = parseMountinfo(mountinfo)
+export function mountsFrom(table: string | readonly MountRow[]): (path: string) => MountRow[] {
+  const rows = typeof table === 'string' ? parseMountinfo(table) : table
   const ids = new Set(rows.map(({ id }) => id))
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   const below = Map.groupBy(

@@ -46,6 +46,8 @@ export function refuseWritable(session: Session, { source: asked }: MountRequest
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]
   const places = new Set([...real, ...real.flatMap((path) => pathsToSame(table, path))])
+  // By the records, not by what is mounted now: a container keeps what the node has lost, and a repair brings it back.
+  const mounts = listMountRecords(session)
   for (const path of places) {
     const rule = ruleToWrite(config.allow, path, DEFAULT_FS_TYPES)
     if (rule !== undefined) {
@@ -54,7 +56,7 @@ export function refuseWritable(session: Session, { source: asked }: MountRequest
           'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
       )
     }
-    const writer = listMountRecords(session).find(
+    const writer = mounts.find(
       ({ source: mounted, request }) =>
         !request.readOnly && request.source.type === 'local' && mounted !== undefined && path.startsWith(`${mounted}/`),
     )

@@ -29,7 +29,12 @@ export const DEFAULT_CONFIG: NodeConfig = {
 }
 
 /**
- * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, and what is just being
- * made. By default pods' own sources lie beside them, in `volumes`.
+ * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, of calls at work, and
+ * what is just being made. By default pods' own sources lie beside them, in `volumes`.
  */
-export const PRIVATE = { mounts: 'mounts', ownership: 'ownership', staging: 'staging' } as const
+export const PRIVATE = {
+  mounts: 'mounts',
+  ownership: 'ownership',
+  reservations: 'reservations',
+  staging: 'staging',
+} as const

@@ -12,6 +12,7 @@ import {
   TRANSIENT_FILES,
   volumePlace,
 } from './places.ts'
+import { reservations } from './reservation-record.ts'
 import { orWarn, type Session } from './session.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
@@ -50,10 +51,12 @@ export function releasePlace(session: Session, place: Place, lock: Lock): boolea
 }
 
 /** Removes what an interrupted call left in a place beside what is remembered. Call it under the place's lock. */
-export function removeTransient({ host: { files } }: Session, { path }: Place): void {
+export function removeTransient(session: Session, { path, volume }: Place): void {
+  const { files } = session.host
   for (const name of files.list(path)) {
     if (name !== LOCK_FILE && TRANSIENT_FILES.has(name)) files.remove(`${path}/${name}`)
   }
+  if (volume !== undefined) reservations.remove(session, volume)
 }
 
 /**

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { unless } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
@@ -117,6 +118,21 @@ export function listMounts(store: Store): ({ directory: string } & Found<MountRe
   return listMountPlaces(store)
     .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
     .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
+}
+
+/**
+ * The same of those of so many directories that have one, at the price of a look for each of them, however many others
+ * are on record.
+ */
+export function findMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listMounts> {
+  return [...directories]
+    .map((directory) => ({ directory, ...findUnlessTooLong(store, directory) }))
+    .filter(({ record, problem }) => record ?? problem)
+}
+
+/** Somebody else may have mounted where the name of a record would be longer than any path. */
+function findUnlessTooLong(store: Store, directory: string): Found<MountRecord> {
+  return unless('ENAMETOOLONG', () => mountRecords.find(store, directory)) ?? {}
 }
 
 /** Those that can be read. */

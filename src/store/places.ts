@@ -33,14 +33,15 @@ export const JOURNAL_FILE = 'journal.db'
 /** With SQLite's own last: without the journal they say nothing. */
 export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
 export const PROGRESS_FILE = 'progress.json'
-export const RESERVATION_FILE = 'reservation.json'
+/** Of earlier versions: now all lie in a directory of their own. */
+const FORMER_RESERVATION = 'reservation.json'
 /**
  * What a call makes for its own time and takes away itself; also the new file by way of which a record is replaced. Of
  * a place that has nothing else, nothing is remembered.
  */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
-  ...[RESERVATION_FILE, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
+  ...[FORMER_RESERVATION, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
   `${RECORD_FILE}.new`,
 ])
 
@@ -64,6 +65,11 @@ export function mountPlace(store: Pick<Store, 'config'>, directory: string): Pla
 export function volumePlace({ config }: Pick<Store, 'config'>, volume: string): Place {
   const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}`
   return { path, top: config.stateDir, name: `volume ${volume}`, volume }
+}
+
+/** Where calls at work say what they are at. Only their own files lie here, whatever is remembered elsewhere. */
+export function reservationsDirectory({ config }: Pick<Store, 'config'>): string {
+  return `${config.stateDir}/${PRIVATE.reservations}`
 }
 
 function mountsDirectory({ config }: Pick<Store, 'config'>): string {

@@ -11,7 +11,8 @@ interface RecordForm<T extends object, Owner> {
   /** The mount directory or the volume that a record speaks of; undefined: there is one for the node. */
   ownerOf(record: T): Owner
   directoryOf(store: Store, owner: Owner): string
-  name: string
+  /** The file; `of` the owner where others' lie in the same directory. */
+  name: string | { of(owner: Owner): string }
 }
 
 /** The owner and the place of a kind of record of which each volume has one. */
@@ -84,7 +85,7 @@ export class RecordKind<T extends object, Owner = string> {
 
   /** Whether there is one, also where nobody can tell what it says. */
   has(store: Store, owner: Owner): boolean {
-    return store.host.files.list(this.#form.directoryOf(store, owner)).includes(this.#form.name)
+    return store.host.files.list(this.#form.directoryOf(store, owner)).includes(this.#name(owner))
   }
 
   /** Atomic and durable, with format and checksum. */
@@ -101,7 +102,12 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   #path(store: Store, owner: Owner): string {
-    return `${this.#form.directoryOf(store, owner)}/${this.#form.name}`
+    return `${this.#form.directoryOf(store, owner)}/${this.#name(owner)}`
+  }
+
+  #name(owner: Owner): string {
+    const { name } = this.#form
+    return typeof name === 'string' ? name : name.of(owner)
   }
 }
 

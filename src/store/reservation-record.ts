@@ -1,8 +1,8 @@
 import * as z from 'zod/mini'
 import { waitFor } from '../host/back-off.ts'
 import { isVolumeBusy } from './locks.ts'
-import { listVolumes, RESERVATION_FILE, type Store } from './places.ts'
-import { type Found, OF_A_VOLUME, RecordKind } from './record.ts'
+import { isVolumeIdentity, reservationsDirectory, type Store } from './places.ts'
+import { type Found, RecordKind } from './record.ts'
 
 const schema = z.object({
   volume: z.string(),
@@ -19,14 +19,41 @@ const schema = z.object({
 /** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
 export type Reservation = z.infer<typeof schema>
 
-/** Written and removed under the volume's lock, and believed only while it is held: a killed process leaves one. */
-export const reservations = new RecordKind<Reservation>({ format: 1, schema, ...OF_A_VOLUME, name: RESERVATION_FILE })
+/**
+ * Written under the volume's lock and the node's lock for reservations, removed under either, and believed only while
+ * the volume's is held: a killed process leaves one.
+ */
+export const reservations = new RecordKind<Reservation>({
+  format: 1,
+  schema,
+  ownerOf: ({ volume }) => volume,
+  directoryOf: reservationsDirectory,
+  name: { of: (volume) => `${volume}.json` },
+})
 
 /** The volumes that calls are at work on: a call's death frees its lock, and with it the reservation. */
 export function listReservations(store: Store): ({ volume: string } & Found<Reservation>)[] {
-  return listVolumes(store)
-    .filter((volume) => isReserved(store, volume))
+  return reservedVolumes(store)
+    .filter((volume) => isVolumeBusy(store, volume))
     .map((volume) => ({ volume, ...reservations.find(store, volume) }))
+    .filter(({ record, problem }) => record ?? problem)
+}
+
+/** Every volume of which a reservation is left, or the beginning of one, by a call at work or a dead one. */
+export function reservedVolumes({ host, config }: Store): string[] {
+  const names = host.files.list(reservationsDirectory({ config }))
+  const volumes = names.map((name) => name.replace(/\.json(\.new)?$/, ''))
+  return [...new Set(volumes)].filter(isVolumeIdentity).sort()
+}
+
+/**
+ * Removes what dead calls have left. Call it under the node's lock for reservations: while nobody can write one, that of
+ * a volume whose lock was free for a moment is nobody's.
+ */
+export function removeDeadReservations(store: Store): void {
+  for (const volume of reservedVolumes(store)) {
+    if (!isVolumeBusy(store, volume)) reservations.remove(store, volume)
+  }
 }
 
 /** Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may. */

@@ -37,6 +37,7 @@ onEveryStage('a call at work on a volume', (open) => {
   function workOnSub(more: Partial<Reservation>): void {
     const reservation = { volume: SUB, source: `${source}/sub`, group: 3000, pod: 'shop/web', directory: '/pods/web/v' }
     reservations.write(stage, { ...reservation, ...more })
+    stage.host.files.makeDirectory(`${stage.config.stateDir}/ownership/${SUB}`)
     atWork = stage.host.tryLock(`${stage.config.stateDir}/ownership/${SUB}/lock`)
     expect(atWork).toBeDefined()
   }
@@ -131,14 +132,15 @@ onEveryStage('a call at work on a volume', (open) => {
     die()
     await stage.mount('a', asked('data', 2000))
     expect(new Set(Object.values(groupsNow()))).toEqual(new Set([2000]))
+    expect(stage.fs.readdirSync(`${stage.config.stateDir}/reservations`)).toEqual([])
   })
 
   it.each(['{"format":2}', '{"volume'])(
     'whose reservation cannot be read (%s) keeps others from walking',
     async (text) => {
       workOnSub({})
-      stage.host.files.replace(`${stage.config.stateDir}/ownership/${SUB}/reservation.json`, text)
-      await expect(stage.mount('a', asked('data', 3000))).rejects.toThrow(/the record .*reservation.json/)
+      stage.host.files.replace(`${stage.config.stateDir}/reservations/${SUB}.json`, text)
+      await expect(stage.mount('a', asked('data', 3000))).rejects.toThrow(/the record .*\/reservations\/ab-5-6.json/)
       expect(stage.layers('a')).toEqual([])
       expect(listReservations(stage)).toHaveLength(1)
       die()
@@ -157,7 +159,7 @@ onEveryStage('a call at work on a volume', (open) => {
     })) as ApplyDocument
     const place = `${stage.config.stateDir}/ownership/${volume}`
     expect(stage.fs.readdirSync(place)).toContain('journal.db')
-    expect(stage.fs.readdirSync(place)).not.toContain('reservation.json')
+    expect(stage.fs.readdirSync(`${stage.config.stateDir}/reservations`)).toEqual([])
     await run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false })
     expect(stage.fs.existsSync(place)).toBe(false)
   })

@@ -3,7 +3,10 @@ import { loopsBelow } from '../helpers/disks.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 
 /** Kept for good, or made anew by the next call that needs it. */
-const LASTING = new Set(['boot', 'boot.new', 'reservations.lock', 'loop.lock', 'mounts', 'ownership', 'sweep.lock'])
+const LASTING = new Set([
+  ...['boot', 'boot.new', 'reservations.lock', 'loop.lock', 'sweep.lock'],
+  ...['mounts', 'ownership', 'reservations'],
+])
 const TOP = new Set(['config.json', 'image', 'images', 'log', 'pods', 'state', 'volumes'])
 
 /** Everything that calls could have left of the pods' volumes: processes, mounts, records, locks, directories, devices. */
@@ -16,6 +19,7 @@ export function leftovers(node: NodeDirectory, pods: readonly string[], volumes:
     ...pods.flatMap((pod) => below(node.podDirectory(pod))),
     ...namesIn(node.state).filter((name) => !LASTING.has(name)),
     ...below(`${node.state}/mounts`),
+    ...below(`${node.state}/reservations`),
     ...below(`${node.state}/ownership`).filter((volume) => !isJournalAlone(namesIn(node.top + volume))),
     ...namesIn(`${node.top}/pods`).filter((name) => !pods.includes(name)),
     ...namesIn(node.volumes).filter((name) => !volumes.includes(name)),

@@ -224,13 +224,13 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
       const { child, ended } = on.node.start(['mount', on.node.podDirectory('a'), JSON.stringify(options)])
       while (!reserved && child.exitCode === null) {
         await new Promise((resolve) => setImmediate(resolve))
-        reserved = fs.globSync(`${on.node.state}/ownership/*/reservation.json`).length > 0
+        reserved = fs.globSync(`${on.node.state}/reservations/*.json`).length > 0
       }
       child.kill('SIGKILL')
       reserved &&= (await ended).code === null
       if (!reserved) await on.unmount('a')
     }
-    expect(fs.globSync(`${on.node.state}/ownership/*/reservation.json`)).toHaveLength(1)
+    expect(fs.globSync(`${on.node.state}/reservations/*.json`)).toHaveLength(1)
     expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
     await on.unmount('b')
     expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)

@@ -124,7 +124,7 @@ const KINDS = [
     find: (host, key) => reservations.find({ host, ...PLACE }, key),
     list: () => [],
     key: (record) => record.volume,
-    path: (key) => `${volumePlace(PLACE, key).path}/reservation.json`,
+    path: (key) => `${STATE}/reservations/${key}.json`,
   } satisfies Kind<Reservation>,
 ] as unknown as Kind<{ directory: string }>[]
 
@@ -195,7 +195,7 @@ it('a foreign file among the records is passed over', () => {
   for (const name of ['%foreign', '+foreign', 'foreign'])
     host.files.replace(`${STATE}/mounts/${name}`, 'not of modekeep')
   expect(listMountRecords({ host, ...PLACE })).toEqual([record])
-  host.files.makeDirectory(`${STATE}/ownership`)
-  host.files.replace(`${STATE}/ownership/foreign`, 'not of modekeep')
+  host.files.makeDirectory(`${STATE}/reservations`)
+  host.files.replace(`${STATE}/reservations/foreign.json`, 'not of modekeep')
   expect(listReservations({ host, ...PLACE })).toEqual([])
 })

@@ -10,6 +10,7 @@ import {
 import { tryLockPlace } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import { leftoverFiles, listMountPlaces, mountPlace, type Place, volumePlace } from '../../src/store/places.ts'
+import { reservations } from '../../src/store/reservation-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -185,6 +186,13 @@ describe('what is remembered', () => {
     expect(volumeRecords.read(stage, VOLUME)).toMatchObject(RECORD)
     forgetVolume(stage.session(), VOLUME)
     expect(names(volumePlace(stage, VOLUME))).toEqual(['lock', 'notes'])
+  })
+
+  it('of a call at work on a volume goes with the leftover of the volume', () => {
+    put(volumePlace(stage, VOLUME), 'lock')
+    reservations.write(stage, { volume: VOLUME })
+    expect(removeLeftover(stage.session(), volumePlace(stage, VOLUME))).toBe(true)
+    expect(reservations.has(stage, VOLUME)).toBe(false)
   })
 
   it('of mounts before a reboot goes once, and none that a call is at work on', async () => {

@@ -3,7 +3,13 @@ import type { Host } from '../../src/host/host.ts'
 import { UnknownFormat } from '../../src/refusal/refusal.ts'
 import type { Store } from '../../src/store/places.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
-import { listReservations, type Reservation, reservations } from '../../src/store/reservation-record.ts'
+import {
+  listReservations,
+  type Reservation,
+  removeDeadReservations,
+  reservations,
+  reservedVolumes,
+} from '../../src/store/reservation-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -45,9 +51,26 @@ it.each([
   ['a damaged', '{"volume":"1-2-3"}', DamagedRecord],
 ])('%s reservation is never passed over while its call is at work', (_what, text, problem) => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
-  store.host.files.makeDirectory('/state/ownership/1-2-3')
-  store.host.files.replace('/state/ownership/1-2-3/reservation.json', text)
+  store.host.files.makeDirectory('/state/reservations')
+  store.host.files.replace('/state/reservations/1-2-3.json', text)
   expect(listed(store)).toEqual([])
   lock(store.host, '1-2-3')
   expect(listed(store)).toEqual([expect.any(problem)])
+})
+
+it('what dead calls have left is removed, the beginning of one too, and nothing of a call at work or of other people', () => {
+  const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
+  const names = () => store.host.files.list('/state/reservations').sort()
+  removeDeadReservations(store)
+  reservations.write(store, RESERVATION)
+  reservations.write(store, PLACELESS)
+  for (const name of ['1-2-3.json.new', '1-2-5.json.new', 'notes.json', 'notes']) {
+    store.host.files.replace(`/state/reservations/${name}`, 'half of')
+  }
+  lock(store.host, '1-2-3')
+  expect(reservedVolumes(store)).toEqual(['1-2-3', '1-2-4', '1-2-5'])
+  expect(listed(store)).toEqual([RESERVATION])
+  removeDeadReservations(store)
+  expect(names()).toEqual(['1-2-3.json', '1-2-3.json.new', 'notes', 'notes.json'])
+  expect(listed(store)).toEqual([RESERVATION])
 })

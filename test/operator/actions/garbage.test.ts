@@ -157,8 +157,17 @@ onEveryStage('gc', (open) => {
       'reservation removed: an interrupted call left it',
       expect.stringMatching(/^volume kept: /),
     ])
-    expect(stage().fs.existsSync(`${place}/reservation.json`)).toBe(false)
+    expect(stage().fs.existsSync(`${stage().config.stateDir}/reservations/${volume}.json`)).toBe(false)
     expect(stage().fs.existsSync(`${stage().config.stateDir}/mounts/%2Fgone`)).toBe(false)
+  })
+
+  it('removes a reservation of a volume of which nothing else is left', async () => {
+    reservations.write(stage(), { volume: '1-2-3', source: source() })
+    const gone = ['volume removed: nothing is recorded of it any more']
+    expect(await items({ isDry: true })).toEqual(gone)
+    expect(await items()).toEqual(gone)
+    expect(await items()).toEqual([])
+    expect(stage().host.files.list(`${stage().config.stateDir}/reservations`)).toEqual([])
   })
 
   it('status shows the volumes, and their pending restores', async () => {

@@ -9,6 +9,7 @@ const MOST_FOREIGN = 1 << 20
 
 /** What would lie in a file that is no directory is missing too. */
 const MISSING = 'ENOENT ENOTDIR'
+const NO_THROW = { throwIfNoEntry: false } as const
 
 /** As stat(2) tells it. */
 export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
@@ -23,6 +24,10 @@ export function trustedFiles(fs: Fs) {
   return {
     /** Undefined where there is none. */
     read: (path: string) => withPath('read', path, () => unless(MISSING, () => readText(path, fs))),
+
+    /** Whether there is one. Where there is none that costs far less than to read it. */
+    has: (path: string) =>
+      withPath('look at', path, () => unless(MISSING, () => fs.statSync(path, NO_THROW)) !== undefined),
 
     /** A file at a path that somebody else names. Only a regular file of at most 1 MiB is read, none waited for. */
     readForeign: (path: string) =>

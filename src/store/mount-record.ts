@@ -125,14 +125,13 @@ export function listMounts(store: Store): ({ directory: string } & Found<MountRe
  * are on record.
  */
 export function findMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listMounts> {
-  return [...directories]
-    .map((directory) => ({ directory, ...findUnlessTooLong(store, directory) }))
-    .filter(({ record, problem }) => record ?? problem)
-}
-
-/** Somebody else may have mounted where the name of a record would be longer than any path. */
-function findUnlessTooLong(store: Store, directory: string): Found<MountRecord> {
-  return unless('ENAMETOOLONG', () => mountRecords.find(store, directory)) ?? {}
+  const { files } = store.host
+  return [...directories].flatMap((directory) => {
+    // Most mounts are others'. One may be where the name of a record would be longer than any path.
+    const isThere = unless('ENAMETOOLONG', () => files.has(`${mountPlace(store, directory).path}/${RECORD_FILE}`))
+    const found = isThere ? mountRecords.find(store, directory) : {}
+    return (found.record ?? found.problem) ? [{ directory, ...found }] : []
+  })
 }
 
 /** Those that can be read. */

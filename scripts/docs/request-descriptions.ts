@@ -140,7 +140,7 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     example: 120,
   },
   stateQuota: {
-    text: 'How many bytes the journal of one volume may take. A walk that needs more fails, with its mount; mounts without ownership, unmounts and restores go on.',
+    text: 'How many bytes the journal of one volume may take. A walk that needs more fails, with its mount; mounts without ownership, unmounts and restores go on. The same holds where the records of all volumes together would take more than a tenth of the file system of `stateDir` (at least 16 MiB).',
     values: 'from 1048576 to 1099511627776',
     example: 268435456,
   },

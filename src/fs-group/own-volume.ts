@@ -4,6 +4,7 @@ import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
 import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
 import { own } from '../ownership/walks.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { giveRoom } from '../store/journal-room.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -82,12 +83,14 @@ async function walk(
   known: boolean,
 ): Promise<WalkReport> {
   const { inodes } = session.host
+  const give = (size: number, wanted?: number) => giveRoom(session, size, wanted)
+  // Where there is no room for another journal none is made.
+  const given = hasJournal(session, record.volume) ? 0 : give(0)
+  const quota = { most: session.config.stateQuota, given, give }
   using journal = openJournal(session, record.volume, known)
   volumeRecords.write(session, { ...record, complete: false })
   const order = { group: record.group, access: record.groupAccess, setGid }
-  return await walkWith(session, record.volume, (options) =>
-    own(inodes, tree, order, journal, { ...options, quota: session.config.stateQuota }),
-  )
+  return await walkWith(session, record.volume, (options) => own(inodes, tree, order, journal, { ...options, quota }))
 }
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */

@@ -69,6 +69,20 @@ export function trustedFiles(fs: Fs) {
     /** The content of a file that is there; neither atomic nor durable. */
     write: (path: string, bytes: Uint8Array) => withPath('write', path, () => fs.writeFileSync(path, bytes)),
 
+    /** To the end of a file, which is made where there is none; others may do so at the same time. Not durable. */
+    append: (path: string, text: string) =>
+      withPath('write', path, () => fs.appendFileSync(path, text, { mode: PRIVATE })),
+
+    /** Of a file, in bytes; 0 where it cannot be seen. */
+    size: (path: string): number => unlessRefused(() => fs.statSync(path).size) ?? 0,
+
+    /** The bytes of the whole file system that a path lies on; undefined where that does not tell. */
+    capacity: (path: string) =>
+      withPath('look at', path, () => {
+        const { blocks, bsize } = fs.statfsSync(path)
+        return blocks * bsize || undefined
+      }),
+
     /** Nothing where there is no directory. */
     list: (path: string) => withPath('list', path, () => unless(MISSING, () => fs.readdirSync(path))) ?? [],
   }

@@ -2,6 +2,7 @@ import { closing, type Handle, type Inodes, isDirectory, type Stat } from '../ho
 import type { OwnOrder } from './inode/policy.ts'
 import { keyOf } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
+import type { Quota } from './journal/room.ts'
 import { batchSize, type Observer } from './walk/batch.ts'
 import { SELF } from './walk/entry.ts'
 import { FirstNames, HardLinks } from './walk/hard-links.ts'
@@ -14,8 +15,8 @@ import { Walk } from './walk/walk.ts'
 
 export interface WalkOptions {
   progress?: ProgressListener | undefined
-  /** The most bytes that the journal may take, for a walk that gives a group. */
-  quota?: number | undefined
+  /** What the journal may take, for a walk that gives a group. */
+  quota?: Quota | undefined
 }
 
 /** After which signals and timers have their turn. */
@@ -39,7 +40,7 @@ export async function own(
 ): Promise<WalkReport> {
   const { quota } = options
   // Before it is full: then a walk could not even begin.
-  if (quota !== undefined && journal.isLargerThan(quota / 2)) await prune(inodes, root, journal)
+  if (quota !== undefined && journal.isLargerThan(quota.most / 2)) await prune(inodes, root, journal)
   journal.limitTo(quota)
   const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
   journal.limitTo(undefined)

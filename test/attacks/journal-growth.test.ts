@@ -1,8 +1,12 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreTree } from '../../src/fs-group/restore-volume.ts'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import { run } from '../../src/operator/verbs/index.ts'
+import { takenByAll } from '../../src/store/journal-room.ts'
+import { volumePlace } from '../../src/store/places.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = `a pod that makes and deletes files${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
@@ -73,5 +77,67 @@ describe.skipIf(!isRoot)(title, () => {
     remove()
     await round()
     expect(groupOf('kept')).toBe(2000)
+  })
+
+  describe('on a small disk of the state directory', () => {
+    const MIB = 2 ** 20
+    const OTHER = 'ab-5-6'
+    const state = () => `${stage.top}/state`
+    beforeEach(() => {
+      fs.mkdirSync(state())
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256m,mode=0700', 'state', state()])
+    })
+    afterEach(() => void execFileSync('umount', [state()]))
+
+    /** As another pod's volume, gone since, leaves it. */
+    function leave(bytes: number): void {
+      const walk = { group: 7, groupAccess: 'keep', complete: true, restorePending: false } as const
+      volumeRecords.write(stage, { volume: OTHER, source: '/srv/gone', ...walk })
+      fs.writeFileSync(`${volumePlace(stage, OTHER).path}/journal.db`, Buffer.alloc(bytes))
+      // A walk would have told in it what it was given.
+      fs.rmSync(`${state()}/growth`, { force: true })
+    }
+    const full =
+      /the records of all volumes take \d+ MiB of the 26 MiB .*"modekeep gc".*"modekeep restore ab-5-6".*"\/srv\/gone"/
+    const pods = () => ['a', 'b'].flatMap((pod) => stage.layers(pod))
+
+    it('gets no group where the records of all volumes take a tenth of it: nothing is begun, and all else goes on', async () => {
+      await round()
+      fs.mkdirSync(`${stage.top}/volumes/other`)
+      leave(26 * MIB)
+      const before = fs.readdirSync(`${state()}/ownership`)
+      await expect(stage.mount('b', { source: `${stage.top}/volumes/other`, ...owned })).rejects.toThrow(full)
+      expect(pods()).toEqual([])
+      expect(fs.readdirSync(`${state()}/ownership`)).toEqual(before)
+      expect(fs.statSync(`${stage.top}/volumes/other`).gid).toBe(0)
+      await stage.mount('b', { source: `${stage.top}/volumes/other` })
+      await stage.unmount('b')
+      // What needs no record goes on, and what only gives back.
+      await round()
+      await stage.mount('a', { ...options(), ...owned, restoreOnUnmount: 'true' })
+      await stage.unmount('a')
+      expect(groupOf('kept')).toBe(0)
+      fs.rmSync(volumePlace(stage, OTHER).path, { recursive: true })
+      await round()
+      expect(groupOf('kept')).toBe(2000)
+    })
+
+    it('gets no further than that in the middle of a walk, and goes on once there is room', async () => {
+      leave(24.5 * MIB)
+      make(8000)
+      await expect(round()).rejects.toThrow(full)
+      expect(pods()).toEqual([])
+      expect(takenByAll(stage).bytes).toBeLessThan(26 * MIB)
+      const groups = () => new Set(fs.readdirSync(`${volume()}/new`).map((name) => groupOf(`new/${name}`)))
+      expect(groups()).toEqual(new Set([0, 2000]))
+      await expect(round()).rejects.toThrow(full)
+      await stage.unmount('a')
+      leave(10 * MIB)
+      await round()
+      expect(groups()).toEqual(new Set([2000]))
+      leave(26 * MIB)
+      await stage.byHand(volume(), (session, { tree, volume: id }) => restoreTree(session, tree, id, undefined))
+      expect(groups()).toEqual(new Set([0]))
+    })
   })
 })

@@ -2,6 +2,7 @@ import type * as NodeFs from 'node:fs'
 import type { MemoryWorld } from './world.ts'
 
 const EFFECTS = new Set([
+  'appendFileSync',
   'chmodSync',
   'chownSync',
   'mkdirSync',

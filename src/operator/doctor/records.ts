@@ -5,6 +5,7 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
+import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
@@ -64,12 +65,16 @@ export function* memoryFindings(session: Session): Generator<Found> {
   yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, way)
 }
 
+/** The share of what they may take from which on somebody should look. */
+const NEARLY = 0.8
+
 /** Records of volumes, and what nothing needs any more. */
 export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
   const volumes = listVolumes(session)
   const found = await collectGarbage(session, { isDry: true, forget: undefined })
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield ok(`volumes on record: ${volumes.length}`)
+  yield* roomFindings(session)
   const isSilentAt = silentPaths(session.host)
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
@@ -78,6 +83,15 @@ export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
   }
   if (leftovers > 0)
     yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
+}
+
+function* roomFindings(session: Session): Generator<Found> {
+  const most = mostOfAll(session)
+  if (most === undefined) return
+  const { bytes, largest } = takenByAll(session)
+  const text = `the records of all volumes take ${inMib(bytes)} MiB of the ${inMib(most)} MiB that they may take`
+  if (bytes <= NEARLY * most) return yield ok(text)
+  yield warning(text, `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`)
 }
 
 function aboutVolume(session: Session, volume: string): Found[] {

@@ -93,6 +93,11 @@ const SQLITE_CORRUPT = 11
 const SQLITE_FULL = 13
 const SQLITE_NOTADB = 26
 
+/** Whether SQLite found no room, in its limit or on the disk. */
+export function isFull(error: unknown): boolean {
+  return errorCode(error) === 'ERR_SQLITE_ERROR' && primaryCode(error) === SQLITE_FULL
+}
+
 /** Without a cause it is the journal's own content that does not fit. */
 export function isCorrupt(cause: unknown): boolean {
   const primary = primaryCode(cause)

@@ -5,8 +5,9 @@ import { explaining, prepare } from './checks.ts'
 import { decode, type Encoded, encodeForgotten, free } from './codec.ts'
 import { compact, RESTORE } from './compaction.ts'
 import { Records } from './records.ts'
+import { type Quota, Room } from './room.ts'
 import type { States } from './state-table.ts'
-import { type Batch, Log, limit, transaction } from './tables.ts'
+import { type Batch, Log, roomFor, transaction } from './tables.ts'
 import { UnderWay } from './under-way.ts'
 
 /** Batches of keys. */
@@ -22,6 +23,7 @@ export class Journal {
   readonly #database: DatabaseSync
   readonly #sql: SQLTagStore
   readonly #log: Log
+  readonly #room: Room
   /** Undefined until somebody looks for a record: a first walk only ever appends. */
   #records: Records | undefined
   readonly #where: string
@@ -52,6 +54,7 @@ export class Journal {
     this.#database = this.#guard(() => host.openDatabase(path))
     this.#sql = this.#database.createTagStore()
     this.#log = new Log(this.#sql, volume)
+    this.#room = new Room(this.#database)
     const about = { where: path, volume, known, reading }
     this.#unsettled = this.#guard(() => prepare(this.#database, this.#sql, about))
   }
@@ -163,9 +166,9 @@ export class Journal {
     this.#records = undefined
   }
 
-  /** Beyond so many bytes nothing is recorded any more. @param bytes undefined: without a limit */
-  limitTo(bytes: number | undefined): void {
-    this.#guard(() => limit(this.#database, bytes))
+  /** Beyond it nothing is recorded any more. @param quota undefined: without a limit */
+  limitTo(quota: Quota | undefined): void {
+    this.#guard(() => this.#room.limitTo(quota))
   }
 
   /** Whether what is recorded takes more than so many bytes. */
@@ -226,15 +229,14 @@ export class Journal {
   #write(chunks: readonly Uint8Array[]): Batch[] {
     // Before what is new: an inode may be recorded again.
     const all = [...this.#forgotten.map(encodeForgotten), ...chunks]
-    const batches = this.#guard(() =>
-      transaction(this.#database, () => {
-        for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
-        const batches = this.#log.appendAll(all)
-        for (const { number } of batches.slice(all.length - chunks.length))
-          this.#sql.run`INSERT INTO unsettled VALUES (${number})`
-        return batches
-      }),
-    )
+    const write = () => {
+      for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
+      const batches = this.#log.appendAll(all)
+      for (const { number } of batches.slice(all.length - chunks.length))
+        this.#sql.run`INSERT INTO unsettled VALUES (${number})`
+      return batches
+    }
+    const batches = this.#guard(() => this.#room.for(roomFor(all), () => transaction(this.#database, write)))
     this.#settled = []
     this.#forgotten = []
     for (const batch of batches) this.#records?.add(batch)

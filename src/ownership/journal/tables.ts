@@ -132,6 +132,16 @@ export function limit(database: DatabaseSync, bytes: number | undefined): void {
   database.exec(`PRAGMA max_page_count = ${pages}`)
 }
 
+/** The bytes of a database's file. */
+export function fileSize(database: DatabaseSync): number {
+  return Number(database.prepare('PRAGMA page_count').get()?.page_count) * PAGE_SIZE
+}
+
+/** The most bytes that batches of records add to a database's file: each begins on pages of its own. */
+export function roomFor(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength + 2 * PAGE_SIZE, 8 * PAGE_SIZE)
+}
+
 export function transaction<T>(database: DatabaseSync, work: () => T): T {
   database.exec('BEGIN IMMEDIATE')
   try {

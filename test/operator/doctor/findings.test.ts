@@ -4,6 +4,7 @@ import { configurationFindings } from '../../../src/operator/doctor/configuratio
 import { doctor } from '../../../src/operator/doctor/index.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from '../../../src/operator/doctor/node.ts'
 import { spaceFindings } from '../../../src/operator/doctor/paths.ts'
+import { volumeFindings } from '../../../src/operator/doctor/records.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
@@ -104,6 +105,27 @@ describe('what doctor says of the node', () => {
       { remedy: `mkdir -p ${top}/none` },
       { text: 'pods may mount any directory of the node' },
     ])
+  })
+
+  it('tells how much the records of all volumes take, and warns before it is too much', async () => {
+    const stage = memoryStage()
+    const place = `${stage.config.stateDir}/ownership/ab-5-6`
+    stage.fs.mkdirSync(place, { recursive: true })
+    let capacity: number | undefined = 200 * MIB
+    stage.host.files = { ...stage.host.files, capacity: () => capacity }
+    const found = async (bytes: number) => {
+      stage.fs.writeFileSync(`${place}/notes`, Buffer.alloc(bytes))
+      const findings = await Array.fromAsync(volumeFindings(stage.session()))
+      return findings.filter(({ text }) => text.startsWith('the records of all volumes take'))
+    }
+    expect(await found(3 * MIB)).toMatchObject([
+      { level: 'ok', text: 'the records of all volumes take 3 MiB of the 20 MiB that they may take' },
+    ])
+    expect(await found(17 * MIB)).toMatchObject([
+      { level: 'warning', remedy: expect.stringContaining('modekeep restore ab-5-6') },
+    ])
+    capacity = undefined
+    expect(await found(17 * MIB)).toEqual([])
   })
 
   it('checks the rest where one check cannot be made', async () => {

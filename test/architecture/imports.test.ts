@@ -57,6 +57,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'mount-table': ['node:path'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
   ownership: [
+    // An ACL is found by a hash that pods cannot find others for.
+    'node:crypto',
     // Checksums of whole batches.
     'node:zlib',
     // For types, as the host opens the database.

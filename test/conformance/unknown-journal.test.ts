@@ -21,7 +21,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
     const [volume = ''] = listVolumes(stage)
     path = `${stage.config.stateDir}/ownership/${volume}/journal.db`
-    database((journal) => journal.exec('UPDATE journal SET format = 4'))
+    database((journal) => journal.exec('UPDATE journal SET format = 5'))
   })
   afterEach(() => stage.close())
 
@@ -35,12 +35,12 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
   }
   const held = () =>
     database((journal) =>
-      ['journal', 'log', 'unsettled'].map((table) => journal.prepare(`SELECT * FROM ${table}`).all()),
+      ['journal', 'log', 'acls', 'unsettled'].map((table) => journal.prepare(`SELECT * FROM ${table}`).all()),
     )
 
   const asked = () => ({ source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
   const sentence = () =>
-    `the ownership journal ${path} cannot be used (its format is 4, this version reads 3), so nothing more is changed: ` +
+    `the ownership journal ${path} cannot be used (its format is 5, this version reads 4), so nothing more is changed: ` +
     'install the version of modekeep that made it, or give up what could be restored by moving its directory away'
   const now = () => listTree(stage.fs, source)
 

@@ -1,6 +1,7 @@
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { survey } from '../../src/operator/actions/survey.ts'
+import type { OwnOrder } from '../../src/ownership/inode/policy.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walks.ts'
@@ -16,8 +17,13 @@ export interface Walked {
 }
 
 /** Gives a directory to a group, as a call does. */
-export function ownDirectory(walked: Walked, group: number, options?: WalkOptions): Promise<WalkReport> {
-  return onTree(walked, (tree, journal) => own(linuxHost.inodes, tree, { group, access: 'keep' }, journal, options))
+export function ownDirectory(
+  walked: Walked,
+  group: number,
+  options?: WalkOptions,
+  access: OwnOrder['access'] = 'keep',
+): Promise<WalkReport> {
+  return onTree(walked, (tree, journal) => own(linuxHost.inodes, tree, { group, access }, journal, options))
 }
 
 /** Puts back what `ownDirectory` changed. */

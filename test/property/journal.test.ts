@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
-import { decode, encode, keysOf } from '../../src/ownership/journal/codec.ts'
+import { keysOf } from '../../src/ownership/journal/codec.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { corpusOf } from './corpus.ts'
@@ -48,7 +48,7 @@ function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFol
   const path = `${top}/made.db`
   const journal = Journal.open(linuxHost, path, volume)
   for (const batch of [...BATCHES, AGAIN]) {
-    const [number = 0n] = journal.append([encode(batch)])
+    const number = journal.append(batch)
     if (batch !== BATCHES[1]) journal.settle(number)
   }
   if (isFolded) journal.find(keysOf([{ inode: 0n, born: 0n }]))
@@ -79,11 +79,11 @@ function used(files: Files, reading: boolean): number | Refusal {
     journal = (reading ? Journal.openForReading : Journal.open)(linuxHost, path, VOLUME, true)
     const found = journal
       .find(keysOf([...VERSIONS.values()].flatMap(([record]) => record ?? [])))
-      .flatMap((record) => (record ? decode(record, record.settled) : []))
+      .flatMap((record) => (record && journal ? journal.decode(record, record.settled) : []))
     for (const record of [...found, ...journal.unfinished()]) expectVersion(record)
     journal.isEmpty()
     if (!reading) {
-      journal.settle(journal.append([encode(AGAIN)])[0] ?? 0n)
+      journal.settle(journal.append(AGAIN))
       journal.forget(keysOf(found.slice(0, 3)))
       journal.confirm()
     }
@@ -174,9 +174,16 @@ describe('a journal', () => {
     ['two batches changed places', 'UPDATE log SET batch = 50 - batch'],
     ['a table is missing', 'DROP TABLE log'],
     ['a table is a view', 'DROP TABLE log; CREATE VIEW log AS SELECT 1 AS batch, 2 AS records, 3 AS sum'],
+    ['an ACL is missing', 'DELETE FROM acls WHERE number = 3'],
+    ['all ACLs are missing', 'DELETE FROM acls'],
+    ['an ACL was changed by hand', 'UPDATE acls SET acl = zeroblob(length(acl)) WHERE length(acl) > 0'],
+    ['two ACLs changed places', 'UPDATE acls SET number = 1000000 - number'],
+    ['an ACL is another type', "UPDATE acls SET acl = 'text'"],
+    ['an ACL has the hash of another', "UPDATE acls SET hash = 'x' || hash"],
+    ['the table of ACLs is missing', 'DROP TABLE acls'],
     ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
-    ['it claims two volumes', "INSERT INTO journal VALUES (3, 'another')"],
+    ['it claims two volumes', "INSERT INTO journal VALUES (4, 'another')"],
   ])('is refused, or what it says is right, where %s', (_what, sql) => {
     for (const reading of [true, false]) {
       const path = put(STATES['searched by a second walk'] ?? {})

@@ -1,5 +1,8 @@
 import { type InodeRecord, NO_ACL } from '../inode/record.ts'
 import {
+  ACL_AFTER,
+  ACL_BEFORE,
+  ACL_SEEN,
   AFTER_GID,
   AFTER_MODE,
   FIRST,
@@ -7,6 +10,7 @@ import {
   HEADER,
   KEY,
   LAST,
+  NO_NUMBER,
   putFirst,
   putKey,
   putLast,
@@ -24,36 +28,42 @@ export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigI
   return keys
 }
 
+/** The ACLs that records refer to. */
+export interface Acls {
+  /** @returns from 1 on */
+  numberOf(acl: Uint8Array): number
+  /** @throws {RangeError} where there is none of that number */
+  get(number: number): Uint8Array
+}
+
 /** One record as it lies in a chunk of them. */
 export interface Encoded {
   chunk: DataView
   at: number
 }
 
-export function encode(records: readonly InodeRecord[]): Uint8Array<ArrayBuffer> {
+export function encode(records: readonly InodeRecord[], acls: Acls): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(records.reduce((sum, record) => sum + sizeOf(record), 0))
   const view = new DataView(bytes.buffer)
   let at = 0
-  for (const record of records) at = write(bytes, view, at, record)
+  for (const record of records) at = write(bytes, view, at, record, acls)
   return bytes
 }
 
-function sizeOf({ path, capability, acl }: InodeRecord): number {
-  const { before, seen, after } = acl
-  const first = path.length + length(capability) + length(before)
-  return HEADER + FIRST + LAST + first + length(seen) + length(after)
+function sizeOf({ path, capability }: InodeRecord): number {
+  return HEADER + FIRST + LAST + path.length + length(capability)
 }
 
-function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord): number {
+function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord, acls: Acls): number {
   const { path, before, capability, acl, seen, meant, after } = record
+  const numberOf = (one: Uint8Array | undefined) => (one === undefined ? NO_NUMBER : acls.numberOf(one))
   putKey(view, start, record)
   let at = start + HEADER
   putFirst(view, at, record.uid, before.gid, before.mode, path.length)
   view.setUint32(at + 12, mark(capability), true)
-  view.setUint32(at + 16, mark(acl.before), true)
+  view.setUint32(at + ACL_BEFORE, numberOf(acl.before), true)
   at = put(bytes, at + FIRST, path)
-  at = put(bytes, at, capability)
-  const last = put(bytes, at, acl.before)
+  const last = put(bytes, at, capability)
   const flags = (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0)
   putLast(view, last, record.modified, record.size, flags)
   view.setUint32(last + 16, seen.gid, true)
@@ -62,12 +72,19 @@ function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRe
   view.setUint16(last + 28, seen.mode, true)
   view.setUint16(last + 30, meant.mode, true)
   view.setUint16(last + AFTER_MODE, after.mode, true)
-  view.setUint32(last + 36, mark(acl.seen), true)
-  view.setUint32(last + 40, mark(acl.after), true)
-  at = put(bytes, last + LAST, acl.seen)
-  at = put(bytes, at, acl.after)
-  putLengths(view, start, last - start - HEADER, at - last)
-  return at
+  view.setUint32(last + ACL_SEEN, numberOf(acl.seen), true)
+  view.setUint32(last + ACL_AFTER, numberOf(acl.after), true)
+  putLengths(view, start, last - start - HEADER, LAST)
+  return last + LAST
+}
+
+/** The numbers of the ACLs that a record refers to, NO_NUMBER among them. @throws {RangeError} where it is no record */
+export function aclsIn({ chunk, at }: Encoded): [before: number, seen: number, after: number] {
+  const [size, rest] = lengths({ chunk, at })
+  const last = at + HEADER + size
+  if (size < FIRST || rest < LAST) throw new RangeError('a record is cut off')
+  const number = (place: number) => chunk.getUint32(place, true)
+  return [number(at + HEADER + ACL_BEFORE), number(last + ACL_SEEN), number(last + ACL_AFTER)]
 }
 
 /** Puts records together. */
@@ -111,11 +128,6 @@ export function encodeForgotten(keys: BigInt64Array): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-/** Gives memory back that nobody looks at any more: a collector that sees a small object waits until there are many. */
-export function free({ buffer }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer) buffer.transfer(0)
-}
-
 /** Where each record of a chunk begins. @throws {RangeError} where the bytes are no whole records */
 export function startsOf(chunk: DataView): Int32Array {
   const starts = new Int32Array(chunk.byteLength / HEADER)
@@ -144,17 +156,15 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-/** @throws {RangeError} where the bytes are no record */
-export function decode({ chunk, at }: Encoded, settled: boolean): InodeRecord {
-  const [size, rest] = lengths({ chunk, at })
+/** @throws {RangeError} where the bytes are no record, or an ACL of it is not to be had */
+export function decode({ chunk, at }: Encoded, settled: boolean, acls: Acls): InodeRecord {
+  const [before, seen, after] = aclsIn({ chunk, at }).map((number) =>
+    number === NO_NUMBER ? undefined : acls.get(number),
+  )
   const first = at + HEADER
-  const last = first + size
-  if (size < FIRST || rest < LAST) throw new RangeError('a record is cut off')
+  const last = first + lengths({ chunk, at })[0]
   const path = take(chunk, first + FIRST, chunk.getUint16(first + 10, true) + 1) ?? new Uint8Array()
   const capability = take(chunk, first + FIRST + path.length, chunk.getUint32(first + 12, true))
-  const before = take(chunk, first + FIRST + path.length + length(capability), chunk.getUint32(first + 16, true))
-  const seen = take(chunk, last + LAST, chunk.getUint32(last + 36, true))
-  const after = take(chunk, last + LAST + length(seen), chunk.getUint32(last + 40, true))
   const flags = chunk.getUint16(last + 34, true)
   return {
     inode: chunk.getBigUint64(at + KEY, true),

@@ -1,25 +1,40 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
+import type { AclTable } from './acl-table.ts'
+import { NumberSet } from './number-set.ts'
 import type { Records } from './records.ts'
 import { transaction } from './tables.ts'
 
 /** Among the unsettled batches: a restore. Batches are counted from 1. */
 export const RESTORE = 0n
 
+const SPARE_BYTES = 1 << 20
+/** More than a record with a path of usual length takes. */
+const BYTES_AN_INODE = 256
+
+/** Whether a journal of so many bytes has more than records of so many inodes take. */
+export function isLargeFor(bytes: number, inodes: number): boolean {
+  return bytes > SPARE_BYTES + inodes * BYTES_AN_INODE
+}
+
 /**
- * Writes what is left of a log that has grown by far more, and gives back to the file system what it had. Journals of
- * earlier versions keep that, for what is recorded next.
+ * Writes what is left of a log that has grown by far more, removes the ACLs that it does not refer to, and gives back to
+ * the file system what both had.
  * @returns the batches that are unsettled then; undefined: nothing was done
  */
 export function compact(
   database: DatabaseSync,
   sql: SQLTagStore,
   records: Records,
+  acls: AclTable,
   unsettled: ReadonlySet<bigint>,
 ): Set<bigint> | undefined {
   const numbers = transaction(database, () => {
-    const numbers = records.compact((batch) => unsettled.has(batch))
-    if (numbers) sql.run`DELETE FROM unsettled WHERE batch <> ${RESTORE}`
-    for (const batch of numbers ?? []) sql.run`INSERT INTO unsettled VALUES (${batch})`
+    const used = new NumberSet()
+    const numbers = records.compact((batch) => unsettled.has(batch), used)
+    if (numbers === undefined) return undefined
+    acls.keepOnly(used)
+    sql.run`DELETE FROM unsettled WHERE batch <> ${RESTORE}`
+    for (const batch of numbers) sql.run`INSERT INTO unsettled VALUES (${batch})`
     return numbers
   })
   if (numbers === undefined) return undefined

@@ -1,17 +1,17 @@
-import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { explaining, prepare } from './checks.ts'
-import { decode, type Encoded, encodeForgotten, free } from './codec.ts'
-import { compact, RESTORE } from './compaction.ts'
-import { Records } from './records.ts'
-import { type Quota, Room } from './room.ts'
+import type { Encoded } from './codec.ts'
+import { isLargeFor, RESTORE } from './compaction.ts'
+import { type About, JournalFile } from './journal-file.ts'
+import type { Records } from './records.ts'
+import type { Quota } from './room.ts'
 import type { States } from './state-table.ts'
-import { type Batch, Log, roomFor, transaction } from './tables.ts'
+import { type Batch, release } from './tables.ts'
 import { UnderWay } from './under-way.ts'
 
 /** Batches of keys. */
 const MOST_FORGOTTEN = 50
+const NONE = new Uint8Array()
 
 type Found = Encoded & { settled: boolean; underWay: boolean }
 
@@ -20,13 +20,9 @@ type Found = Encoded & { settled: boolean; underWay: boolean }
  * volume (a pod could forge it inside). What `append` has returned from is on disk before anything is changed.
  */
 export class Journal {
-  readonly #database: DatabaseSync
-  readonly #sql: SQLTagStore
-  readonly #log: Log
-  readonly #room: Room
+  readonly #file: JournalFile
   /** Undefined until somebody looks for a record: a first walk only ever appends. */
   #records: Records | undefined
-  readonly #where: string
   #unsettled: Set<bigint>
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new UnderWay()
@@ -41,34 +37,34 @@ export class Journal {
    * @throws {Refusal} when the file is damaged, foreign, another volume's or of another format: ownership must stop
    */
   static open(host: Host, path: string, volume: string, known = false): Journal {
-    return new Journal(host, path, volume, known, false)
+    return new Journal(host, { path, volume, known, reading: false })
   }
 
   /** Nothing is written to the file, by whatever is called; a walk may be writing to it meanwhile. @throws as `open` */
   static openForReading(host: Host, path: string, volume: string, known = false): Journal {
-    return new Journal(host, path, volume, known, true)
+    return new Journal(host, { path, volume, known, reading: true })
   }
 
-  private constructor(host: Host, path: string, volume: string, known: boolean, reading: boolean) {
-    this.#where = path
-    this.#database = this.#guard(() => host.openDatabase(path))
-    this.#sql = this.#database.createTagStore()
-    this.#log = new Log(this.#sql, volume)
-    this.#room = new Room(this.#database)
-    const about = { where: path, volume, known, reading }
-    this.#unsettled = this.#guard(() => prepare(this.#database, this.#sql, about))
+  private constructor(host: Host, about: About) {
+    this.#file = new JournalFile(host, about)
+    this.#unsettled = this.#file.unsettled
   }
 
   /**
    * @param keys inode and birth time of each in turn
-   * @returns of each the record as it lies in the journal; `underWay`: its change is this process's, and not made yet
+   * @returns of each the record, for `decode`; `underWay`: its change is this process's, and not made yet
    */
   find(keys: BigInt64Array): (Found | undefined)[] {
     return this.#each(keys, (bytes, at) => this.#at(bytes, at))
   }
 
+  /** @param record that was found, or was put together of one; `settled`: see InodeRecord */
+  decode(record: Encoded, settled: boolean): InodeRecord {
+    return this.#file.decode(record, settled)
+  }
+
   /**
-   * The same for inodes of which most have no more than a group and permission bits, without reading their records.
+   * `find` for inodes of which most have no more than a group and permission bits, without reading their records.
    * @returns `other`: it has a record that says more, or whose change may not have been made
    */
   statesOf(keys: BigInt64Array): (States | 'wait' | 'other' | undefined)[] {
@@ -80,7 +76,7 @@ export class Journal {
 
   #each<T>(keys: BigInt64Array, of: (bytes: DataView, at: number) => T): T[] {
     const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
-    return this.#guard(() => {
+    return this.#file.guard(() => {
       const found: T[] = []
       for (let at = 0; at < bytes.byteLength; at += 16) found.push(of(bytes, at))
       return found
@@ -100,8 +96,10 @@ export class Journal {
 
   /** Records of changes that a process began and may not have finished: those of its last batches. */
   unfinished(): InodeRecord[] {
-    return this.#guard(() =>
-      [...this.#unsettled].flatMap((batch) => [...this.#read().latestOf(batch)].map((record) => decode(record, false))),
+    return this.#file.guard(() =>
+      [...this.#unsettled].flatMap((batch) =>
+        [...this.#read().latestOf(batch)].map((record) => this.decode(record, false)),
+      ),
     )
   }
 
@@ -111,7 +109,7 @@ export class Journal {
    */
   beginRestore(): void {
     if (this.#unsettled.has(RESTORE)) return
-    this.#guard(() => this.#sql.run`INSERT INTO unsettled VALUES (${RESTORE})`)
+    this.#file.noteRestore()
     this.#unsettled.add(RESTORE)
   }
 
@@ -122,24 +120,23 @@ export class Journal {
 
   /** Nothing was ever recorded, or all of it was put back. */
   isNew(): boolean {
-    return this.#guard(() => this.#log.isEmpty())
+    return this.#file.isEmpty()
   }
 
   isEmpty(): boolean {
-    return this.#guard(() => this.#log.isEmpty() || this.#read().size === 0)
+    return this.#file.isEmpty() || this.#read().size === 0
   }
 
   /**
-   * Makes batches of encoded records durable, with one commit. Call it before the changes.
-   * @returns the batches' numbers, for `settle`
+   * Makes a batch of records durable, with one commit. Call it before the changes.
+   * @param plain records without an ACL, encoded; they come before the others
+   * @returns the batch's number, for `settle`
    */
-  append(chunks: readonly Uint8Array[]): bigint[] {
-    const batches = this.#write(chunks)
-    for (const { number, records } of batches) {
-      this.#unsettled.add(number)
-      this.#own.add(number, records)
-    }
-    return batches.map(({ number }) => number)
+  append(records: readonly InodeRecord[], plain: Uint8Array = NONE): bigint {
+    const own = this.#write({ plain, records }) as Batch
+    this.#unsettled.add(own.number)
+    this.#own.add(own.number, own.records)
+    return own.number
   }
 
   /** All changes of the batch have been made. On disk with the next transaction: until then it counts as unsettled. */
@@ -156,11 +153,10 @@ export class Journal {
   confirm(hasMetAll = true): void {
     // A batch of a crashed process is settled when each of its inodes has been recorded or forgotten since.
     const isDone = (batch: bigint) => this.#read().latestOf(batch).next().done && (batch !== RESTORE || hasMetAll)
-    const done = this.#guard(() => [...this.#unsettled].filter(isDone))
+    const done = this.#file.guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
-    this.#write([])
-    const records = this.#records
-    const unsettled = records && this.#guard(() => compact(this.#database, this.#sql, records, this.#unsettled))
+    this.#write()
+    const unsettled = this.#records && this.#file.compact(this.#records, this.#unsettled)
     if (unsettled === undefined) return
     this.#unsettled = unsettled
     this.#records = undefined
@@ -168,12 +164,12 @@ export class Journal {
 
   /** Beyond it nothing is recorded any more. @param quota undefined: without a limit */
   limitTo(quota: Quota | undefined): void {
-    this.#guard(() => this.#room.limitTo(quota))
+    this.#file.limitTo(quota)
   }
 
   /** Whether what is recorded takes more than so many bytes. */
   isLargerThan(bytes: number): boolean {
-    return this.#guard(() => this.#log.size()) > bytes
+    return this.#file.size() > bytes
   }
 
   /**
@@ -183,17 +179,17 @@ export class Journal {
   isOvergrown(inodes: number): boolean {
     // That a restore has begun is no change.
     const isUnfinished = this.#unsettled.size > Number(this.hasRestoreBegun)
-    return isUnfinished || this.#guard(() => this.#log.isLargeFor(inodes))
+    return isUnfinished || isLargeFor(this.#file.size(), inodes)
   }
 
   /** An inode is there. @param key inode and birth time */
   meet(key: DataView): void {
-    this.#guard(() => this.#read().meet(key))
+    this.#file.guard(() => this.#read().meet(key))
   }
 
   /** Forgets every inode that was not met since the journal was opened. Death leaves some of them. */
   forgetUnmet(): void {
-    this.forget(this.#guard(() => this.#read().unmet()))
+    this.forget(this.#read().unmet())
     this.confirm(false)
   }
 
@@ -206,11 +202,11 @@ export class Journal {
     const rest = this.#own.others(keys)
     this.#forgotten.push(rest)
     this.#records?.forget(rest)
-    if (this.#forgotten.length >= MOST_FORGOTTEN) this.#write([])
+    if (this.#forgotten.length >= MOST_FORGOTTEN) this.#write()
   }
 
   close(): void {
-    this.#database.close()
+    this.#file.close()
   }
 
   [Symbol.dispose](): void {
@@ -219,33 +215,22 @@ export class Journal {
 
   #read(): Records {
     if (this.#records === undefined) {
-      this.#records = new Records(this.#log)
+      this.#records = this.#file.records()
       for (const keys of this.#forgotten) this.#records.forget(keys)
     }
     return this.#records
   }
 
-  /** Writes batches, as unsettled, and all that waits for a transaction, in one. */
-  #write(chunks: readonly Uint8Array[]): Batch[] {
-    // Before what is new: an inode may be recorded again.
-    const all = [...this.#forgotten.map(encodeForgotten), ...chunks]
-    const write = () => {
-      for (const batch of this.#settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${batch}`
-      const batches = this.#log.appendAll(all)
-      for (const { number } of batches.slice(all.length - chunks.length))
-        this.#sql.run`INSERT INTO unsettled VALUES (${number})`
-      return batches
-    }
-    const batches = this.#guard(() => this.#room.for(roomFor(all), () => transaction(this.#database, write)))
+  /** Writes a batch, and all that waits for a transaction, in one. */
+  #write(batch?: { plain: Uint8Array; records: readonly InodeRecord[] }): Batch | undefined {
+    const waiting = { settled: this.#settled, forgotten: this.#forgotten }
+    const { batches, own } = this.#file.write(batch ? { ...waiting, batch } : waiting)
     this.#settled = []
     this.#forgotten = []
-    for (const batch of batches) this.#records?.add(batch)
-    for (const bytes of all.slice(0, all.length - chunks.length)) free(bytes)
-    return batches.slice(all.length - chunks.length)
-  }
-
-  /** @throws {Refusal} that names the journal, instead of SQLite's own error */
-  #guard<T>(work: () => T): T {
-    return explaining(this.#where, work)
+    for (const batch of batches) {
+      this.#records?.add(batch)
+      if (batch !== own) release(batch.records)
+    }
+    return own
   }
 }

@@ -3,7 +3,7 @@ import type { Stat } from '../../host/host.ts'
 // Records as bytes, little-endian. Each is: u32 length of the first part, u32 of the last, i64 inode, i64 birth time,
 // the two parts. The first part is what the inode was when it was first recorded and never changes; the last is what
 // the latest change saw and makes of it. Both are empty where the inode is forgotten. A byte string that may be missing
-// has its length + 1, 0 where it is.
+// has its length + 1, 0 where it is; an ACL has its number in the table of ACLs.
 export const HEADER = 24
 /** Where inode and birth time lie in the header. */
 export const KEY = 8
@@ -11,6 +11,12 @@ export const FIRST = 20
 export const LAST = 44
 export const AFTER_GID = 24
 export const AFTER_MODE = 32
+/** Where the numbers of ACLs lie, the first in the first part. */
+export const ACL_BEFORE = 16
+export const ACL_SEEN = 36
+export const ACL_AFTER = 40
+/** There is no ACL. */
+export const NO_NUMBER = 0
 export const SEEN_WHOLE = 1
 export const FORFEITED = 2
 

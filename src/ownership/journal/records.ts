@@ -1,9 +1,10 @@
-import { compose, type Encoded, free, isForgotten, join, startsOf, viewOf } from './codec.ts'
-import { FIRST, HEADER, KEY, LAST } from './layout.ts'
+import { aclsIn, compose, type Encoded, isForgotten, join, startsOf, viewOf } from './codec.ts'
+import { FIRST, HEADER, KEY, LAST, NO_NUMBER } from './layout.ts'
+import type { NumberSet } from './number-set.ts'
 import { afterOf, beforeOf, isPlain } from './plain-record.ts'
 import { RecordIndex } from './record-index.ts'
 import { NO_STATES, type States, StateTable } from './state-table.ts'
-import type { Batch, Log } from './tables.ts'
+import { type Batch, type Log, release } from './tables.ts'
 
 // Walks go through a tree in the same order each time.
 const MOST_CACHED = 4
@@ -30,6 +31,7 @@ export interface Located extends Encoded {
 /** The records of a log by inode. What an inode was when it was first recorded is never recorded again. */
 export class Records {
   readonly #log: Log
+  readonly #acls: Pick<NumberSet, 'has'>
   readonly #index: RecordIndex
   readonly #states = new StateTable()
   readonly #batches: Known[] = []
@@ -37,13 +39,14 @@ export class Records {
   #total = 0
   #isPruned = false
 
-  /** Reads all there is. @throws {RangeError} where it is damaged */
-  constructor(log: Log) {
+  /** Reads all there is. @param acls the numbers of those there are @throws {RangeError} where it is damaged */
+  constructor(log: Log, acls: Pick<NumberSet, 'has'>) {
     this.#log = log
+    this.#acls = acls
     this.#index = new RecordIndex(log.size() / RECORD_SIZE)
     for (const batch of log.all()) {
       this.add(batch)
-      free(batch.records)
+      release(batch.records)
     }
   }
 
@@ -67,7 +70,14 @@ export class Records {
 
   #addOne(bytes: DataView, at: number): void {
     const entry = this.#index.add(bytes, at + KEY, this.#total)
-    this.#index.setState(entry, isPlain(bytes, at) ? this.#stateOf(entry, bytes, at) : NO_STATES)
+    const isAll = isPlain(bytes, at)
+    if (!isAll) this.#findAcls(bytes, at)
+    this.#index.setState(entry, isAll ? this.#stateOf(entry, bytes, at) : NO_STATES)
+  }
+
+  #findAcls(bytes: DataView, at: number): void {
+    const isThere = (number: number) => number === NO_NUMBER || this.#acls.has(number)
+    if (!aclsIn({ chunk: bytes, at }).every(isThere)) throw new RangeError('an ACL is missing')
   }
 
   #stateOf(entry: number, bytes: DataView, at: number): number {
@@ -109,7 +119,7 @@ export class Records {
   /** Inode and birth time in turn of those that no walk has met since the log was read: they are to be forgotten. */
   unmet(): BigInt64Array {
     const unmet = this.#index.unmet()
-    this.#isPruned ||= unmet.length > 0
+    this.#isPruned ||= unmet.length > 0 || this.#total > this.size
     return unmet
   }
 
@@ -141,16 +151,16 @@ export class Records {
 
   /**
    * Writes what is left of a log that has grown by far more, within a transaction.
-   * @param isUnsettled of a batch: its records stay together
+   * @param isUnsettled of a batch: its records stay together; `used` gets the numbers of the ACLs that are still needed
    * @returns the numbers of the new batches that are unsettled; undefined: nothing was done
    */
-  compact(isUnsettled: (batch: bigint) => boolean): bigint[] | undefined {
+  compact(isUnsettled: (batch: bigint) => boolean, used: NumberSet): bigint[] | undefined {
     const last = this.#batches.at(-1)
     if (last === undefined || !this.#isSparse) return undefined
     const unsettled: bigint[] = []
     let before: bigint | undefined
     for (const wanted of [false, true]) {
-      for (const records of this.#chunks((batch) => isUnsettled(batch) === wanted)) {
+      for (const records of this.#chunks((batch) => isUnsettled(batch) === wanted, used)) {
         const { number, sum } = this.#log.append(records, before)
         if (wanted) unsettled.push(number)
         before = sum
@@ -160,13 +170,16 @@ export class Records {
     return unsettled
   }
 
-  *#chunks(isWanted: (batch: bigint) => boolean): Generator<Uint8Array> {
+  *#chunks(isWanted: (batch: bigint) => boolean, used: NumberSet): Generator<Uint8Array> {
     // Of nothing, nothing is looked for.
     if (this.size === 0) return
     const chunk: Encoded[] = []
     for (const [index, { number }] of this.#batches.entries()) {
       if (!isWanted(number)) continue
-      for (const record of this.#latestIn(index)) if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
+      for (const record of this.#latestIn(index)) {
+        for (const acl of aclsIn(record)) used.add(acl)
+        if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
+      }
     }
     if (chunk.length > 0) yield join(chunk)
   }

@@ -1,7 +1,8 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
+import { Checksums } from './checksums.ts'
 
 /** Of the tables, and of the records in them (codec.ts). */
-export const FORMAT = 3
+export const FORMAT = 4
 
 /** @param kind TEMP: for a process that only reads, and finds a file in which nothing was made yet */
 export function schema(kind: 'TEMP' | '' = ''): string {
@@ -9,6 +10,8 @@ export function schema(kind: 'TEMP' | '' = ''): string {
     CREATE ${kind} TABLE journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
     -- Batches as they came, many records in one value.
     CREATE ${kind} TABLE log (batch INTEGER PRIMARY KEY AUTOINCREMENT, records BLOB NOT NULL, sum INTEGER NOT NULL);
+    -- The ACLs that records refer to; the hash is that of the ACL, to find it by.
+    CREATE ${kind} TABLE acls (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, acl BLOB NOT NULL, sum INTEGER NOT NULL);
     -- Batches of which it is not known that all changes were made: those at work, and those of crashed processes.
     CREATE ${kind} TABLE unsettled (batch INTEGER PRIMARY KEY);
   `
@@ -25,10 +28,6 @@ export const SETTINGS = `
   PRAGMA synchronous = FULL;
 `
 
-const SPARE_BYTES = 1 << 20
-/** More than a record with a path of usual length takes. */
-const BYTES_AN_INODE = 256
-
 type Row = Record<string, unknown>
 
 /** A batch of records as it lies in the log. */
@@ -44,13 +43,11 @@ export interface Batch {
  */
 export class Log {
   readonly #sql: SQLTagStore
-  readonly #volume: number
-  // Loaded by who opens a journal: it takes longer than all else in a call that finds its volume ready.
-  readonly #zlib = process.getBuiltinModule('node:zlib')
+  readonly #checksums: Checksums
 
   constructor(sql: SQLTagStore, volume: string) {
     this.#sql = sql
-    this.#volume = this.#zlib.crc32(volume)
+    this.#checksums = new Checksums(volume)
   }
 
   isEmpty(): boolean {
@@ -60,11 +57,6 @@ export class Log {
   /** Of all records together. */
   size(): number {
     return Number(this.#sql.get`SELECT total(length(records)) AS size FROM log`?.size)
-  }
-
-  /** Whether it has more than records of so many inodes take. */
-  isLargeFor(inodes: number): boolean {
-    return this.size() > SPARE_BYTES + inodes * BYTES_AN_INODE
   }
 
   lastSum(): bigint | undefined {
@@ -118,9 +110,13 @@ export class Log {
   }
 
   #sum(number: bigint, records: Uint8Array, before: bigint | undefined): bigint {
-    const { crc32 } = this.#zlib
-    return BigInt(crc32(records, crc32(`${number} ${before}`, this.#volume)))
+    return this.#checksums.of(`${number} ${before}`, records)
   }
+}
+
+/** Gives back the memory of a value that was read: a collector that sees a small object waits until there are many. */
+export function release({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
 /**
@@ -138,7 +134,7 @@ export function fileSize(database: DatabaseSync): number {
 }
 
 /** The most bytes that batches of records add to a database's file: each begins on pages of its own. */
-export function roomFor(chunks: readonly Uint8Array[]): number {
+export function roomFor(chunks: readonly Pick<Uint8Array, 'byteLength'>[]): number {
   return chunks.reduce((sum, { byteLength }) => sum + byteLength + 2 * PAGE_SIZE, 8 * PAGE_SIZE)
 }
 

@@ -1,3 +1,4 @@
+import type { InodeRecord } from '../inode/record.ts'
 import type { Encoded } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { States } from '../journal/state-table.ts'
@@ -61,11 +62,19 @@ export class Ledger {
     return this.#journal?.find(key)[0]
   }
 
-  /** @param records encoded @returns the batch's number: they are on disk */
-  record(records: Uint8Array): bigint {
-    const [batch] = this.#journal?.append([records]) ?? []
-    if (batch === undefined) throw new Error('a walk without a journal changes nothing')
-    return batch
+  /** What `ask` or `find` has told, or a record that was put together of it. @param settled see InodeRecord */
+  decode(record: Encoded, settled: boolean): InodeRecord {
+    return this.#recorded().decode(record, settled)
+  }
+
+  /** @param plain see Journal.append @returns the batch's number: they are on disk */
+  record(records: readonly InodeRecord[], plain?: Uint8Array): bigint {
+    return this.#recorded().append(records, plain)
+  }
+
+  #recorded(): Journal {
+    if (this.#journal === undefined) throw new Error('a walk without a journal changes nothing')
+    return this.#journal
   }
 
   /** All its changes have been made. */

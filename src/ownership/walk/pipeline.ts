@@ -2,7 +2,7 @@ import type { Handle, Inodes, Look, Stat } from '../../host/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
 import { type Found, type InodeRecord, keyOf } from '../inode/record.ts'
-import { decode, encode, joined, keysOf } from '../journal/codec.ts'
+import { keysOf } from '../journal/codec.ts'
 import { BATCHES, type BatchSettings } from './batch.ts'
 import { type Change, isNeeded, makeChange } from './change.ts'
 import type { Sighting } from './hard-links.ts'
@@ -138,12 +138,12 @@ export class Pipeline {
     for (const candidate of candidates) {
       const answer = answered.get(candidate)
       if (answer === 'wait') this.#letGo(candidate.inode)
-      else this.#decide(candidate, answer && decode(answer, answer.settled), decided)
+      else this.#decide(candidate, answer && this.#ledger.decode(answer, answer.settled), decided)
     }
     const { changes, records } = decided
     if (this.#ledger.isSurvey) return this.#reportOnly(changes)
-    const encoded = records.length > 0 ? joined([plain.records(), encode(records)]) : plain.records()
-    const batch = encoded.length > 0 ? this.#ledger.record(encoded) : undefined
+    const encoded = plain.records()
+    const batch = records.length + encoded.length > 0 ? this.#ledger.record(records, encoded) : undefined
     plain.start()
     return { plain, changes, batch }
   }
@@ -212,7 +212,7 @@ export class Pipeline {
     }
     // Recorded as what they still are, so that the next walk or restore tries them again.
     const again = [...ofPlain.refused, ...refused.map(({ record }) => record)].map(asSeen)
-    if (again.length > 0) this.#ledger.settle(this.#ledger.record(encode(again)))
+    if (again.length > 0) this.#ledger.settle(this.#ledger.record(again))
     for (const { inode } of changes) this.#letGo(inode)
   }
 }

@@ -1,7 +1,6 @@
 import { type FileChange, type Handle, isDirectory, type Look } from '../../host/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
-import type { InodeRecord } from '../inode/record.ts'
-import { compose, decode, type Encoded, joined, viewOf } from '../journal/codec.ts'
+import { compose, type Encoded, joined, viewOf } from '../journal/codec.ts'
 import { KEY } from '../journal/layout.ts'
 import { AFTER_PATH, PLAIN, pathAt, writeAfter, writePlain } from '../journal/plain-record.ts'
 import { opensGroup, type PlainInode } from './change.ts'
@@ -154,8 +153,8 @@ export class PlainColumns {
   }
 
   /** @param known what the journal holds of it */
-  recordOf(index: number, known: Encoded | undefined): InodeRecord {
+  recordOf(index: number, known: Encoded | undefined): Encoded {
     const own = { chunk: this.#view, at: this.#starts[index] as number }
-    return decode(known ? compose(known, own) : own, false)
+    return known ? compose(known, own) : own
   }
 }

@@ -2,7 +2,6 @@ import type { Changes, FileChange, Handle, Inodes, Look } from '../../host/host.
 import { aclOf, look, type OpenInode } from '../inode/attributes.ts'
 import { ownershipOf, SET_IDS, same } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { decode } from '../journal/codec.ts'
 import type { States } from '../journal/state-table.ts'
 import { canBeGiven, changePlain, makeChange } from './change.ts'
 import { SELF } from './entry.ts'
@@ -110,7 +109,7 @@ export class PlainInodes implements Disposable {
     const inode = look(this.#inodes, handle, stat, at, this.#inodes.attributeNames(handle, handle, SELF))
     const known = this.#known(index)
     this.#columns.dropHandle(index)
-    return { inode, record: known && decode(known, known.settled) }
+    return { inode, record: known && this.#ledger.decode(known, known.settled) }
   }
 
   pathOf(index: number): Uint8Array {
@@ -223,7 +222,8 @@ export class PlainInodes implements Disposable {
   }
 
   #recordOf(index: number): InodeRecord {
-    return this.#columns.recordOf(index, this.#isJudged ? this.#known(index) : undefined)
+    const record = this.#columns.recordOf(index, this.#isJudged ? this.#known(index) : undefined)
+    return this.#ledger.decode(record, false)
   }
 
   /** Lets go of what was not changed. */

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../../src/host/host.ts'
 import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
 import { isCorrupt } from '../../../src/ownership/journal/checks.ts'
-import { decode, encode, keysOf } from '../../../src/ownership/journal/codec.ts'
+import { keysOf } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
@@ -40,7 +40,7 @@ const current = new WeakMap<Journal, bigint>()
 function recordNext(journal: Journal, records: InodeRecord[]): void {
   const before = current.get(journal)
   if (before !== undefined) journal.settle(before)
-  current.set(journal, journal.append([encode(records)])[0] ?? 0n)
+  current.set(journal, journal.append(records))
 }
 
 /** What the batch before has made need not be remembered. */
@@ -61,7 +61,7 @@ function finish(journal: Journal): void {
 
 function find(journal: Journal, inode: bigint, born: bigint): InodeRecord | undefined {
   const [found] = journal.find(keysOf([{ inode, born }]))
-  return found && decode(found, found.settled)
+  return found && journal.decode(found, found.settled)
 }
 
 function refusalOf(work: () => unknown): Refusal {
@@ -185,7 +185,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const journal = next()
     recordNext(journal, [record(1n)])
     forget(journal, keysOf([record(1n)]))
-    const [number = 0n] = journal.append([encode([record(2n)])])
+    const number = journal.append([record(2n)])
     expect(unfinished(journal)).toEqual([2n])
     journal.settle(number)
     finish(journal)
@@ -194,8 +194,8 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
 
   it('forgets no inode that a batch under way has as well: a directory that is moved ahead of a walk is met twice', () => {
     const journal = next()
-    const [one = 0n] = journal.append([encode([record(1n), record(2n)])])
-    const [other = 0n] = journal.append([encode([record(2n)])])
+    const one = journal.append([record(1n), record(2n)])
+    const other = journal.append([record(2n)])
     journal.settle(one)
     journal.forget(keysOf([record(1n), record(2n)]))
     journal.settle(other)
@@ -468,8 +468,8 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const journal = next()
     recordNext(journal, [record(1n)])
     finish(journal)
-    const chunks = [encode([record(2n), record(1n, { size: 99n })]), undefined as unknown as Uint8Array]
-    expect(() => journal.append(chunks)).toThrow()
+    const records = [record(2n), record(1n, { size: 99n }), undefined as unknown as InodeRecord]
+    expect(() => journal.append(records)).toThrow()
     const later = next()
     expect(find(later, 2n, 7n)).toBeUndefined()
     expect(find(later, 1n, 7n)).toEqual(record(1n, { settled: true }))
@@ -485,7 +485,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
-  it.each([[0], [1], [4], [-1]])('of format %i is refused, whosever volume it says', (format) => {
+  it.each([[0], [1], [3], [5], [-1]])('of format %i is refused, whosever volume it says', (format) => {
     dying([record(1n)])
     next()
     const database = place.host.openDatabase(place.path)
@@ -494,7 +494,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     for (const volume of ['fs-2-3', 'fs-2-4']) {
       expect(refusalOf(() => next(volume)).message).toMatch(
         new RegExp(
-          `^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 3\\), so nothing more ` +
+          `^the ownership journal .* cannot be used \\(its format is ${format}, this version reads 4\\), so nothing more ` +
             'is changed: install the version of modekeep that made it, or give up what could be restored by moving',
         ),
       )
@@ -544,7 +544,7 @@ describe('a file that is no journal', () => {
     const database = new DatabaseSync(path)
     database.exec("CREATE TABLE journal (entry TEXT); INSERT INTO journal VALUES ('dear diary')")
     database.close()
-    expect(refused().message).toMatch(/its format is undefined, this version reads 3/)
+    expect(refused().message).toMatch(/its format is undefined, this version reads 4/)
   })
 
   it("is refused, and not written to, when it is a database of somebody else's", () => {
@@ -558,10 +558,10 @@ describe('a file that is no journal', () => {
 
   it('is not written to when it is of a format this version does not know', () => {
     const database = new DatabaseSync(path)
-    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (4, 'fs-2-3')")
+    database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (5, 'fs-2-3')")
     database.close()
     const before = fs.readFileSync(path)
-    expect(refused().message).toMatch(/its format is 4, this version reads 3/)
+    expect(refused().message).toMatch(/its format is 5, this version reads 4/)
     expect(fs.readFileSync(path).equals(before)).toBe(true)
   })
 })

@@ -2,12 +2,13 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { type Handle, SystemError } from '../../../src/host/host.ts'
 import { look } from '../../../src/ownership/inode/attributes.ts'
 import { type InodeRecord, recordOf } from '../../../src/ownership/inode/record.ts'
-import { decode, encode, split } from '../../../src/ownership/journal/codec.ts'
+import { decode, encode, joined, split } from '../../../src/ownership/journal/codec.ts'
 import { batchSize } from '../../../src/ownership/walk/batch.ts'
 import type { Answer, Ledger } from '../../../src/ownership/walk/ledger.ts'
 import { Pipeline } from '../../../src/ownership/walk/pipeline.ts'
 import { newReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
 import { taskOf } from '../../../src/ownership/walk/tasks.ts'
+import { memoryAcls } from '../../helpers/acls.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -29,6 +30,7 @@ beforeEach(() => {
   log.length = 0
 })
 
+const acls = memoryAcls()
 const text = (path: Uint8Array) => Buffer.from(path).toString()
 const open = () => volume.world.handles.size - 1
 const OWN = {
@@ -49,8 +51,9 @@ function ledger(over: Partial<Ledger> = {}): Ledger {
   const real = {
     isSurvey: false,
     ask: ({ keys }) => Array.from({ length: keys.length / 2 }, () => undefined),
-    record(records) {
-      const decoded = split(records).map((one) => decode(one, false))
+    decode: (record, settled) => decode(record, settled, acls),
+    record(records, plain = new Uint8Array()) {
+      const decoded = [...split(plain).map((one) => decode(one, false, acls)), ...records]
       const names = decoded.map(({ path, after }) => `${text(path)}:${after.gid}`).join(' ')
       log.push(`record ${names}`)
       return BigInt(recorded.push(names))
@@ -123,8 +126,8 @@ describe('what a walk has to change', () => {
   it('is recorded as any other would record it, but without an object for each', () => {
     const chunks: Uint8Array[] = []
     const line = pipeline({
-      record(records) {
-        chunks.push(records)
+      record(records, plain = new Uint8Array()) {
+        chunks.push(joined([plain, encode(records, acls)]))
         return 1n
       },
     })
@@ -136,7 +139,7 @@ describe('what a walk has to change', () => {
       const meant = { gid: 0, mode: 0o640 }
       return recordOf(undefined, found, Buffer.from(name), meant, { gid: 2000, mode: 0o640 }, undefined)
     })
-    expect(chunks).toEqual([encode(records)])
+    expect(chunks).toEqual([encode(records, acls)])
   })
 
   it('and was refused before anything was made of it need not be remembered', () => {
@@ -269,6 +272,6 @@ function earlier(name: string): Exclude<Answer, 'wait'> {
     after: { gid: 3000, mode: 0o640 },
     settled: true,
   }
-  const [one] = split(encode([record]))
+  const [one] = split(encode([record], acls))
   return one && { ...one, settled: true }
 }

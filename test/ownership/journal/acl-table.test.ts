@@ -1,0 +1,214 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { DatabaseSync } from 'node:sqlite'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Host } from '../../../src/host/host.ts'
+import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
+import { keysOf } from '../../../src/ownership/journal/codec.ts'
+import { Journal } from '../../../src/ownership/journal/journal.ts'
+import { Refusal } from '../../../src/refusal/refusal.ts'
+import { memoryHost } from '../../memory-host/index.ts'
+import { MemoryWorld } from '../../memory-host/world.ts'
+
+const host: Host = {
+  ...memoryHost(new MemoryWorld()),
+  openDatabase: (path: string) => new DatabaseSync(path, { readBigInts: true }),
+}
+let top: string
+let path: string
+let open: Journal[]
+beforeEach(() => {
+  top = fs.mkdtempSync(`${tmpdir()}/modekeep-acls-`)
+  path = `${top}/journal.db`
+  open = []
+})
+afterEach(() => {
+  for (const journal of open) journal.close()
+  fs.rmSync(top, { recursive: true, force: true })
+})
+
+type Acl = Uint8Array | undefined
+type Acls = [before?: Acl, seen?: Acl, after?: Acl]
+
+function record(inode: number, [before, seen, after]: Acls): InodeRecord {
+  const state = { gid: 5, mode: 0o640 }
+  return {
+    inode: BigInt(inode),
+    born: 7n,
+    path: new Uint8Array(Buffer.from(`file-${inode}`)),
+    uid: 1000,
+    before: state,
+    capability: undefined,
+    acl: { before, seen, after },
+    modified: 1n,
+    size: 3n,
+    after: { gid: 2000, mode: 0o640 },
+    seen: state,
+    meant: state,
+    seenWhole: true,
+    forfeited: false,
+    settled: true,
+  }
+}
+
+const acl = (fill: number, length = 44) => new Uint8Array(length).fill(fill)
+
+/** Opens it as the next process does. */
+function next(isReading = false): Journal {
+  const journal = (isReading ? Journal.openForReading : Journal.open)(host, path, 'fs-2-3')
+  open.push(journal)
+  return journal
+}
+
+function recorded(...batches: InodeRecord[][]): Journal {
+  const journal = next()
+  for (const batch of batches) journal.settle(journal.append(batch))
+  journal.confirm()
+  return journal
+}
+
+function aclsOf(journal: Journal, inode: number): Acls | undefined {
+  const [found] = journal.find(keysOf([{ inode: BigInt(inode), born: 7n }]))
+  if (found === undefined) return undefined
+  const { before, seen, after } = journal.decode(found, true).acl
+  return [before, seen, after]
+}
+
+function database<T>(use: (database: DatabaseSync) => T): T {
+  const database = new DatabaseSync(path)
+  try {
+    return use(database)
+  } finally {
+    database.close()
+  }
+}
+
+const rows = () => database((journal) => journal.prepare('SELECT acl FROM acls ORDER BY number').all().length)
+
+it('each ACL is there once, whoever has it, and is read by the next process, also by one that only reads', () => {
+  recorded(
+    [
+      record(1, [acl(1), acl(1), acl(2)]),
+      record(2, [acl(1), acl(1), acl(1)]),
+      record(3, [undefined, acl(2), undefined]),
+    ],
+    [record(1, [acl(9), acl(2), acl(3)]), record(4, [])],
+  )
+  expect(rows()).toBe(4)
+  for (const journal of [next(), next(true)]) {
+    expect(aclsOf(journal, 1)).toEqual([acl(1), acl(2), acl(3)])
+    expect(aclsOf(journal, 2)).toEqual([acl(1), acl(1), acl(1)])
+    expect(aclsOf(journal, 3)).toEqual([undefined, acl(2), undefined])
+    expect(aclsOf(journal, 4)).toEqual([undefined, undefined, undefined])
+  }
+})
+
+it('ten thousand inodes with one ACL of a kilobyte take the room of their records', () => {
+  const [before, after] = [acl(1, 1024), acl(2, 1024)]
+  const inodes = Array.from({ length: 10_000 }, (_, inode) => record(inode, [before, before, after]))
+  const batches = Array.from({ length: 20 }, (_, at) => inodes.slice(at * 500, (at + 1) * 500))
+  recorded(...batches).close()
+  open = []
+  expect(rows()).toBe(2)
+  expect(fs.readdirSync(top)).toEqual(['journal.db'])
+  expect(fs.statSync(path).size / inodes.length).toBeLessThan(128)
+  expect(aclsOf(next(), 9999)).toEqual([before, before, after])
+})
+
+it('an ACL that no record refers to any more is removed with the records that did, and its room is given back', () => {
+  const large = (inode: number) => acl(inode, 50_000)
+  const journal = recorded([1, 2, 3, 4, 5].map((inode) => record(inode, [large(inode), large(inode), large(inode)])))
+  journal.find(keysOf([record(1, [])]))
+  journal.forget(keysOf([1, 2, 3, 4].map((inode) => record(inode, []))))
+  journal.confirm()
+  expect(rows()).toBe(5)
+  journal.meet(new DataView(keysOf([record(5, [])]).buffer))
+  journal.forgetUnmet()
+  expect(rows()).toBe(1)
+  expect(fs.statSync(path).size).toBeLessThan(200_000)
+  for (const one of [journal, next()]) expect(aclsOf(one, 5)).toEqual([large(5), large(5), large(5)])
+  journal.settle(journal.append([record(1, [large(1), large(5), large(6)])]))
+  for (const one of [journal, next()]) expect(aclsOf(one, 1)).toEqual([large(1), large(5), large(6)])
+  journal.forget(keysOf([record(1, []), record(5, [])]))
+  journal.confirm()
+  expect(rows()).toBe(0)
+})
+
+it('one of a transaction that was undone is written with the next record that has it', () => {
+  const journal = recorded([record(1, [acl(1), acl(1), acl(1)])])
+  const broken = [record(2, [acl(2), acl(3), acl(1)]), undefined as unknown as InodeRecord]
+  expect(() => journal.append(broken)).toThrow()
+  expect(rows()).toBe(1)
+  journal.settle(journal.append([record(3, [acl(3), acl(2), acl(1)])]))
+  for (const one of [journal, next()]) expect(aclsOf(one, 3)).toEqual([acl(3), acl(2), acl(1)])
+})
+
+it.each([
+  ['of a bit of an ACL', `UPDATE acls SET acl = x'${'01'.repeat(43)}03' WHERE number = 1`],
+  ['of the places of two', 'UPDATE acls SET number = -number; UPDATE acls SET number = 3 + number'],
+  ['of the type of one', "UPDATE acls SET acl = 'text' WHERE number = 2"],
+  ['of a checksum', 'UPDATE acls SET sum = sum + 1 WHERE number = 2'],
+  ['by which one is missing', 'DELETE FROM acls WHERE number = 2'],
+  ['by which all are missing', 'DELETE FROM acls'],
+  ['by which their table is missing', 'DROP TABLE acls'],
+])('a change %s refuses the journal as soon as anything is looked for', (_what, sql) => {
+  recorded([record(1, [acl(1), acl(1), acl(2)]), record(2, [])])
+  database((journal) => journal.exec(sql))
+  for (const isReading of [false, true]) {
+    const journal = next(isReading)
+    expect(() => journal.find(keysOf([record(2, [])]))).toThrow(Refusal)
+    expect(() => journal.isEmpty()).toThrow(
+      /^the ownership journal .* cannot be used \(.*[aA][cC][lL].*\), so nothing more/,
+    )
+  }
+})
+
+it('an ACL with the hash of another is not taken for it', () => {
+  recorded([record(1, [acl(1), acl(1), acl(2)])])
+  database((journal) => {
+    const [{ hash } = {}] = journal.prepare('SELECT hash FROM acls WHERE number = 1').all()
+    journal.exec("UPDATE acls SET hash = 'x' WHERE number = 1")
+    journal.prepare('UPDATE acls SET hash = ? WHERE number = 2').run(hash as string)
+  })
+  expect(() => next().append([record(3, [acl(1), undefined, undefined])])).toThrow('an ACL is not the one of its hash')
+})
+
+it('ACLs count for the quota, and for what is more than the inodes of a volume need', () => {
+  const journal = recorded([1, 2, 3].map((inode) => record(inode, [acl(inode, 60_000), acl(0), acl(0)])))
+  expect([journal.isLargerThan(180_000), journal.isLargerThan(190_000)]).toEqual([true, false])
+  expect(journal.isOvergrown(3)).toBe(false)
+  journal.limitTo({ most: 600_000, given: 600_000, give: () => 0 })
+  const more = () => {
+    for (let inode = 10; inode < 40; inode++)
+      journal.append([record(inode, [acl(inode, 60_000), undefined, undefined])])
+  }
+  expect(more).toThrow('"stateQuota"')
+  journal.limitTo(undefined)
+  more()
+  expect(journal.isOvergrown(33)).toBe(true)
+  expect(aclsOf(journal, 39)).toEqual([acl(39, 60_000), undefined, undefined])
+})
+
+it('of many large ones few are in memory', () => {
+  const MANY = 400
+  const large = (inode: number) => {
+    const bytes = acl(inode % 256, 65_536)
+    bytes[0] = inode >> 8
+    return bytes
+  }
+  const journal = next()
+  for (let inode = 0; inode < MANY; inode++)
+    journal.settle(journal.append([record(inode, [large(inode), large(inode), undefined])]))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const memory = () => {
+    collect()
+    return process.memoryUsage().arrayBuffers
+  }
+  const before = memory()
+  for (let inode = 0; inode < MANY; inode++)
+    expect(Buffer.compare(aclsOf(journal, inode)?.[0] ?? acl(0), large(inode))).toBe(0)
+  expect(memory() - before).toBeLessThan(8_000_000)
+})

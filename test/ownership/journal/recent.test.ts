@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { Recent } from '../../../src/ownership/journal/recent.ts'
+
+it('has what was put in last, up to its weight', () => {
+  const recent = new Recent<string, number>(20)
+  recent.put('a', 1, 5)
+  recent.put('b', 2, 5)
+  expect([recent.get('a'), recent.get('b'), recent.get('c')]).toEqual([1, 2, undefined])
+  recent.put('c', 3, 5)
+  expect([recent.size, [...recent.values()]]).toEqual([3, [1, 2, 3]])
+  recent.put('b', 4, 5)
+  expect([recent.get('b'), [...recent.values()]]).toEqual([4, [1, 3, 4]])
+  recent.put('d', 5, 1)
+  expect([recent.get('a'), [...recent.values()]]).toEqual([undefined, [3, 4, 5]])
+  recent.delete('c')
+  recent.delete('c')
+  recent.delete('d')
+  expect([...recent.values()]).toEqual([4])
+  recent.put('e', 6, 10)
+  expect([...recent.values()]).toEqual([4, 6])
+  recent.put('heavy', 7, 11)
+  expect([recent.get('heavy'), ...recent.values()]).toEqual([undefined, 4, 6])
+  recent.clear()
+  recent.put('f', 8, 10)
+  expect([...recent.values()]).toEqual([8])
+})
+
+it('takes as long for each of many as for one of few', () => {
+  const recent = new Recent<number, number>(100_000)
+  const begun = process.cpuUsage().user
+  for (let at = 0; at < 500_000; at++) recent.put(at, at, 1)
+  expect([recent.get(499_999), recent.get(450_000), recent.get(399_999)]).toEqual([499_999, 450_000, undefined])
+  expect(process.cpuUsage().user - begun).toBeLessThan(5_000_000)
+})

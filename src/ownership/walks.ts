@@ -17,6 +17,8 @@ export interface WalkOptions {
   progress?: ProgressListener | undefined
   /** What the journal may take, for a walk that gives a group. */
   quota?: Quota | undefined
+  /** Under which of its names an inode with several is dealt with; undefined: as the walk needs it. */
+  names?: HardLinks | FirstNames | undefined
 }
 
 /** After which signals and timers have their turn. */
@@ -135,17 +137,20 @@ function ownSpec(order: OwnOrder, journal: Journal | undefined): TaskSpec {
   }
 }
 
+/** A group is given under the last name, when all have been seen inside; a record is put back under the first. */
+function namesFor(spec: TaskSpec): HardLinks | FirstNames {
+  return spec.do === 'own' ? new HardLinks() : new FirstNames()
+}
+
 /** Walks a tree, its root last. @throws {Refusal} {SystemError} what stopped it; what was made is recorded */
 async function walkTree(
   inodes: Inodes,
   root: Handle,
   spec: TaskSpec,
   journal: Journal | undefined,
-  { progress, observer }: WalkOptions & { observer?: Observer },
+  { progress, observer, names = namesFor(spec) }: WalkOptions & { observer?: Observer },
   isSurvey = false,
 ): Promise<WalkReport> {
-  // A group is given under the last name, when all have been seen inside; a record is put back under the first.
-  const names = spec.do === 'own' ? new HardLinks() : new FirstNames()
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
   const stat = inodes.stat(top)

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Dirents } from '../../src/host/dirents.ts'
 import type { Stat } from '../../src/host/host.ts'
+import { FirstNames, HardLinks } from '../../src/ownership/walk/hard-links.ts'
 import { type Intent, own, restore, survey } from '../../src/ownership/walks.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
@@ -170,5 +171,41 @@ describe('a survey', () => {
     const observer = { visited() {}, wouldChange() {} }
     const seen = await survey(volume.host.inodes, root, { do: 'own', order: keep }, undefined, { observer })
     expect(await walk()).toEqual(seen)
+  })
+})
+
+describe('a volume with more hard links than a walk can remember', () => {
+  const FILES = Array.from({ length: 60 }, (_, at) => `f${at}`)
+  beforeEach(async () => {
+    // All first names, then all second ones.
+    const [first, second] = [
+      FILES.map((name) => `file a/${name} 0640 5`),
+      FILES.map((name) => `hard b/${name} a/${name}`),
+    ]
+    makeTree(volume.fs, volume.directory, [...first, ...second])
+    await letTicksPass()
+  })
+  const ownWith = (most: number) =>
+    volume.call((root, journal) => own(volume.host.inodes, root, keep, journal, { names: new HardLinks(most) }))
+
+  it('is refused, and goes on or back as after any other walk that failed', async () => {
+    const before = here()
+    await expect(ownWith(1000)).rejects.toThrow(/^the volume has more hard links than a walk can remember: /)
+    expect(groups(now())).toMatchObject({ 'a/f0': 5, 'b/f59': 5, '.': before.groups['.'] })
+    await putBack()
+    expect(here()).toEqual(before)
+    await ownWith(10_000)
+    expect(groups(now())).toMatchObject({ 'a/f0': 2000, 'b/f59': 2000, '.': 2000, inside: before.groups.inside })
+    await putBack()
+    expect(here()).toEqual(before)
+  })
+
+  it('is put back whole, though a restore does not remember which it has met', async () => {
+    const before = here()
+    await walk(grant)
+    expect(groups(now())).toMatchObject({ 'a/f0': 2000, 'b/f59': 2000 })
+    await volume.call((root, journal) => restore(volume.host.inodes, root, journal, { names: new FirstNames(1) }))
+    expect(here()).toEqual(before)
+    await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
   })
 })

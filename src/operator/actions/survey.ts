@@ -13,9 +13,9 @@ import {
   SYMLINK,
 } from '../../host/host.ts'
 import { type Ownership, ownershipOf, same } from '../../ownership/inode/policy.ts'
-import { keyOf } from '../../ownership/inode/record.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import type { Observer } from '../../ownership/walk/batch.ts'
+import { FirstNames } from '../../ownership/walk/hard-links.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
 
@@ -70,7 +70,7 @@ export async function survey(
   const differences: Difference[] = []
   let widened = 0
   /** Inodes with several names that kubelet's counts have already. */
-  const counted = new Set<string>()
+  const counted = new FirstNames()
   const observer: Observer = {
     visited(stat) {
       if (group === undefined) return
@@ -78,11 +78,7 @@ export async function survey(
       const before = ownershipOf(stat)
       const after = kubeletsResult(stat, group)
       if (same(before, after)) return
-      if (stat.links > 1 && !isDirectory(stat)) {
-        const key = keyOf(stat)
-        if (counted.has(key)) return
-        counted.add(key)
-      }
+      if (stat.links > 1 && !isDirectory(stat) && !counted.addName(stat)) return
       kubelet.changed++
       if (widens(before, after)) kubelet.widened++
     },

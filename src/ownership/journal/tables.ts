@@ -114,8 +114,8 @@ export class Log {
   }
 }
 
-/** Gives back the memory of a value that was read: a collector that sees a small object waits until there are many. */
-export function release({ buffer }: Uint8Array): void {
+/** Gives back the memory of what is not needed any more: a collector that sees a small object waits for many of them. */
+export function release({ buffer }: ArrayBufferView): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 

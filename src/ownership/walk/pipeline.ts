@@ -1,7 +1,7 @@
 import type { Handle, Inodes, Look, Stat } from '../../host/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { ownershipOf, same } from '../inode/policy.ts'
-import { type Found, type InodeRecord, keyOf } from '../inode/record.ts'
+import type { Found, InodeRecord } from '../inode/record.ts'
 import { keysOf } from '../journal/codec.ts'
 import { BATCHES, type BatchSettings } from './batch.ts'
 import { type Change, isNeeded, makeChange } from './change.ts'
@@ -154,8 +154,8 @@ export class Pipeline {
     const sightings = new Map<number, Sighting>()
     for (const [index, { inode, path, name }] of asked.entries()) {
       const { stat, at } = inode
-      const { links, changed } = stat
-      if (name !== undefined) sightings.set(index, { key: keyOf(stat), links, changed, at, name, path })
+      const { inode: number, born, links, changed } = stat
+      if (name !== undefined) sightings.set(index, { inode: number, born, links, changed, at, name, path })
     }
     return this.#ledger.ask({ keys: keysOf(asked.map(({ inode }) => inode.stat)), sightings })
   }

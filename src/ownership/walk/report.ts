@@ -40,10 +40,11 @@ export function newReport(): WalkReport {
   return { visited: 0, changed: 0, alreadyRight: 0, left: {} }
 }
 
-export function leave(report: WalkReport, reason: LeftReason, path: Uint8Array): void {
+/** @param path undefined: it is not remembered any more */
+export function leave(report: WalkReport, reason: LeftReason, path: Uint8Array | undefined): void {
   const entry = entryOf(report, reason)
   entry.count++
-  if (entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString())
+  if (path && entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString())
 }
 
 function entryOf(report: WalkReport, reason: LeftReason) {

@@ -180,7 +180,7 @@ export class Walk implements Visitor, Disposable {
     }
   }
 
-  left(reason: LeftReason, path: Uint8Array): void {
+  left(reason: LeftReason, path: Uint8Array | undefined): void {
     leave(this.report, reason, path)
   }
 

@@ -1,7 +1,9 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { keyOf } from '../../../src/ownership/inode/record.ts'
-import { HardLinks, type Sighting } from '../../../src/ownership/walk/hard-links.ts'
+import { FirstNames, HardLinks, type Sighting } from '../../../src/ownership/walk/hard-links.ts'
 import { nameNumber } from '../../../src/ownership/walk/name-set.ts'
+import { Refusal } from '../../../src/refusal/refusal.ts'
+import { holds } from '../../property/holds.ts'
 
 const numberOf = (name: string) => nameNumber({ inode: 1n, born: 1n }, Buffer.from(name))
 
@@ -10,7 +12,8 @@ type Sight = [inode: bigint, links: number, changed: number, name: string]
 
 function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> = {}): Sighting {
   return {
-    key: keyOf({ inode, born: 1n }),
+    inode,
+    born: 1n,
     links,
     changed,
     at: changed + 1000,
@@ -20,10 +23,10 @@ function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> 
   }
 }
 
-function walk(sights: Sight[]): { completed: string[]; outside: string[] } {
+function walk(sights: Sight[]): { completed: string[]; outside: (string | undefined)[] } {
   const links = new HardLinks()
   const completed = sights.filter((sight) => links.addName(sighting(sight)))
-  const outside = links.outside().map((path) => Buffer.from(path).toString())
+  const outside = [...links.outside()].map((path) => path && Buffer.from(path).toString())
   return { completed: completed.map(([, , , name]) => name), outside }
 }
 
@@ -156,5 +159,98 @@ it('a name is not counted when the next rename might not show in ctime', () => {
   const links = new HardLinks()
   expect(links.addName(sighting([1n, 2, 7, 'a'], { at: 10 }))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(false)
-  expect(links.outside()).toEqual([Buffer.from('b')])
+  expect([...links.outside()]).toEqual([Buffer.from('b')])
+})
+
+it('counts as a set of names for each inode and ctime does, whatever is met', () => {
+  const sights = fc.array(
+    fc.tuple(
+      fc.bigInt({ min: 1n, max: 40n }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.integer({ min: 7, max: 8 }),
+      fc.integer({ min: 0, max: 200 }).map(String),
+    ),
+    { maxLength: 600, size: 'max' },
+  )
+  holds(
+    sights,
+    (all) => {
+      const links = new HardLinks()
+      const model = new Map<bigint, { changed: number; names: Set<string> }>()
+      for (const sight of all) {
+        const [inode, most, changed, name] = sight
+        const known = model.get(inode)
+        const seen = known?.changed === changed ? known : { changed, names: new Set<string>() }
+        seen.names.add(name)
+        const isWhole = seen.names.size >= most
+        if (isWhole) model.delete(inode)
+        else model.set(inode, seen)
+        expect(links.addName(sighting(sight))).toBe(isWhole)
+      }
+      expect([...links.outside()].length).toBe(model.size)
+    },
+    200,
+  )
+})
+
+describe('more than can be remembered', () => {
+  const LITTLE = 2000
+  const refusalOf = (work: () => void) => {
+    try {
+      work()
+    } catch (error) {
+      expect(error).toBeInstanceOf(Refusal)
+      return (error as Refusal).message
+    }
+    throw new Error('nothing was refused')
+  }
+
+  it('names of one inode end the walk, which says how many there are, and where', () => {
+    const links = new HardLinks(LITTLE)
+    const message = refusalOf(() => {
+      for (let at = 0; at < 1000; at++) links.addName(sighting([1n, 5_000_000, 7, `many/${at}`]))
+    })
+    expect(message).toBe(
+      'the volume has more hard links than a walk can remember: 121 names were met whose inodes (1) have others, the last one is ' +
+        '"many/120", of an inode with 5000000 names: remove hard links, or have the group given without a walk ("ownership": "idmap")',
+    )
+  })
+
+  it('inodes with names elsewhere do so too', () => {
+    const links = new HardLinks(LITTLE)
+    const message = refusalOf(() => {
+      for (let at = 0; at < 1000; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
+    })
+    expect(message).toContain(
+      '24 names were met whose inodes (24) have others, the last one is "many/23", of an inode with 2 ',
+    )
+  })
+
+  it('is not reached by inodes of which all names were met, or by names of which the inode was changed', () => {
+    const links = new HardLinks(LITTLE)
+    for (let at = 0; at < 20_000; at++) {
+      expect(links.addName(sighting([BigInt(at), 3, 7, `a${at}`]))).toBe(false)
+      expect(links.addName(sighting([BigInt(at), 3, 7, `b${at}`]))).toBe(false)
+      expect(links.addName(sighting([BigInt(at), 3, 7, `c${at}`]))).toBe(true)
+      expect(links.addName(sighting([-1n, 1_000_000, at, `d${at}`]))).toBe(false)
+    }
+    expect([...links.outside()].map((path) => path && Buffer.from(path).toString())).toEqual(['d19999'])
+  })
+
+  it('are the paths of many inodes: their number is still right', () => {
+    const links = new HardLinks()
+    const MANY = 50_000
+    for (let at = 0; at < MANY; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
+    const outside = [...links.outside()]
+    expect(outside.length).toBe(MANY)
+    expect(outside[0]).toBeDefined()
+    expect(outside.at(-1)).toBeUndefined()
+  })
+
+  it('are first names: an inode may be met as a new one, and not for ever', () => {
+    const names = new FirstNames(2)
+    const add = (inode: bigint) => names.addName({ inode, born: 1n })
+    expect([add(1n), add(1n), add(2n), add(2n)]).toEqual([true, false, true, false])
+    expect([add(1n), add(3n), add(3n), add(1n)]).toEqual([false, true, false, true])
+  })
 })

@@ -110,6 +110,9 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await stage.mount('b', { [NAMESPACE]: 'evil', source: own })
     stage.config = { ...stage.config, allow: [{ sources: [`${own}/deep/*`], fsTypes: ['ext4'] }] }
     await refused(`${own}/deep/image`, ext4, 'may be written by pod evil')
+    // Nor where the node has lost it: the pod's containers have not, and a repair mounts it again.
+    execFileSync('umount', [stage.podDirectory('b')])
+    await refused(`${own}/deep/image`, ext4, 'may be written by pod evil')
     await stage.unmount('b')
     await ask(`${own}/deep/image`, ext4)
     await stage.unmount('a')

@@ -85,22 +85,30 @@ export interface Daemon {
   state: string
 }
 
+/** A process, and no later one of its number. */
+export interface ProcessId {
+  pid: number
+  /** When it was started, in clock ticks after the boot. */
+  start: string
+}
+
 /**
  * The processes that serve mounts; they are children of nobody that still runs. Only what runs as modekeep itself does
- * and has its mark is one: others may choose the same arguments and variables.
+ * and has its mark is one: others may choose the same arguments and variables. Root may have those too: where it is known
+ * which processes there were once a mount was ready, no other is one.
  */
 export interface Daemons {
   /** The one that has this among its arguments: a path that no other process was ever given. */
-  find(argument: string): Daemon | undefined
+  find(argument: string, known?: readonly ProcessId[]): Daemon | undefined
   /**
    * Whether what is mounted at parent/name says anything in time, be it an error; true where it cannot be asked.
    * @param about names what is asked: as long as one question about it is open, no other one is asked
    */
   answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean>
   /** All that were given a path below this directory: also the programs that a daemon has started. */
-  below(directory: string): number[]
+  below(directory: string): ProcessId[]
   /** SIGKILL to them. */
-  kill(directory: string): void
+  kill(directory: string, known?: readonly ProcessId[]): void
 }
 
 export interface Lock extends Disposable {

@@ -128,7 +128,12 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
 function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: boolean, keepsRecord: boolean): Step[] {
   const isFresh = view.mounted === undefined
   const replacedDaemons = daemonsOf(view)
-  const record = { ...newMountRecord(request, view.boot, view.source), replaces: replacedBy(view), replacedDaemons }
+  const record = {
+    ...newMountRecord(request, view.boot, view.source),
+    replaces: replacedBy(view),
+    replacedDaemons,
+    daemons: view.record?.daemons?.filter(({ staging }) => replacedDaemons.includes(staging)),
+  }
   // Without a mount a record is what an interrupted call left.
   const undo = { restore: isFresh && !keepsRecord ? undefined : view.record }
   return [

@@ -5,6 +5,7 @@ import { type Given, type MountRecord, mountRecords } from '../store/mount-recor
 import { orWarn, type Session } from '../store/session.ts'
 import { endHanging, endReplaced, putGuard } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
+import { processesOf } from '../volume/kind/staged.ts'
 import { attachAt, detachAll, replaceAt, type SavedMount, saveMount, setTarget } from './attach.ts'
 import type { Step } from './plan.ts'
 
@@ -54,7 +55,7 @@ export async function runPlan(
         given = await giveGroupBy(session, tree, step, held)
         return
       case 'record-ready':
-        return write({ ...step.record, ...madeOf() })
+        return write({ ...step.record, ...madeOf(step.record) })
       case 'detach-all':
         await endHanging(session, point, written)
         saved = saveMount(host, point)
@@ -82,11 +83,24 @@ export async function runPlan(
   }
 
   /** What is known of the mount, and recorded, once it is whole. */
-  function madeOf(): Partial<MountRecord> {
+  function madeOf({ daemons }: MountRecord): Partial<MountRecord> {
     // A daemon that serves it may hang from the beginning.
     const { mountId, device } = host.inodes.statMountPoint(tree.handle)
     const mounted = { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() }
-    return { given, volume: tree.volume, staging: tree.staging, hadSecrets: tree.hadSecrets, mounted }
+    const { staging } = tree
+    return {
+      given,
+      volume: tree.volume,
+      staging,
+      daemons: staging === undefined ? daemons : [...(daemons ?? []), daemonNow(staging)],
+      hadSecrets: tree.hadSecrets,
+      mounted,
+    }
+  }
+
+  /** A program has ended by then, and what it has left behind serves. */
+  function daemonNow(staging: string) {
+    return { staging, processes: processesOf(host, session.config.stateDir, staging) }
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */

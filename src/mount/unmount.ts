@@ -10,8 +10,8 @@ import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import { isUnreadable } from '../store/record.ts'
 import type { Session } from '../store/session.ts'
-import { endStopped, hangingDaemon } from '../volume/daemon.ts'
-import { killStaged, sweepStages } from '../volume/kind/staged.ts'
+import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
+import { sweepStages } from '../volume/kind/staged.ts'
 import { detachAll, setTarget } from './attach.ts'
 
 /**
@@ -20,7 +20,7 @@ import { detachAll, setTarget } from './attach.ts'
  * told, and does not keep a pod from going.
  */
 export async function unmount(session: Session, directory: string): Promise<void> {
-  const { host, config } = session
+  const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
   using lock = await asFarAsRecordsGo(session, () => holdPlace(session, mountPlace(session, path)))
@@ -31,9 +31,9 @@ export async function unmount(session: Session, directory: string): Promise<void
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded' })
   if (point) {
     const hanging = await hangingDaemon(session, point, record)
-    if (hanging !== undefined) {
+    if (record && hanging !== undefined) {
       host.mounts.detach(point.parent, point.name, true)
-      killStaged(host, config.stateDir, hanging)
+      endDaemon(session, record, hanging)
     }
     detachAll(host, point)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { unless } from '../host/host.ts'
+import { type ProcessId, unless } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
@@ -54,6 +54,11 @@ const schema = z.object({
   staging: optional,
   /** The same of daemons whose mounts it took the place of: each ends by itself when its last user has gone. */
   replacedDaemons: z.array(text),
+  /**
+   * The processes that were started with a staging directory and ran when its mount was ready: no other one is its
+   * daemon, whatever its arguments. Records of earlier versions have none: whoever has the mark is taken for it.
+   */
+  daemons: z.optional(z.array(z.object({ staging: text, processes: z.array(z.object({ pid: number, start: text })) }))),
   /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
   hadSecrets: z.boolean(),
 })
@@ -111,6 +116,11 @@ export function stagingOf({ mounted, staging, replaces }: MountRecord, there: bi
   if (String(there) === mounted?.mountId) return staging
   // A call was interrupted, or is about to replace it.
   return String(there) === replaces?.mountId ? replaces.staging : undefined
+}
+
+/** The processes that a daemon consisted of when its mount was ready; undefined: nobody knows. */
+export function processesKnown({ daemons }: Pick<MountRecord, 'daemons'>, staging: string): ProcessId[] | undefined {
+  return daemons?.find((daemon) => daemon.staging === staging)?.processes
 }
 
 /** Every mount directory that has a record, of whatever boot. */

@@ -4,14 +4,22 @@ import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { askPoint, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
 import { hasDisk } from '../mount-table/tree-location.ts'
-import { type MountRecord, mountRecords, stagingOf } from '../store/mount-record.ts'
+import { type MountRecord, mountRecords, processesKnown, stagingOf } from '../store/mount-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { kindOf } from './index.ts'
 import { killStaged, stagedMount } from './kind/staged.ts'
 
+/** What a record says of daemons. */
+type Recorded = Pick<MountRecord, 'daemons'>
+
 /** The process that was started with a staging directory; undefined where it has ended. */
-export function findDaemon({ host, config }: Session, staging: string): Daemon | undefined {
-  return host.daemons.find(stagedMount(config.stateDir, staging))
+export function findDaemon({ host, config }: Session, record: Recorded, staging: string): Daemon | undefined {
+  return host.daemons.find(stagedMount(config.stateDir, staging), processesKnown(record, staging))
+}
+
+/** With all that was started for it. */
+export function endDaemon({ host, config }: Session, record: Recorded, staging: string): void {
+  killStaged(host, config.stateDir, staging, processesKnown(record, staging))
 }
 
 /** By SIGSTOP, or by a debugger. */
@@ -33,7 +41,7 @@ export async function askServed(
   const there = statPoint(host, point)
   if (there === undefined || there === 'broken') return { stat: there }
   const staging = record && there.mountRoot ? stagingOf(record, there.mountId) : undefined
-  if (staging !== undefined && findDaemon(session, staging)) return { stat: there }
+  if (record && staging !== undefined && findDaemon(session, record, staging)) return { stat: there }
   if (there.mountRoot && (await isSilent(session, point, record))) {
     // What modekeep does not know it can replace all the same.
     const isRecorded = record !== undefined && String(there.mountId) === record.mounted?.mountId
@@ -72,7 +80,7 @@ export async function hangingDaemon(
     }
     return undefined
   }
-  const stopped = isStopped(findDaemon(session, staging))
+  const stopped = isStopped(findDaemon(session, record, staging))
   const patience = stopped ? PATIENCE : config.helperTimeoutSeconds * 1000
   if (await host.daemons.answers(point.parent, point.name, patience)) return undefined
   session.warn(
@@ -86,7 +94,7 @@ export async function hangingDaemon(
 /** Ends a daemon that hangs, before another mount takes its mount's place. */
 export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
   const staging = await hangingDaemon(session, point, record)
-  if (staging !== undefined) killStaged(session.host, session.config.stateDir, staging)
+  if (record && staging !== undefined) endDaemon(session, record, staging)
 }
 
 /**
@@ -110,12 +118,12 @@ export function putGuard(host: Host, point: MountPoint): void {
 /** One that is stopped never hears that its mount is gone; any other may have to write. @returns those that go on */
 export function endStopped(
   session: Session,
-  { staging, replacedDaemons }: Pick<MountRecord, 'staging' | 'replacedDaemons'>,
+  record: Pick<MountRecord, 'staging' | 'replacedDaemons' | 'daemons'>,
 ): string[] {
-  const { host, config } = session
+  const { staging, replacedDaemons } = record
   return [...replacedDaemons, ...(staging === undefined ? [] : [staging])].filter((name) => {
-    const daemon = findDaemon(session, name)
-    if (isStopped(daemon)) killStaged(host, config.stateDir, name)
+    const daemon = findDaemon(session, record, name)
+    if (isStopped(daemon)) endDaemon(session, record, name)
     return daemon !== undefined && !isStopped(daemon)
   })
 }
@@ -129,7 +137,7 @@ export function endReplaced(session: Session, path: string): void {
   orWarn(session, 'daemons of what was mounted before', () => {
     const record = mountRecords.read(session, path)
     if (!record) return
-    const left = endStopped(session, { replacedDaemons: record.replacedDaemons })
+    const left = endStopped(session, { ...record, staging: undefined })
     if (left.length === record.replacedDaemons.length && record.replaces === undefined) return
     // What it replaced is gone, and its id may be another mount's on kernels before 6.8.
     mountRecords.write(session, { ...record, replaces: undefined, replacedDaemons: left })

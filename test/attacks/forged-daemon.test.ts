@@ -1,10 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { MARK } from '../../src/host/helpers.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
 import { linuxDaemons, statOf } from '../../src/host/linux/processes.ts'
-import { needed } from '../helpers/needs.ts'
+import { mountRecords } from '../../src/store/mount-record.ts'
+import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
+import { needed, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const why = isRoot ? '' : 'other users\' processes need root; run "sudo npm test"'
@@ -65,9 +68,85 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
     expect(linuxDaemons.find(STAGED)).toBeUndefined()
     const marked = await forged(['bash', '-c', TAIL])
     expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: marked })
-    expect(linuxDaemons.below(STAGES)).toEqual([marked])
+    expect(linuxDaemons.below(STAGES)).toEqual([{ pid: marked, start: statOf(marked)?.start }])
     linuxDaemons.kill(STAGES)
     while (isAlive(marked)) await sleep(5)
     expect(isAlive(unmarked)).toBe(true)
   })
+
+  it('of root, with its mark too, is neither once it is known which processes there were', async () => {
+    const daemon = await forged(['bash', '-c', TAIL])
+    const known = linuxDaemons.below(STAGES)
+    const copy = await forged(['bash', '-c', TAIL])
+    expect(linuxDaemons.below(STAGES)).toHaveLength(2)
+    expect(linuxDaemons.find(STAGED, known)).toMatchObject({ pid: daemon })
+    linuxDaemons.kill(`${STAGES}/12-x`, known)
+    while (isAlive(daemon)) await sleep(5)
+    expect(linuxDaemons.find(STAGED, known)).toBeUndefined()
+    // It may get the number of one that has ended, but not its time.
+    expect(linuxDaemons.find(STAGED, [{ pid: copy, start: '1' }])).toBeUndefined()
+    linuxDaemons.kill(`${STAGES}/12-x`, known)
+    linuxDaemons.kill(`${STAGES}/12-x`, [{ pid: copy, start: '1' }])
+    await sleep(50)
+    expect(isAlive(copy)).toBe(true)
+    expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: copy })
+  })
 })
+
+const cannot = cannotServe('bindfs')
+
+describe.skipIf(cannot !== '')(
+  titled("a process of root that copies a daemon's arguments and variables", cannot),
+  () => {
+    let node: FuseNode
+    let directory: string
+    let daemon: number
+    let copy: number
+    beforeEach(async () => {
+      node = new FuseNode(['fuse.bindfs'])
+      directory = node.podDirectory('one')
+      const source = `${node.volumes}/data`
+      fs.mkdirSync(source)
+      expect(await node.mount('one', { 'kubernetes.io/fsType': 'fuse.bindfs', source })).toEqual({ status: 'Success' })
+      daemon = node.daemon('one')
+      const texts = (file: string) => fs.readFileSync(`/proc/${daemon}/${file}`, 'utf8').split('\0').filter(Boolean)
+      const staged = texts('cmdline').find((argument) => argument.endsWith('/mount'))
+      const variables = texts('environ').map((text) => [text.replace(/=.*/s, ''), text.replace(/^[^=]*=/, '')])
+      const start = `exec -a forged tail -f /dev/null ${staged} 2>/dev/null`
+      copy = await forged(['bash', '-c', start], Object.fromEntries(variables))
+    })
+
+    it('is not taken for it when that has died, by status or by heal, and goes on', async () => {
+      await killDaemon(node, 'one')
+      expect(node.status('one')).toMatchObject({ state: 'stale', daemon: { pid: null, state: 'dead' } })
+      expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
+      expect(node.status('one')).toMatchObject({ state: 'healthy', daemon: { state: 'alive' } })
+      expect(node.daemon('one')).not.toBe(copy)
+      expect(await node.unmount('one')).toEqual({ status: 'Success' })
+      expect(isAlive(copy)).toBe(true)
+    })
+
+    it('is not ended in its place: not with the mount, and not for having been stopped', async () => {
+      process.kill(copy, 'SIGSTOP')
+      process.kill(daemon, 'SIGSTOP')
+      expect(node.status('one')).toMatchObject({ daemon: { pid: daemon, state: 'stopped' } })
+      expect(await node.unmount('one')).toEqual({ status: 'Success' })
+      await until(() => !isAlive(daemon))
+      expect(isAlive(copy)).toBe(true)
+    })
+
+    it('is taken for it where the record was made by a version that did not know: as it was then', async () => {
+      const store = { host: linuxHost, config: { stateDir: node.state } }
+      const record = mountRecords.read(store, directory) ?? expect.unreachable()
+      expect(record.daemons).toEqual([
+        { staging: record.staging, processes: [{ pid: daemon, start: statOf(daemon)?.start }] },
+      ])
+      mountRecords.write(store, { ...record, daemons: undefined })
+      await killDaemon(node, 'one')
+      expect(node.status('one')).toMatchObject({ daemon: { pid: copy, state: 'alive' } })
+      process.kill(copy, 'SIGSTOP')
+      expect(await node.unmount('one')).toEqual({ status: 'Success' })
+      await until(() => !isAlive(copy))
+    })
+  },
+)

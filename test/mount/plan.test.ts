@@ -405,6 +405,19 @@ describe('a mount that a daemon serves', () => {
     expect(daemonOf({ ...died, replaces: { mountId: '77' } })).toEqual([{ mountId: '77' }])
   })
 
+  it('hands on which processes they are, of daemons that there still are', () => {
+    const daemon = (staging: string, pid: number) => ({ staging, processes: [{ pid, start: '100' }] })
+    const daemons = [daemon('8-b', 8), daemon('9-a', 9)]
+    const record = { ...served, replacedDaemons: ['8-b'], daemons: [daemon('7-c', 7), ...daemons] }
+    const daemonsOf = (at: Partial<View>) =>
+      planMount({ ...bind, mountOptions: ['noexec'] }, view(at), kindOf).steps.flatMap((step) =>
+        step.do === 'record-ready' ? [step.record.daemons] : [],
+      )
+    expect(daemonsOf({ ...at, record })).toEqual([daemons])
+    expect(daemonsOf({ ...at, record: { ...record, daemons: undefined } })).toEqual([undefined])
+    expect(daemonsOf({ record: { ...record, boot: 'other' } })).toEqual([[]])
+  })
+
   it('hands all daemons of before on when it is replaced, but none of another boot', () => {
     const record = { ...served, replacedDaemons: ['8-b'] }
     const plan = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)

@@ -66,6 +66,9 @@ const anyMountRecords: Arbitrary<MountRecord> = fc.record({
   replaces: optional(fc.record({ mountId, staging: optional(text) })),
   replacedDaemons: fc.array(text),
   staging: optional(text),
+  daemons: optional(
+    fc.array(fc.record({ staging: text, processes: fc.array(fc.record({ pid: fc.nat(), start: text })) })),
+  ),
   hadSecrets: fc.boolean(),
 })
 const anyVolumeRecords: Arbitrary<VolumeRecord> = fc.record({

@@ -46,6 +46,31 @@ it('of the daemons of a mount that goes, those that are stopped are ended, and t
   expect(killed).toEqual(['old', 'own'])
 })
 
+it('is looked for among the processes that its record knows, and ended with no others', () => {
+  const session = memoryStage().session()
+  const asked: unknown[] = []
+  const daemons = {
+    ...session.host.daemons,
+    find: (...given: unknown[]) => {
+      asked.push(given)
+      return { pid: 7, state: 'T' }
+    },
+    kill: (...given: unknown[]) => void asked.push(given),
+  }
+  const known = [{ pid: 7, start: '100' }]
+  endStopped(
+    { ...session, host: { ...session.host, daemons } },
+    { staging: 'own', replacedDaemons: ['old'], daemons: [{ staging: 'own', processes: known }] },
+  )
+  const place = `${session.config.stateDir}/staging`
+  expect(asked).toEqual([
+    [`${place}/old/mount`, undefined],
+    [`${place}/old`, undefined],
+    [`${place}/own/mount`, known],
+    [`${place}/own`, known],
+  ])
+})
+
 it('a mount that no daemon serves has none to end', () => {
   const { session, killed } = nodeWith({ another: 'T' })
   expect(endStopped(session, { staging: undefined, replacedDaemons: [] })).toEqual([])

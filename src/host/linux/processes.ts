@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { waitFor } from '../back-off.ts'
 import { unlessRefused } from '../file-error.ts'
 import { MARK } from '../helpers.ts'
-import type { Daemons } from '../host.ts'
+import type { Daemons, ProcessId } from '../host.ts'
 import { processStatus } from '../process-status.ts'
 import { readText } from '../read-file.ts'
 import { systemCall } from './kernel.ts'
@@ -145,9 +145,9 @@ function isOfHelper({ pid: leader, start }: Leader, mark: string): (pid: number)
 }
 
 export const linuxDaemons: Daemons = {
-  find(argument) {
-    const isServing = isStarted((args) => args.split('\0').includes(argument))
-    for (const pid of processIds()) {
+  find(argument, known) {
+    const isServing = isStarted((args) => args.split('\0').includes(argument), known)
+    for (const pid of known?.map(({ pid }) => pid) ?? processIds()) {
       const state = isServing(pid) ? held(pid, () => (isServing(pid) ? statOf(pid)?.state : undefined)) : undefined
       if (state !== undefined) return { pid, state }
     }
@@ -158,19 +158,30 @@ export const linuxDaemons: Daemons = {
   answers: async (parent, name, milliseconds, about) =>
     (await import('./answers.ts')).answers(parent, name, milliseconds, about),
 
-  below: (directory) => processIds().filter(isBelow(directory)),
+  below(directory) {
+    const isThere = isBelow(directory)
+    return processIds().flatMap((pid) => {
+      const start = isThere(pid) ? held(pid, () => (isThere(pid) ? statOf(pid)?.start : undefined)) : undefined
+      return start === undefined ? [] : [{ pid, start }]
+    })
+  },
 
-  kill(directory) {
-    const isLeft = isBelow(directory)
+  kill(directory, known) {
+    const isLeft = isBelow(directory, known)
     for (const pid of processIds()) if (isLeft(pid)) held(pid, (kill) => isLeft(pid) && kill())
   },
 }
 
-function isBelow(directory: string) {
-  return isStarted((args) => args.includes(`${directory}/`))
+function isBelow(directory: string, known?: readonly ProcessId[]) {
+  return isStarted((args) => args.includes(`${directory}/`), known)
 }
 
-/** Whether it is another process that modekeep has started with such arguments. */
-function isStarted(isWanted: (args: string) => boolean): (pid: number) => boolean {
-  return (pid) => pid !== process.pid && isOurs(pid, isWanted, (variable) => variable.startsWith(`${MARK}=`))
+/** Whether it is another process that modekeep has started with such arguments, and one of these. */
+function isStarted(
+  isWanted: (args: string) => boolean,
+  known: readonly ProcessId[] | undefined,
+): (pid: number) => boolean {
+  const isKnown = (pid: number) =>
+    known === undefined || known.some((one) => one.pid === pid && one.start === statOf(pid)?.start)
+  return (pid) => pid !== process.pid && isKnown(pid) && isOurs(pid, isWanted, (name) => name.startsWith(`${MARK}=`))
 }

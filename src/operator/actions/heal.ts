@@ -81,7 +81,8 @@ export async function keepHealing(
     const log = newLog()
     const hearing = { ...session, config, note: log.note, warn: log.warn }
     // One that ends while the others are looked at counts too.
-    const before = stagedProcesses(session.host, config.stateDir)
+    const daemons = () => stagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
+    const before = daemons()
     const document = await heal(hearing, order)
     const { mounts, subPaths } = document
     const news = toCompare([mounts.filter(isUnwell), subPaths])
@@ -103,7 +104,7 @@ export async function keepHealing(
     return {
       watched: [...watched, ...kubelets],
       isBlind: watched.length < sources.length || mounts.some(({ state }) => state === 'unknown'),
-      daemons: [...before, ...stagedProcesses(session.host, config.stateDir)],
+      daemons: [...before, ...daemons()],
       isUnsettled: isUndone || performance.now() - lastDone < SETTLING,
     }
   }

@@ -121,7 +121,7 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 's
 /** Asks the process table, never the daemon: it may hang. */
 function daemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
   if (record.staging === undefined) return null
-  const daemon = findDaemon(session, record.staging)
+  const daemon = findDaemon(session, record, record.staging)
   if (daemon === undefined) return { pid: null, state: 'dead' }
   return { pid: daemon.pid, state: isStopped(daemon) ? 'stopped' : 'alive' }
 }

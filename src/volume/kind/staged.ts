@@ -1,5 +1,14 @@
 import { waitFor } from '../../host/back-off.ts'
-import { closing, type Handle, type Host, isDirectory, type Name, orClosed, unless } from '../../host/host.ts'
+import {
+  closing,
+  type Handle,
+  type Host,
+  isDirectory,
+  type Name,
+  orClosed,
+  type ProcessId,
+  unless,
+} from '../../host/host.ts'
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/flags.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { PRIVATE } from '../../request/defaults.ts'
@@ -22,14 +31,24 @@ export function newStagingName(): string {
   return `${process.pid}-${process.hrtime.bigint().toString(36)}`
 }
 
-/** All processes that were started for one of them: they serve mounts, or are about to make one. */
-export function stagedProcesses({ daemons }: Host, stateDir: string): number[] {
+/** All processes that were started for staging directories: they serve mounts, or are about to make one. */
+export function stagedProcesses({ daemons }: Host, stateDir: string): ProcessId[] {
   return daemons.below(stagingDirectory(stateDir))
 }
 
-/** Ends all that was started for a staging directory. */
-export function killStaged({ daemons }: Host, stateDir: string, staging: string): void {
-  daemons.kill(`${stagingDirectory(stateDir)}/${staging}`)
+/** Those that were started for one of them. */
+export function processesOf({ daemons }: Host, stateDir: string, staging: string): ProcessId[] {
+  return daemons.below(`${stagingDirectory(stateDir)}/${staging}`)
+}
+
+/** Ends all that was started for a staging directory; of these alone, where they are known. */
+export function killStaged(
+  { daemons }: Host,
+  stateDir: string,
+  staging: string,
+  known?: readonly ProcessId[] | undefined,
+): void {
+  daemons.kill(`${stagingDirectory(stateDir)}/${staging}`, known)
 }
 
 /** Where a helper program mounts: its daemon has this path among its arguments for as long as it lives. */

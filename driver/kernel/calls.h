@@ -12,10 +12,11 @@ enum {
   SYS_pidfd_open = 434, SYS_openat2 = 437, SYS_mount_setattr = 442, SYS_fchmodat2 = 452, SYS_statmount = 457, SYS_listxattrat = 465,
 };
 
-/* include/uapi/linux/{fcntl,fs,loop,mount}.h, asm-generic/resource.h */
+/* include/uapi/linux/{fcntl,fs,loop,mount}.h, asm-generic/{resource,socket}.h */
 enum {
   F_DUPFD_CLOEXEC_ = 1030, FSCONFIG_SET_FLAG = 0, FSCONFIG_SET_STRING = 1, FSCONFIG_CMD_CREATE = 6,
   LOOP_GET_STATUS64 = 0x4c05, LOOP_CONFIGURE = 0x4c0a, LOOP_CTL_GET_FREE = 0x4c82, RLIMIT_CORE = 4,
+  SOL_SOCKET = 1, SO_PEERCRED = 17,
 };
 #define FS_IOC_GETFSUUID 0x80111500u
 
@@ -81,6 +82,8 @@ static const struct call calls[] = {
     {"wait4", SYS_wait4, {INT, STRUCT(4), INT, NONE}},
     /* struct rlimit */
     {"limit_core", SYS_prlimit64, {NONE, CONST(RLIMIT_CORE), STRUCT(16), NONE}},
+    /* struct ucred, which the kernel fills no further, and how long it is */
+    {"peer_credentials", SYS_getsockopt, {INT, CONST(SOL_SOCKET), CONST(SO_PEERCRED), STRUCT(12), STRUCT(4)}},
 };
 
 enum { CALLS = sizeof calls / sizeof *calls };

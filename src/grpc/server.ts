@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import * as net from 'node:net'
 import * as grpc from '@grpc/grpc-js'
+import { peerUser } from '../host/linux/peer.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { lookAt } from './socket.ts'
@@ -10,7 +11,7 @@ const OTHERS = 0o077
 /** A request that names what is not there, or asks for what cannot be: INVALID_ARGUMENT for the caller. */
 export class InvalidArgument extends Error {}
 
-/** A gRPC server on a unix socket to which only its own user can connect. */
+/** A gRPC server on a unix socket to which only its own user can connect, and root. */
 export interface SocketServer {
   readonly path: string
   readonly inode: bigint | undefined
@@ -29,6 +30,7 @@ export async function listen(
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
   const connections = new Set<net.Socket>()
   const listener = net.createServer((socket) => {
+    if (!isTrusted(socket)) return void socket.destroy()
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
     injector.injectConnection(acceptPathAsAuthority(socket))
@@ -59,6 +61,14 @@ export async function listen(
       await closed
     },
   }
+}
+
+/** Whether root has connected, or the user of this process: whoever else could has had the socket's mode opened to him. */
+function isTrusted(socket: net.Socket): boolean {
+  // Node tells the descriptor in no other way.
+  const { _handle } = socket as { _handle?: { fd?: number } }
+  const user = peerUser(_handle?.fd ?? -1)
+  return user !== undefined && (user === 0 || user === process.geteuid?.())
 }
 
 type Replies<S> = {

@@ -2,6 +2,7 @@
  * Stands where the kernel would be, behind driver/kernel: looks at what reaches it by what the manual pages say, with sizes
  * and numbers of the system's own headers, and writes wherever the kernel would. What must not get here ends the process.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <linux/mount.h>
@@ -14,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -136,6 +138,7 @@ static void look(void) {
     case SYS_pidfd_open: whole(0); return;
     case SYS_pidfd_send_signal: whole(0); whole(1); return;
     case SYS_wait4: whole(0); room(1, sizeof(int), 1); whole(2); return;
+    case SYS_getsockopt: whole(0); is(1, SOL_SOCKET); is(2, SO_PEERCRED); room(3, sizeof(struct ucred), 1); room(4, sizeof(socklen_t), 1); return;
     case SYS_prlimit64: is(1, RLIMIT_CORE); room(2, sizeof(struct rlimit), 0); return;
   }
   wrong("is of a call that nobody has asked for", 0);

@@ -1,9 +1,15 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MODEKEEP } from '../binary/modekeep.ts'
+import { standInFor } from '../helper/stand-in.ts'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { cannotMountWith, needed } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
+import { pipeCores } from './piped-cores.ts'
 
 const SECRET = 'hunter2hunter2'
 const OPTIONS = JSON.stringify({
@@ -11,10 +17,13 @@ const OPTIONS = JSON.stringify({
   'kubernetes.io/secret/password': Buffer.from(SECRET).toString('base64'),
 })
 
-/** Ends a program by SIGSEGV after so many seconds; says whether the kernel dumped a core, wherever core_pattern sends it. */
+/** Ends a program by SIGSEGV, so many seconds after it has begun; says whether the kernel dumped a core, wherever core_pattern sends it. */
 const CRASH = `ulimit -S -c "$(ulimit -H -c)"
 delay=$1; shift
-"$@" > /dev/null & sleep "$delay"; kill -s SEGV $!; wait $!`
+"$@" > /dev/null &
+# Until execve it is bash, and until its loader has begun nobody has forbidden anything.
+while grep -qz secret "/proc/$!/cmdline" 2> /dev/null; do :; done
+sleep "$delay"; kill -s SEGV $!; wait $!`
 
 function crash(delay: number, ...command: string[]) {
   const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-core-`)
@@ -45,6 +54,61 @@ function helperLimits(...wrapper: string[]): string {
   return stdout
 }
 
+/** The n-th of a system call, at which strace sends a signal; or milliseconds after the loader has begun. */
+type Moment = readonly [call: string, when: number] | number
+
+/** The loader's first call, and others up to the reply. */
+const CALLS: readonly Moment[] = [
+  ['prctl', 1],
+  ['mmap', 8],
+  ['mmap', 60],
+  ['openat', 1],
+  ['openat', 12],
+  ['read', 4],
+  ['statx', 2],
+  ['write', 1],
+]
+const DELAYS = [0, 2, 5, 10, 20, 40]
+const SIGNALS = ['SIGSEGV', 'SIGABRT'] as const
+const MOMENTS = [...CALLS, ...DELAYS].flatMap((moment) => SIGNALS.map((signal) => [moment, signal] as const))
+
+const SECRETIVE = [MODEKEEP, 'mount', '/no/such/directory', OPTIONS]
+
+/** @returns the process, if it has ended by that */
+async function crashAt(
+  moment: Moment,
+  signal: NodeJS.Signals,
+  command: readonly string[],
+): Promise<number | undefined> {
+  const inject = (call: string, when: number) => [
+    ...['strace', '-D', '-qq', '-o', '/dev/null', '-e', `trace=${call}`],
+    ...['-e', `inject=${call}:signal=${signal.replace('SIG', '')}:when=${when}`],
+  ]
+  const wrapper = typeof moment === 'number' ? [] : inject(...moment)
+  const [program = '', ...args] = [...wrapper, ...command]
+  const child = spawn(program, args, { stdio: 'ignore' })
+  const exited = once(child, 'exit')
+  if (typeof moment === 'number') {
+    // Its first act is to forbid cores, its second to take its options off /proc/PID/cmdline.
+    while (fs.readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').includes('secret')) await sleep(1)
+    await sleep(moment)
+    child.kill(signal)
+  }
+  const [, endedBy] = await exited
+  return endedBy === signal ? child.pid : undefined
+}
+
+/** A helper that knows a secret, and waits. */
+const KNOWING =
+  'secret=$(cat /proc/self/fd/3); echo $$ > $TOP/new; mv $TOP/new $TOP/waiting; while :; do sleep 0.05; done'
+
+async function processAt(path: string): Promise<number> {
+  while (!fs.existsSync(path)) await sleep(5)
+  const pid = Number(fs.readFileSync(path, 'utf8'))
+  fs.rmSync(path)
+  return pid
+}
+
 describe('a crash', () => {
   it('of modekeep leaves no core at any moment, in a file or for a program', ({ skip }) => {
     if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
@@ -61,6 +125,68 @@ describe('a crash', () => {
     expect(said).toMatch(/^Max core file size +1 +1 +bytes/m)
     expect(said).toContain('Segmentation fault')
     expect(said).not.toContain('core dumped')
+  })
+
+  it('of modekeep runs no program that core_pattern names, at any moment from its first system call', async ({
+    skip,
+  }) => {
+    needed('strace')
+    if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
+    const cores = await pipeCores()
+    if (typeof cores === 'string') return skip(cores)
+    await using _ = cores
+    const traced = await crashAt(['clock_nanosleep', 1], 'SIGSEGV', ['sleep', '60'])
+    const crashed: number[] = []
+    for (const [moment, signal] of MOMENTS) {
+      const pid = await crashAt(moment, signal, SECRETIVE)
+      if (pid !== undefined) crashed.push(pid)
+    }
+    await cores.control()
+    expect(cores.of(traced ?? 0)?.length).toBeGreaterThan(0)
+    expect(crashed.filter((pid) => cores.of(pid) !== undefined)).toEqual([])
+    // A call may be over before the latest.
+    expect(crashed.length).toBeGreaterThan(MOMENTS.length / 2)
+  })
+
+  it('of a program that has secrets runs none either, which would have got them', async ({ skip }) => {
+    const why = cannotMountWith()
+    if (why !== '') skip(why)
+    if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
+    const cores = await pipeCores()
+    if (typeof cores === 'string') return skip(cores)
+    await using _ = cores
+    const node = new BinaryNode()
+    const programs = `${node.top}/programs`
+    fs.mkdirSync(programs)
+    fs.writeFileSync(`${programs}/mount.cifs`, `#!/bin/sh\nTOP=${programs}\n${KNOWING}\n`, { mode: 0o755 })
+    standInFor('mount.cifs', programs)
+    const config = { stateDir: node.state, logFile: node.log, allow: [{ sources: ['//server/*'], fsTypes: ['cifs'] }] }
+    fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
+    const options = {
+      'kubernetes.io/fsType': 'cifs',
+      source: '//server/share',
+      'kubernetes.io/secret/username': Buffer.from('bob').toString('base64'),
+      'kubernetes.io/secret/password': Buffer.from(SECRET).toString('base64'),
+    }
+    const crashed: number[] = []
+    for (const signal of SIGNALS) {
+      const { ended } = node.start(['mount', node.podDirectory('p'), JSON.stringify(options)])
+      const pid = await processAt(`${programs}/waiting`)
+      process.kill(pid, signal)
+      expect((await ended).text).toContain(`mount.cifs was ended by ${signal}`)
+      crashed.push(pid)
+    }
+    // The same program, started by somebody else.
+    const secretFile = `${node.top}/secret`
+    fs.writeFileSync(secretFile, SECRET)
+    const fd = fs.openSync(secretFile, 'r')
+    const other = spawn(`${programs}/mount.cifs`, { stdio: ['ignore', 'ignore', 'ignore', fd] })
+    fs.closeSync(fd)
+    process.kill(await processAt(`${programs}/waiting`), 'SIGSEGV')
+    await once(other, 'exit')
+    await cores.control()
+    expect(cores.of(other.pid ?? 0)?.includes(SECRET)).toBe(true)
+    expect(crashed.map((pid) => cores.of(pid))).toEqual([undefined, undefined])
   })
 
   it('is no matter of a limit that the caller has set to 0 for good', () => {

@@ -1,12 +1,12 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { cifs } from '../../src/volume/remote/cifs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { RemoteStage, secretsOf } from '../volume/remote.ts'
-import { messageOf, processesWith } from './stand-in.ts'
+import { messageOf, processesWith, standInFor } from './stand-in.ts'
 
 const PASSWORD = 'p,a"s\\s w%rd!$`x`'
 const KEY = '-----BEGIN-----\nMIIEpAIBAAKCAQEA\n-----END-----\n'
@@ -119,17 +119,3 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
     }
   })
 })
-
-/** In the mount namespace of the run: where the node's own program is, and where it would be looked for last. */
-function standInFor(program: string, directory: string): void {
-  const places: [string, string][] = [[directory, '/usr/local/sbin']]
-  for (const path of [`/usr/sbin/${program}`, `/usr/bin/${program}`]) {
-    if (fs.existsSync(path)) places.push([`${directory}/${program}`, path])
-  }
-  for (const [from, to] of places) {
-    execFileSync('mount', ['--bind', from, to])
-    onTestFinished(() => {
-      execFileSync('umount', ['--lazy', to])
-    })
-  }
-}

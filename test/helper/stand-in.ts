@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
@@ -60,4 +61,18 @@ export async function messageOf(work: Promise<unknown>): Promise<string> {
     },
     (error: Error) => error.message,
   )
+}
+
+/** A directory with a program, in the mount namespace of the run: where the node's own program is, and where it would be looked for last. */
+export function standInFor(program: string, directory: string): void {
+  const places: [string, string][] = [[directory, '/usr/local/sbin']]
+  for (const path of [`/usr/sbin/${program}`, `/usr/bin/${program}`]) {
+    if (fs.existsSync(path)) places.push([`${directory}/${program}`, path])
+  }
+  for (const [from, to] of places) {
+    execFileSync('mount', ['--bind', from, to])
+    onTestFinished(() => {
+      execFileSync('umount', ['--lazy', to])
+    })
+  }
 }

@@ -5,6 +5,7 @@ import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
+import { saidLately } from '../src/log/said-lately.ts'
 import { readConfig } from './config.ts'
 
 /** Answers `mount` and `unmount` on this node. */
@@ -14,7 +15,13 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
   return answerVolumeCall(call, {
     host: linuxHost,
     config,
-    log: callLog({ verb, directory }, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line)),
+    log: callLog(
+      { verb, directory },
+      config.logLevel,
+      (line) => appendLine(nodeFs, config.logFile, line),
+      undefined,
+      saidLately(nodeFs, config.logFile),
+    ),
     configFaults: faults,
     forbidCoreDumps,
   })

@@ -23,20 +23,26 @@ const isTold = (repeated: number) => repeated >= 10 && /^10*$/.test(String(repea
  * in a row are one line, and one more with how often the warning came again (`repeated`).
  * @param append takes one line without its newline and must not throw
  * @param last of the calls before, where several are one to who reads the log
+ * @param isSaid whether earlier calls have written what a warning's line says: if the call fails, as those may have, its
+ *   own line counts such warnings (`repeatedWarnings`), and they are not written again
  */
 export function callLog(
   facts: Record<string, unknown>,
   limit: Level,
   append: (line: string) => void,
   last: LastWarning = { repeated: 0, told: 0 },
+  isSaid: (line: string) => boolean = () => false,
 ) {
   // Not performance.now(), for which Node first loads ten modules.
   const started = process.hrtime.bigint()
   const noted = { ...facts }
+  const isWritten = (level: Level) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(limit)
+  const lineOf = (level: Level, told: Record<string, unknown>) =>
+    logLine({ time: new Date().toISOString(), level, pid: process.pid, ...told })
   const write = (level: Level, told: Record<string, unknown>) => {
-    if (LOG_LEVELS.indexOf(level) > LOG_LEVELS.indexOf(limit)) return
-    append(logLine({ time: new Date().toISOString(), level, pid: process.pid, ...told }))
+    if (isWritten(level)) append(lineOf(level, told))
   }
+  const said: string[] = []
   const subject = () => ({ verb: noted.verb, directory: noted.directory })
   const tellRepeated = () => {
     const repeated = last.repeated - last.told
@@ -56,7 +62,10 @@ export function callLog(
       }
       tellRepeated()
       Object.assign(last, { message, repeated: 0, told: 0 })
-      write('warn', { ...subject(), message })
+      if (!isWritten('warn')) return
+      const line = lineOf('warn', { ...subject(), message })
+      if (isSaid(line)) said.push(line)
+      else append(line)
     },
 
     /** What a call that takes long has done so far. */
@@ -68,7 +77,10 @@ export function callLog(
       const durationMs = Math.round(Number(process.hrtime.bigint() - started) / 1e5) / 10
       const isRefused = error instanceof Refusal && { isRefused: true }
       const cause = error instanceof Error ? { ...isRefused, error: error.message, stack: error.stack } : {}
-      write(error === undefined ? 'info' : 'error', { ...noted, outcome, durationMs, ...cause })
+      const hasFailed = error !== undefined
+      if (!hasFailed) for (const line of said) append(line)
+      const repeated = hasFailed && said.length > 0 && { repeatedWarnings: said.length }
+      write(hasFailed ? 'error' : 'info', { ...noted, outcome, durationMs, ...repeated, ...cause })
     },
   }
 }

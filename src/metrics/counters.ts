@@ -34,6 +34,7 @@ function tally(counters: Samples, line: string): void {
   const labels = { verb: String(facts?.verb) }
   if (facts === undefined || !counters.has(series('modekeep_warnings_total', labels))) return
   if (facts.level === 'warn') add(counters, 'modekeep_warnings_total', labels, numberOf(facts.repeated) || 1)
+  add(counters, 'modekeep_warnings_total', labels, numberOf(facts.repeatedWarnings))
   if (facts.outcome !== 'Success' && facts.outcome !== 'Failure') return
   const failure = facts.isRefused === true ? 'refused' : 'failed'
   add(counters, 'modekeep_calls_total', { ...labels, outcome: facts.outcome === 'Success' ? 'success' : failure })

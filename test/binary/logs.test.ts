@@ -23,6 +23,21 @@ describe.skipIf(!isRoot)(title, () => {
     expect(logs(node)).toMatch(/^\s+mount\s+Success\s*$/)
   })
 
+  it('tells warnings of a call that kubelet repeats as often as they are new, whoever writes beside it', async () => {
+    const node = new BinaryNode()
+    const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
+    fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...config, unknown: 1 }))
+    const mount = (pod: string) => node.call('mount', node.podDirectory(pod), '{}')
+    await Promise.all(['a', 'b', 'c', 'd'].map(mount))
+    await Promise.all(['a', 'b', 'c', 'd', 'a'].map(mount))
+    const lines = node.logLines()
+    const [warnings, calls] = ['warn', 'error'].map((wanted) => lines.filter(({ level }) => level === wanted))
+    expect(new Set(warnings?.map(({ directory }) => directory)).size).toBe(4)
+    expect([warnings?.length, calls?.length, lines.length]).toEqual([4, 9, 13])
+    expect(calls?.map(({ repeatedWarnings }) => repeatedWarnings)).toEqual([...Array(4), 1, 1, 1, 1, 1])
+    expect(logs(node, '--lines', '1')).toContain('warnings as before: 1')
+  })
+
   it('cannot drive a terminal, with --json neither, and means the same to a parser', () => {
     const node = new BinaryNode()
     const entry = { verb: 'mount', error: 'a\u009b31m \u202e \u001b[1m \u{e0001}' }

@@ -32,6 +32,22 @@ describe('the counters', () => {
     expect(counted()).toBe(2)
   })
 
+  it('count warnings that a call has not written again', () => {
+    append('{"verb":"heal"}')
+    const warnings = 'modekeep_warnings_total{verb="mount"}'
+    counted()
+    for (const line of [
+      { level: 'warn', message: 'one' },
+      { level: 'warn', message: 'one', repeated: 9 },
+      { level: 'error', outcome: 'Failure', durationMs: 1, repeatedWarnings: 2 },
+      { level: 'error', outcome: 'Failure', durationMs: 1 },
+    ]) {
+      append(JSON.stringify({ verb: 'mount', ...line }))
+    }
+    expect(counted(warnings)).toBe(12)
+    expect(counted('modekeep_calls_total{verb="mount",outcome="failed"}')).toBe(2)
+  })
+
   it('go on through rotations, and count a call that ends late in a rotated file', () => {
     append('{"verb":"heal"}')
     counted()

@@ -8,6 +8,8 @@ export const logs: VerbForm<LogsCommand> = {
   text: [
     "Shows the node's log, the rotated files first: time, verb, outcome, duration and pod of each call, and why it " +
       'failed.',
+    'Kubelet repeats a call that fails every two minutes. Warnings that the log has of it within the last hour are not ' +
+      "written again: the call's line counts them.",
   ],
   options: {
     follow: 'show new lines as they are written, through rotations; ends on Ctrl-C',
@@ -43,11 +45,26 @@ export function logLine(raw: string): Line {
 }
 
 function details(entry: LogEntry): string[] {
-  const { error, message, repeated, decision, reason, given, why, ownership, inodes, restore, found, removed } = entry
+  const {
+    error,
+    message,
+    repeated,
+    repeatedWarnings,
+    decision,
+    reason,
+    given,
+    why,
+    ownership,
+    inodes,
+    restore,
+    found,
+    removed,
+  } = entry
   const healed = Array.isArray(found) ? found.map((one) => `${text(one.outcome)} ${text(one.directory)}`) : []
   return [
     text(error) || text(message),
     typeof repeated === 'number' ? `${repeated} times more` : '',
+    typeof repeatedWarnings === 'number' ? `warnings as before: ${repeatedWarnings}` : '',
     [text(decision), text(reason)].filter(Boolean).join(': '),
     text(given) && `ownership ${text(given)}: ${text(why)}`,
     text(ownership),

@@ -1,0 +1,138 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { callLog } from '../../src/log/call-log.ts'
+import { appendLine } from '../../src/log/log-file.ts'
+import { saidLately } from '../../src/log/said-lately.ts'
+
+const NOW = Date.parse('2026-01-02T03:04:05.678Z')
+const HOUR = 3_600_000
+
+let file: string
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'], now: NOW })
+  file = `${fs.mkdtempSync(`${tmpdir()}/modekeep-log-`)}/log`
+})
+afterEach(() => {
+  vi.useRealTimers()
+  fs.rmSync(file.replace(/\/log$/, ''), { recursive: true })
+})
+
+const warning = (over: Record<string, unknown> = {}) =>
+  JSON.stringify({
+    time: new Date(NOW).toISOString(),
+    level: 'warn',
+    pid: 77,
+    verb: 'mount',
+    directory: '/pods/p/v',
+    message: 'the "disk" is\nfull',
+    ...over,
+  })
+const at = (milliseconds: number) => ({ time: new Date(NOW + milliseconds).toISOString(), pid: 5 })
+const isSaid = (line = warning()) => saidLately(fs, file)(line)
+
+describe('a warning of another call', () => {
+  it.each([
+    ['a moment ago', 0, true],
+    ['an hour ago, but a second', 1000 - HOUR, true],
+    ['an hour ago', -HOUR, false],
+    ['by a clock that was ahead', 1000, false],
+  ])('that was written %s', (_when, age, said) => {
+    appendLine(fs, file, warning(at(age)))
+    expect(isSaid()).toBe(said)
+  })
+
+  it.each([
+    ['another message', { message: 'the "disk" is' }],
+    ['another directory', { directory: '/pods/q/v' }],
+    ['another verb', { verb: 'unmount' }],
+    ['how often it came', { repeated: 10 }],
+    ['another level', { level: 'info' }],
+    ['a time that is none', { time: 'yesterday' }],
+  ])('is not the same with %s', (_what, over) => {
+    appendLine(fs, file, warning({ ...at(-1000), ...over }))
+    expect(isSaid()).toBe(false)
+  })
+
+  it('counts from when it was written last', () => {
+    for (const age of [-2 * HOUR, -1000]) appendLine(fs, file, warning(at(age)))
+    expect(isSaid()).toBe(true)
+  })
+
+  it('says nothing where its line is torn, has lost its beginning, or is still on its way', () => {
+    const line = warning(at(-1000))
+    for (const torn of [line, line.slice(0, -20) + line, `${line.slice(40)}\n`]) {
+      fs.writeFileSync(file, torn)
+      expect(isSaid()).toBe(false)
+    }
+    appendLine(fs, file, warning(at(-500)))
+    expect(isSaid()).toBe(true)
+  })
+
+  it('is read as far as 64 KiB from the end, whatever is cut there', () => {
+    for (const { length, said } of [
+      { length: 65_000, said: true },
+      { length: 65_536, said: false },
+    ]) {
+      fs.writeFileSync(file, `${'x\n'.repeat(1000)}${warning(at(-1))}\n${'é'.repeat(length / 2 - 1)}\n`)
+      expect(isSaid()).toBe(said)
+    }
+  })
+
+  it('says nothing once it was rotated away, where there is no log, and where that cannot be read', () => {
+    appendLine(fs, file, warning(at(-1)), 1)
+    expect([fs.existsSync(`${file}.1`), isSaid()]).toEqual([true, false])
+    fs.mkdirSync(file)
+    expect(isSaid()).toBe(false)
+  })
+
+  it('is found by a message that was cut, as both are cut alike', () => {
+    const warn = () => callLog({ verb: 'mount' }, 'info', (line) => appendLine(fs, file, line)).warn('é'.repeat(9000))
+    warn()
+    const [line = ''] = fs.readFileSync(file, 'utf8').split('\n')
+    expect(line).toContain('bytes cut')
+    expect(isSaid(line.replace(/"pid":\d+/, '"pid":1'))).toBe(true)
+  })
+})
+
+describe('kubelet, which repeats a call that fails,', () => {
+  const call = (warnings: readonly string[], error?: Error) => {
+    const facts = { verb: 'mount', directory: '/pods/p/v' }
+    const append = (line: string) => appendLine(fs, file, line)
+    const log = callLog({ ...facts }, 'info', append, undefined, saidLately(fs, file))
+    for (const message of warnings) log.warn(message)
+    log.end(error ? 'Failure' : 'Success', error)
+  }
+  const told = () =>
+    fs
+      .readFileSync(file, 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
+      .map(({ message, outcome, repeatedWarnings }) => message ?? [outcome, repeatedWarnings])
+  const failure = new Error('it failed')
+
+  it('has a line for each, and its warnings once; what is new is told at once', () => {
+    call(['one', 'two'], failure)
+    call(['one', 'two'], failure)
+    call(['one', 'three', 'two'], failure)
+    call(['three'], failure)
+    const first = ['one', 'two', ['Failure', undefined]]
+    expect(told()).toEqual([...first, ['Failure', 2], 'three', ['Failure', 2], ['Failure', 1]])
+  })
+
+  it('has them all told by the call that succeeds at last', () => {
+    call(['one', 'two'], failure)
+    call(['one', 'two'])
+    expect(told()).toEqual(['one', 'two', ['Failure', undefined], 'one', 'two', ['Success', undefined]])
+  })
+
+  it('has them told again each hour', () => {
+    for (let minutes = 0; minutes < 120; minutes += 2) {
+      vi.setSystemTime(NOW + minutes * 60_000)
+      call(['one'], failure)
+    }
+    expect(told().filter((message) => message === 'one')).toHaveLength(2)
+    expect(told()).toHaveLength(60 + 2)
+  })
+})

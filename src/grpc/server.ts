@@ -63,7 +63,7 @@ export async function listen(
   }
 }
 
-/** Whether root has connected, or the user of this process: whoever else could has had the socket's mode opened to him. */
+/** Whether root has connected, or the user of this process. Anybody else can where the socket's mode was opened. */
 function isTrusted(socket: net.Socket): boolean {
   // Node tells the descriptor in no other way.
   const { _handle } = socket as { _handle?: { fd?: number } }

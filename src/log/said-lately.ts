@@ -19,7 +19,7 @@ export function saidLately(fs: Fs, file: string): (line: string) => boolean {
     said ??= warningsOf(tailOf(fs, file))
     const [beginning = ''] = BEGINNING.exec(line) ?? []
     const age = Date.now() - (said.get(line.slice(beginning.length)) ?? Number.NaN)
-    // A clock that was set back makes it young for ever.
+    // Where the clock was set back a line may be of the future, and would count for longer.
     return age >= 0 && age < LATELY
   }
 }

@@ -87,7 +87,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   if (!manner.isHealing) await refuseSilent(session, request)
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
-  if (isNew && kind.isDisk && source !== undefined) refuseWritable(session, request, source)
+  if (isNew && source !== undefined) refuseWritable(session, kind, request, source)
   const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })

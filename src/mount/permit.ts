@@ -34,12 +34,27 @@ export function allowed(
   return { request: { ...asked, setGid: verdict.rule.setGid }, isNew: true }
 }
 
+/** What whoever writes to a source could do by that, beside writing; undefined: nothing. */
+function dangerOf({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSource): string | undefined {
+  // The kernel believes what a file system's blocks say.
+  if (isDisk) return 'who writes to a disk that is mounted rules the kernel'
+  // So does a program, which runs as root and takes a file for an image or an archive.
+  return hasDaemon && !isDirectory(stat) ? 'who writes to an image rules the program that reads it as root' : undefined
+}
+
 /**
- * The kernel believes what a file system's blocks say: whoever can write to them rules the kernel, and makes files that
- * the node's rules never gave him.
- * @throws {Refusal} for a disk or an image that some pod could write to, by the node's rules or by a mount that stands
+ * Whoever can write to a disk, or to a file that a FUSE program is to read, makes files that the node's rules never gave
+ * him, and may rule the kernel or the program.
+ * @throws {Refusal} for one that some pod could write to, by the node's rules or by a mount that stands
  */
-export function refuseWritable(session: Session, { source: asked }: MountRequest, source: OpenedSource): void {
+export function refuseWritable(
+  session: Session,
+  kind: VolumeKind,
+  { source: asked }: MountRequest,
+  source: OpenedSource,
+): void {
+  const danger = dangerOf(kind, source)
+  if (danger === undefined) return
   const { host, config } = session
   const shown = quoted(sourceText(asked))
   // Another mount of its file system may show it elsewhere, where a rule lets pods write.
@@ -52,7 +67,7 @@ export function refuseWritable(session: Session, { source: asked }: MountRequest
     const rule = ruleToWrite(config.allow, path, DEFAULT_FS_TYPES)
     if (rule !== undefined) {
       throw new Refusal(
-        `source ${shown} may be written by pods, and who writes to a disk that is mounted rules the kernel: rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
+        `source ${shown} may be written by pods, and ${danger}: rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
           'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
       )
     }

@@ -3,6 +3,7 @@ import { isSilentPath, silentDirectory } from '../mount-table/silence.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
+import { otherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
 import { A_DIRECTORY, holdsOwnRecords, openNode } from '../volume/kind/source-path.ts'
@@ -89,15 +90,17 @@ export async function applyByHand(
 interface RestoredByHand {
   outcome: 'nothing recorded' | 'restored' | 'unfinished'
   report?: WalkReport
+  /** Why the records are of another disk, on which they were put all the same. */
+  otherDisk?: string | undefined
 }
 
 const NOTHING_RECORDED: RestoredByHand = { outcome: 'nothing recorded' }
 
 /**
  * Puts back what walks have changed of a volume, asked for by a pod or not.
- * @param isForced also what its users changed since
+ * @param isForced also what its users changed since, and on another disk than the one that was walked
  * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
- * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it
+ * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it; or the other disk
  */
 export async function restoreByHand(
   session: Session,
@@ -110,13 +113,17 @@ export async function restoreByHand(
   const record = volumeRecords.readUnlessDamaged(session, volume)
   // All was put back before.
   if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
+  if (!isForced) refuseOtherDisk(session, volume, tree)
+  const other = otherDisk(session, volume, tree)
+  if (other !== undefined) session.warn(other)
   const { isDone, report } = await restoreTree(session, tree, volume, record, isForced)
-  return { outcome: isDone ? 'restored' : 'unfinished', report }
+  return { outcome: isDone ? 'restored' : 'unfinished', report, otherDisk: other }
 }
 
 /** Would it be refused now? @throws {Refusal} as a restore */
-export function refuseRestore(session: Session, { directory, volume }: VolumeByHand): void {
+export function refuseRestore(session: Session, { directory, volume, tree }: VolumeByHand, isForced = false): void {
   refuseHolders(othersWith(session, { volume, source: directory }, undefined))
+  if (!isForced) refuseOtherDisk(session, volume, tree)
 }
 
 function refuseHolders(others: Others): void {

@@ -8,6 +8,7 @@ import { giveRoom } from '../store/journal-room.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
+import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { walkWith } from '../store/walk-progress.ts'
@@ -31,7 +32,7 @@ export interface VolumeOrder extends OwnOrder {
  * Gives a volume to a group by walking it, unless that is done already. The lock must be held until the mount is
  * attached: only then do others see that the volume has a holder.
  * @returns report: what the walk did; undefined where the root has the group already
- * @throws {Refusal} when another group's mount holds the volume or a part of it
+ * @throws {Refusal} when another group's mount holds the volume or a part of it, or its records are of another disk
  */
 export async function ownVolume(
   session: Session,
@@ -42,6 +43,7 @@ export async function ownVolume(
   const { device } = session.host.inodes.stat(tree)
   const wanted = { volume, source, location, group, pod, directory }
   using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
+  const disk = sameDisk(session, volume, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
   if (!needsWalk(session, tree, order)) {
@@ -55,7 +57,7 @@ export async function ownVolume(
   if (known && record === undefined) {
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
   }
-  const next = { volume, source, asked, group, groupAccess: access, restorePending }
+  const next = { volume, source, disk, asked, group, groupAccess: access, restorePending }
   const report = await walk(session, tree, next, order.setGid, known)
   // What was moved meanwhile may be where the walk had been: the next mount walks again.
   const isWhole = hasEnteredAll(report)
@@ -87,7 +89,7 @@ async function walk(
   // Where there is no room for another journal none is made.
   const given = hasJournal(session, record.volume) ? 0 : give(0)
   const quota = { most: session.config.stateQuota, given, give }
-  using journal = openJournal(session, record.volume, known)
+  using journal = openJournal(session, record.volume, known, record.disk && textOfDisk(record.disk))
   volumeRecords.write(session, { ...record, complete: false })
   const order = { group: record.group, access: record.groupAccess, setGid }
   return await walkWith(session, record.volume, (options) => own(inodes, tree, order, journal, { ...options, quota }))

@@ -8,6 +8,7 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import { sourceText } from '../request/source.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
+import { refuseOtherDisk } from '../store/volume-disk.ts'
 import { openJournal } from '../store/volume-journal.ts'
 import { type VolumeRecord, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
 import { walkWith } from '../store/walk-progress.ts'
@@ -23,7 +24,7 @@ class StillHeld extends Error {}
 /**
  * Puts back what walks have changed of a mount's volume, if a restore is pending and no other mount of it is left. What
  * cannot be done now stays pending, and is done at the next unmount of the volume.
- * @throws {Refusal} when the source is not there or is another volume now
+ * @throws {Refusal} when the source is not there, is another volume now, or lies on another disk
  */
 export async function restoreVolume(session: Session, mount: MountRecord): Promise<void> {
   const { volume, source, directory } = mount
@@ -49,6 +50,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   if (!record?.restorePending) return
   const tree = disk ?? openTree(session, volume, source)
   using _tree = closing(host.inodes, disk === undefined ? tree : undefined)
+  refuseOtherDisk(session, volume, tree)
   await restoreTree(session, tree, volume, record)
 }
 

@@ -3,6 +3,7 @@ import type { IsSilentAt } from '../mount-table/silence.ts'
 import { prune } from '../ownership/walks.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
+import { otherDisk } from '../store/volume-disk.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeIdentity } from '../store/volume-record.ts'
 import { openNode } from '../volume/kind/source-path.ts'
@@ -26,7 +27,7 @@ export async function pruneVolume(
   if (place.isSilent) return 'silent'
   const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)
-  if (volumeIdentity(host, handle, stat) !== volume) return 'as it was'
+  if (volumeIdentity(host, handle, stat) !== volume || otherDisk(session, volume, handle)) return 'as it was'
   // What is mounted below it hides nothing.
   const tree = host.mounts.cloneTree(handle)
   using _tree = closing(host.inodes, tree)

@@ -10,6 +10,7 @@ import { listMounts } from '../store/mount-record.ts'
 import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumePlace } from '../store/places.ts'
 import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
+import { otherDisk } from '../store/volume-disk.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { pruneVolume } from './prune-volume.ts'
@@ -165,7 +166,7 @@ async function isSwappedAway(
     try {
       const handle = inodes.openLinkFree(above)
       using _ = closing(inodes, handle)
-      return volume.startsWith(`${inodes.fileSystemId(handle)}-`)
+      return volume.startsWith(`${inodes.fileSystemId(handle)}-`) && otherDisk(session, volume, handle) === undefined
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') return false
     }

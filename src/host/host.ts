@@ -59,7 +59,21 @@ export interface LoopDevice {
   isWhole: boolean
 }
 
+/** What a file system lies on, or an image or a device itself: whatever its content says. */
+export interface Backing {
+  /** Names it in this boot. */
+  place: string
+  /** For people: `image "/srv/a" (inode 12)`; '' where nothing is known of it. */
+  shown: string
+  /** It is known again, after a reboot too, by any of them. Empty: the kernel tells none. */
+  identities: string[]
+}
+
 export interface BlockDevices {
+  /** What the file system of a handle lies on. Several devices (btrfs) are one backing. */
+  backingOf(handle: Handle): Backing
+  /** What a file system would lie on that is mounted from this device's node or image file. */
+  asBacking(source: Handle): Backing
   /** Opens a device by its node; it stays the same disk's as long as it is open. */
   open(node: Handle): Handle
   isReadOnly(device: Handle): boolean

@@ -36,6 +36,16 @@ export interface Look extends Stat {
   keep(): Stat
 }
 
+/** As mountinfo has it. @param device of a `Stat` */
+export function deviceName(device: number): string {
+  return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
+}
+
+/** Devices of servers, daemons and memory, and those of btrfs, have no major number. */
+export function hasDisk(device: number): boolean {
+  return device >= 2 ** 20
+}
+
 export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
   return (mode & FILE_TYPE) === DIRECTORY
 }

@@ -1,4 +1,4 @@
-import type { Handle, Host } from '../host/host.ts'
+import { deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 
 /** Where a directory lies: the same whatever mount leads to it. */
@@ -100,14 +100,4 @@ export function pathsToSame(mountinfo: string, path: string): string[] {
 export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
   return { device: hasDisk(device) ? deviceName(device) : '', path: asPrefix(inodes.pathOf(tree)) }
-}
-
-/** As mountinfo has it. */
-export function deviceName(device: number): string {
-  return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
-}
-
-/** Devices of servers, daemons and memory, and those of btrfs, have no major number. */
-export function hasDisk(device: number): boolean {
-  return device >= 2 ** 20
 }

@@ -1,12 +1,13 @@
 import { unlessRefused } from '../host/file-error.ts'
-import { closing, type Handle, type Host, type Stat } from '../host/host.ts'
+import { closing, deviceName, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { type IsSilentAt, localPaths, silentDirectory, silentPaths } from '../mount-table/silence.ts'
-import { deviceName, mountsFrom } from '../mount-table/tree-location.ts'
+import { mountsFrom } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
+import { otherDisk, otherSource } from './volume-disk.ts'
 import { hasJournal } from './volume-journal.ts'
 import { isTextIdentity, textIdentity, volumeIdentity, volumeRecords } from './volume-record.ts'
 
@@ -22,7 +23,10 @@ export interface Place {
  * @throws {Refusal} where there is none, or a server or a daemon that is asked for it does not respond
  */
 export async function findVolume(session: Session, volume: string): Promise<string> {
-  const found = await placeOfVolume(session, volume, silentPaths(session.host))
+  const isSilentAt = silentPaths(session.host)
+  // Of a disk that is another one now: whoever opens it is told so.
+  const found =
+    (await placeOfVolume(session, volume, isSilentAt)) ?? (await placeOfVolume(session, volume, isSilentAt, true))
   if (found?.isSilent) throw silentDirectory(found.path)
   if (found !== undefined) return found.path
   const [source] = sourcesOf(session, volume)
@@ -38,17 +42,20 @@ export async function findVolume(session: Session, volume: string): Promise<stri
   )
 }
 
-/** The same, undefined where it is nowhere. */
+/**
+ * The same, undefined where it is nowhere.
+ * @param isAny also where it lies on another disk than it was on, which says to be the same
+ */
 export async function placeOfVolume(
   session: Session,
   volume: string,
   isSilentAt: IsSilentAt,
+  isAny = false,
 ): Promise<Place | undefined> {
-  const { host } = session
   let silent: Place | undefined
-  for (const { path, isThere } of candidates(session, volume)) {
+  for (const { path, isThere } of candidates(session, volume, isAny)) {
     if (await isSilentAt(path)) silent ??= { path, isSilent: true }
-    else if (isThere(host)) return { path, isSilent: false }
+    else if (isThere()) return { path, isSilent: false }
   }
   return silent
 }
@@ -56,22 +63,23 @@ export async function placeOfVolume(
 /** A path that may lead to a volume, and whether it does. */
 interface Candidate {
   path: string
-  isThere(host: Host): boolean
+  isThere(): boolean
 }
 
-function* candidates(session: Session, volume: string): Generator<Candidate> {
+function* candidates(session: Session, volume: string, isAny: boolean): Generator<Candidate> {
+  const { host } = session
   const isText = isTextIdentity(volume)
   const known = isText ? [] : sourcesOf(session, volume)
-  for (const path of known) yield { path, isThere: (host) => leadsTo(host, path, volume) }
-  const table = session.host.mounts.table()
+  for (const path of known) yield { path, isThere: () => leadsTo(session, path, volume, isAny) }
+  const table = host.mounts.table()
   const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
   const rows = parseMountinfo(table)
     .filter((row) => !row.options.includes('idmapped'))
     .sort((one, other) => isReadOnly(one) - isReadOnly(other))
-  const mayShow = isText ? (row: MountRow) => isNamed(row, volume) : ofFileSystems(session.host, table, known)
+  const mayShow = isText ? (row: MountRow) => isNamed(row, volume) : ofFileSystems(host, table, known)
   for (const row of rows.filter(mayShow)) {
     const { mountPoint } = row
-    const isThere = (host: Host) => (isText ? isOnTop(host, row) : leadsTo(host, mountPoint, volume))
+    const isThere = () => (isText ? isOnTop(host, row) : leadsTo(session, mountPoint, volume, isAny))
     yield { path: mountPoint, isThere }
   }
 }
@@ -86,6 +94,30 @@ function ofFileSystems(host: Host, table: string, paths: readonly string[]): (ro
   return ({ mountPoint, device }) => isLocal(mountPoint) || devices.has(device)
 }
 
+/**
+ * Why what lies where a volume was, mounted or not, is another disk than its records are of. Undefined where it may be
+ * that one, or nothing is there, or does not respond.
+ */
+export async function otherInPlace(
+  session: Session,
+  volume: string,
+  isSilentAt: IsSilentAt,
+): Promise<string | undefined> {
+  if ((await placeOfVolume(session, volume, isSilentAt)) !== undefined) return undefined
+  const mounted = await placeOfVolume(session, volume, isSilentAt, true)
+  const look = mounted === undefined ? otherSource : otherDisk
+  for (const path of mounted === undefined ? sourcesOf(session, volume) : [mounted.path]) {
+    if (await isSilentAt(path)) continue
+    const other = unlessRefused(() => {
+      const handle = session.host.inodes.openLinkFree(path)
+      using _ = closing(session.host.inodes, handle)
+      return look(session, volume, handle)
+    })
+    if (other !== undefined) return other
+  }
+  return undefined
+}
+
 /** Where it was, as far as records tell. */
 function sourcesOf(session: Session, volume: string): string[] {
   const record = volumeRecords.readUnlessDamaged(session, volume)
@@ -94,12 +126,14 @@ function sourcesOf(session: Session, volume: string): string[] {
 }
 
 /** Whether a volume's root can be reached by a path. */
-function leadsTo(host: Host, path: string, volume: string): boolean {
+function leadsTo(session: Session, path: string, volume: string, isAny: boolean): boolean {
+  const { host } = session
   return isAt(host, path, (handle, stat) => {
     const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
     // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
     const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
-    return isLike && volumeIdentity(host, handle, host.inodes.stat(handle)) === volume
+    if (!isLike || volumeIdentity(host, handle, host.inodes.stat(handle)) !== volume) return false
+    return isAny || otherDisk(session, volume, handle) === undefined
   })
 }
 

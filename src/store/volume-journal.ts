@@ -5,9 +5,10 @@ import { JOURNAL_FILE, type Store, volumePlace } from './places.ts'
 /**
  * The journal of a volume. Call it under the volume's lock.
  * @param known a walk is recorded, so that there must be one; otherwise it is made if there is none
+ * @param disk what the volume lies on, to be noted in it
  */
-export function openJournal(store: Store, volume: string, known: boolean): Journal {
-  return Journal.open(store.host, journalFile(store, volume), volume, known)
+export function openJournal(store: Store, volume: string, known: boolean, disk?: string): Journal {
+  return Journal.open(store.host, journalFile(store, volume), volume, known, disk)
 }
 
 /**

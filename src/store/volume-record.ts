@@ -16,6 +16,8 @@ const schema = z.object({
   hasEnded: z.optional(z.boolean()),
   /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
   restorePending: z.boolean(),
+  /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */
+  disk: z.optional(z.object({ shown: z.string(), identities: z.array(z.string()) })),
   /** The path that a pod named, where a part of a source was walked: not `source` if links led on from there. */
   asked: z.optional(z.string()),
 })

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import type { Host, Lock } from '../../src/host/host.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
-import { noBlockDevices } from './block-devices.ts'
+import { memoryBlockDevices } from './block-devices.ts'
 import { memoryHelpers } from './helpers.ts'
 import { memoryInodes } from './inodes.ts'
 import { mortalFs } from './mortal-fs.ts'
@@ -16,7 +16,7 @@ export function memoryHost(world: MemoryWorld): Host {
     inodes: memoryInodes(world),
     mounts: memoryMounts(world),
     helpers: memoryHelpers(world),
-    blocks: noBlockDevices,
+    blocks: memoryBlockDevices(world),
     files: trustedFiles(mortalFs(world)),
 
     daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },

@@ -9,6 +9,8 @@ export interface MemoryFileSystem {
   attributes: Map<string, Map<string, Uint8Array>>
   /** Whether it can be mounted idmapped. */
   mappable: boolean
+  /** What names the disk it lies on; undefined: the kernel tells nothing. */
+  disk?: string[]
 }
 
 export interface MemoryMount {

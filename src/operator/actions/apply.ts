@@ -5,6 +5,7 @@ import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
+import { refuseOtherDisk } from '../../store/volume-disk.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { type Difference, type KubeletCounts, kubeletSkips, survey } from './survey.ts'
 import { countInodes, readableJournal, walkUnderWay } from './volume.ts'
@@ -86,10 +87,14 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   using journal = readableJournal(session, volume)
   const seen = await survey(inodes, tree, { do: 'own', order }, journal, session.progress)
   const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
+  const refuse = () => {
+    refuseOthers(session, orderFor(opened, order), root.device)
+    refuseOtherDisk(session, volume, tree)
+  }
   const kubeletWalks = policy === 'Always' || !kubeletSkips(root, group)
   return {
     ...{ verb, directory, volume, group, groupAccess, policy, walks },
-    refusal: refusalOf(() => refuseOthers(session, orderFor(opened, order), root.device)) ?? null,
+    refusal: refusalOf(refuse) ?? null,
     busy: walk !== null,
     underWay: walk && walk.pid !== null ? { visited: walk.visited, changed: walk.changed } : null,
     recorded: record ? lastWalk(record) : null,

@@ -5,6 +5,7 @@ import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
+import { otherDisk } from '../../store/volume-disk.ts'
 import { type Difference, survey } from './survey.ts'
 import { countInodes, readableJournal } from './volume.ts'
 
@@ -28,6 +29,8 @@ export interface RestoreDocument {
   outcome: 'nothing recorded' | 'restored' | 'unfinished' | 'would restore'
   /** With isDry: why it would be refused now. */
   refusal: string | null
+  /** Why the records are of another disk than the one that is there; null where they are of it, as far as is known. */
+  otherDisk: string | null
   /** `changed` counts what was, or would be, put back, `alreadyRight` what was as recorded. */
   report: WalkReport
   /** With isDry: the first inodes that would be put back. */
@@ -47,14 +50,17 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
     session.expect?.(await countInodes(inodes, tree))
-    const { outcome, report = newReport() } = await restoreByHand(session, opened, isForced)
-    return { ...about, outcome, refusal: null, report, differences: [] }
+    const done = await restoreByHand(session, opened, isForced)
+    const { outcome, report = newReport(), otherDisk: other = null } = done
+    return { ...about, outcome, refusal: null, otherDisk: other, report, differences: [] }
   }
-  const refusal = refusalOf(() => refuseRestore(session, opened)) ?? null
+  const refusal = refusalOf(() => refuseRestore(session, opened, isForced)) ?? null
   using journal = readableJournal(session, volume)
   if (journal === undefined || journal.isEmpty()) {
-    return { ...about, outcome: 'nothing recorded', refusal: null, report: newReport(), differences: [] }
+    const outcome = 'nothing recorded'
+    return { ...about, outcome, refusal: null, otherDisk: null, report: newReport(), differences: [] }
   }
   const { report, differences } = await survey(inodes, tree, { do: 'restore', isForced }, journal, session.progress)
-  return { ...about, outcome: 'would restore', refusal, report, differences }
+  const other = otherDisk(session, volume, tree) ?? null
+  return { ...about, outcome: 'would restore', refusal, otherDisk: other, report, differences }
 }

@@ -2,9 +2,10 @@ import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { silentPaths } from '../../mount-table/silence.ts'
+import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
+import { otherInPlace } from '../../store/find-volume.ts'
 import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
@@ -79,7 +80,7 @@ export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
     if (source?.startsWith('/') && (await isSilentAt(source))) yield silence(source)
-    yield* aboutVolume(session, volume)
+    yield* await aboutVolume(session, volume, isSilentAt)
   }
   if (leftovers > 0)
     yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
@@ -94,7 +95,7 @@ function* roomFindings(session: Session): Generator<Found> {
   yield warning(text, `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`)
 }
 
-function aboutVolume(session: Session, volume: string): Found[] {
+async function aboutVolume(session: Session, volume: string, isSilentAt: IsSilentAt): Promise<Found[]> {
   if (isVolumeBusy(session, volume)) return []
   const damage = journalFault(session, volume)
   if (damage !== undefined) {
@@ -109,6 +110,14 @@ function aboutVolume(session: Session, volume: string): Found[] {
   const { source, group, complete, hasEnded, restorePending } = record
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume)
   if (isUsed || (complete && !restorePending)) return []
+  const other = await otherInPlace(session, volume, isSilentAt)
+  if (other !== undefined) {
+    const what = restorePending
+      ? `the restore of ${source} is pending`
+      : `a walk or restore of ${source} was not finished`
+    const way = `put the other one back; or modekeep restore DIR --force, with its directory, or modekeep gc --forget ${volume}`
+    return [warning(`${what}, but ${other}`, way)]
+  }
   if (restorePending) {
     return [warning(`the restore of ${source} is pending`, `modekeep restore ${volume}, or mount it in a pod again`)]
   }

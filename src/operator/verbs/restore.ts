@@ -20,7 +20,8 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     'dry-run': 'print what would be put back; change nothing',
     force:
       'also put back what users of the volume changed since, unless its inode number may have been used again; ' +
-      'set-id bits and capabilities return only to files whose content is still the recorded one',
+      'set-id bits and capabilities return only to files whose content is still the recorded one. Also puts the ' +
+      'records on another disk or image than the one that was walked, and says what differs',
   },
   examples: ['modekeep restore /srv/volumes/data --dry-run', 'modekeep restore /srv/volumes/data'],
   failure: 'an inode could not be put back; it stays recorded',
@@ -31,12 +32,13 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     isForced: args.given.has('force'),
   }),
   run,
-  lines({ directory, isDry, outcome, refusal, report, differences }) {
+  lines({ directory, isDry, outcome, refusal, otherDisk, report, differences }) {
     if (outcome === 'nothing recorded') return [`${directory}: nothing is recorded, so there is nothing to put back`]
     const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
     const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
     const lines: Line[] = [{ text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' }]
     if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
+    if (otherDisk !== null && refusal === null) lines.push({ text: otherDisk, style: 'notice' })
     return [...lines, ...leftLines(report), ...differenceLines(differences, report.changed)]
   },
   trouble: 'not everything could be put back, and what was not stays recorded: remove the cause and run restore again',

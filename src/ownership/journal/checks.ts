@@ -3,57 +3,69 @@ import { errorCode } from '../../host/host.ts'
 import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import { FORMAT, SETTINGS, schema, transaction } from './tables.ts'
 
+/** A journal that is opened. */
+export interface About {
+  /** Of its file. */
+  path: string
+  volume: string
+  /** The volume was walked before, so that its journal cannot be missing or empty. */
+  known: boolean
+  /** Nothing is written to the file. */
+  reading: boolean
+  /** What the volume lies on, to be noted; undefined: that stays as it is. */
+  disk?: string | undefined
+}
+
 /**
  * Reads whose the file is, before anything is written to it.
- * @returns whether it has its tables; false for a new file
+ * @returns its one row; undefined for a new file, without tables
  */
-function checkFile(sql: SQLTagStore, where: string, volume: string, known: boolean): boolean {
+function checkFile(sql: SQLTagStore, { path: where, volume, known }: About): Record<string, unknown> | undefined {
   const tables = sql.all`SELECT name FROM sqlite_master`.map(({ name }) => name)
   const isMade = tables.includes('journal')
   if (!isMade && tables.length > 0) throw damaged(where, 'it is a database of something else')
   if (!isMade && known) throw damaged(where, 'it is empty, although the volume was walked before')
-  if (!isMade) return false
+  if (!isMade) return undefined
   const row = sql.get`SELECT * FROM journal`
   if (row?.format !== BigInt(FORMAT)) throw unknownFormat(where, row?.format)
   if (row.volume !== volume) throw damaged(where, `it belongs to volume ${row.volume}`)
-  return true
+  return row
 }
 
 /**
  * The same, and makes the tables where there are none. Of a file that is refused the database is closed.
- * @param reading nothing is written to the file
- * @returns the unsettled batches
+ * @returns the unsettled batches, and what the volume lay on when that was last noted
  */
-export function prepare(
-  database: DatabaseSync,
-  sql: SQLTagStore,
-  about: { where: string; volume: string; known: boolean; reading: boolean },
-): Set<bigint> {
+export function prepare(database: DatabaseSync, sql: SQLTagStore, about: About) {
   try {
-    makeTables(database, sql, about)
-    return new Set(sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint))
+    const disk = makeTables(database, sql, about)
+    return { disk, unsettled: new Set(sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint)) }
   } catch (error) {
     database.close()
     throw error
   }
 }
 
-function makeTables(
-  database: DatabaseSync,
-  sql: SQLTagStore,
-  { where, volume, known, reading }: { where: string; volume: string; known: boolean; reading: boolean },
-): void {
+function makeTables(database: DatabaseSync, sql: SQLTagStore, about: About): string | undefined {
+  const { volume, reading, disk } = about
   // All that is read is of one moment.
   if (reading) database.exec('BEGIN')
-  const isMade = checkFile(sql, where, volume, known)
+  const row = checkFile(sql, about)
   if (!reading) database.exec(SETTINGS)
-  if (!isMade && reading) database.exec(schema('TEMP'))
+  if (!row && reading) database.exec(schema('TEMP'))
   // In one transaction: whoever reads meanwhile finds all of it or nothing.
-  else if (!isMade)
+  else if (!row)
     transaction(database, () => {
       database.exec(schema())
-      sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume})`
+      sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume}, ${disk ?? null})`
     })
+  else if (disk !== undefined && row.disk !== disk)
+    transaction(database, () => {
+      // Earlier versions made it without, and read it with it.
+      if (!('disk' in row)) database.exec('ALTER TABLE journal ADD COLUMN disk TEXT')
+      sql.run`UPDATE journal SET disk = ${disk}`
+    })
+  return disk ?? (typeof row?.disk === 'string' ? row.disk : undefined)
 }
 
 const GIVE_UP = 'or give up what could be restored by moving its directory away'

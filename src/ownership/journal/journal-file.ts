@@ -2,20 +2,12 @@ import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { AclTable } from './acl-table.ts'
-import { explaining, prepare } from './checks.ts'
+import { type About, explaining, prepare } from './checks.ts'
 import { decode, type Encoded, encode, encodeForgotten, joined } from './codec.ts'
 import { compact, RESTORE } from './compaction.ts'
 import { Records } from './records.ts'
 import { type Quota, Room } from './room.ts'
 import { type Batch, Log, roomFor, transaction } from './tables.ts'
-
-/** Whose journal is opened, and what for: see Journal.open. */
-export interface About {
-  path: string
-  volume: string
-  known: boolean
-  reading: boolean
-}
 
 /** What one transaction is to write. */
 export interface Written {
@@ -31,6 +23,8 @@ export interface Written {
 export class JournalFile {
   /** The unsettled batches when it was opened. */
   readonly unsettled: Set<bigint>
+  /** What the volume lay on when that was last noted. */
+  readonly disk: string | undefined
   readonly #path: string
   readonly #database: DatabaseSync
   readonly #sql: SQLTagStore
@@ -38,15 +32,17 @@ export class JournalFile {
   readonly #acls: AclTable
   readonly #room: Room
 
-  constructor(host: Host, { path, volume, known, reading }: About) {
+  constructor(host: Host, about: About) {
+    const { path, volume } = about
     this.#path = path
     this.#database = this.guard(() => host.openDatabase(path))
     this.#sql = this.#database.createTagStore()
     this.#log = new Log(this.#sql, volume)
     this.#acls = new AclTable(this.#sql, volume)
     this.#room = new Room(this.#database)
-    const about = { where: path, volume, known, reading }
-    this.unsettled = this.guard(() => prepare(this.#database, this.#sql, about))
+    const { unsettled, disk } = this.guard(() => prepare(this.#database, this.#sql, about))
+    this.unsettled = unsettled
+    this.disk = disk
   }
 
   guard<T>(work: () => T): T {

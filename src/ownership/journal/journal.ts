@@ -1,8 +1,9 @@
 import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
+import type { About } from './checks.ts'
 import type { Encoded } from './codec.ts'
 import { isLargeFor, RESTORE } from './compaction.ts'
-import { type About, JournalFile } from './journal-file.ts'
+import { JournalFile } from './journal-file.ts'
 import type { Records } from './records.ts'
 import type { Quota } from './room.ts'
 import type { States } from './state-table.ts'
@@ -26,18 +27,17 @@ export class Journal {
   #unsettled: Set<bigint>
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new UnderWay()
-  /** Settled, but not on disk yet: that can wait for the next transaction. */
+  /** Settled, and forgotten, but not on disk yet: that can wait for the next transaction. */
   #settled: bigint[] = []
-  /** The same of what is forgotten. */
   #forgotten: BigInt64Array[] = []
 
   /**
    * Makes a journal where there is none.
-   * @param known the volume was walked before, so that its journal cannot be missing or empty
+   * @param known and `disk`: as of `About`
    * @throws {Refusal} when the file is damaged, foreign, another volume's or of another format: ownership must stop
    */
-  static open(host: Host, path: string, volume: string, known = false): Journal {
-    return new Journal(host, { path, volume, known, reading: false })
+  static open(host: Host, path: string, volume: string, known = false, disk?: string): Journal {
+    return new Journal(host, { path, volume, known, reading: false, disk })
   }
 
   /** Nothing is written to the file, by whatever is called; a walk may be writing to it meanwhile. @throws as `open` */
@@ -116,6 +116,11 @@ export class Journal {
   /** A restore was begun, and no walk has ended since. */
   get hasRestoreBegun(): boolean {
     return this.#unsettled.has(RESTORE)
+  }
+
+  /** What the volume lay on when that was last noted. */
+  get disk(): string | undefined {
+    return this.#file.disk
   }
 
   /** Nothing was ever recorded, or all of it was put back. */

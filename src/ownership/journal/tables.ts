@@ -7,7 +7,7 @@ export const FORMAT = 4
 /** @param kind TEMP: for a process that only reads, and finds a file in which nothing was made yet */
 export function schema(kind: 'TEMP' | '' = ''): string {
   return `
-    CREATE ${kind} TABLE journal (format INTEGER NOT NULL, volume TEXT NOT NULL);
+    CREATE ${kind} TABLE journal (format INTEGER NOT NULL, volume TEXT NOT NULL, disk TEXT);
     -- Batches as they came, many records in one value.
     CREATE ${kind} TABLE log (batch INTEGER PRIMARY KEY AUTOINCREMENT, records BLOB NOT NULL, sum INTEGER NOT NULL);
     -- The ACLs that records refer to; the hash is that of the ACL, to find it by.

@@ -1,3 +1,4 @@
+import { mayHaveUuid } from '../../host/btrfs.ts'
 import { explained, type Handle, type Host } from '../../host/host.ts'
 import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
@@ -55,7 +56,7 @@ export function refuseNodesOwn(disk: Disk, isVolume: (path: string) => boolean):
 }
 
 const BTRFS_UUID = 0x10020
-const F_FSID_SIZE = 8
+const UUID_SIZE = 16
 
 /**
  * Since Linux 6.7 a btrfs whose UUID is mounted already gets another for as long as it is mounted: records of it would
@@ -65,10 +66,8 @@ const F_FSID_SIZE = 8
 export function refuseTwin({ host, device, fsType, shown }: Disk, tree: Handle): void {
   if (fsType !== 'btrfs') return
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
-  // f_fsid begins with two words of the UUID, folded (fs/btrfs/super.c); the rest tells the subvolume.
-  const folded = (start.readUInt32BE(BTRFS_UUID) ^ start.readUInt32BE(BTRFS_UUID + 8)) >>> 0
-  const id = Buffer.from(host.inodes.fileSystemId(tree).split('.')[1] ?? '', 'hex')
-  if (id.length === F_FSID_SIZE && id.readUInt32LE(0) !== folded) throw new Refusal(twin(shown))
+  const uuid = start.subarray(BTRFS_UUID, BTRFS_UUID + UUID_SIZE)
+  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(twin(shown))
 }
 
 const twin = (shown: string) =>

@@ -1,0 +1,198 @@
+import { basename, dirname } from 'node:path'
+import { quoted } from '../../refusal/refusal.ts'
+import { mayHaveUuid } from '../btrfs.ts'
+import { unlessRefused } from '../file-error.ts'
+import {
+  type Backing,
+  BLOCK_DEVICE,
+  deviceName,
+  FILE_TYPE,
+  type Handle,
+  hasDisk,
+  REGULAR,
+  type Stat,
+  unless,
+} from '../host.ts'
+import { nodeFs as fs, readText } from '../read-file.ts'
+import { askUuid, linuxInodes } from './inodes.ts'
+import { linkOf, openIfOf } from './loops.ts'
+import { close, closingFd, openLinkFree } from './open.ts'
+import { lookAtHandle, statFs, statUnsynced } from './statx.ts'
+
+/** What is known of one device or image. */
+type Known = Pick<Backing, 'shown' | 'identities'>
+
+const NOTHING: Known = { shown: '', identities: [] }
+
+export function backingOf(handle: Handle): Backing {
+  const { device } = statUnsynced(handle)
+  const place = deviceName(device)
+  const found = unlessRefused(() => {
+    const devices = hasDisk(device) ? [realDirectory(`/sys/dev/block/${place}`)] : btrfsDevices(handle)
+    if (devices === 'in doubt') return { place, ...IN_DOUBT }
+    return devices.length === 0 ? undefined : { place: devices.toSorted().join(' '), ...allOf(devices, 0) }
+  })
+  return found ?? { place, ...NOTHING }
+}
+
+export function asBacking(source: Handle): Backing {
+  const stat = lookAtHandle(source).keep()
+  const isDevice = (stat.mode & FILE_TYPE) === BLOCK_DEVICE
+  const place = isDevice ? numbersOf(source) : ''
+  const known = unlessRefused(() =>
+    isDevice ? deviceAt(realDirectory(`/sys/dev/block/${place}`)) : imageIn(source, stat),
+  )
+  return { place, ...(known ?? NOTHING) }
+}
+
+/** As Linux encodes device numbers for user space. */
+export function numbersOf(device: Handle): string {
+  const { rdev } = fs.fstatSync(device)
+  const major = (rdev >>> 8) & 0xfff
+  const minor = (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)
+  return `${major}:${minor}`
+}
+
+const realDirectory = (path: string) => fs.realpathSync(path)
+
+function allOf(devices: readonly string[], depth: number): Known {
+  const known = devices.map((device) => deviceAt(device, depth)).filter(({ identities }) => identities.length > 0)
+  return {
+    shown: known.map(({ shown }) => shown).join(' and '),
+    identities: known.flatMap(({ identities }) => identities),
+  }
+}
+
+// include/uapi/linux/magic.h
+const BTRFS_SUPER_MAGIC = 0x9123683e
+const FUSE_SUPER_MAGIC = 0x65735546
+const XFS_SUPER_MAGIC = 0x58465342
+
+/** Somebody has made file systems whose names are alike: none of them is what it was. */
+const IN_DOUBT: Known = {
+  shown: 'one of several btrfs that the kernel cannot tell apart',
+  identities: ['btrfs in doubt'],
+}
+
+/** btrfs has no device number of its own. */
+function btrfsDevices(handle: Handle): string[] | 'in doubt' {
+  if (statFs(handle, 'a volume').type !== BTRFS_SUPER_MAGIC) return []
+  const id = linuxInodes.fileSystemId(handle)
+  const top = '/sys/fs/btrfs'
+  const [found, another] = fs.readdirSync(top).filter((name) => {
+    const uuid = Buffer.from(name.replaceAll('-', ''), 'hex')
+    return uuid.length === 16 && mayHaveUuid(id, uuid)
+  })
+  if (found === undefined) return []
+  if (another !== undefined) return 'in doubt'
+  return fs.readdirSync(`${top}/${found}/devices`).map((name) => realDirectory(`${top}/${found}/devices/${name}`))
+}
+
+const DEEPEST = 8
+const isImage = ({ identities }: Pick<Backing, 'identities'>) =>
+  identities.some((identity) => identity.startsWith('image '))
+
+/**
+ * What a device says of itself. One that lies on others (LVM, LUKS, RAID) says what their content says: where that is
+ * an image's, the image counts.
+ * @param directory its own in sysfs, without links
+ */
+export function deviceAt(directory: string, depth = 0): Known {
+  const part = attribute(directory, 'partition')
+  const disk = part === undefined ? directory : dirname(directory)
+  const name = basename(directory)
+  const suffix = part === undefined ? '' : ` partition ${part}`
+  const named = ({ shown, identities }: Known): Known => ({
+    shown: `${shown}${suffix}`,
+    identities: identities.map((identity) => `${identity}${suffix}`),
+  })
+  if (fs.existsSync(`${disk}/loop`)) return named(imageBehind(basename(disk), attribute(disk, 'loop/offset')))
+  const slaves = depth < DEEPEST && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
+  const below = allOf(
+    slaves.map((slave) => realDirectory(`${disk}/slaves/${slave}`)),
+    depth + 1,
+  )
+  if (isImage(below)) return named(below)
+  const own = ownNames(disk)
+  if (own.length === 0) return named(below)
+  return { shown: `${name} (${own.join(', ')})`, identities: named({ shown: '', identities: own }).identities }
+}
+
+const NAMES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
+
+/**
+ * QEMU numbers disks without a serial by their place (QM00001), kpartx maps by the number of their device: both go to
+ * another disk when the order changes.
+ */
+const OF_A_PLACE = /\bQM\d{5}\b|^part\d+-devnode_/
+
+function ownNames(disk: string): string[] {
+  // Namespaces of one controller have its serial.
+  const namespace = attribute(disk, 'nsid')
+  const names = NAMES.flatMap((file) => {
+    const value =
+      attribute(disk, file)
+        ?.replaceAll(/[^\x21-\x7e]+/g, ' ')
+        .trim() ?? ''
+    if (/^[0\W_]*$/.test(value) || OF_A_PLACE.test(value)) return []
+    const kind = file === 'dm/uuid' ? 'mapped' : basename(file)
+    return `${kind} ${value}${file === 'device/serial' && namespace !== undefined ? ` namespace ${namespace}` : ''}`
+  })
+  return [...new Set(names)]
+}
+
+function attribute(directory: string, file: string): string | undefined {
+  return unlessRefused(() => readText(`${directory}/${file}`).replace(/\n$/, ''))
+}
+
+// It may be renamed between two looks.
+const MOST_LOOKS = 3
+
+/** @param loop `loop0` @param offset where in its file it begins */
+function imageBehind(loop: string, offset = '0'): Known {
+  for (let look = 0; look < MOST_LOOKS; look++) {
+    const path = attribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
+    const found = unlessRefused(() => {
+      const file = openLinkFree(path)
+      using _ = closingFd(file)
+      const shows = openIfOf(file, loop)
+      if (shows === undefined) return undefined
+      close(shows.device)
+      return imageIn(file, lookAtHandle(file).keep())
+    })
+    if (found === undefined) continue
+    if (offset === '0') return found
+    return {
+      shown: `${found.shown} from ${offset}`,
+      identities: found.identities.map((text) => `${text} from ${offset}`),
+    }
+  }
+  // Deleted, or in a mount of another container: it is none that can be looked at.
+  return { shown: `an image that only ${loop} shows`, identities: ['image out of reach'] }
+}
+
+function imageIn(file: Handle, { mode, inode, born }: Stat): Known {
+  if ((mode & FILE_TYPE) !== REGULAR) return NOTHING
+  const system = systemOf(file)
+  const name = `image ${inode.toString(16)}-${born.toString(16)} ${system}`
+  // What it lies on may be forged with it.
+  const around = backingOf(file)
+  const since = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
+  const facts = `inode ${inode}${since}${system && `, file system ${system}`}`
+  const shown = `image ${quoted(linuxInodes.pathOf(file))} (${facts})`
+  if (!isImage(around)) return { shown, identities: [name] }
+  return { shown: `${shown} in ${around.shown}`, identities: around.identities.map((outer) => `${name} in ${outer}`) }
+}
+
+/** The file system an image lies on: unlike a volume's name, it may be '' but never change at a reboot. */
+function systemOf(file: Handle): string {
+  const { type, id } = statFs(file, 'an image')
+  if (type !== FUSE_SUPER_MAGIC) {
+    const readable = fs.openSync(linkOf(file), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
+    using _ = closingFd(readable)
+    const uuid = unless('ENOTTY EINVAL ENOSYS ENOTSUP', () => askUuid(readable, 'an image'))
+    if (uuid?.some((byte) => byte !== 0)) return uuid.toString('hex')
+  }
+  // That of xfs has the number of its device.
+  return type === XFS_SUPER_MAGIC ? '' : id
+}

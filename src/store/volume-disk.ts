@@ -1,0 +1,109 @@
+import { unlessRefused } from '../host/file-error.ts'
+import { type Backing, closing, type Handle } from '../host/host.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { Store } from './places.ts'
+import { hasJournal, openJournalForReading } from './volume-journal.ts'
+import { type VolumeRecord, volumeRecords } from './volume-record.ts'
+
+/** What a volume lies on, as its records keep it: never empty. */
+type Disk = NonNullable<VolumeRecord['disk']>
+
+/** Records go with the disk that they are on, whatever becomes of that: a node that is cloned has both. */
+const WITH_THE_RECORDS = 'with the records'
+
+/** What the file system of a handle lies on; undefined where the kernel does not tell. */
+function diskUnder(store: Store, root: Handle): Disk | undefined {
+  const backing = store.host.blocks.backingOf(root)
+  const disk = known(backing)
+  if (backing.place !== placeOfRecords(store)) return disk
+  const shown = disk?.shown ?? 'the file system'
+  return { shown: `${shown} that has the records`, identities: [...(disk?.identities ?? []), WITH_THE_RECORDS] }
+}
+
+function known({ shown, identities }: Backing): Disk | undefined {
+  return identities.length === 0 ? undefined : { shown, identities }
+}
+
+function placeOfRecords({ host, config }: Store): string | undefined {
+  return unlessRefused(() => {
+    const directory = host.inodes.openTrusted(config.stateDir)
+    using _ = closing(host.inodes, directory)
+    return host.blocks.backingOf(directory).place
+  })
+}
+
+/**
+ * What a volume lay on when it was walked last. The journal tells where the record is gone or damaged: it outlives a
+ * restore that could not put all back. Undefined where neither tells.
+ */
+function recordedDisk(store: Store, volume: string): Disk | undefined {
+  const { record } = volumeRecords.find(store, volume)
+  return record ? record.disk : journalsDisk(store, volume)
+}
+
+/** One that cannot be read is of no use to anybody, and whoever needs it says so. */
+function journalsDisk(store: Store, volume: string): Disk | undefined {
+  if (!hasJournal(store, volume)) return undefined
+  try {
+    using journal = openJournalForReading(store, volume, false)
+    // One that is left with nothing in it is of nothing.
+    return journal?.disk === undefined || journal.isEmpty() ? undefined : diskOf(journal.disk)
+  } catch (error) {
+    if (error instanceof Refusal) return undefined
+    throw error
+  }
+}
+
+/** As a journal keeps it: lines, as none of what they say has line breaks. */
+export function textOfDisk({ shown, identities }: Disk): string {
+  return [shown, ...identities].join('\n')
+}
+
+function diskOf(text: string): Disk {
+  const [shown = '', ...identities] = text.split('\n')
+  return { shown, identities }
+}
+
+function difference(volume: string, recorded: Disk | undefined, now: Disk | undefined): string | undefined {
+  if (recorded === undefined || now === undefined) return undefined
+  if (recorded.identities.some((identity) => now.identities.includes(identity))) return undefined
+  return (
+    `the records of volume ${volume} are of ${recorded.shown}, and this is ${now.shown}: ` +
+    'a copy, or a forged one, as its content has the same name'
+  )
+}
+
+/** Why a volume's records are of another disk than the file system of a handle lies on; undefined where they may be of it. */
+export function otherDisk(store: Store, volume: string, root: Handle): string | undefined {
+  const recorded = recordedDisk(store, volume)
+  return recorded && difference(volume, recorded, diskUnder(store, root))
+}
+
+/** The same of a device or an image that would be mounted. */
+export function otherSource(store: Store, volume: string, source: Handle): string | undefined {
+  const recorded = recordedDisk(store, volume)
+  return recorded && difference(volume, recorded, known(store.host.blocks.asBacking(source)))
+}
+
+/** @throws {Refusal} where a volume's records are of another disk than the file system of a handle lies on */
+export function refuseOtherDisk(store: Store, volume: string, root: Handle): void {
+  refuse(volume, otherDisk(store, volume, root))
+}
+
+/**
+ * What is to be recorded of the disk that a volume lies on now. Call it under the volume's lock.
+ * @returns undefined where nothing is known
+ * @throws {Refusal} as `refuseOtherDisk`
+ */
+export function sameDisk(store: Store, volume: string, root: Handle): Disk | undefined {
+  const [recorded, now] = [recordedDisk(store, volume), diskUnder(store, root)]
+  refuse(volume, difference(volume, recorded, now))
+  return now ?? recorded
+}
+
+function refuse(volume: string, other: string | undefined): void {
+  if (other === undefined) return
+  throw new Refusal(
+    `${other}: put the other one back, or give this one a new UUID; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
+  )
+}

@@ -1,0 +1,72 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname } from 'node:path'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { deviceAt } from '../../../src/host/linux/backing.ts'
+
+let sys: string
+beforeEach(() => {
+  sys = fs.mkdtempSync(`${tmpdir()}/modekeep-sys-`)
+  onTestFinished(() => fs.rmSync(sys, { recursive: true }))
+})
+
+/** A device's directory as sysfs has it. */
+function device(name: string, files: Record<string, string>, slaves: string[] = []): string {
+  const directory = `${sys}/${name}`
+  fs.mkdirSync(`${directory}/slaves`, { recursive: true })
+  for (const [file, text] of Object.entries(files)) {
+    fs.mkdirSync(dirname(`${directory}/${file}`), { recursive: true })
+    fs.writeFileSync(`${directory}/${file}`, `${text}\n`)
+  }
+  for (const slave of slaves) fs.symlinkSync(`${sys}/${slave}`, `${directory}/slaves/${slave}`)
+  return directory
+}
+
+describe('a disk is known by', () => {
+  it.each<[string, Record<string, string>, string[]]>([
+    ['its wwid and serial', { wwid: 'eui.01', serial: 'A  1' }, ['wwid eui.01', 'serial A 1']],
+    ['those of its device', { 'device/wwid': 'naa.5', 'device/cid': 'fe01' }, ['wwid naa.5', 'cid fe01']],
+    ['the same said twice, once', { wwid: 'naa.5', 'device/wwid': 'naa.5' }, ['wwid naa.5']],
+    ['a serial of its controller, with its namespace', { 'device/serial': 'S1', nsid: '2' }, ['serial S1 namespace 2']],
+    ['the name of its mapping', { 'dm/uuid': 'LVM-a' }, ['mapped LVM-a']],
+    ['no empty names, nor zeroes', { serial: '', wwid: ' 0000 ', 'dm/uuid': '' }, []],
+    ['no names of a place', { serial: 'QM00001', wwid: 't10.ATA QEMU HARDDISK QM00002' }, []],
+    ["no number of a device in kpartx' maps", { 'dm/uuid': 'part1-devnode_7:0_Wh5pYvM' }, []],
+    ['nothing that could end a line', { serial: 'a\nb\u001bc' }, ['serial a b c']],
+  ])('%s', (_what, files, identities) => {
+    const shown = identities.length === 0 ? '' : `sda (${identities.join(', ')})`
+    expect(deviceAt(device('sda', files))).toEqual({ shown, identities })
+  })
+
+  it('with the number of its partition', () => {
+    device('sda', { wwid: 'naa.5' })
+    const identities = ['wwid naa.5 partition 2']
+    expect(deviceAt(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })
+  })
+
+  it('the disks that it lies on, where it has no name of its own', () => {
+    device('sda', { wwid: 'naa.1' })
+    device('sdb', { wwid: 'naa.2' })
+    device('sdc', {})
+    const raid = deviceAt(device('md0', {}, ['sda', 'sdb', 'sdc']))
+    expect(raid).toEqual({
+      shown: 'sda (wwid naa.1) and sdb (wwid naa.2)',
+      identities: ['wwid naa.1', 'wwid naa.2'],
+    })
+    expect(deviceAt(device('dm-0', { 'dm/uuid': 'LVM-a' }, ['sda'])).identities).toEqual(['mapped LVM-a'])
+  })
+
+  it('nothing where devices lie on each other in a circle', () => {
+    device('dm-1', {}, ['dm-2'])
+    expect(deviceAt(device('dm-2', {}, ['dm-1']))).toEqual({ shown: '', identities: [] })
+  })
+
+  it('the image that it lies on, whatever its mapping is called: its content says that', () => {
+    device('loop99999', { 'loop/backing_file': '/gone', 'loop/offset': '0' })
+    const mapped = device('dm-0', { 'dm/uuid': 'CRYPT-LUKS2-a' }, ['loop99999'])
+    expect(deviceAt(mapped)).toEqual({
+      shown: 'an image that only loop99999 shows',
+      identities: ['image out of reach'],
+    })
+  })
+})

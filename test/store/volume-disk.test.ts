@@ -1,0 +1,126 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { otherInPlace, placeOfVolume } from '../../src/store/find-volume.ts'
+import { listVolumes } from '../../src/store/places.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+import type { MemoryFileSystem } from '../memory-host/world.ts'
+
+const PLACE = '/node/volumes/disk'
+const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+
+let stage: Stage
+let disk: MemoryFileSystem
+beforeEach(() => {
+  stage = memoryStage()
+  const { world } = stage
+  if (world === undefined) throw new Error('no stage in memory')
+  makeTree(stage.fs, PLACE, [])
+  disk = world.addFileSystem()
+  makeTree(disk.fs as unknown as typeof stage.fs, '/', ['file one 0640 7'])
+  world.addMount(disk, '').at = { mount: world.rootMount, path: PLACE }
+  disk.disk = ['serial A', 'wwid A']
+})
+
+const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, ORDER))
+const restore = (isForced = false) => stage.byHand(PLACE, (session, opened) => restoreByHand(session, opened, isForced))
+const volume = () => listVolumes(stage)[0] ?? ''
+const recorded = () => volumeRecords.read(stage, volume())?.disk
+const files = () => groups(listTree(disk.fs as unknown as typeof stage.fs, '/'))
+const DIFFER = /are of serial A, wwid A, and this is serial B: a copy, or a forged one/
+
+describe('the disk that a volume lies on', () => {
+  it('is recorded by its walk, and no other gets what is recorded of it, unless that is forced', async () => {
+    await walk()
+    expect(recorded()).toEqual({ shown: 'serial A, wwid A', identities: ['serial A', 'wwid A'] })
+    disk.disk = ['serial B']
+    const before = files()
+    await expect(walk()).rejects.toThrow(DIFFER)
+    await expect(restore()).rejects.toThrow(DIFFER)
+    const look = (isForced: boolean) =>
+      stage.byHand(PLACE, async (session, opened) => refuseRestore(session, opened, isForced))
+    await expect(look(false)).rejects.toThrow(DIFFER)
+    await look(true)
+    expect(files()).toEqual(before)
+    expect(await restore(true)).toMatchObject({ outcome: 'restored', otherDisk: expect.stringMatching(DIFFER) })
+    expect(files().one).toBe(7)
+    expect(stage.warnings).toEqual([expect.stringMatching(DIFFER)])
+    // Nothing is recorded any more: it is a volume like any other.
+    await walk()
+    expect(recorded()).toEqual({ shown: 'serial B', identities: ['serial B'] })
+  })
+
+  it('is the same by any of its names; each walk records what there is then', async () => {
+    await walk()
+    disk.disk = ['wwid A', 'serial C']
+    await walk()
+    disk.disk = ['serial C']
+    expect(await restore()).toMatchObject({ outcome: 'restored', otherDisk: undefined })
+  })
+
+  it('is not compared where the kernel tells nothing, then or now; what was told before stays', async () => {
+    await walk()
+    disk.disk = []
+    await walk()
+    expect(recorded()?.identities).toEqual(['serial A', 'wwid A'])
+    expect(await restore()).toMatchObject({ outcome: 'restored' })
+    await walk()
+    disk.disk = ['serial B']
+    await walk()
+    expect(recorded()?.identities).toEqual(['serial B'])
+  })
+
+  it('is told by the journal where the record is damaged, or gone with a restore that left something', async () => {
+    await walk()
+    const path = `${stage.config.stateDir}/ownership/${volume()}/record.json`
+    const whole = stage.fs.readFileSync(path)
+    stage.fs.writeFileSync(path, '{')
+    disk.disk = ['serial B']
+    await expect(walk()).rejects.toThrow(DIFFER)
+    await expect(restore()).rejects.toThrow(DIFFER)
+    stage.fs.writeFileSync(path, whole)
+    disk.disk = ['serial A']
+    disk.fs.chmodSync('/one', 0o604)
+    await restore()
+    expect(volumeRecords.has(stage, volume())).toBe(false)
+    disk.disk = ['serial B']
+    await expect(restore()).rejects.toThrow(/are of serial A, wwid A, and this is serial B/)
+  })
+
+  it('is where the volume is looked for: another one is not it', async () => {
+    await walk()
+    const answers = async () => false
+    const place = async (isAny = false) => (await placeOfVolume(stage.session(), volume(), answers, isAny))?.path
+    const other = () => otherInPlace(stage.session(), volume(), answers)
+    expect([await place(), await other()]).toEqual([PLACE, undefined])
+    disk.disk = ['serial B']
+    expect([await place(), await place(true)]).toEqual([undefined, PLACE])
+    expect(await other()).toMatch(DIFFER)
+  })
+
+  it('of the records goes with them: whoever has cloned it has cloned both', async () => {
+    const source = '/node/volumes/data'
+    makeTree(stage.fs, source, ['file two 0640 7'])
+    const root = stage.world?.rootMount.fileSystem
+    if (root === undefined) throw new Error('no stage in memory')
+    root.disk = ['serial A']
+    await walk(source)
+    expect(recorded()).toEqual({
+      shown: 'serial A that has the records',
+      identities: ['serial A', 'with the records'],
+    })
+    root.disk = ['serial of the clone']
+    await walk(source)
+    root.disk = []
+    await walk(source)
+    expect(recorded()?.identities).toEqual(['with the records'])
+    const { blocks, inodes } = stage.host
+    const { backingOf } = blocks
+    blocks.backingOf = (handle) =>
+      inodes.pathOf(handle).startsWith(stage.config.stateDir)
+        ? backingOf(handle)
+        : { place: 'elsewhere', shown: 'image 1', identities: ['image 1'] }
+    await expect(walk(source)).rejects.toThrow('are of the file system that has the records, and this is image 1')
+  })
+})

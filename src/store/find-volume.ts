@@ -103,7 +103,8 @@ export async function otherInPlace(
   volume: string,
   isSilentAt: IsSilentAt,
 ): Promise<string | undefined> {
-  if ((await placeOfVolume(session, volume, isSilentAt)) !== undefined) return undefined
+  // A server's has none.
+  if (isTextIdentity(volume) || (await placeOfVolume(session, volume, isSilentAt))) return undefined
   const mounted = await placeOfVolume(session, volume, isSilentAt, true)
   const look = mounted === undefined ? otherSource : otherDisk
   for (const path of mounted === undefined ? sourcesOf(session, volume) : [mounted.path]) {

@@ -59,12 +59,7 @@ function makeTables(database: DatabaseSync, sql: SQLTagStore, about: About): str
       database.exec(schema())
       sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume}, ${disk ?? null})`
     })
-  else if (disk !== undefined && row.disk !== disk)
-    transaction(database, () => {
-      // Earlier versions made it without, and read it with it.
-      if (!('disk' in row)) database.exec('ALTER TABLE journal ADD COLUMN disk TEXT')
-      sql.run`UPDATE journal SET disk = ${disk}`
-    })
+  else if (disk !== undefined && row.disk !== disk) sql.run`UPDATE journal SET disk = ${disk}`
   return disk ?? (typeof row?.disk === 'string' ? row.disk : undefined)
 }
 

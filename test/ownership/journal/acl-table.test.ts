@@ -191,7 +191,7 @@ it('ACLs count for the quota, and for what is more than the inodes of a volume n
   expect(aclsOf(journal, 39)).toEqual([acl(39, 60_000), undefined, undefined])
 })
 
-it('of many large ones few are in memory', () => {
+it('of many large ones few are in memory', async () => {
   const MANY = 400
   const large = (inode: number) => {
     const bytes = acl(inode % 256, 65_536)
@@ -210,5 +210,6 @@ it('of many large ones few are in memory', () => {
   const before = memory()
   for (let inode = 0; inode < MANY; inode++)
     expect(Buffer.compare(aclsOf(journal, inode)?.[0] ?? acl(0), large(inode))).toBe(0)
-  expect(memory() - before).toBeLessThan(8_000_000)
+  // Swept by another thread.
+  await expect.poll(() => memory() - before, { timeout: 10_000 }).toBeLessThan(8_000_000)
 })

@@ -485,6 +485,24 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
+  it('notes what its volume lies on', () => {
+    const disk = 'image 1\nimage 1-2'
+    const noted = (told?: string) => {
+      using journal = Journal.open(place.host, place.path, 'fs-2-3', false, told)
+      return journal.disk
+    }
+    const read = () => {
+      using journal = Journal.openForReading(place.host, place.path, 'fs-2-3')
+      return journal.disk
+    }
+    dying([record(1n)])
+    next()
+    expect([read(), noted()]).toEqual([undefined, undefined])
+    expect([noted(disk), read(), noted()]).toEqual([disk, disk, disk])
+    expect([noted('another'), read()]).toEqual(['another', 'another'])
+    expect(find(next(), 1n, 7n)).toEqual(record(1n))
+  })
+
   it.each([[0], [1], [3], [5], [-1]])('of format %i is refused, whosever volume it says', (format) => {
     dying([record(1n)])
     next()

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { mountLocked } from '../mount/mount.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { kindFaults } from '../request/request.ts'
@@ -24,26 +25,35 @@ type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
 
 const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
 
+const UNDER_REPAIR: Outcome = { ...BUSY, reason: 'it is being repaired' }
+
 const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
 
 /**
  * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
  * is at work on are passed over.
  * @param isDry says what would be done, and does nothing
+ * @param patience milliseconds, for a repair whose source a server or a daemon tells of: one that takes longer goes on,
+ *   and counts as busy. Undefined: all are waited for
  */
-export async function healMounts(session: Session, isDry: boolean): Promise<Finding[]> {
+export async function healMounts(session: Session, isDry: boolean, patience?: number): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
   const isSilent = silentSources(session)
   const mounts = listMounts(session)
-  let repairs: Promise<unknown> = Promise.resolve()
-  // All at once, so that a server that does not respond delays nobody else; repairs in turn.
+  const repairs = new Map<string, Promise<unknown>>()
+  // All at once, so that a server that does not respond delays nobody else; repairs in turn, but for such sources too.
   const outcomes = await Promise.all(
     mounts.map(async ({ record }) => {
       const seen = record && (await lookAgain(session, record, isSilent))
       if (!record || seen === undefined || seen === 'gone' || isDry || isSettled(seen)) return seen
-      const repaired = repairs.then(() => healOne(session, record, seen.state, isSilent))
-      repairs = repaired
-      return repaired
+      const { request } = record
+      const isLocal = isLocalSource(session.host, request)
+      const turn = isLocal ? '' : JSON.stringify(request.source)
+      const before = repairs.get(turn) ?? Promise.resolve()
+      const repaired = before.then(() => healOne(session, record, seen.state, isSilent))
+      repairs.set(turn, repaired)
+      if (isLocal || patience === undefined) return repaired
+      return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
     }),
   )
   const findings = mounts.flatMap(({ directory, record, problem }, index): Finding[] => {

@@ -38,7 +38,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:stream',
     'node:timers/promises',
   ],
-  heal: ['node:path'],
+  heal: ['node:path', 'node:timers/promises'],
   host: [
     // A type; execa starts children.
     'node:child_process',

@@ -16,6 +16,9 @@ import { stagedProcesses } from '../../volume/kind/staged.ts'
 /** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
 const SETTLING = 3000
 
+/** Milliseconds, that a watch waits for one repair before it looks at other mounts again. */
+const PATIENCE = 1000
+
 /** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
 export interface HealCommand {
   verb: 'heal'
@@ -42,7 +45,7 @@ export async function heal(session: Session, { isDry, isWatching, kubelet }: Hea
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
     throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
-  const mounts = await healMounts(session, isDry)
+  const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined)
   const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
   session.note({ found: mounts.filter(isUnwell), subPaths })
   return { verb: 'heal', isDry, mounts, subPaths }

@@ -1,5 +1,6 @@
 import { parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
+import { ERRAND } from '../src/host/errand.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
@@ -12,6 +13,7 @@ const KUBELETS = new Set(
 /** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
+  if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand()) return
   if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))

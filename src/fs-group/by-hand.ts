@@ -116,7 +116,8 @@ export async function restoreByHand(
   if (!isForced) refuseOtherDisk(session, volume, tree)
   const other = otherDisk(session, volume, tree)
   if (other !== undefined) session.warn(other)
-  const { isDone, report } = await restoreTree(session, tree, volume, record, isForced)
+  const about = { volume, source: directory, isDisk: false }
+  const { isDone, report } = await restoreTree(session, tree, about, record, isForced)
   return { outcome: isDone ? 'restored' : 'unfinished', report, otherDisk: other }
 }
 

@@ -12,7 +12,7 @@ import {
 import { Refusal } from '../refusal/refusal.ts'
 import { type Remote, remoteOf } from '../request/source.ts'
 import { holdPlace } from '../store/leftovers.ts'
-import { tryLockNode } from '../store/locks.ts'
+import { hasWalker, tryLockNode } from '../store/locks.ts'
 import { findMounts, isOurs, type MountRecord } from '../store/mount-record.ts'
 import { volumePlace } from '../store/places.ts'
 import {
@@ -164,8 +164,12 @@ export async function reserveVolume(
     if (busy === undefined) break
     await untilReleased(session, busy.volume)
   }
-  // One that is left is believed by nobody without the volume's lock.
-  held.defer(() => orWarn(session, 'could not remove a reservation', () => reservations.remove(session, wanted.volume)))
+  // One that is left is believed by nobody without the volume's lock, or a process that walks it for a call that is over.
+  held.defer(() =>
+    orWarn(session, 'could not remove a reservation', () => {
+      if (!hasWalker(session, wanted.volume)) reservations.remove(session, wanted.volume)
+    }),
+  )
   return held.move()
 }
 

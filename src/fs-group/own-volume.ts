@@ -2,17 +2,15 @@ import type { Handle } from '../host/host.ts'
 import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
 import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
-import { own } from '../ownership/walks.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { giveRoom } from '../store/journal-room.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
-import { hasJournal, openJournal } from '../store/volume-journal.ts'
-import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
-import { walkWith } from '../store/walk-progress.ts'
+import { hasJournal } from '../store/volume-journal.ts'
+import { volumeRecords } from '../store/volume-record.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
+import { walkVolume } from './walk-volume.ts'
 
 export interface VolumeOrder extends OwnOrder {
   volume: string
@@ -40,7 +38,7 @@ export async function ownVolume(
   order: VolumeOrder,
 ): Promise<{ lock: DisposableStack; report: WalkReport | undefined }> {
   const { volume, source, asked, location, group, access, pod, directory } = order
-  const { device } = session.host.inodes.stat(tree)
+  const { device } = session.host.inodes.statMountPoint(tree)
   const wanted = { volume, source, location, group, pod, directory }
   using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
   const disk = sameDisk(session, volume, tree)
@@ -58,7 +56,13 @@ export async function ownVolume(
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
   }
   const next = { volume, source, disk, asked, group, groupAccess: access, restorePending }
-  const report = await walk(session, tree, next, order.setGid, known)
+  const { report } = await walkVolume(
+    session,
+    tree,
+    { volume, source, known, isDisk: location !== undefined, disk: disk && textOfDisk(disk) },
+    { do: 'own', order: { group, access, setGid: order.setGid } },
+    () => volumeRecords.write(session, { ...next, complete: false }),
+  )
   // What was moved meanwhile may be where the walk had been: the next mount walks again.
   const isWhole = hasEnteredAll(report)
   volumeRecords.write(session, { ...next, complete: isWhole, hasEnded: isWhole ? undefined : true })
@@ -75,24 +79,6 @@ export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): b
   const isAsAsked = record?.group === group && (record.groupAccess === access || record.groupAccess === 'grant')
   const isFinished = record ? record.complete && isAsAsked : !wasWalked
   return !isFinished || !rootMatches(session.host.inodes.stat(tree), order)
-}
-
-async function walk(
-  session: Session,
-  tree: Handle,
-  record: Omit<VolumeRecord, 'complete'>,
-  setGid: boolean | undefined,
-  known: boolean,
-): Promise<WalkReport> {
-  const { inodes } = session.host
-  const give = (size: number, wanted?: number) => giveRoom(session, size, wanted)
-  // Where there is no room for another journal none is made.
-  const given = hasJournal(session, record.volume) ? 0 : give(0)
-  const quota = { most: session.config.stateQuota, given, give }
-  using journal = openJournal(session, record.volume, known, record.disk && textOfDisk(record.disk))
-  volumeRecords.write(session, { ...record, complete: false })
-  const order = { group: record.group, access: record.groupAccess, setGid }
-  return await walkWith(session, record.volume, (options) => own(inodes, tree, order, journal, { ...options, quota }))
 }
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */

@@ -1,22 +1,19 @@
 import { closing, type Handle, orClosed } from '../host/host.ts'
 import { isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { locationOfTree } from '../mount-table/tree-location.ts'
-import { keysOf } from '../ownership/journal/codec.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
-import { restore } from '../ownership/walks.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { sourceText } from '../request/source.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseOtherDisk } from '../store/volume-disk.ts'
-import { openJournal } from '../store/volume-journal.ts'
 import { type VolumeRecord, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
-import { walkWith } from '../store/walk-progress.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 import { refuseSilent } from '../volume/silence.ts'
 import { holders, type Others, reserveVolume } from './holders.ts'
+import { type ToWalk, walkVolume } from './walk-volume.ts'
 
 /** Another mount of the volume is there or being made, and its unmount runs the restore. */
 class StillHeld extends Error {}
@@ -51,7 +48,8 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const tree = disk ?? openTree(session, volume, source)
   using _tree = closing(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
-  await restoreTree(session, tree, volume, record)
+  const isDisk = kindOf(mount.request.fsType)?.root === 'file system'
+  await restoreTree(session, tree, { volume, source, isDisk }, record)
 }
 
 /**
@@ -93,24 +91,23 @@ function openTree({ host }: Session, volume: string, source: string): Handle {
 export async function restoreTree(
   session: Session,
   tree: Handle,
-  volume: string,
+  about: Omit<ToWalk, 'known'>,
   record: VolumeRecord | undefined,
   isForced = false,
 ): Promise<{ isDone: boolean; report: WalkReport }> {
-  const { inodes } = session.host
-  using journal = openJournal(session, volume, record !== undefined)
+  const toWalk = { ...about, known: record !== undefined }
   const unfinished = record && { ...record, complete: false, hasEnded: undefined }
-  // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
-  if (unfinished) volumeRecords.write(session, unfinished)
-  const report = await walkWith(session, volume, (options) => restore(inodes, tree, journal, options, isForced))
+  const { report, isRootRecorded } = await walkVolume(session, tree, toWalk, { do: 'restore', isForced }, () => {
+    // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
+    if (unfinished) volumeRecords.write(session, unfinished)
+  })
   if (!isThrough(report)) return { isDone: false, report }
-  const root = inodes.stat(tree)
   // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
   // a record the next mount walks for the journal's sake.
-  if (unfinished && journal.find(keysOf([root]))[0]) {
+  if (unfinished && isRootRecorded) {
     volumeRecords.write(session, { ...unfinished, restorePending: false })
   } else {
-    volumeRecords.remove(session, volume)
+    volumeRecords.remove(session, about.volume)
   }
   return { isDone: true, report }
 }

@@ -1,11 +1,11 @@
 import { closing } from '../host/host.ts'
-import type { IsSilentAt } from '../mount-table/silence.ts'
+import { type IsSilentAt, isLocalPath } from '../mount-table/silence.ts'
 import { prune } from '../ownership/walks.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
 import { otherDisk } from '../store/volume-disk.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
-import { isTextIdentity, volumeIdentity } from '../store/volume-record.ts'
+import { isTextIdentity, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 
 /**
@@ -22,9 +22,13 @@ export async function pruneVolume(
   // A server or a daemon may cease to answer on the way.
   if (isTextIdentity(volume) || !hasJournal(session, volume)) return 'as it was'
   using journal = openJournal(session, volume, false)
+  // Nor may what tells of it now, and this process would wait for that: a walk forgets what is gone there.
+  const { source } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
+  if (source !== undefined && !isLocalPath(host, source)) return 'as it was'
   const place = journal.isOvergrown(0) ? await placeOfVolume(session, volume, isSilentAt) : undefined
   if (place === undefined) return 'as it was'
   if (place.isSilent) return 'silent'
+  if (!isLocalPath(host, place.path)) return 'as it was'
   const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(host, handle, stat) !== volume || otherDisk(session, volume, handle)) return 'as it was'

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { Errand, ErrandEnd } from './errand.ts'
 import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
 import type { Inodes } from './inodes.ts'
@@ -137,6 +138,8 @@ export interface Host {
   files: TrustedFiles
   helpers: Helpers
   daemons: Daemons
+  /** Runs an errand in another process of this program. */
+  runErrand(errand: Errand): Promise<ErrandEnd>
   /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */

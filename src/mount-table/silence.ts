@@ -1,5 +1,6 @@
-import { closing, type Host } from '../host/host.ts'
+import { closing, deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import { parseMountinfo } from './mountinfo.ts'
 import { mountsFrom } from './tree-location.ts'
 
 /** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
@@ -48,6 +49,20 @@ export function silentDirectory(path: string): Refusal {
 export function isLocalMount(host: Host, mountId: number, path: string): boolean {
   const type = host.inodes.typeOfMount(mountId)
   return type === undefined ? localPaths(host)(path) : !REMOTE.test(type)
+}
+
+/**
+ * The same of a tree, also of a detached mount, which is in no table: its device may be.
+ * @param path what it is a clone of, if that is known
+ */
+export function isLocalTree({ inodes, mounts }: Host, tree: Handle, path: string): boolean {
+  const { device } = inodes.statMountPoint(tree)
+  const table = mounts.table()
+  const shown = parseMountinfo(table).find((row) => row.device === deviceName(device))
+  if (shown !== undefined) return !REMOTE.test(shown.fsType)
+  if (hasDisk(device)) return true
+  // Of btrfs the table has other devices than its files.
+  return path.startsWith('/') && mountsFrom(table)(path).at(-1)?.fsType === 'btrfs'
 }
 
 /** Whether nobody but this node is asked for what lies at a path. Reads the mount table once. */

@@ -19,6 +19,10 @@ export interface WalkOptions {
   quota?: Quota | undefined
   /** Under which of its names an inode with several is dealt with; undefined: as the walk needs it. */
   names?: HardLinks | FirstNames | undefined
+  /** Called again and again, whatever is being done: who waits for the file system in between does not call it. */
+  pulse?: (() => void) | undefined
+  /** The most inodes that are recorded at once, and changed between two calls of `pulse`. */
+  largestBatch?: number | undefined
 }
 
 /** After which signals and timers have their turn. */
@@ -40,13 +44,13 @@ export async function own(
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
-  const { quota } = options
+  const { quota, pulse } = options
   // Before it is full: then a walk could not even begin.
-  if (quota !== undefined && journal.isLargerThan(quota.most / 2)) await prune(inodes, root, journal)
+  if (quota !== undefined && journal.isLargerThan(quota.most / 2)) await prune(inodes, root, journal, pulse)
   journal.limitTo(quota)
   const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
   journal.limitTo(undefined)
-  return finish(inodes, root, journal, report)
+  return finish(inodes, root, journal, report, options)
 }
 
 /**
@@ -66,12 +70,18 @@ export async function restore(
 ): Promise<WalkReport> {
   journal.beginRestore()
   const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
-  return finish(inodes, root, journal, report)
+  return finish(inodes, root, journal, report, options)
 }
 
-async function finish(inodes: Inodes, root: Handle, journal: Journal, report: WalkReport): Promise<WalkReport> {
+async function finish(
+  inodes: Inodes,
+  root: Handle,
+  journal: Journal,
+  report: WalkReport,
+  { pulse }: WalkOptions,
+): Promise<WalkReport> {
   journal.confirm(hasMetAll(report))
-  if (journal.isOvergrown(report.visited)) await prune(inodes, root, journal)
+  if (journal.isOvergrown(report.visited)) await prune(inodes, root, journal, pulse)
   return report
 }
 
@@ -81,7 +91,12 @@ async function finish(inodes: Inodes, root: Handle, journal: Journal, report: Wa
  * @returns whether the tree stood still
  * @throws as `own` does
  */
-export async function prune(inodes: Inodes, root: Handle, journal: Journal): Promise<boolean> {
+export async function prune(
+  inodes: Inodes,
+  root: Handle,
+  journal: Journal,
+  pulse?: WalkOptions['pulse'],
+): Promise<boolean> {
   // What was changed before must not seem to be changed now.
   await new Promise((resolve) => setTimeout(resolve, 2 * CLOCK_SLACK_MS))
   const started = Date.now() - CLOCK_SLACK_MS
@@ -94,7 +109,7 @@ export async function prune(inodes: Inodes, root: Handle, journal: Journal): Pro
     journal.meet(key)
   }
   const observer = { visited, wouldChange: () => {} }
-  const report = await walkTree(inodes, root, { do: 'meet' }, journal, { observer }, true)
+  const report = await walkTree(inodes, root, { do: 'meet' }, journal, { observer, pulse }, true)
   // Below another mount may be more of them.
   if (!isStill || !hasMetAll(report) || report.left['sub-mount']) return false
   journal.forgetUnmet()
@@ -148,25 +163,30 @@ async function walkTree(
   root: Handle,
   spec: TaskSpec,
   journal: Journal | undefined,
-  { progress, observer, names = namesFor(spec) }: WalkOptions & { observer?: Observer },
+  { progress, pulse, largestBatch, observer, names = namesFor(spec) }: WalkOptions & { observer?: Observer },
   isSurvey = false,
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
   const stat = inodes.stat(top)
   const shown = new Progress(progress)
+  const tell = () => {
+    pulse?.()
+    shown.tell(walk.report)
+  }
   using walk: Walk = new Walk(inodes, spec, new Ledger(journal, names, isSurvey), {
     inside: { mountId: stat.mountId, device: stat.device },
     observer,
     // With `grant` an ACL decides what is added, and with a record what was changed since.
     byName: isSurvey && spec.do === 'own' && spec.firstTime && spec.order.access === 'keep',
-    batchSize: batchSize(inodes.handleLimit()),
-    onBatch: () => shown.tell(walk.report),
+    batchSize: batchSize(inodes.handleLimit(), largestBatch),
+    onStep: tell,
   })
   let turn = performance.now() + TURN_MS
   for (const _ of traverse(inodes, top, stat, walk)) {
+    pulse?.()
     if (performance.now() < turn) continue
-    shown.tell(walk.report)
+    tell()
     await new Promise((resolve) => setImmediate(resolve))
     turn = performance.now() + TURN_MS
   }

@@ -1,7 +1,7 @@
 import { waitFor } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import type { Lock } from '../host/host.ts'
-import { tryLockPlace } from './locks.ts'
+import { hasWalker, refusingLeftWalker, tryLockPlace } from './locks.ts'
 import {
   JOURNAL_FILE,
   LOCK_FILE,
@@ -19,9 +19,17 @@ import { volumeRecords } from './volume-record.ts'
 
 // A leftover goes under its own lock alone, and never while a call holds it. What is not understood stays.
 
-/** Has a place's lock until the end of the block, and leaves no trace there where nothing is recorded. */
+/**
+ * Has a place's lock until the end of the block, and leaves no trace there where nothing is recorded.
+ * @throws {Refusal} for a volume that is still walked for a call that is over
+ */
 export function holdPlace(session: Session, place: Place): Promise<Disposable> {
-  return waitFor(() => tryHoldPlace(session, place))
+  const refuse = place.volume === undefined ? () => {} : refusingLeftWalker(session, place.volume)
+  return waitFor(() => {
+    const held = tryHoldPlace(session, place)
+    if (held === undefined) refuse()
+    return held
+  })
 }
 
 /** Undefined while a call has it. */
@@ -34,13 +42,15 @@ export function tryHoldPlace(session: Session, place: Place): Disposable | undef
 
 /**
  * Gives a place's lock back, whatever fails, and removes the place where it is a leftover; a journal in which nothing
- * is written any more goes too.
+ * is written any more goes too. Where a walk was given up whose process has not ended yet, all stays.
  * @returns whether it is gone
  */
 export function releasePlace(session: Session, place: Place, lock: Lock): boolean {
   let isOver = false
   try {
-    if (place.volume !== undefined) removeEmptyJournal(session, place.volume)
+    const { volume } = place
+    if (volume !== undefined && hasWalker(session, volume)) return false
+    if (volume !== undefined) removeEmptyJournal(session, volume)
     isOver = leftoverFiles(session, place) !== undefined
     if (isOver) removeTransient(session, place)
   } finally {

@@ -1,15 +1,26 @@
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Lock } from '../host/host.ts'
-import { LOCK_FILE, type Place, type Store, volumePlace } from './places.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import { LOCK_FILE, type Place, type Store, volumePlace, WALKER_FILE } from './places.ts'
 
 /**
  * One call at a time for a mount directory; one walk or restore at a time for a volume. The volume's is taken after the
- * mount's, never before; nobody takes two of a kind. The place is made where it is not there.
+ * mount's, never before; nobody takes two of a kind. The place is made where it is not there. A volume that is still
+ * walked for a call that is over is not given: see `hasWalker`.
  */
-export function tryLockPlace({ host }: Store, { path }: Place): Lock | undefined {
+export function tryLockPlace(store: Store, { path, volume }: Place): Lock | undefined {
+  const { host } = store
   host.files.makeDirectory(path)
   try {
-    return withPath('lock', `${path}/${LOCK_FILE}`, () => host.tryLock(`${path}/${LOCK_FILE}`))
+    const lock = withPath('lock', `${path}/${LOCK_FILE}`, () => host.tryLock(`${path}/${LOCK_FILE}`))
+    if (lock === undefined || volume === undefined) return lock
+    let isFree = false
+    try {
+      isFree = !hasWalker(store, volume)
+    } finally {
+      if (!isFree) lock.release()
+    }
+    return isFree ? lock : undefined
   } catch (error) {
     // Its last holder has just removed the directory.
     if (errorCode(error) === 'ENOENT') return undefined
@@ -24,6 +35,7 @@ export function isPlaceBusy({ host }: Store, { path }: Place): boolean {
 
 /** Reads what is on record of a volume; 'busy' while a call is at work on it: what that has written is not its last word. */
 export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
+  if (hasWalker(store, volume)) return 'busy'
   const lock = `${volumePlace(store, volume).path}/${LOCK_FILE}`
   const found = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
   return found === 'locked' ? 'busy' : found
@@ -31,7 +43,49 @@ export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T
 
 /** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
 export function isVolumeBusy(store: Store, volume: string): boolean {
-  return isPlaceBusy(store, volumePlace(store, volume))
+  return isPlaceBusy(store, volumePlace(store, volume)) || hasWalker(store, volume)
+}
+
+/** The lock of the process that walks a volume for the call that has the volume's own. */
+export function walkerLock(store: Store, volume: string): string {
+  return `${volumePlace(store, volume).path}/${WALKER_FILE}`
+}
+
+/**
+ * Whether a process is there that walks a volume for another one, which may have ended: who waits for a server outlives
+ * even SIGKILL. It may have a last change under way, and SQLite's locks. Only under the volume's lock does a new one
+ * begin.
+ */
+export function hasWalker(store: Store, volume: string): boolean {
+  const lock = walkerLock(store, volume)
+  return withPath('look at', lock, () => store.host.isLocked(lock))
+}
+
+/** Its number, as far as it is known. */
+export function walkerOf(store: Store, volume: string): number | undefined {
+  const pid = hasWalker(store, volume) ? Number(store.host.files.read(walkerLock(store, volume))) : 0
+  return pid > 0 ? pid : undefined
+}
+
+/** Milliseconds: a walker ends within a moment of its caller, unless it waits for a server. */
+const ENDING = 2000
+
+/**
+ * For who waits until a volume is free: to be called again and again meanwhile.
+ * @throws {Refusal} where that may never be, as it is still walked for a call that is over
+ */
+export function refusingLeftWalker(store: Store, volume: string): () => void {
+  let since: number | undefined
+  return () => {
+    if (!hasWalker(store, volume)) since = undefined
+    else if (!isPlaceBusy(store, volumePlace(store, volume))) {
+      since ??= performance.now()
+      if (performance.now() - since < ENDING) return
+      throw new Refusal(
+        `process ${walkerOf(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond: repair that on the node, then the next call goes on`,
+      )
+    }
+  }
 }
 
 /**

@@ -32,6 +32,8 @@ export const LOCK_FILE = 'lock'
 export const JOURNAL_FILE = 'journal.db'
 /** With SQLite's own last: without the journal they say nothing. */
 export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
+/** A lock that the process has which walks a volume for another one; it says which process that is. */
+export const WALKER_FILE = 'walker.lock'
 export const PROGRESS_FILE = 'progress.json'
 /** Of earlier versions: now all lie in a directory of their own. */
 const FORMER_RESERVATION = 'reservation.json'
@@ -41,6 +43,7 @@ const FORMER_RESERVATION = 'reservation.json'
  */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
+  WALKER_FILE,
   ...[FORMER_RESERVATION, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
   `${RECORD_FILE}.new`,
 ])

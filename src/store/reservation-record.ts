@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { waitFor } from '../host/back-off.ts'
-import { isVolumeBusy } from './locks.ts'
+import { isVolumeBusy, refusingLeftWalker } from './locks.ts'
 import { isVolumeIdentity, reservationsDirectory, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
 
@@ -56,9 +56,17 @@ export function removeDeadReservations(store: Store): void {
   }
 }
 
-/** Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may. */
+/**
+ * Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may.
+ * @throws {Refusal} where the volume is still walked for a call that is over
+ */
 export async function untilReleased(store: Store, volume: string): Promise<void> {
-  await waitFor(() => (isReserved(store, volume) ? undefined : true))
+  const refuse = refusingLeftWalker(store, volume)
+  await waitFor(() => {
+    if (!isReserved(store, volume)) return true
+    refuse()
+    return undefined
+  })
 }
 
 function isReserved(store: Store, volume: string): boolean {

@@ -34,6 +34,6 @@ export function isJournalEmpty(store: Store, volume: string, known = false): boo
   return journal.isEmpty()
 }
 
-function journalFile(store: Store, volume: string): string {
+export function journalFile(store: Store, volume: string): string {
   return `${volumePlace(store, volume).path}/${JOURNAL_FILE}`
 }

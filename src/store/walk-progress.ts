@@ -1,6 +1,7 @@
 import * as z from 'zod/mini'
-import type { WalkCounts, WalkReport } from '../ownership/walk/report.ts'
-import type { WalkOptions } from '../ownership/walks.ts'
+import type { Walked } from '../ownership/order.ts'
+import type { ProgressListener } from '../ownership/walk/progress.ts'
+import type { WalkCounts } from '../ownership/walk/report.ts'
 import { PROGRESS_FILE } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 import type { Session } from './session.ts'
@@ -33,18 +34,18 @@ export const walkProgress = new RecordKind<z.infer<typeof schema>>({
 export async function walkWith(
   session: Session,
   volume: string,
-  walk: (options: WalkOptions) => Promise<WalkReport>,
-): Promise<WalkReport> {
+  walk: (progress: ProgressListener) => Promise<Walked>,
+): Promise<Walked> {
   const { progress } = session
   const tell = (counts: WalkCounts) => {
     walkProgress.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })
     progress?.(counts)
   }
   try {
-    const report = await walk({ progress: tell })
-    const { visited, changed, alreadyRight, left } = report
+    const walked = await walk(tell)
+    const { visited, changed, alreadyRight, left } = walked.report
     session.note({ inodes: { visited, changed, alreadyRight, left } })
-    return report
+    return walked
   } finally {
     walkProgress.remove(session, volume)
   }

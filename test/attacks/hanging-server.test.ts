@@ -9,7 +9,7 @@ import type { DoctorDocument } from '../../src/operator/doctor/findings.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { volumeIdentity, volumeRecords } from '../../src/store/volume-record.ts'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
-import { startHangingServer } from '../helpers/hanging.ts'
+import { startHangingServer, stateOf } from '../helpers/hanging.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
 import { titled } from '../helpers/needs.ts'
 import { compile } from '../race/compile.ts'
@@ -190,9 +190,4 @@ function recordVolumes(config: Pick<NodeConfig, 'stateDir'>, served: string, loc
   volumeRecords.write(store, { ...known, volume: silent, source: served })
   volumeRecords.write(store, { ...known, volume: gone, source: `${local}/gone` })
   return { silent, gone }
-}
-
-/** See proc_pid_stat(5). */
-function stateOf(pid: number | undefined): string | undefined {
-  return fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0]
 }

@@ -59,7 +59,9 @@ describe.skipIf(!isRoot)(title, () => {
     const { items } = (await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
     expect(items).toMatchObject([{ kind: 'volume', action: 'kept', reason: expect.stringContaining('forgotten') }])
     expect(stateSize()).toBeLessThan(200_000)
-    await stage.byHand(volume(), (session, { tree, volume: id }) => restoreTree(session, tree, id, undefined))
+    await stage.byHand(volume(), (session, { tree, volume: id }) =>
+      restoreTree(session, tree, { volume: id, source: volume(), isDisk: false }, undefined),
+    )
     expect(groupOf('kept')).toBe(0)
   })
 
@@ -71,7 +73,9 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.mount('b', options())
     await stage.unmount('b')
     await expect(round()).rejects.toThrow('"stateQuota"')
-    await stage.byHand(volume(), (session, { tree, volume: id }) => restoreTree(session, tree, id, undefined))
+    await stage.byHand(volume(), (session, { tree, volume: id }) =>
+      restoreTree(session, tree, { volume: id, source: volume(), isDisk: false }, undefined),
+    )
     expect([...new Set(fs.readdirSync(`${volume()}/new`).map((name) => groupOf(`new/${name}`)))]).toEqual([0])
     await expect(round()).rejects.toThrow('"stateQuota"')
     remove()
@@ -136,7 +140,9 @@ describe.skipIf(!isRoot)(title, () => {
       await round()
       expect(groups()).toEqual(new Set([2000]))
       leave(26 * MIB)
-      await stage.byHand(volume(), (session, { tree, volume: id }) => restoreTree(session, tree, id, undefined))
+      await stage.byHand(volume(), (session, { tree, volume: id, directory }) =>
+        restoreTree(session, tree, { volume: id, source: directory, isDisk: false }, undefined),
+      )
       expect(groups()).toEqual(new Set([0]))
     })
   })

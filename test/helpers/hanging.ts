@@ -1,17 +1,32 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
 
 /**
  * Mounts a FUSE file system whose server can be made to hang; both go with the test.
  * @param flag a file that does not exist
- * @param opcodes of the requests that are never answered then, or "all"
+ * @param opcodes of the requests that are not answered then, or "all"
  */
-export async function startHangingServer(directory: string, flag: string, opcodes = 'all') {
+export async function startHangingServer(directory: string, flag: string, opcodes = 'all', files = 1) {
   fs.mkdirSync(directory, { recursive: true })
-  const args = [`${import.meta.dirname}/hanging-server.ts`, directory, flag, opcodes]
+  const args = [`${import.meta.dirname}/hanging-server.ts`, directory, flag, opcodes, String(files)]
   const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void server.kill('SIGKILL'))
   await new Promise((done) => server.stdout.once('data', done))
-  return { hang: () => fs.writeFileSync(flag, '') }
+  return {
+    /** @param order see hanging-server.ts */
+    hang: (order = '') => fs.writeFileSync(flag, order),
+    /** Answers what waits too. */
+    resume() {
+      fs.rmSync(flag)
+      // It looks when it is asked.
+      spawnSync('stat', ['-f', directory])
+    },
+  }
+}
+
+/** See proc_pid_stat(5); undefined for a process that has ended. */
+export function stateOf(pid: number | undefined): string | undefined {
+  const file = `/proc/${pid}/stat`
+  return fs.existsSync(file) ? /\) ([^ZX]) /.exec(fs.readFileSync(file, 'utf8'))?.[1] : undefined
 }

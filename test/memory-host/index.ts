@@ -21,6 +21,9 @@ export function memoryHost(world: MemoryWorld): Host {
 
     daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },
 
+    // Nobody else tells of what lies in memory.
+    runErrand: () => Promise.reject(new Error('a node in memory has one process')),
+
     tryLock(path): Lock | undefined {
       world.alive()
       if (world.locked.has(path)) return undefined

@@ -1,7 +1,17 @@
-import { beforeEach, expect, it } from 'vitest'
-import { holdPlace, tryHoldPlace } from '../../src/store/leftovers.ts'
-import { isPlaceBusy, isVolumeBusy, tryLockNode, tryLockPlace } from '../../src/store/locks.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Lock } from '../../src/host/host.ts'
+import { holdPlace, removeLeftover, tryHoldPlace } from '../../src/store/leftovers.ts'
+import {
+  isPlaceBusy,
+  isVolumeBusy,
+  readWhileIdle,
+  tryLockNode,
+  tryLockPlace,
+  walkerLock,
+  walkerOf,
+} from '../../src/store/locks.ts'
 import { mountPlace, type Place, volumePlace } from '../../src/store/places.ts'
+import { listReservations, reservations, untilReleased } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 let stage: Stage
@@ -59,4 +69,65 @@ it('whose place its last holder is just removing is asked for again', () => {
   }
   expect(tryLockPlace(failing(missing), mount)).toBeUndefined()
   expect(() => tryLockPlace(failing(denied), mount)).toThrow(/cannot lock .*lock .*EACCES/)
+})
+
+describe('a volume that a process still walks for a call that is over', () => {
+  const name = '1.2-3-4'
+  let walker: Lock
+  beforeEach(() => {
+    stage.host.files.makeDirectory(volume.path)
+    const path = walkerLock(stage, name)
+    const lock = stage.host.tryLock(path)
+    if (lock === undefined) throw new Error('nobody else is here')
+    walker = lock
+    stage.fs.writeFileSync(path, '4711')
+  })
+
+  it('is busy, and nothing of it is removed', () => {
+    expect([isVolumeBusy(stage, name), isPlaceBusy(stage, volume)]).toEqual([true, false])
+    expect(readWhileIdle(stage, name, () => 'read')).toBe('busy')
+    expect(walkerOf(stage, name)).toBe(4711)
+    expect(removeLeftover(stage.session(), volume)).toBe(false)
+    expect(stage.fs.readdirSync(volume.path).sort()).toEqual(['lock', 'walker.lock'])
+    walker.release()
+    expect([isVolumeBusy(stage, name), walkerOf(stage, name)]).toEqual([false, undefined])
+    expect(removeLeftover(stage.session(), volume)).toBe(true)
+    expect(stage.fs.existsSync(volume.path)).toBe(false)
+  })
+
+  it('is not had: who waits for it is told by which process, and has it if that ends within a moment', async () => {
+    await expect(holdPlace(stage.session(), volume)).rejects.toThrow(/^process 4711 still walks the volume for a call/)
+    expect(isPlaceBusy(stage, volume)).toBe(false)
+    const next = holdPlace(stage.session(), volume)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    walker.release()
+    const held = await next
+    expect(isPlaceBusy(stage, volume)).toBe(true)
+    held[Symbol.dispose]()
+  })
+
+  it('keeps its reservation, for which nobody waits in vain', async () => {
+    reservations.write(stage, { volume: name, group: 2000 })
+    expect(listReservations(stage).map(({ record }) => record?.group)).toEqual([2000])
+    await expect(untilReleased(stage, name)).rejects.toThrow(/^process 4711 still walks/)
+    walker.release()
+    expect(listReservations(stage)).toEqual([])
+    await untilReleased(stage, name)
+  })
+
+  it('that walks for a call that is at work is waited for with that call', async () => {
+    walker.release()
+    const call = await holdPlace(stage.session(), volume)
+    const again = stage.host.tryLock(walkerLock(stage, name))
+    let isNext = false
+    const next = holdPlace(stage.session(), volume).then((lock) => {
+      isNext = true
+      return lock
+    })
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    expect(isNext).toBe(false)
+    again?.release()
+    call[Symbol.dispose]()
+    ;(await next)[Symbol.dispose]()
+  })
 })

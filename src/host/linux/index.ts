@@ -16,6 +16,7 @@ export const linuxHost: Host = {
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },
   daemons: linuxDaemons,
+  runErrand: async (errand) => (await import('./errand.ts')).runErrand(errand),
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   whileUnlocked,

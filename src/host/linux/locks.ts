@@ -15,22 +15,32 @@ const LOCK_NB = 4
  * longer at its path means nothing and is not given.
  */
 export function tryLockFile(path: string): Lock | undefined {
-  return tryLockAt(path, openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600))
+  return lockOf(path, openLocked(path))
+}
+
+/** The same lock as a descriptor, which another process may get too: it is held until both have closed it. */
+export function openLocked(path: string): number | undefined {
+  return ifLocked(path, openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600))
 }
 
 /** flock(2) on a directory: no file comes or goes with it. */
 export function tryLockDirectory(path: string): Lock | undefined {
-  return tryLockAt(path, openSync(path, constants.O_RDONLY | constants.O_DIRECTORY))
+  return lockOf(path, ifLocked(path, openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)))
 }
 
-function tryLockAt(path: string, fd: number): Lock | undefined {
+function ifLocked(path: string, fd: number): number | undefined {
   let held = false
   try {
     held = tryLock(fd, LOCK_EX) && isStillAt(path, fd)
   } finally {
     if (!held) close(fd)
   }
-  if (!held) return undefined
+  return held ? fd : undefined
+}
+
+function lockOf(path: string, fd: number | undefined): Lock | undefined {
+  if (fd === undefined) return undefined
+  let held = true
   const release: Lock['release'] = (discard) => {
     if (!held) return
     held = false

@@ -8,7 +8,7 @@ import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { type Difference, type KubeletCounts, kubeletSkips, survey } from './survey.ts'
-import { countInodes, readableJournal, walkUnderWay } from './volume.ts'
+import { expectInodes, readableJournal, walkUnderWay } from './volume.ts'
 
 /** What a directory is to be given. */
 export interface OrderCommand<Verb> {
@@ -40,9 +40,7 @@ export async function apply(session: Session, command: OrderCommand<'apply'>): P
   const { inodes } = session.host
   const opened = await openByHand(session, directory, mountFlags([], false))
   using _ = closing(inodes, opened.tree)
-  if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) {
-    session.expect(await countInodes(inodes, opened.tree))
-  }
+  if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) await expectInodes(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
   const asked = { verb, directory, volume: opened.volume, group, groupAccess, policy }

@@ -7,7 +7,7 @@ import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
 import { type Difference, survey } from './survey.ts'
-import { countInodes, readableJournal } from './volume.ts'
+import { expectInodes, readableJournal } from './volume.ts'
 
 /** A directory, or a volume by the name that it has in the records. */
 export type Target = { directory: string } | { volume: string }
@@ -49,7 +49,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   using _ = closing(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
-    session.expect?.(await countInodes(inodes, tree))
+    await expectInodes(session, opened)
     const done = await restoreByHand(session, opened, isForced)
     const { outcome, report = newReport(), otherDisk: other = null } = done
     return { ...about, outcome, refusal: null, otherDisk: other, report, differences: [] }

@@ -1,10 +1,12 @@
+import type { VolumeByHand } from '../../fs-group/by-hand.ts'
 import { TYPE_DIRECTORY } from '../../host/dirents.ts'
 import { closing, type Handle, type Inodes } from '../../host/host.ts'
+import { isLocalTree } from '../../mount-table/silence.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
-import { isVolumeBusy } from '../../store/locks.ts'
+import { isVolumeBusy, walkerOf } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
@@ -34,8 +36,17 @@ export interface WalkStatus {
 
 export function walkUnderWay(session: Session, volume: string): WalkStatus | null {
   if (!isVolumeBusy(session, volume)) return null
-  const { pid = null, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
-  return { pid, visited, changed }
+  const { pid, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
+  return { pid: walkerOf(session, volume) ?? pid ?? null, visited, changed }
+}
+
+/**
+ * Tells who looks on how many inodes a walk will meet. Not of what a server or a daemon tells of: this process would wait
+ * for one that hangs.
+ */
+export async function expectInodes(session: Session, { tree, directory }: VolumeByHand): Promise<void> {
+  const { host, expect } = session
+  if (expect && isLocalTree(host, tree, directory)) expect(await countInodes(host.inodes, tree))
 }
 
 const EACH = 20_000

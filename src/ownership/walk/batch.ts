@@ -1,7 +1,7 @@
 import type { Stat } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 
-// One commit to disk for so many inodes.
+/** One commit to disk for so many inodes. */
 const LARGEST_BATCH = 700
 const SMALLEST_BATCH = 8
 /** What is open beside: directories on its way, and Node's own. */
@@ -17,12 +17,10 @@ const RUNS = 2
 /**
  * How many inodes may be recorded at once: each is held from its look to its change.
  * @param limit handles the process may have open (RLIMIT_NOFILE)
+ * @param most as many as are wanted
  */
-export function batchSize(limit: number): number {
-  return Math.max(
-    SMALLEST_BATCH,
-    Math.min(LARGEST_BATCH, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES + RUNS))),
-  )
+export function batchSize(limit: number, most = LARGEST_BATCH): number {
+  return Math.max(SMALLEST_BATCH, Math.min(most, Math.floor((limit - OTHER_HANDLES) / (BATCHES * PIPELINES + RUNS))))
 }
 
 /** Looks on at a walk. */
@@ -35,7 +33,7 @@ export interface Observer {
 
 export interface BatchSettings {
   batchSize: number
-  /** Called after every batch. */
-  onBatch?: () => void
+  /** Called after every batch, and after every run of entries. */
+  onStep?: () => void
   observer?: Observer | undefined
 }

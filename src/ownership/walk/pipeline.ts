@@ -116,7 +116,7 @@ export class Pipeline {
     const next = this.#isFilled() ? this.#record() : undefined
     if (started) this.#finish(started)
     this.#started = next
-    this.#settings.onBatch?.()
+    this.#settings.onStep?.()
   }
 
   #record(): Started | undefined {

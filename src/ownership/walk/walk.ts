@@ -66,6 +66,7 @@ export class Walk implements Visitor, Disposable {
     while (run.count > 0) {
       next.begin(frame.handle, block, this.#expectsMore, true)
       const at = this.#seeAll(frame, run)
+      this.#settings.onStep?.()
       if (at < run.count) {
         block.goTo(run.placeOf(at))
         return true

@@ -1,0 +1,28 @@
+import type { Handle } from './handle.ts'
+
+/** The first argument of the process that runs an errand: of no use to anybody who does not hand it a directory. */
+export const ERRAND = 'errand'
+
+/** What the process finds, besides its order in the first line of its stdin. */
+export const ERRAND_HANDLE = 3
+
+/** Work on a file system whose server or daemon may hang, for another process of this program. */
+export interface Errand {
+  /** What is to be done: one line. */
+  order: string
+  /** What it is done to: a directory. */
+  handle: Handle
+  /** A lock's file: it is held from the beginning until the process has ended, whoever has started it, and says which. */
+  lock: string
+  /** Milliseconds: a process that says nothing for so long is killed. */
+  patience: number
+  /** Called with each line that the process says; empty ones only say that it is alive. */
+  told(line: string): void
+}
+
+export interface ErrandEnd {
+  /** It was given up. */
+  isSilent: boolean
+  /** The process that the kernel does not let end before the server answers. */
+  leftBehind: number | undefined
+}

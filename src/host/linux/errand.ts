@@ -1,0 +1,95 @@
+import { rmSync, writeSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { execa } from 'execa'
+import { Refusal } from '../../refusal/refusal.ts'
+import { waitFor } from '../back-off.ts'
+import { ERRAND, type Errand, type ErrandEnd } from '../errand.ts'
+import { unlessRefused } from '../file-error.ts'
+import { CHILD_OPTIONS, endingOf, within } from './child.ts'
+import { openLocked } from './locks.ts'
+import { closingFd } from './open.ts'
+
+/** This very program: the file at its path may be another version by now. */
+const SELF = '/proc/self/exe'
+
+/** The executable, which has no URL, is its own entry. */
+const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
+
+const LOOK_MS = 250
+const UNTIL_ENDED_MS = 2000
+
+/**
+ * Runs an errand, and gives it up where nothing is heard of it. Who waits for a FUSE daemon that has taken his request
+ * does not even end when he is killed; but he makes no further call.
+ * @throws {Refusal} where no process can be started; what `told` throws, and then the process is killed
+ */
+export async function runErrand(errand: Errand): Promise<ErrandEnd> {
+  const child = start(errand, await waitFor(() => openLocked(errand.lock)))
+  if (child.pid === undefined) throw notStarted((await child).code)
+  const exited = endingOf(child.nodeChildProcess)
+  // Counted in looks: this process may itself have been stopped.
+  let looks = 0
+  let failure: { error: unknown } | undefined
+  const hear = (line: string) => {
+    looks = 0
+    try {
+      if (line !== '' && failure === undefined) errand.told(line)
+    } catch (error) {
+      failure = { error }
+      child.kill('SIGKILL')
+    }
+  }
+  const said = listen(child.stdout, hear)
+  child.stdin.on('error', () => {})
+  // It stays open: the process learns by its end that this one has ended.
+  child.stdin.write(`${errand.order}\n`)
+  let ending = await within(LOOK_MS, exited)
+  while (ending === undefined && looks++ < errand.patience / LOOK_MS) ending = await within(LOOK_MS, exited)
+  const isSilent = ending === undefined
+  if (isSilent) {
+    child.kill('SIGKILL')
+    ending = await within(UNTIL_ENDED_MS, exited)
+  } else await within(UNTIL_ENDED_MS, said)
+  child.stdin.destroy()
+  child.stdout.destroy()
+  child.nodeChildProcess.unref()
+  if (ending !== undefined) unlessRefused(() => rmSync(errand.lock, { force: true }))
+  if (failure !== undefined) throw failure.error
+  return { isSilent, leftBehind: ending === undefined ? child.pid : undefined }
+}
+
+/**
+ * flock(2) is of the open file, which two processes have here: the lock is taken before the other one begins, and held
+ * until its last thread has ended.
+ */
+function start({ handle }: Errand, lock: number) {
+  using _ = closingFd(lock)
+  const child = execa(SELF, [...ENTRY, ERRAND], {
+    ...CHILD_OPTIONS,
+    // Its types know descriptors up to 9 only.
+    stdio: ['pipe', 'pipe', 'ignore', handle as number as 3, lock as 3],
+  } as const)
+  // For people alone.
+  unlessRefused(() => writeSync(lock, String(child.pid ?? '')))
+  return child
+}
+
+function notStarted(code: string | undefined): Refusal {
+  return new Refusal(
+    `the process that a walk needs where a server or a daemon may hang could not be started (${code ?? 'no reason is known'}): free memory or process numbers of the node`,
+  )
+}
+
+/** @returns resolves at the end of it */
+function listen(stream: Readable, hear: (line: string) => void): Promise<void> {
+  let rest = ''
+  stream.setEncoding('utf8')
+  stream.on('error', () => {})
+  stream.on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) hear(line)
+  })
+  return new Promise((done) => stream.once('close', done))
+}

@@ -1,0 +1,32 @@
+import type { Handle, Inodes } from '../host/host.ts'
+import type { OwnOrder } from './inode/policy.ts'
+import { keysOf } from './journal/codec.ts'
+import type { Journal } from './journal/journal.ts'
+import type { WalkReport } from './walk/report.ts'
+import { own, restore, type WalkOptions } from './walks.ts'
+
+/** What is to be done to a volume; all of it can be written as JSON. */
+export type WalkOrder = { do: 'own'; order: OwnOrder } | { do: 'restore'; isForced: boolean }
+
+/** What was done. */
+export interface Walked {
+  report: WalkReport
+  /** Of a restore: the journal still has a record of the volume's root. */
+  isRootRecorded: boolean
+}
+
+/** Carries out an order. @throws as `own` and `restore` do */
+export async function walkBy(
+  order: WalkOrder,
+  inodes: Inodes,
+  tree: Handle,
+  journal: Journal,
+  options: WalkOptions,
+): Promise<Walked> {
+  if (order.do === 'own') {
+    const report = await own(inodes, tree, order.order, journal, options)
+    return { report, isRootRecorded: false }
+  }
+  const report = await restore(inodes, tree, journal, { ...options, quota: undefined }, order.isForced)
+  return { report, isRootRecorded: journal.find(keysOf([inodes.stat(tree)]))[0] !== undefined }
+}

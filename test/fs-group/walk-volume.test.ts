@@ -1,0 +1,107 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { applyByHand, restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { walkForCaller } from '../../src/fs-group/walk-volume.ts'
+import type { Errand, ErrandEnd } from '../../src/host/errand.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+const ENDED: ErrandEnd = { isSilent: false, leftBehind: undefined }
+
+let stage: Stage
+let source: string
+let errands: Errand[]
+beforeEach(() => {
+  stage = memoryStage()
+  source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, ['file test 0640 7', 'dir below 0755 7', 'file below/more 0600 7'])
+  errands = []
+})
+
+/** A node where a daemon tells of the volume. @param run what the other process does */
+function served(run: (errand: Errand) => Promise<ErrandEnd>): void {
+  const { host } = stage
+  const table = () => host.mounts.table().replaceAll(' - memory ', ' - fuse.daemon ')
+  const runErrand = (errand: Errand) => {
+    errands.push(errand)
+    return run(errand)
+  }
+  stage.host = { ...host, mounts: { ...host.mounts, table }, runErrand }
+}
+
+const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
+const restore = () => stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+const groupsIn = () => Object.values(groups(listTree(stage.fs, source))).sort()
+const volume = () => stage.byHand(source, async (_, opened) => opened.volume)
+const says =
+  (...lines: object[]) =>
+  async ({ told }: Errand) => {
+    for (const line of lines) told(JSON.stringify(line))
+    return ENDED
+  }
+
+describe('a volume that a server or a daemon tells of', () => {
+  it('is walked and restored by another process, with its lock, and the records are the same', async () => {
+    const seen: boolean[] = []
+    served(async ({ handle, order, lock, told }) => {
+      seen.push(stage.host.isLocked(lock.replace('walker.lock', 'lock')))
+      await walkForCaller(stage.host, handle, order, (line) => line && told(line))
+      return ENDED
+    })
+    expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
+    expect(groupsIn()).toEqual([2000, 2000, 2000, 2000])
+    expect(volumeRecords.read(stage, await volume())).toMatchObject({ group: 2000, complete: true })
+    expect(await restore()).toMatchObject({ outcome: 'restored', report: { changed: 4 } })
+    expect(groupsIn()).toEqual([0, 7, 7, 7])
+    expect(volumeRecords.read(stage, await volume())).toBeUndefined()
+    expect(seen).toEqual([true, true])
+    expect(errands.map(({ patience }) => patience)).toEqual([60_000, 60_000])
+  })
+
+  it('is not walked by this one, where no other can be had', async () => {
+    served(() => Promise.reject(new Error('no process')))
+    await expect(apply()).rejects.toThrow('no process')
+    expect(groupsIn()).toEqual([0, 7, 7, 7])
+  })
+
+  it.each([
+    [[{ refused: ['the disk is full'], isUnknownFormat: false }], /^the disk is full$/],
+    [[{ failed: 'fchownat: EIO' }], /^fchownat: EIO$/],
+    [[{ counts: { visited: 1, changed: 1 } }], /^the process that walked the volume has crashed$/],
+    [[], /^the process that walked the volume has crashed$/],
+  ])('is walked again where it was not to its end: %j', async (lines, message) => {
+    served(says(...lines))
+    await expect(apply()).rejects.toThrow(message)
+    expect(volumeRecords.read(stage, await volume())).toMatchObject({ group: 2000, complete: false })
+  })
+
+  it.each([
+    [undefined, /hangs\): repair that on the node, and the next call goes on where this one was$/],
+    [4711, /where this one was; until then process 4711 waits for it$/],
+  ])(
+    'that does not respond any more is given up, and the other process named that is left: %s',
+    async (pid, message) => {
+      served(async () => ({ isSilent: true, leftBehind: pid }))
+      stage.config = { ...stage.config, helperTimeoutSeconds: 0.1 }
+      await expect(apply()).rejects.toThrow(message)
+      expect(errands[0]?.patience).toBe(5000)
+      expect(volumeRecords.read(stage, await volume())).toMatchObject({ complete: false })
+    },
+  )
+
+  it('has its counts told on the way', async () => {
+    const told: number[] = []
+    served(says({ counts: { visited: 1, changed: 0 } }, { counts: { visited: 5, changed: 2 } }, { failed: 'over' }))
+    const work = stage.byHand(source, (session, opened) =>
+      applyByHand({ ...session, progress: ({ visited }) => told.push(visited) }, opened, ORDER),
+    )
+    await expect(work).rejects.toThrow('over')
+    expect(told).toEqual([1, 5])
+  })
+})
+
+it('a volume of the node itself is walked by this process', async () => {
+  stage.host = { ...stage.host, runErrand: () => Promise.reject(new Error('for nothing')) }
+  expect(await apply()).toMatchObject({ changed: 4 })
+})

@@ -1,0 +1,72 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { Handle } from '../../src/host/host.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { Journal } from '../../src/ownership/journal/journal.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+const title = `an errand, from the sources${isRoot ? '' : ' (skipped: groups need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  let top: string
+  let lock: string
+  let handle: Handle
+  beforeEach(() => {
+    top = fs.mkdtempSync(`${tmpdir()}/modekeep-errand-`)
+    lock = `${top}/walker.lock`
+    fs.mkdirSync(`${top}/volume`)
+    fs.writeFileSync(`${top}/volume/file`, '')
+    Journal.open(linuxHost, `${top}/journal.db`, 'a volume').close()
+    handle = linuxHost.inodes.openTrusted(`${top}/volume`)
+    onTestFinished(() => {
+      linuxHost.inodes.close(handle)
+      fs.rmSync(top, { recursive: true })
+    })
+  })
+
+  const run = (order: object, told: (line: string) => void) =>
+    linuxHost.runErrand({ order: JSON.stringify(order), handle, lock, patience: 60_000, told })
+  const walk = (journal: string) => ({
+    journal,
+    volume: 'a volume',
+    order: { do: 'own', order: { group: 2000, access: 'keep' }, quota: 2 ** 30 },
+  })
+
+  it('is run by a process that the lock tells of, and says what it did', async () => {
+    const said: object[] = []
+    const pids: number[] = []
+    const end = await run(walk(`${top}/journal.db`), (line) => {
+      said.push(JSON.parse(line))
+      pids.push(Number(fs.readFileSync(lock, 'utf8')))
+    })
+    expect(end).toEqual({ isSilent: false, leftBehind: undefined })
+    expect(said).toMatchObject([{ walked: { report: { visited: 2, changed: 2 } } }])
+    expect(pids).toEqual([expect.any(Number)])
+    expect(pids[0]).toBeGreaterThan(1)
+    expect(fs.statSync(`${top}/volume/file`).gid).toBe(2000)
+    expect(fs.existsSync(lock)).toBe(false)
+  })
+
+  it('that fails says why', async () => {
+    const said: string[] = []
+    await run(walk(`${top}/volume/file`), (line) => said.push(line))
+    expect(said).toEqual([expect.stringContaining('it is empty, although the volume was walked before')])
+    expect(said[0]).toMatch(/^{"refused":/)
+  })
+
+  it('that is not understood fails', async () => {
+    const said: string[] = []
+    expect(await run({}, (line) => said.push(line))).toMatchObject({ isSilent: false })
+    expect(said).toEqual([expect.stringMatching(/^{"failed":/)])
+  })
+
+  it('is over where what it says cannot be dealt with: the process is ended, and its lock free', async () => {
+    const disk = new Error('the disk is full')
+    const told = () => {
+      throw disk
+    }
+    await expect(run(walk(`${top}/journal.db`), told)).rejects.toBe(disk)
+    expect(linuxHost.isLocked(lock)).toBe(false)
+  })
+})

@@ -6,8 +6,8 @@ import {
 } from '@bufbuild/protobuf/wkt'
 import type { MethodDefinition } from '@grpc/grpc-js'
 
-/** A field by its number, with a type of proto3 or a message of the same package. */
-type Field = readonly [number: number, type: string, repeated?: 'repeated']
+/** A field by its number, with a type of proto3 or a message of the same package. The keys of a map are texts. */
+type Field = readonly [number: number, type: string, many?: 'repeated' | 'map']
 
 /** Messages of a package, by name; their fields by the names that TypeScript gives them, `allocationSize`. */
 export type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>
@@ -16,13 +16,21 @@ interface Scalars {
   string: string
   bool: boolean
   int32: number
+  int64: bigint
 }
 
 type Value<M extends Messages, T> = T extends keyof Scalars ? Scalars[T] : T extends keyof M ? Message<M, T> : never
 
-/** The value of a message of scalars and lists: every field is there, as proto3 has it. */
+/** One message may be left out; a scalar never is, as proto3 has it. */
+type Single<M extends Messages, T> = T extends keyof Scalars ? Scalars[T] : Value<M, T> | undefined
+
+/** The value of a message of scalars, messages, lists and maps: every field is there. */
 export type Message<M extends Messages, N extends keyof M> = {
-  [F in keyof M[N]]: M[N][F] extends readonly [number, infer T, 'repeated'] ? Value<M, T>[] : Value<M, M[N][F][1]>
+  [F in keyof M[N]]: M[N][F] extends readonly [number, infer T, infer Many]
+    ? Many extends 'map'
+      ? Record<string, Value<M, T>>
+      : Value<M, T>[]
+    : Single<M, M[N][F][1]>
 }
 
 /** The codecs of a package's messages, and of its methods as gRPC takes them. */
@@ -33,7 +41,8 @@ export function protobufPackage<M extends Messages>(name: string, messages: M) {
     syntax: 'proto3',
     messageType: Object.entries(messages).map(([message, fields]) => ({
       name: message,
-      field: Object.entries(fields).map(([field, spec]) => descriptorOf(name, field, spec)),
+      field: Object.entries(fields).map(([field, spec]) => descriptorOf(`.${name}`, message, field, spec)),
+      nestedType: Object.entries(fields).flatMap(([field, spec]) => entryOf(`.${name}`, field, spec)),
     })),
   })
   const registry = createFileRegistry(file, () => undefined)
@@ -70,13 +79,32 @@ export function protobufPackage<M extends Messages>(name: string, messages: M) {
   return { codec, method }
 }
 
-function descriptorOf(space: string, name: string, [number, type, repeated]: Field) {
-  const scalar = FieldDescriptorProto_Type[type.toUpperCase() as 'STRING']
+function descriptorOf(space: string, message: string, name: string, [number, type, many]: Field) {
   return {
     name,
     number,
-    label: FieldDescriptorProto_Label[repeated ? 'REPEATED' : 'OPTIONAL'],
-    type: scalar ?? FieldDescriptorProto_Type.MESSAGE,
-    typeName: scalar === undefined ? `.${space}.${type}` : '',
+    label: FieldDescriptorProto_Label[many === undefined ? 'OPTIONAL' : 'REPEATED'],
+    ...(many === 'map'
+      ? { type: FieldDescriptorProto_Type.MESSAGE, typeName: `${space}.${message}.${entryName(name)}` }
+      : typeOf(space, type)),
   }
+}
+
+function typeOf(space: string, type: string) {
+  const scalar = FieldDescriptorProto_Type[type.toUpperCase() as 'STRING']
+  if (scalar !== undefined) return { type: scalar }
+  return { type: FieldDescriptorProto_Type.MESSAGE, typeName: `${space}.${type}` }
+}
+
+/** On the wire a map is a list of such messages. */
+function entryOf(space: string, field: string, [, type, many]: Field) {
+  if (many !== 'map') return []
+  const label = FieldDescriptorProto_Label.OPTIONAL
+  const key = { name: 'key', number: 1, label, type: FieldDescriptorProto_Type.STRING }
+  const value = { name: 'value', number: 2, label, ...typeOf(space, type) }
+  return [{ name: entryName(field), field: [key, value], options: { mapEntry: true } }]
+}
+
+function entryName(field: string): string {
+  return `${field.charAt(0).toUpperCase()}${field.slice(1)}Entry`
 }

@@ -7,6 +7,7 @@ import { circlesOf, importsOf, ROOT, roomOf, type Source, sourcesIn } from './so
 const ROOMS = [
   'metrics',
   'operator',
+  'csi',
   'heal',
   'flexvolume',
   'fuse-device',

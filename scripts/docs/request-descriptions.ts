@@ -205,6 +205,11 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
     leftOut: '`true`',
     example: false,
   },
+  volumes: {
+    text: 'How a CSI volume came to its pod: written in the pod, or bound to it by a claim, which only who may make PersistentVolumes can bring about. A rule with this key is for CSI volumes alone: kubelet does not tell it of a FlexVolume.',
+    leftOut: 'any volume, FlexVolumes too',
+    example: ['persistent'],
+  },
   singleNode: {
     text: "No other node mounts what these servers have. Without it a walk of NFS is refused: locks and journals are a node's own, so another node would record the groups of the first walk as the original ones.",
     leftOut: '`false`',

@@ -31,7 +31,8 @@ export function parseCall([verb, ...given]: readonly string[]): Call {
   return verb === 'mount' ? { verb, directory, options } : { verb: 'unmount', directory }
 }
 
-function mountDirectory(path: string): string {
+/** A directory as kubelet names one, made normal. @throws {Refusal} */
+export function mountDirectory(path: string): string {
   const parts = path.split('/')
   const reasons = [
     path.startsWith('/') || 'an absolute path is needed',

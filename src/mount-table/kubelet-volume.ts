@@ -1,6 +1,6 @@
-/** Only what kubelet made for a FlexVolume is modekeep's to clear of mounts it has no record of. */
+/** Only what kubelet made for a FlexVolume or a CSI volume is modekeep's to clear of mounts it has no record of. */
 export function isKubeletVolume(directory: string): boolean {
-  return /\/volumes\/[^/]+~[^/]+\/[^/]+$/.test(directory)
+  return /\/volumes\/([^/]+~[^/]+\/[^/]+|kubernetes\.io~csi\/[^/]+\/mount)$/.test(directory)
 }
 
 /** The same, and what kubelet has bound of such a one for a container's `subPath`. */

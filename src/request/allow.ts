@@ -8,6 +8,7 @@ import { sourceText } from './source.ts'
 export type Wish = Pick<
   MountRequest,
   | 'namespace'
+  | 'lifecycle'
   | 'source'
   | 'fsType'
   | 'mountOptions'
@@ -38,6 +39,12 @@ const unless = (isFine: boolean, what: string) => (isFine ? undefined : what)
 const OBJECTIONS: readonly Objection[] = [
   ({ namespaces }, { namespace = '' }) =>
     unless(namespaces?.some((glob) => namespace !== '' && matchesGlob(glob, namespace)) ?? true, 'its namespace'),
+  ({ volumes }, { lifecycle }) =>
+    // What a rule is not asked about it does not allow: nobody knows how a FlexVolume came to its pod.
+    unless(
+      volumes === undefined || (lifecycle !== undefined && volumes.includes(lifecycle)),
+      `${lifecycle ?? 'FlexVolume'} volumes`,
+    ),
   ({ sources }, { source, fsType, namespace }) =>
     unless(
       fsType === 'tmpfs' || (sources?.some((entry) => holdsSource(entry, source, namespace, fsType)) ?? true),

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import type { Lifecycle } from './rule.ts'
 import { sourceSchema } from './source.ts'
 
 const optionalGroup = z.optional(z.number())
@@ -31,6 +32,8 @@ export interface MountRequest extends AskedMount {
   pod?: string | undefined
   /** The pod's; undefined where kubelet told none. */
   namespace?: string | undefined
+  /** Undefined for a FlexVolume, of which kubelet does not tell. */
+  lifecycle?: Lifecycle | undefined
   /** What the rule that allowed it says of set-gid on directories. */
   setGid?: boolean | undefined
 }

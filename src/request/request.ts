@@ -154,8 +154,15 @@ function contradictions(options: Options, { ownership, mountOptions }: MountRequ
   return faults
 }
 
-// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>. A static pod's uid is a hash without hyphens.
-const UID = /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/[^/]+~[^/]+\/[^/]+$/
+// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is a
+// hash without hyphens.
+const UID =
+  /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/(?:kubernetes\.io~csi\/[^/]+\/mount|[^/]+~[^/]+\/[^/]+)$/
+
+/** The uid of the pod that a mount directory of kubelet's is for; undefined for other directories. */
+export function podOf(directory: string): string | undefined {
+  return UID.exec(directory)?.[1]
+}
 
 /**
  * The options may be a pod's own, the directory is kubelet's: where it names a pod, the options must name the same. Only
@@ -163,7 +170,7 @@ const UID = /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\
  */
 function uidFaults(directory: string, options: Options): string[] {
   const uid = options['kubernetes.io/pod.uid']
-  const expected = UID.exec(directory)?.[1]
+  const expected = podOf(directory)
   if (expected === undefined || uid === expected) return []
   return [
     `option "kubernetes.io/pod.uid" is ${quoted(uid)}, but the mount directory is that of pod ${expected}: leave the keys of kubelet's out of the volume's options`,

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
-import type { Rule } from './rule.ts'
+import { LIFECYCLES, type Rule } from './rule.ts'
 import { isEntry } from './rule-source.ts'
 import { flag, wants } from './wants.ts'
 
@@ -28,6 +28,7 @@ const RANGE = 'write a group like "2000" or a range like "2000-2999"'
 export const RULE_KEYS = {
   namespaces: () =>
     listOf('write the name of a namespace, "*" in it for anything', (text) => /^[-a-z0-9*]{1,63}$/.test(text)),
+  volumes: () => listOfEach(LIFECYCLES),
   sources: () =>
     listOf(
       'write "/srv/volumes/*" for what lies below it or "/srv/volumes/data" for exactly that, or the same of host:/export, //server/share or a name like remote:bucket; ' +

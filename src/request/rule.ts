@@ -1,3 +1,7 @@
+/** How a CSI volume came to its pod: written in the pod itself, or bound to it by a claim. */
+export const LIFECYCLES = ['inline', 'persistent'] as const
+export type Lifecycle = (typeof LIFECYCLES)[number]
+
 /**
  * One rule of the node's configuration about who may have what. It allows a request when every key it has matches. A
  * key left out means any, but for fsTypes, idmapFrom and mountOptions.
@@ -5,6 +9,8 @@
 export interface Rule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
+  /** Of CSI volumes, how they came to their pods. With it no FlexVolume matches. */
+  volumes?: readonly Lifecycle[] | undefined
   /** What holdsSource compares; of no meaning for a tmpfs, which has no source. */
   sources?: readonly string[] | undefined
   /** Left out: bind and tmpfs. */

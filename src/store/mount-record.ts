@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import { type ProcessId, unless } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
+import { LIFECYCLES } from '../request/rule.ts'
 import { sourceText } from '../request/source.ts'
 import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
@@ -26,6 +27,8 @@ const schema = z.object({
   pod: optional,
   /** The pod's. Records of earlier versions have none. */
   namespace: optional,
+  /** Of a CSI volume. */
+  lifecycle: z.optional(z.enum(LIFECYCLES)),
   /** What the rule that allowed it said; undefined: true. */
   setGid: z.optional(z.boolean()),
   request: askedSchema,
@@ -92,6 +95,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     directory: request.directory,
     pod: request.pod,
     namespace: request.namespace,
+    lifecycle: request.lifecycle,
     setGid: request.setGid,
     request: askedOf(request),
     source: source?.path ?? sourceText(request.source),
@@ -104,8 +108,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 }
 
 /** The request that a record was made for. */
-export function requestOf({ request, directory, pod, namespace, setGid }: MountRecord): MountRequest {
-  return { ...request, directory, pod, namespace, setGid }
+export function requestOf({ request, directory, pod, namespace, lifecycle, setGid }: MountRecord): MountRequest {
+  return { ...request, directory, pod, namespace, lifecycle, setGid }
 }
 
 /**

@@ -20,6 +20,7 @@ const list = (texts: readonly string[] | undefined) => texts?.join(', ')
 function sentence(rule: Rule): string {
   const {
     namespaces,
+    volumes,
     sources,
     fsTypes = DEFAULT_FS_TYPES,
     ownership,
@@ -41,6 +42,7 @@ function sentence(rule: Rule): string {
     ...(fsTypes.includes('tmpfs') ? ['tmpfs'] : []),
   ]
   return [
+    ...(volumes === undefined ? [] : [`CSI volumes alone: ${list(volumes) || 'none'}`]),
     `${whose} may have ${had.join(', and ') || 'nothing'}, ${rule.readOnly ? 'for reading alone' : 'for writing too'}`,
     `ownership ${list(ownership) ?? 'in any way'}`,
     ...(groupAccess === undefined ? [] : [`a walk gives ${list(groupAccess) || 'nothing'}`]),
@@ -75,6 +77,7 @@ function covers(wide: Rule, narrow: Rule): boolean {
     (!needsSource ||
       sources === undefined ||
       (narrow.sources?.every((one) => sources.some((entry) => within(one, entry))) ?? false)) &&
+    has(wide.volumes, narrow.volumes) &&
     has(fsTypes, narrow.fsTypes ?? DEFAULT_FS_TYPES) &&
     has(ownership, narrow.ownership) &&
     has(groupAccess, narrow.groupAccess) &&

@@ -1,0 +1,151 @@
+import { mountDirectory } from '../flexvolume/call.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { parseGroup } from '../request/fs-group.ts'
+import { SECRET_PREFIX } from '../request/json-options.ts'
+import { AUTHOR_KEYS, podOf } from '../request/request.ts'
+import type { Lifecycle } from '../request/rule.ts'
+import type { Content } from './messages.ts'
+
+/** What kubelet asks to be published, as the rest of modekeep knows it. */
+export interface Publication {
+  volumeId: string
+  directory: string
+  /** As FlexVolume's options argument: one JSON object of strings, its keys in order. It may hold secrets. */
+  options: string
+  lifecycle: Lifecycle
+  /** The pod's. */
+  namespace: string
+}
+
+// csi.proto: VolumeCapability.AccessMode.Mode
+const MODES = [1, 2, 3, 4, 5, 6, 7]
+const READERS = [2, 3]
+
+/** Kubelet writes below it, over whatever the author wrote, where the CSIDriver object says podInfoOnMount (csi_mounter.go). */
+const POD_PREFIX = 'csi.storage.k8s.io/'
+const EPHEMERAL = `${POD_PREFIX}ephemeral`
+const POD_KEYS: Readonly<Record<string, string>> = {
+  [`${POD_PREFIX}pod.name`]: 'kubernetes.io/pod.name',
+  [`${POD_PREFIX}pod.namespace`]: 'kubernetes.io/pod.namespace',
+  [`${POD_PREFIX}pod.uid`]: 'kubernetes.io/pod.uid',
+}
+const ACCOUNT = `${POD_PREFIX}serviceAccount.name`
+/** What a provisioner adds to the volumes that it makes. */
+const PROVISIONER = 'storage.kubernetes.io/csiProvisionerIdentity'
+const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
+  ['true', 'inline'],
+  ['false', 'persistent'],
+])
+
+/**
+ * Reads a NodePublishVolume. Pure. What an option's value may be is the engine's to say.
+ * @throws {Refusal} with every fault of the call's form
+ */
+export function readPublish(request: Content<'NodePublishVolumeRequest'>): Publication {
+  const { volumeId, volumeCapability: capability, volumeContext: context } = request
+  const faults = missing({ volume_id: volumeId, target_path: request.targetPath })
+  const directory = directoryOf('target_path', request.targetPath, faults)
+  faults.push(...capabilityFaults(capability), ...keyFaults(context))
+  const pod = podIn(context, directory, faults)
+  const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}
+  if (volumeMountGroup !== '' && typeof parseGroup(volumeMountGroup) !== 'number') {
+    faults.push(`volume_mount_group is ${quoted(volumeMountGroup)}: kubelet gives a group's number there`)
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  const isReadOnly = request.readonly || READERS.includes(capability?.accessMode?.mode ?? 0)
+  const own = AUTHOR_KEYS.filter((key) => Object.hasOwn(context, key)).map((key) => [key, context[key] ?? ''] as const)
+  const mountOptions = [context.mountOptions ?? '', ...mountFlags].filter((option) => option !== '')
+  const options = new Map<string, string>([
+    ...own,
+    ...pod.options,
+    ['kubernetes.io/readwrite', isReadOnly ? 'ro' : 'rw'],
+    ...secretsOf(request.secrets),
+  ])
+  if (mountOptions.length > 0) options.set('mountOptions', mountOptions.join(','))
+  if (fsType !== '') options.set('kubernetes.io/fsType', fsType)
+  if (volumeMountGroup !== '') options.set('kubernetes.io/mounterArgs.FsGroup', volumeMountGroup)
+  // Kubelet's maps come in another order each time, and a repeated call is to be known again.
+  const sorted = [...options].sort(([one], [other]) => (one < other ? -1 : 1))
+  return {
+    volumeId,
+    directory,
+    options: JSON.stringify(Object.fromEntries(sorted)),
+    lifecycle: pod.lifecycle,
+    namespace: pod.namespace,
+  }
+}
+
+/** Reads what names a volume and a directory of it. @throws {Refusal} with every fault */
+export function readTarget(volumeId: string, field: 'target_path' | 'volume_path', path: string): string {
+  const faults = missing({ volume_id: volumeId, [field]: path })
+  const directory = directoryOf(field, path, faults)
+  if (faults.length > 0) throw new Refusal(faults)
+  return directory
+}
+
+function missing(fields: Readonly<Record<string, string>>): string[] {
+  return Object.entries(fields).flatMap(([name, value]) => (value === '' ? [`${name} is missing: name it`] : []))
+}
+
+function directoryOf(field: string, path: string, faults: string[]): string {
+  if (path === '') return ''
+  try {
+    return mountDirectory(path)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    faults.push(`${field}: ${error.message}`)
+    return ''
+  }
+}
+
+function capabilityFaults(capability: Content<'VolumeCapability'> | undefined): string[] {
+  if (capability === undefined) return ['volume_capability is missing: name it']
+  const { block, mount, accessMode } = capability
+  const faults: string[] = []
+  if (block !== undefined) {
+    faults.push('volume_capability asks for a block device: modekeep mounts; leave out volumeMode: Block')
+  } else if (mount === undefined) faults.push('volume_capability has no access type: name mount')
+  if (accessMode === undefined || !MODES.includes(accessMode.mode)) {
+    faults.push(`volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}: use one of ${MODES.join(', ')}`)
+  }
+  return faults
+}
+
+/** Of keys that only kubelet writes for a FlexVolume, anybody may write here. */
+function keyFaults(context: Readonly<Record<string, string>>): string[] {
+  const foreign = Object.keys(context).filter(
+    (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_PREFIX) && key !== PROVISIONER,
+  )
+  if (foreign.length === 0) return []
+  return [`volumeAttributes have unknown ${quoted(foreign)}: the attributes are ${AUTHOR_KEYS.join(', ')}`]
+}
+
+/** The pod that kubelet names; what it has not named is a fault. */
+function podIn(context: Readonly<Record<string, string>>, directory: string, faults: string[]) {
+  const lifecycle = LIFECYCLES.get(context[EPHEMERAL])
+  const names = Object.keys(POD_KEYS).filter((key) => !context[key])
+  if (names.length > 0 || lifecycle === undefined) {
+    faults.push('kubelet does not say which pod the volume is for: the CSIDriver object must say podInfoOnMount: true')
+  }
+  const uid = context[`${POD_PREFIX}pod.uid`]
+  const expected = podOf(directory)
+  if (names.length === 0 && expected !== undefined && uid !== expected) {
+    faults.push(
+      `volumeAttributes name pod ${quoted(uid)}, but target_path is that of pod ${expected}: the CSIDriver object must say podInfoOnMount: true`,
+    )
+  }
+  const account = context[ACCOUNT]
+  const options = Object.entries(POD_KEYS).map(([key, name]) => [name, context[key] ?? ''] as const)
+  return {
+    lifecycle: lifecycle ?? 'inline',
+    namespace: context[`${POD_PREFIX}pod.namespace`] ?? '',
+    options: account ? [...options, ['kubernetes.io/serviceAccount.name', account] as const] : options,
+  }
+}
+
+function secretsOf(secrets: Readonly<Record<string, string>>): [string, string][] {
+  return Object.entries(secrets).map(([key, value]) => [
+    `${SECRET_PREFIX}${key}`,
+    Buffer.from(value).toString('base64'),
+  ])
+}

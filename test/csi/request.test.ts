@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest'
+import type { Content } from '../../src/csi/messages.ts'
+import { readPublish, readTarget } from '../../src/csi/request.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { readSecrets } from '../../src/request/json-options.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kinds } from '../../src/volume/index.ts'
+
+const UID = 'f7aea1c3-1111-2222-3333-444455556666'
+const TARGET = `/var/lib/kubelet/pods/${UID}/volumes/kubernetes.io~csi/v/mount`
+const POD = {
+  'csi.storage.k8s.io/pod.name': 'inl',
+  'csi.storage.k8s.io/pod.namespace': 'shop',
+  'csi.storage.k8s.io/pod.uid': UID,
+  'csi.storage.k8s.io/serviceAccount.name': 'default',
+  'csi.storage.k8s.io/ephemeral': 'true',
+}
+
+type Publish = Content<'NodePublishVolumeRequest'>
+type Capability = Content<'VolumeCapability'>
+
+const capability = (mount: Partial<Content<'MountVolume'>> = {}, mode = 1): Capability => ({
+  block: undefined,
+  mount: { fsType: '', mountFlags: [], volumeMountGroup: '', ...mount },
+  accessMode: { mode },
+})
+
+const publish = (over: Partial<Publish> = {}): Publish => ({
+  volumeId: 'csi-1',
+  targetPath: TARGET,
+  volumeCapability: capability(),
+  readonly: false,
+  secrets: {},
+  volumeContext: { source: '/var/lib/modekeep/volumes/shop/a', ...POD },
+  ...over,
+})
+
+/** What the engine makes of it. */
+const asked = (request: Publish) => {
+  const { directory, options } = readPublish(request)
+  return readRequest(directory, options, DEFAULT_CONFIG, kinds)
+}
+const attributes = (more: Record<string, string>) => publish({ volumeContext: { source: '/srv/a', ...more, ...POD } })
+
+describe('a NodePublishVolume', () => {
+  it('of an inline volume is what the same FlexVolume would be', () => {
+    const request = publish({ volumeCapability: capability({ fsType: 'bind', volumeMountGroup: '2000' }) })
+    request.volumeContext.ownership = 'walk'
+    expect(readPublish(request)).toMatchObject({
+      volumeId: 'csi-1',
+      directory: TARGET,
+      lifecycle: 'inline',
+      namespace: 'shop',
+    })
+    expect(asked(request)).toMatchObject({
+      directory: TARGET,
+      source: { type: 'local', path: '/var/lib/modekeep/volumes/shop/a' },
+      fsType: 'bind',
+      fsGroup: 2000,
+      ownership: 'walk',
+      readOnly: false,
+      pod: 'shop/inl',
+      namespace: 'shop',
+    })
+  })
+
+  it('of a PersistentVolume has its flags, its secrets and whatever makes it read-only', () => {
+    const persistent = { ...POD, 'csi.storage.k8s.io/ephemeral': 'false' }
+    const provisioner = { 'storage.kubernetes.io/csiProvisionerIdentity': '1-2-x' }
+    const request = publish({
+      volumeCapability: capability({ mountFlags: ['noatime', 'nodev'] }, 5),
+      volumeContext: { source: '/srv/a', mountOptions: 'noexec', ...provisioner, ...persistent },
+      secrets: { password: 'p"\u2028ss', user: '' },
+      readonly: true,
+    })
+    expect(readPublish(request).lifecycle).toBe('persistent')
+    expect(asked(request)).toMatchObject({ mountOptions: ['noexec', 'noatime', 'nodev'], readOnly: true })
+    const secrets = readSecrets(readPublish(request).options)
+    expect([...secrets].map(([key, value]) => [key, Buffer.from(value).toString()])).toEqual([
+      ['password', 'p"\u2028ss'],
+      ['user', ''],
+    ])
+  })
+
+  it.each([
+    [1, false],
+    [2, true],
+    [3, true],
+    [4, false],
+    [5, false],
+    [6, false],
+    [7, false],
+  ])('with access mode %i is read-only: %s', (mode, readOnly) => {
+    expect(asked(publish({ volumeCapability: capability({}, mode) })).readOnly).toBe(readOnly)
+  })
+
+  it('is known again in whatever order its maps come', () => {
+    const one = publish({ secrets: { a: '1', b: '2' } })
+    const reversed = (map: Record<string, string>) => Object.fromEntries(Object.entries(map).reverse())
+    const other = { ...one, secrets: reversed(one.secrets), volumeContext: reversed(one.volumeContext) }
+    expect(readPublish(other)).toEqual(readPublish(one))
+  })
+
+  it('names each field that is missing or wrong, all at once', () => {
+    const bare = publish({ volumeId: '', targetPath: '', volumeCapability: undefined, volumeContext: {} })
+    for (const fault of [
+      'volume_id is missing',
+      'target_path is missing',
+      'volume_capability is missing',
+      'podInfoOnMount: true',
+    ]) {
+      expect(() => readPublish(bare)).toThrow(fault)
+    }
+  })
+
+  it.each<[string, Partial<Publish>, string]>([
+    ['a relative path', { targetPath: 'a/b' }, 'target_path: mount directory "a/b": an absolute path is needed'],
+    [
+      'a path that goes up',
+      { targetPath: '/a/../b' },
+      'target_path: mount directory "/a/../b": it must not contain ".."',
+    ],
+    [
+      'a block device',
+      { volumeCapability: { ...capability(), mount: undefined, block: {} } },
+      'volume_capability asks for a block device',
+    ],
+    [
+      'no access type',
+      { volumeCapability: { ...capability(), mount: undefined } },
+      'volume_capability has no access type',
+    ],
+    [
+      'no access mode',
+      { volumeCapability: { ...capability(), accessMode: undefined } },
+      'volume_capability has access_mode 0',
+    ],
+    ['an access mode that nobody knows', { volumeCapability: capability({}, 8) }, 'has access_mode 8'],
+    [
+      'a group that is none',
+      { volumeCapability: capability({ volumeMountGroup: '-1' }) },
+      'volume_mount_group is "-1"',
+    ],
+  ])('with %s is refused', (_what, over, message) => {
+    expect(() => readPublish(publish(over))).toThrow(message)
+  })
+
+  it.each(['kubernetes.io/pod.namespace', 'kubernetes.io/fsGroup', 'kubernetes.io/secret/x', 'sourc', 'constructor'])(
+    'with the attribute %s, which only kubelet could write for a FlexVolume or nobody knows, is refused',
+    (key) => {
+      expect(() => readPublish(attributes({ [key]: 'other' }))).toThrow(
+        `volumeAttributes have unknown ["${key}"]: the attributes are source, subPath`,
+      )
+    },
+  )
+
+  it.each(['pod.name', 'pod.namespace', 'pod.uid', 'ephemeral'])(
+    'without %s, which kubelet writes, is refused: what else is there may be forged',
+    (name) => {
+      const { [`csi.storage.k8s.io/${name}`]: _, ...volumeContext } = publish().volumeContext
+      expect(() => readPublish(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
+    },
+  )
+
+  it.each(['yes', 'constructor', ''])('with ephemeral %j is refused', (value) => {
+    const volumeContext = { ...publish().volumeContext, 'csi.storage.k8s.io/ephemeral': value }
+    expect(() => readPublish(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
+  })
+
+  it("is refused where the pod's uid is not the one that kubelet has in the path", () => {
+    const volumeContext = { ...publish().volumeContext, 'csi.storage.k8s.io/pod.uid': 'forged' }
+    expect(() => readPublish(publish({ volumeContext }))).toThrow(
+      `volumeAttributes name pod "forged", but target_path is that of pod ${UID}`,
+    )
+  })
+
+  it('passes over what kubelet may add below its own prefix, tokens among it', () => {
+    const request = publish()
+    request.volumeContext['csi.storage.k8s.io/serviceAccount.tokens'] = '{"secret":"token"}'
+    expect(readPublish(request).options).not.toContain('token')
+  })
+
+  it('never shows what a secret is', () => {
+    const request = publish({ secrets: { password: 'hunter2' }, volumeId: '', volumeContext: { x: 'y' } })
+    expect(() => readPublish(request)).toThrow(/^(?!.*hunter2).*volume_id/s)
+  })
+})
+
+describe('a call about a volume that is published', () => {
+  it('names the volume and the directory', () => {
+    expect(readTarget('v', 'target_path', '/a//b/')).toBe('/a/b')
+    expect(() => readTarget('', 'volume_path', '')).toThrow('volume_id is missing: name it; volume_path is missing')
+  })
+})

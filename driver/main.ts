@@ -1,3 +1,4 @@
+import { WORKER } from '../src/csi/jobs.ts'
 import { parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
 import { ERRAND } from '../src/host/errand.ts'
@@ -10,10 +11,13 @@ const KUBELETS = new Set(
    expandvolume expandfs`.split(/\s+/),
 )
 
+const STDIN = 0
+
 /** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand()) return
+  if (argv[0] === WORKER && !process.getBuiltinModule('node:tty').isatty(STDIN)) return work()
   if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
@@ -22,6 +26,13 @@ async function main(): Promise<void> {
   } catch (error) {
     answer(failureReply(error))
   }
+}
+
+/** For the CSI server, which has started this process with a pipe. */
+async function work(): Promise<never> {
+  const { workForServer } = await import('./csi-worker.ts').catch(cannotLoad)
+  await workForServer(process.env)
+  process.exit(0)
 }
 
 /** Kubelet reads answers from a pipe: at a terminal a word that nobody knows is a person's. */

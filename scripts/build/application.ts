@@ -19,6 +19,7 @@ const SAME_BYTES = '--random-seed=1'
 /** Scripts of their own: a usual call of kubelet does not even read them. */
 const OTHERS: ReadonlyMap<string, string> = new Map([
   [join(ROOT, 'driver/operator.ts'), 'operator.cjs'],
+  [join(ROOT, 'driver/csi-worker.ts'), 'csi-worker.cjs'],
   [join(ROOT, 'src/operator/verbs/command.ts'), 'command.cjs'],
   [fileURLToPath(import.meta.resolve('execa')), 'execa.cjs'],
 ])
@@ -31,12 +32,15 @@ const SELDOM = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
 const others: Plugin = {
   name: 'scripts of their own',
   setup({ onResolve, resolve: find }) {
-    onResolve({ filter: /^execa$|\/(operator|command)\.ts$/ }, async ({ kind, path, resolveDir, pluginData }) => {
-      const isOther = kind === 'dynamic-import' || path === 'execa'
-      if (!isOther || pluginData === others) return undefined
-      const script = OTHERS.get((await find(path, { kind, resolveDir, pluginData: others })).path)
-      return script === undefined ? undefined : { path: `./${script}`, external: true }
-    })
+    onResolve(
+      { filter: /^execa$|\/(operator|csi-worker|command)\.ts$/ },
+      async ({ kind, path, resolveDir, pluginData }) => {
+        const isOther = kind === 'dynamic-import' || path === 'execa'
+        if (!isOther || pluginData === others) return undefined
+        const script = OTHERS.get((await find(path, { kind, resolveDir, pluginData: others })).path)
+        return script === undefined ? undefined : { path: `./${script}`, external: true }
+      },
+    )
   },
 }
 

@@ -23,7 +23,8 @@ export function failureReply(error: unknown): Reply {
 // An event's message holds 1,024 bytes (kubernetes pkg/apis/core/validation/events.go), kubelet's own words included.
 const LONGEST = 850
 
-function bounded(text: string): string {
+/** What an event has room for. */
+export function bounded(text: string): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= LONGEST) return text
   // A character cut in two decodes to U+FFFD.

@@ -1,7 +1,9 @@
 import type { CallLog } from '../log/call-log.ts'
 import { mount } from '../mount/mount.ts'
+import type { WalkCounts } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
+import type { MountRequest } from '../request/mount-request.ts'
 import { readRequest } from '../request/request.ts'
 import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
@@ -10,32 +12,49 @@ import type { Call } from './call.ts'
 import { failureReply, type Reply } from './reply.ts'
 
 export type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
-type MountCall = Extract<Call, { verb: 'mount' }>
+type Asked = Pick<Extract<Call, { verb: 'mount' }>, 'directory' | 'options'>
 
 /** What the process gives a call; the rest of its session comes from the call itself. */
 export interface Process extends Pick<Session, 'host' | 'config'> {
   log: CallLog
   /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
   configFaults: readonly string[]
+  /** Is told how far a walk is, beside the log. */
+  progress?(counts: WalkCounts): void
   /** A program that gets secrets leaves no core. */
   forbidCoreDumps(): void
 }
 
-/** Runs `mount` or `unmount` and logs it: one line, and one for each warning. Never throws. */
-export async function answerVolumeCall(call: VolumeCall, process: Process): Promise<Reply> {
-  const { host, config, log, configFaults } = process
-  for (const fault of configFaults) log.warn(fault)
-  const session: Session = {
+/** What a call works with. @param options mount's options argument, whose secrets are decoded for the kinds that use them */
+export function sessionOf({ host, config, log, progress }: Process, options = '{}'): Session {
+  return {
     host,
     config,
-    // Decoded for the kinds that use them.
     get secrets() {
-      return call.verb === 'mount' ? readSecrets(call.options) : new Map()
+      return readSecrets(options)
     },
-    progress: (counts) => log.progress(counts),
+    progress(counts) {
+      log.progress({ ...counts })
+      progress?.(counts)
+    },
     note: (facts) => log.note(facts),
     warn: (message) => log.warn(message),
   }
+}
+
+/** Reads mount's options argument, for the call's log line too. @throws {Refusal} with every fault of the call */
+export function requestFor(session: Session, { directory, options }: Asked, process: Process): MountRequest {
+  if (options.includes(SECRET_PREFIX)) process.forbidCoreDumps()
+  const request = readRequest(directory, options, session.config, kinds)
+  session.note({ pod: request.pod, source: sourceText(request.source) })
+  return request
+}
+
+/** Runs `mount` or `unmount` and logs it: one line, and one for each warning. Never throws. */
+export async function answerVolumeCall(call: VolumeCall, process: Process): Promise<Reply> {
+  const { log, configFaults } = process
+  for (const fault of configFaults) log.warn(fault)
+  const session = sessionOf(process, call.verb === 'mount' ? call.options : undefined)
   try {
     const message =
       call.verb === 'mount'
@@ -50,11 +69,9 @@ export async function answerVolumeCall(call: VolumeCall, process: Process): Prom
 }
 
 /** @returns what modekeep chose where the pod's author left it the choice */
-async function mountAs(session: Session, call: MountCall, process: Process): Promise<string | undefined> {
+async function mountAs(session: Session, call: Asked, process: Process): Promise<string | undefined> {
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
-  if (call.options.includes(SECRET_PREFIX)) process.forbidCoreDumps()
-  const request = readRequest(call.directory, call.options, session.config, kinds)
-  session.note({ pod: request.pod, source: sourceText(request.source) })
+  const request = requestFor(session, call, process)
   const given = await mount(session, request)
   if (request.ownership !== 'auto' || given.why === undefined) return undefined
   return `ownership ${given.by}: ${given.why}`

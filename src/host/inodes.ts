@@ -71,6 +71,14 @@ export interface Sights {
   attributeNames(at: number): string | undefined
 }
 
+/** What a file system has and what is left of it, of bytes or of inodes. */
+export interface Space {
+  total: bigint
+  used: bigint
+  /** For users: root may have more. */
+  available: bigint
+}
+
 /** A file without set-id bits, capability and ACL that is to get its group and its permission bits. */
 export interface FileChange {
   handle: Handle
@@ -175,4 +183,6 @@ export interface Inodes {
   removeAttribute(handle: Handle, name: string): void
   /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
   fileSystemId(handle: Handle): string
+  /** statfs(2) of the file system that a handle is on: its server or daemon is asked. */
+  space(handle: Handle): { bytes: Space; inodes: Space }
 }

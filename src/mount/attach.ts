@@ -6,7 +6,7 @@ import { isSameLocation, locationOfRow, locationsFrom, type TreeLocation } from 
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 // As kubelet makes them: volumes (pkg/volume/flexvolume/util.go), and files for subPaths (pkg/volume/util/subpath).
-const DIRECTORY_MODE = 0o750
+export const DIRECTORY_MODE = 0o750
 const FILE_MODE = 0o640
 
 // open_tree(2) says ENOSPC where fs.mount-max is reached.

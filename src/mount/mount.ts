@@ -27,16 +27,22 @@ const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
 /**
  * Mounts what the request asks for at its directory; done already is done. Afterwards the directory shows the whole
  * mount, or, with an error thrown, what it showed before.
+ * @param prepare is called under the mount's lock, before anything is looked at
  * @returns how the pod's group was given
  * @throws {Refusal} with a sentence for the pod's author; any other error is the system's
  */
-export async function mount(session: Session, request: MountRequest): Promise<Given> {
+export async function mount(
+  session: Session,
+  request: MountRequest,
+  prepare: (point: MountPoint) => void = () => {},
+): Promise<Given> {
   using point = openMountPoint(session.host, request.directory)
   if (point === undefined) throw missingMountPoint(request.directory)
   forgetAfterBoot(session)
   sweepStages(session)
   // A mount that failed is never unmounted: nothing may be left of it.
   using _lock = await holdPlace(session, mountPlace(session, point.path))
+  prepare(point)
   const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
   return given
 }

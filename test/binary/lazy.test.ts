@@ -83,9 +83,11 @@ it("kubelet's calls do not read the scripts for people and for helper programs",
   try {
     const files = await bundle(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
     expect(files).toContain(resolve(ROOT, MOUNT))
-    expect(files.filter((path) => /src\/operator|node_modules\/(execa|@grpc)/.test(path))).toEqual([])
+    expect(
+      files.filter((path) => /src\/(operator|heal)|src\/csi\/(?!jobs)|node_modules\/(execa|@grpc)/.test(path)),
+    ).toEqual([])
     const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')
-    for (const script of ['operator', 'command', 'execa']) expect(text).toContain(`"./${script}.cjs"`)
+    for (const script of ['operator', 'csi-worker', 'command', 'execa']) expect(text).toContain(`"./${script}.cjs"`)
   } finally {
     fs.rmSync(work, { recursive: true })
   }
@@ -97,7 +99,7 @@ describe('the code that the executable carries', () => {
     try {
       const node = process.execPath
       await prepareApplication(node, resolve(ROOT, ENTRY), work, { codeCache: true })
-      for (const name of ['modekeep.cjs', 'operator.cjs', 'command.cjs', 'execa.cjs']) {
+      for (const name of ['modekeep.cjs', 'operator.cjs', 'csi-worker.cjs', 'command.cjs', 'execa.cjs']) {
         const script = new Script(fs.readFileSync(`${work}/${name}`, 'latin1'), {
           filename: name,
           cachedData: fs.readFileSync(`${work}/${name}.cache`),

@@ -129,6 +129,13 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     },
 
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
+    space(handle) {
+      const inodes = BigInt(world.at(handle).mount.fileSystem.fs.readdirSync('/').length)
+      return {
+        bytes: { total: 4096n, used: 1024n, available: 2048n },
+        inodes: { total: 100n, used: inodes, available: 100n - inodes },
+      }
+    },
   }
 }
 

@@ -37,6 +37,7 @@ import {
   lookAtHandle,
   lookAtName,
   ownershipOfHandle,
+  spaceOf,
   statFs,
   statName,
   statUnsynced,
@@ -128,6 +129,7 @@ export const linuxInodes: Inodes = {
   setAttribute,
   removeAttribute,
   fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
+  space: spaceOf,
 }
 
 // include/uapi/linux/magic.h

@@ -1,4 +1,4 @@
-import type { Handle, Look, Name, Stat } from '../host.ts'
+import type { Handle, Look, Name, Space, Stat } from '../host.ts'
 import { AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, DATA, data, done, LOOK, put, putEmpty, systemCall } from './kernel.ts'
 
 const statx = systemCall('statx')
@@ -70,6 +70,12 @@ function ask(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void
 
 // struct statfs (x86-64 and arm64)
 const F_TYPE = 0
+const F_BLOCKS = 16
+const F_BFREE = 24
+const F_BAVAIL = 32
+const F_FILES = 40
+const F_FFREE = 48
+const F_FRSIZE = 72
 const F_FSID = 56
 const F_FLAGS = 80
 
@@ -81,6 +87,22 @@ export function statFs(handle: Handle, target: string): { type: number; flags: n
     flags: data.readUInt32LE(F_FLAGS),
     id: data.toString('hex', F_FSID, F_FSID + 8),
   }
+}
+
+/** Of the same, what the file system has room for. */
+export function spaceOf(handle: Handle): { bytes: Space; inodes: Space } {
+  done(fstatfs(handle, DATA), 'fstatfs', 'an open handle')
+  const field = (at: number) => data.readBigUInt64LE(at)
+  const size = field(F_FRSIZE)
+  return {
+    bytes: space(field(F_BLOCKS) * size, field(F_BFREE) * size, field(F_BAVAIL) * size),
+    inodes: space(field(F_FILES), field(F_FFREE), field(F_FFREE)),
+  }
+}
+
+/** A server or a daemon may say that more is free than there is. */
+function space(total: bigint, free: bigint, available: bigint): Space {
+  return { total, used: free > total ? 0n : total - free, available }
 }
 
 // include/uapi/linux/magic.h. Copied up at its first change, an overlayfs inode keeps its number but gets another birth

@@ -1,0 +1,45 @@
+import type { Space } from '../host/inodes.ts'
+import type { WalkCounts } from '../ownership/walk/report.ts'
+import type { Lifecycle } from '../request/rule.ts'
+
+/** How the executable is called as a worker: by the server alone, which hands jobs to its stdin. */
+export const WORKER = 'csi-worker'
+
+/** What a worker does, one after the other; a line of JSON each. */
+export type Job =
+  | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle }
+  | { do: 'unpublish'; volumeId: string; directory: string }
+  | { do: 'stats'; volumeId: string; directory: string }
+
+/** Of gRPC's codes, by name, those that calls are answered with. */
+export type Code = 'INVALID_ARGUMENT' | 'NOT_FOUND' | 'ALREADY_EXISTS' | 'FAILED_PRECONDITION' | 'ABORTED' | 'INTERNAL'
+
+export interface Failure {
+  code: Code
+  /** What the pod's event shows. */
+  message: string
+}
+
+/** What there is to say of a published volume. In JSON its numbers are texts. */
+export interface Stats {
+  /** Undefined where nobody says. */
+  space: Record<'bytes' | 'inodes', Record<keyof Space, string>> | undefined
+  /** In words, what is not well; '' where all is. */
+  trouble: string
+}
+
+/** Of a failure kubelet and the pod's author hear. */
+export type Outcome = { failure?: undefined; stats?: Stats } | { failure: Failure }
+
+/** What a worker says of its job: how far a walk is, about once a second, and at last what came of it. */
+export type Said = { progress: WalkCounts } | { outcome: Outcome }
+
+/** A failure of a code of its own. */
+export class CallFailure extends Error {
+  readonly code: Code
+
+  constructor(code: Code, message: string) {
+    super(message)
+    this.code = code
+  }
+}

@@ -1,0 +1,44 @@
+import { judge } from '../heal/judge.ts'
+import { closing } from '../host/host.ts'
+import type { Space } from '../host/inodes.ts'
+import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
+import { quoted } from '../refusal/refusal.ts'
+import { type MountRecord, mountRecords } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { askServed } from '../volume/daemon.ts'
+import { isLocalMount, PATIENCE } from '../volume/silence.ts'
+import { CallFailure, type Stats } from './jobs.ts'
+
+const SILENT = 'its server or its daemon does not respond'
+
+/**
+ * What there is to say of a published volume: nobody who may hang is asked by this process.
+ * @throws {CallFailure} NOT_FOUND where modekeep has published nothing
+ */
+export async function statsOf(session: Session, directory: string): Promise<Stats> {
+  using point = openMountPoint(session.host, directory)
+  const record = point && mountRecords.read(session, point.path)
+  if (!point || !record) throw new CallFailure('NOT_FOUND', `nothing is published at ${quoted(directory)}`)
+  const trouble = await judge(session, record, ({ plan }) => (plan.state === 'healthy' ? '' : plan.reason))
+  return trouble === '' ? await healthy(session, point, record) : { space: undefined, trouble }
+}
+
+async function healthy(session: Session, point: MountPoint, record: MountRecord): Promise<Stats> {
+  const { inodes, daemons } = session.host
+  const { stat, doubt } = await askServed(session, point, record)
+  if (doubt !== undefined) return { space: undefined, trouble: doubt }
+  if (stat === undefined || stat === 'broken') return { space: undefined, trouble: 'it does not respond' }
+  // A daemon that lives has not been asked, and statfs(2) asks.
+  const isAnswered =
+    isLocalMount(session.host, stat.mountId, point.path) ||
+    (await daemons.answers(point.parent, point.name, PATIENCE, `mount ${stat.mountId}`))
+  if (!isAnswered) return { space: undefined, trouble: SILENT }
+  const root = inodes.openEntry(point.parent, point.name)
+  using _ = closing(inodes, root)
+  const { bytes, inodes: files } = inodes.space(root)
+  return { space: { bytes: texts(bytes), inodes: texts(files) }, trouble: '' }
+}
+
+function texts({ total, used, available }: Space): Record<keyof Space, string> {
+  return { total: String(total), used: String(used), available: String(available) }
+}

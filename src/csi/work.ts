@@ -1,0 +1,67 @@
+import { bounded } from '../flexvolume/reply.ts'
+import { type Process, requestFor, sessionOf } from '../flexvolume/volume-call.ts'
+import type { CallLog } from '../log/call-log.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { DamagedRecord } from '../store/record.ts'
+import { CallFailure, type Code, type Job, type Outcome } from './jobs.ts'
+import { publish, unpublish } from './publish.ts'
+import { statsOf } from './stats.ts'
+
+/** Does a job and logs it, as FlexVolume's calls are: one line, and one for each warning. Never throws. */
+export async function work(job: Job, process: Process): Promise<Outcome> {
+  const { log } = process
+  try {
+    if (job.do === 'stats') return { stats: await statsOf(sessionOf(process), job.directory) }
+    for (const fault of process.configFaults) log.warn(fault)
+    if (job.do === 'publish') await publishAs(job, process)
+    else {
+      await unpublish(sessionOf(process), job.directory)
+      log.end('Success')
+    }
+    return {}
+  } catch (error) {
+    // Kubelet may ask for the volume of a pod that is just going.
+    if (!(job.do === 'stats' && error instanceof CallFailure)) log.end('Failure', error)
+    return { failure: { code: codeOf(error), message: sentence(error) } }
+  }
+}
+
+async function publishAs(job: Extract<Job, { do: 'publish' }>, process: Process): Promise<void> {
+  if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
+  let isRepeat = false
+  const note: CallLog['note'] = (facts) => {
+    if ('decision' in facts) isRepeat = facts.decision === 'ready'
+    process.log.note(facts)
+  }
+  const session = sessionOf({ ...process, log: { ...process.log, note } }, job.options)
+  const request = asInvalid(() => requestFor(session, job, process))
+  await publish(session, { ...request, lifecycle: job.lifecycle })
+  // Kubelet repeats each call about once a minute: a line each time would drive all others out of the log.
+  if (!isRepeat) process.log.end('Success')
+}
+
+/** What the author wrote is at fault, not what the node allows or has. */
+function asInvalid<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof Refusal ? new InvalidRequest(error) : error
+  }
+}
+
+class InvalidRequest extends Refusal {
+  constructor({ faults }: Refusal) {
+    super(faults)
+  }
+}
+
+function codeOf(error: unknown): Code {
+  if (error instanceof CallFailure) return error.code
+  if (error instanceof InvalidRequest) return 'INVALID_ARGUMENT'
+  return error instanceof Refusal && !(error instanceof DamagedRecord) ? 'FAILED_PRECONDITION' : 'INTERNAL'
+}
+
+function sentence(error: unknown): string {
+  if (error instanceof Refusal || error instanceof CallFailure) return bounded(error.message)
+  return `modekeep failed: ${bounded(messageOf(error))}; see its log on the node`
+}

@@ -1,0 +1,167 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Job, Stats } from '../../src/csi/jobs.ts'
+import { work } from '../../src/csi/work.ts'
+import type { Process } from '../../src/flexvolume/volume-call.ts'
+import { callLog } from '../../src/log/call-log.ts'
+import { mountRecords } from '../../src/store/mount-record.ts'
+import { mountPlace } from '../../src/store/places.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' }
+const UID = 'f7aea1c3-1111-2222-3333-444455556666'
+
+onEveryStage('a job of the CSI server', (open) => {
+  let stage: Stage
+  let source: string
+  let target: string
+  let lines: Record<string, unknown>[]
+  let forbidden: number
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, ['file test 0640 7'])
+    const above = `${stage.top}/pods/${UID}/volumes/kubernetes.io~csi/v`
+    stage.fs.mkdirSync(above, { recursive: true })
+    target = `${above}/mount`
+    lines = []
+    forbidden = 0
+    return () => {
+      if (!stage.world && mountRecords.find(stage.session(), target).record)
+        return run({ do: 'unpublish' }).then(stage.close)
+      return stage.close()
+    }
+  })
+
+  const run = (job: Partial<Job> & Pick<Job, 'do'>, configFaults: string[] = []) => {
+    const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as Job
+    const log = callLog({ verb: VERBS[job.do], directory: target }, 'info', (line) => lines.push(JSON.parse(line)))
+    const forbidCoreDumps = () => {
+      forbidden++
+    }
+    const process: Process = { host: stage.host, config: stage.config, log, configFaults, forbidCoreDumps }
+    return work(whole, process)
+  }
+  const publish = (more: Record<string, string> = {}, over: Partial<Job> = {}) => {
+    const pod = { 'kubernetes.io/pod.uid': UID, 'kubernetes.io/pod.namespace': 'shop' }
+    return run({ do: 'publish', options: JSON.stringify({ source, ...pod, ...more }), ...over })
+  }
+  const isThere = () => stage.fs.existsSync(target)
+
+  it('publishes in a directory that it makes, and takes it away again, twice', async () => {
+    expect(await publish({ ownership: 'walk', 'kubernetes.io/mounterArgs.FsGroup': '2000' })).toEqual({})
+    expect(groups(listTree(stage.fs, source)).test).toBe(2000)
+    expect(mountRecords.read(stage.session(), target)).toMatchObject({ lifecycle: 'inline', namespace: 'shop' })
+    expect(await run({ do: 'unpublish' })).toEqual({})
+    expect(isThere()).toBe(false)
+    expect(await run({ do: 'unpublish' })).toEqual({})
+    expect(lines.map(({ verb, outcome }) => [verb, outcome])).toEqual([
+      ['mount', 'Success'],
+      ['unmount', 'Success'],
+      ['unmount', 'Success'],
+    ])
+  })
+
+  it('that is repeated changes nothing, and leaves no second line in the log', async () => {
+    await publish()
+    const before = mountRecords.read(stage.session(), target)
+    expect(await publish()).toEqual({})
+    expect(mountRecords.read(stage.session(), target)).toEqual(before)
+    expect(lines).toHaveLength(1)
+  })
+
+  it('with other options leaves what is published as it is', async () => {
+    await publish()
+    const before = mountRecords.read(stage.session(), target)
+    expect(await publish({ mountOptions: 'noatime' })).toMatchObject({
+      failure: { code: 'ALREADY_EXISTS', message: expect.stringContaining('is published with other options') },
+    })
+    expect(mountRecords.read(stage.session(), target)).toEqual(before)
+  })
+
+  it.each([
+    [{ source: '/elsewhere' }, 'FAILED_PRECONDITION', /may not have bind "\/elsewhere"/],
+    [{ ownership: 'maybe' }, 'INVALID_ARGUMENT', /option "ownership" is "maybe"/],
+    [{ 'kubernetes.io/pod.uid': 'other' }, 'INVALID_ARGUMENT', /that of pod f7aea1c3/],
+    [{ 'kubernetes.io/fsType': 'zfs' }, 'INVALID_ARGUMENT', /fsType is "zfs"/],
+  ])('with %j fails with %s', async (more, code, message) => {
+    expect(await publish(more)).toMatchObject({ failure: { code, message: expect.stringMatching(message) } })
+    expect(lines).toMatchObject([{ outcome: 'Failure', isRefused: true }])
+    expect(mountRecords.find(stage.session(), target)).toEqual({})
+  })
+
+  it('is allowed by a rule for such volumes alone', async () => {
+    stage.allow({ volumes: ['persistent'] })
+    expect(await publish()).toMatchObject({
+      failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('does not have inline volumes') },
+    })
+    expect(await publish({}, { lifecycle: 'persistent' })).toEqual({})
+  })
+
+  it('is refused under an invalid configuration, and lets a pod go all the same', async () => {
+    expect(await run({ do: 'publish' }, ['key "x" is unknown'])).toMatchObject({
+      failure: { code: 'FAILED_PRECONDITION', message: 'key "x" is unknown' },
+    })
+    expect(await run({ do: 'unpublish' }, ['key "x" is unknown'])).toEqual({})
+  })
+
+  it('forbids core dumps before a secret is decoded, and only then', async () => {
+    await publish()
+    expect(forbidden).toBe(0)
+    await publish({ 'kubernetes.io/secret/key': 'eA==' })
+    expect(forbidden).toBe(1)
+  })
+
+  it('never mounts on a link', async () => {
+    stage.fs.symlinkSync('/', target)
+    expect(await publish()).toMatchObject({
+      failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('is a link or a file') },
+    })
+    stage.fs.unlinkSync(target)
+  })
+
+  it('does not take away a directory in which something is', async () => {
+    stage.fs.mkdirSync(`${target}/kept`, { recursive: true })
+    expect(await run({ do: 'unpublish' })).toMatchObject({
+      failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('is no empty directory') },
+    })
+    expect(stage.fs.existsSync(`${target}/kept`)).toBe(true)
+  })
+
+  it('fails where a record is damaged only if it is needed', async () => {
+    await publish()
+    const file = `${mountPlace(stage.session(), target).path}/record.json`
+    expect(stage.fs.existsSync(file)).toBe(true)
+    stage.fs.writeFileSync(file, '{}')
+    expect(await run({ do: 'stats' })).toMatchObject({ failure: { code: 'INTERNAL' } })
+    expect(await run({ do: 'unpublish' })).toEqual({})
+  })
+
+  describe('about how a volume is', () => {
+    it('has what its file system has room for', async () => {
+      await publish()
+      const said = await run({ do: 'stats' })
+      expect(said).toMatchObject({ stats: { trouble: '' } })
+      const { bytes, inodes } = (said as { stats: Stats }).stats.space ?? expect.unreachable()
+      for (const { total, used, available } of [bytes, inodes]) {
+        expect(BigInt(total)).toBeGreaterThan(0n)
+        expect(BigInt(used) + BigInt(available)).toBeLessThanOrEqual(BigInt(total))
+      }
+      expect(lines).toHaveLength(1)
+    })
+
+    it('says so where it is not mounted any more', async () => {
+      await publish()
+      const point = stage.host.inodes.openTrusted(target.slice(0, -'/mount'.length))
+      stage.host.mounts.detach(point, Buffer.from('mount'))
+      stage.host.inodes.close(point)
+      expect(await run({ do: 'stats' })).toEqual({ stats: { space: undefined, trouble: 'it is not mounted' } })
+    })
+
+    it('is NOT_FOUND where nothing is published, and leaves no line in the log', async () => {
+      expect(await run({ do: 'stats' })).toMatchObject({ failure: { code: 'NOT_FOUND' } })
+      expect(await run({ do: 'stats', directory: '/no/such/place' })).toMatchObject({ failure: { code: 'NOT_FOUND' } })
+      expect(lines).toEqual([])
+    })
+  })
+})

@@ -33,6 +33,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     watch: watchNode,
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
+    runCsi: async (command) => (await import('./csi.ts')).csi(command, env),
     runPlugin: async (command) => (await import('./device-plugin.ts')).devicePlugin(command),
   })
 }

@@ -1,8 +1,9 @@
+import { succeeds } from '../host/file-error.ts'
 import { errorCode } from '../host/host.ts'
 import { DIRECTORY_MODE } from '../mount/attach.ts'
 import { mount } from '../mount/mount.ts'
 import { unmount } from '../mount/unmount.ts'
-import { lookAt, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { lookAt, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, mountRecords } from '../store/mount-record.ts'
@@ -15,21 +16,39 @@ import { CallFailure } from './jobs.ts'
  * @throws {Refusal} with a sentence for the pod's author, {CallFailure} ALREADY_EXISTS; any other error is the system's
  */
 export async function publish(session: Session, request: MountRequest): Promise<void> {
+  let isMade = false
+  try {
+    await mount(session, request, (point) => {
+      isMade = makeReady(session, request, point)
+    })
+  } catch (error) {
+    if (isMade) removeMade(session, request.directory)
+    throw error
+  }
+}
+
+/** Call it under the mount's lock. @returns whether it has made the directory */
+function makeReady(session: Session, request: MountRequest, point: MountPoint): boolean {
   const { host } = session
-  await mount(session, request, (point) => {
-    const record = mountRecords.readUnlessDamaged(session, point.path)
-    const stat = statPoint(host, point)
+  const record = mountRecords.readUnlessDamaged(session, point.path)
+  const stat = statPoint(host, point)
+  if (stat === undefined) {
     // With a record an interrupted call has removed it, and the mount makes what it needs.
-    if (stat === undefined && record === undefined)
-      host.inodes.createDirectory(point.parent, point.name, DIRECTORY_MODE)
-    if (stat === undefined) return
-    const { mounted } = lookAt(host, point, stat)
-    if (!isOurs(record, { mounted, boot: host.bootId() }) || isSameMount(record.request, request)) return
-    throw new CallFailure(
-      'ALREADY_EXISTS',
-      `target_path ${quoted(point.path)} is published with other options: delete the pod to apply those of now`,
-    )
-  })
+    if (record === undefined) host.inodes.createDirectory(point.parent, point.name, DIRECTORY_MODE)
+    return record === undefined
+  }
+  const { mounted } = lookAt(host, point, stat)
+  if (!isOurs(record, { mounted, boot: host.bootId() }) || isSameMount(record.request, request)) return false
+  throw new CallFailure(
+    'ALREADY_EXISTS',
+    `target_path ${quoted(point.path)} is published with other options: delete the pod to apply those of now`,
+  )
+}
+
+/** As it was before a mount that failed. What else has come there stays. */
+function removeMade({ host }: Session, directory: string): void {
+  using point = openMountPoint(host, directory)
+  if (point !== undefined) succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
 }
 
 /** Unmounts, and removes the directory. What is not there is a success. @throws as `publish` */

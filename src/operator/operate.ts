@@ -51,6 +51,7 @@ export interface World extends Omit<Patient, 'configuration'> {
   /** @returns the exit status */
   runInstaller(command: CommandOf<'install' | 'uninstall'>, isJson: boolean): Promise<number>
   runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
+  runCsi(command: CommandOf<'csi'>): Promise<number>
 }
 
 /** Runs a verb given by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
@@ -94,6 +95,7 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
       return world.runPlugin(command)
   }
   if (!world.isRoot) throw new Refusal(`${verb} needs root: run it with sudo`)
+  if (command.verb === 'csi') return world.runCsi(command)
   return command.verb === 'logs' ? showLogs(world, command, isJson) : work(world, command, isJson)
 }
 

@@ -90,11 +90,12 @@ export function refusingLeftWalker(store: Store, volume: string): () => void {
 
 /**
  * One process at a time on the whole node: reserves a volume (taken last, and held for a look at the others only),
- * counts for the metrics, sweeps after a boot, puts kubelet's sub paths in order, or looks for an image's loop device.
+ * counts for the metrics, sweeps after a boot, puts kubelet's sub paths in order, looks for an image's loop device, or
+ * serves CSI.
  */
 export function tryLockNode(
   { host, config }: Store,
-  work: 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop',
+  work: 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop' | 'csi',
 ): Disposable | undefined {
   host.files.makeDirectory(config.stateDir)
   const path = `${config.stateDir}/${work}.lock`

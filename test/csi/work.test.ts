@@ -88,6 +88,7 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(await publish(more)).toMatchObject({ failure: { code, message: expect.stringMatching(message) } })
     expect(lines).toMatchObject([{ outcome: 'Failure', isRefused: true }])
     expect(mountRecords.find(stage.session(), target)).toEqual({})
+    expect(isThere()).toBe(false)
   })
 
   it('is allowed by a rule for such volumes alone', async () => {

@@ -41,6 +41,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   exposeMetrics: async () => {},
   runInstaller: async () => 7,
   runPlugin: async () => 7,
+  runCsi: async () => 7,
   ...more,
 })
 const call = (argv: string[], more?: Partial<World>) => operate(world(argv, more))

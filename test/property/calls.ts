@@ -46,7 +46,7 @@ export function kubeletCalls(top: string): Arbitrary<Call> {
   )
 }
 
-const BY_HAND = 'plan apply restore status heal help --help -h version --version device-plugin'.split(' ')
+const BY_HAND = 'plan apply restore status heal help --help -h version --version device-plugin csi'.split(' ')
 const isByHand = (bytes: Buffer) => BY_HAND.includes(bytes.toString())
 
 /** What a person calls: never a directory outside of `top`, and nothing that stays. */

@@ -2,6 +2,7 @@ import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import type { Session } from '../../store/session.ts'
 import { completion, help, version } from './about.ts'
 import { apply, plan } from './apply.ts'
+import { csi } from './csi.ts'
 import { devicePlugin } from './device-plugin.ts'
 import { doctor } from './doctor.ts'
 import type { Shown, VerbForm, Work } from './form.ts'
@@ -24,6 +25,7 @@ const VERBS = {
   gc,
   install,
   uninstall,
+  csi,
   'device-plugin': devicePlugin,
   completion,
   version,

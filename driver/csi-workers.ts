@@ -1,0 +1,41 @@
+import { isSea } from 'node:sea'
+import { fileURLToPath } from 'node:url'
+import { execa } from 'execa'
+import { type Said, WORKER } from '../src/csi/jobs.ts'
+import { linesOf } from '../src/csi/lines.ts'
+import type { StartWorker } from '../src/csi/workers.ts'
+import { CHILD_OPTIONS, endingOf } from '../src/host/linux/child.ts'
+
+/** This very executable, also where another version has taken its path since. */
+const SELF = '/proc/self/exe'
+
+/** Starts workers as processes of their own, which live on when this one is ended. */
+export function startCsiWorker({ MODEKEEP_CONFIG }: NodeJS.ProcessEnv): StartWorker {
+  const args = isSea() ? [WORKER] : [fileURLToPath(new URL('./main.ts', import.meta.url)), WORKER]
+  const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
+  return ({ said, ended }) => {
+    const child = execa(SELF, args, { ...CHILD_OPTIONS, env, stdin: 'pipe', stdout: 'pipe', stderr: 'ignore' })
+    const exited = endingOf(child.nodeChildProcess)
+    // Of one that has ended, its end tells.
+    child.stdin.on('error', () => {})
+    void hear()
+
+    async function hear(): Promise<void> {
+      try {
+        for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as Said)
+      } catch {
+        // It said what no worker says, or its pipe broke.
+        child.kill('SIGKILL')
+      }
+      if (child.pid === undefined) return ended(`could not be started (${(await child).code ?? 'no reason is known'})`)
+      const { code, signal } = await exited
+      ended(signal === null ? `ended with exit status ${code}` : `was ended by ${signal}`)
+    }
+
+    return {
+      send: (job) => void child.stdin.write(`${JSON.stringify(job)}\n`),
+      kill: () => void child.kill('SIGKILL'),
+      close: () => void child.stdin.end(),
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { hostname } from 'node:os'
+import { setTimeout } from 'node:timers/promises'
+import { serveCsi } from '../src/csi/server.ts'
+import { refuseOtherNamespace } from '../src/heal/namespace.ts'
+import { linuxHost } from '../src/host/linux/index.ts'
+import { FAILED, OK } from '../src/operator/operate.ts'
+import type { CommandOf } from '../src/operator/verbs/index.ts'
+import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { tryLockNode } from '../src/store/locks.ts'
+import { readConfig } from './config.ts'
+import { startCsiWorker } from './csi-workers.ts'
+import { tellEvent } from './events.ts'
+import { endSignal } from './signals.ts'
+import { VERSION } from './version.ts'
+
+const LOOK_MS = 500
+
+/** Serves kubelet's CSI calls until SIGTERM or SIGINT. @returns the exit status */
+export async function csi({ directory, name }: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
+  const stop = endSignal()
+  try {
+    const { config, faults } = await readConfig(env)
+    for (const message of faults) tellEvent('warn', 'configuration', { message })
+    const store = { host: linuxHost, config }
+    refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
+    tellEvent('info', 'start', { directory, name, version: VERSION })
+    using lock = await lockOf(store, stop)
+    if (lock === undefined) return OK
+    const startWorker = startCsiWorker(env)
+    await serveCsi({ directory, name, version: VERSION, nodeId: hostname(), startWorker, log: tellEvent }, stop)
+    tellEvent('info', 'end')
+    return OK
+  } catch (error) {
+    tellEvent('error', 'failed', {
+      message: messageOf(error),
+      ...(error instanceof Refusal ? {} : { unexpected: true }),
+    })
+    return FAILED
+  }
+}
+
+/** Waits for an older server of this node to end. Undefined: this one is to end first. */
+async function lockOf(store: Parameters<typeof tryLockNode>[0], stop: AbortSignal): Promise<Disposable | undefined> {
+  for (let isTold = false; !stop.aborted; ) {
+    const lock = tryLockNode(store, 'csi')
+    if (lock !== undefined) return lock
+    if (!isTold) tellEvent('warn', 'waiting', { message: 'another CSI server is at work on this node' })
+    isTold = true
+    await setTimeout(LOOK_MS, undefined, { signal: stop }).catch(() => {})
+  }
+  return undefined
+}

@@ -1,0 +1,7 @@
+import type { Level } from '../src/log/call-log.ts'
+import { writeAll } from './streams.ts'
+
+/** A line of JSON on stdout for what happens in a process that stays. */
+export function tellEvent(level: Level, event: string, facts?: Record<string, unknown>): void {
+  writeAll(`${JSON.stringify({ time: new Date().toISOString(), level, pid: process.pid, event, ...facts })}\n`)
+}

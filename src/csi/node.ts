@@ -1,0 +1,125 @@
+import * as grpc from '@grpc/grpc-js'
+import { bounded } from '../flexvolume/reply.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { CallFailure, type Job, type Outcome, type Stats } from './jobs.ts'
+import type { Content, Identity, Node } from './messages.ts'
+import type { Publications } from './publications.ts'
+import { readPublish, readTarget } from './request.ts'
+
+/** Who answers. */
+export interface Plugin {
+  /** As a pod's volume and the CSIDriver object name it. */
+  readonly name: string
+  readonly version: string
+  readonly nodeId: string
+}
+
+export interface CallEvents {
+  refused(method: string, code: string, message: string): void
+}
+
+// csi.proto: NodeServiceCapability.RPC.Type
+const GET_VOLUME_STATS = 2
+const VOLUME_CONDITION = 4
+const SINGLE_NODE_MULTI_WRITER = 5
+/** Kubelet hands the pod's fsGroup over, and does not walk itself. */
+const VOLUME_MOUNT_GROUP = 6
+
+// csi.proto: VolumeUsage.Unit
+const UNITS = { bytes: 1, inodes: 2 } as const
+
+/** In ms. Kubelet waits for two minutes. */
+const ANSWER_WITHIN = 100_000
+/** Of what a caller gives for an answer, for its way back. */
+const LONGEST_WAY = 2000
+
+/** In performance.now()'s ms, when a call is to be answered at the latest. @param deadline the caller's */
+export function answerBy(deadline: Date | number): number {
+  const left = Number(deadline) - Date.now()
+  return performance.now() + Math.max(0, Math.min(ANSWER_WITHIN, left - Math.min(LONGEST_WAY, left / 4)))
+}
+
+/** What answers on the CSI socket. No call does anything to a volume in this process. */
+export function nodeHandlers(
+  { name, version, nodeId }: Plugin,
+  publications: Publications,
+  events: CallEvents,
+): grpc.UntypedServiceImplementation {
+  const types = [GET_VOLUME_STATS, VOLUME_CONDITION, SINGLE_NODE_MULTI_WRITER, VOLUME_MOUNT_GROUP]
+  const capabilities = types.map((type) => ({ rpc: { type } }))
+
+  async function done(job: Job, namespace: string, until: number): Promise<Exclude<Outcome, { failure: object }>> {
+    const outcome = await publications.answer(job, namespace, until)
+    if (outcome.failure !== undefined) throw new CallFailure(outcome.failure.code, outcome.failure.message)
+    return outcome
+  }
+
+  return handlers<typeof Identity & typeof Node>(events, {
+    GetPluginInfo: () => ({ name, vendorVersion: version }),
+    GetPluginCapabilities: () => ({}),
+    Probe: () => ({ ready: { value: true } }),
+    NodeGetCapabilities: () => ({ capabilities }),
+    NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
+    async NodePublishVolume(request, until) {
+      const { namespace, ...asked } = readPublish(request)
+      await done({ do: 'publish', ...asked }, namespace, until)
+      return {}
+    },
+    async NodeUnpublishVolume({ volumeId, targetPath }, until) {
+      const directory = readTarget(volumeId, 'target_path', targetPath)
+      await done({ do: 'unpublish', volumeId, directory }, '', until)
+      return {}
+    },
+    async NodeGetVolumeStats({ volumeId, volumePath }, until) {
+      const directory = readTarget(volumeId, 'volume_path', volumePath)
+      const { stats } = await done({ do: 'stats', volumeId, directory }, '', until)
+      if (stats === undefined) throw new Error('a look has told nothing')
+      return told(stats)
+    },
+  })
+}
+
+function told({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
+  const kinds = space === undefined ? [] : (['bytes', 'inodes'] as const)
+  return {
+    usage: kinds.map((kind) => {
+      const { total, used, available } = space?.[kind] ?? { total: 0, used: 0, available: 0 }
+      return { total: BigInt(total), used: BigInt(used), available: BigInt(available), unit: UNITS[kind] }
+    }),
+    volumeCondition: { abnormal: trouble !== '', message: trouble },
+  }
+}
+
+type Replies<S> = {
+  [N in keyof S]: S[N] extends grpc.MethodDefinition<infer I, infer O>
+    ? (request: I, until: number) => O | Promise<O>
+    : never
+}
+
+/** A caller that goes away changes nothing: what was begun goes on, and it will ask again. */
+function handlers<S extends grpc.ServiceDefinition>(
+  { refused }: CallEvents,
+  replies: Replies<S>,
+): grpc.UntypedServiceImplementation {
+  const handler = (
+    name: string,
+    reply: (request: unknown, until: number) => unknown,
+  ): grpc.handleUnaryCall<unknown, unknown> => {
+    return async (call, answer) => {
+      try {
+        answer(null, await reply(call.request, answerBy(call.getDeadline())))
+      } catch (error) {
+        const { code, message } = failureOf(error)
+        refused(name, code, message)
+        answer({ code: grpc.status[code], message })
+      }
+    }
+  }
+  return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, handler(name, reply)]))
+}
+
+function failureOf(error: unknown) {
+  if (error instanceof CallFailure) return error
+  const code = error instanceof Refusal ? ('INVALID_ARGUMENT' as const) : ('INTERNAL' as const)
+  return { code, message: bounded(messageOf(error)) }
+}

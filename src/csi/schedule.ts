@@ -1,0 +1,41 @@
+import type { Job } from './jobs.ts'
+
+/** A job that waits, or that a worker is at. */
+export interface Task {
+  readonly do: Job['do']
+  /** The pod's, of a publication; '' for all others. */
+  readonly namespace: string
+}
+
+/** At which a worker is since then, in ms. */
+export interface Started extends Task {
+  readonly since: number
+}
+
+/**
+ * How many jobs may run at a time. A walk may take hours and a mount may hang, and what does is not to keep other pods
+ * from their volumes: it counts among the quick ones only in the beginning.
+ */
+export interface Limits {
+  readonly quick: number
+  /** In ms, from when on a job is a long one. */
+  readonly longAfterMs: number
+  /** Of each of publications, unpublications and looks: those of one kind do not stop the others. */
+  readonly ofAKind: number
+  /** Of the publications of one namespace: its pods do not stop those of others. */
+  readonly ofANamespace: number
+}
+
+export const LIMITS: Limits = { quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8 }
+
+/** Which of those that wait is next, the first of them first; -1: none may start now. Pure. */
+export function nextOf(waiting: readonly Task[], running: readonly Started[], now: number, limits: Limits): number {
+  const quick = running.filter(({ since }) => now - since < limits.longAfterMs)
+  if (quick.length >= limits.quick) return -1
+  const count = (isLike: (one: Task) => boolean) => running.filter(isLike).length
+  return waiting.findIndex(
+    (task) =>
+      count((one) => one.do === task.do) < limits.ofAKind &&
+      (task.namespace === '' || count(({ namespace }) => namespace === task.namespace) < limits.ofANamespace),
+  )
+}

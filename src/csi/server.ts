@@ -1,0 +1,118 @@
+import * as fs from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { listen, type SocketServer, unary } from '../grpc/server.ts'
+import { isDead, lookAt } from '../grpc/socket.ts'
+import type { Level } from '../log/call-log.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { Identity, Node, Registration } from './messages.ts'
+import { nodeHandlers, type Plugin } from './node.ts'
+import { Publications } from './publications.ts'
+import { LIMITS } from './schedule.ts'
+import { type StartWorker, Workers } from './workers.ts'
+
+export interface Settings extends Plugin {
+  /** Kubelet's root directory: --root-dir. */
+  readonly directory: string
+  readonly startWorker: StartWorker
+  /** Must not throw. */
+  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+}
+
+/** How long calls under way are waited for at the end, ms. */
+const DRAIN_MS = 500
+/** Between two looks whether the sockets are where they were made. */
+const LOOK_MS = 10_000
+
+const OWN_DIRECTORY = 0o700
+const OTHERS_WRITE = 0o022
+
+/** Where a driver's sockets are: kubelet finds it by the second. */
+export function socketsOf(directory: string, name: string): { csi: string; registration: string } {
+  return {
+    csi: join(directory, 'plugins', name, 'csi.sock'),
+    registration: join(directory, 'plugins_registry', `${name}-reg.sock`),
+  }
+}
+
+/**
+ * Serves until stopped. What workers are at then goes on without it. Only one may run on a node: whoever calls it holds
+ * a lock for that.
+ * @throws {Refusal} where its sockets cannot be where kubelet looks for them, or are there no longer
+ */
+export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<void> {
+  const { directory, name, startWorker, log } = settings
+  const paths = socketsOf(directory, name)
+  makePlaces(directory, Object.values(paths).map(dirname))
+  for (const path of Object.values(paths)) await removeStale(path)
+  const workers = new Workers(startWorker, LIMITS)
+  const publications = new Publications(workers, () => performance.now())
+  const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
+  const servers: SocketServer[] = []
+  try {
+    servers.push(await listen(paths.csi, { ...Identity, ...Node }, nodeHandlers(settings, publications, { refused })))
+    // Kubelet calls as soon as it sees it.
+    servers.push(await listen(paths.registration, Registration, registrationHandlers(name, paths.csi, log)))
+    log('info', 'listening', { sockets: Object.values(paths) })
+    await untilStopped(servers, stop)
+  } finally {
+    // First what kubelet finds it by.
+    await Promise.all(servers.reverse().map((server) => server.close(DRAIN_MS)))
+    workers.close()
+    log('info', 'closed')
+  }
+}
+
+function registrationHandlers(name: string, endpoint: string, log: Settings['log']) {
+  const refused = (method: string, message: string) => log('warn', 'refused', { method, message })
+  return unary<typeof Registration>(refused, {
+    GetInfo: () => ({ type: 'CSIPlugin', name, endpoint, supportedVersions: ['1.0.0'] }),
+    NotifyRegistrationStatus({ pluginRegistered, error }) {
+      if (pluginRegistered) log('info', 'registered')
+      else log('error', 'not-registered', { message: error })
+      return {}
+    },
+  })
+}
+
+/** @throws {Refusal} where kubelet has no such directory, or others could exchange a socket */
+function makePlaces(root: string, places: readonly string[]): void {
+  if (!fs.existsSync(root)) {
+    throw new Refusal(`kubelet has no directory ${quoted(root)} here: give its --root-dir as --kubelet-dir`)
+  }
+  for (const place of places) {
+    fs.mkdirSync(place, { recursive: true, mode: OWN_DIRECTORY })
+    const { mode, uid } = fs.lstatSync(place)
+    const isOwn = fs.lstatSync(place).isDirectory() && uid === process.geteuid?.()
+    if (isOwn && (mode & OTHERS_WRITE) === 0) continue
+    throw new Refusal(
+      `others than root may write to ${quoted(place)}, or it is a link: make it a directory of root's, chmod go-w`,
+    )
+  }
+}
+
+/** A killed server leaves its sockets, and kubelet waits for them. */
+async function removeStale(path: string): Promise<void> {
+  const there = lookAt(path)
+  if (there === undefined) return
+  if (!there.isSocket() || !(await isDead(path))) {
+    throw new Refusal(`something else is at ${quoted(path)}, or another server listens there: end it, or remove it`)
+  }
+  fs.rmSync(path, { force: true })
+}
+
+/** @throws {Refusal} when a socket is not at its place any more: kubelet would never call again */
+async function untilStopped(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const look = setInterval(() => {
+    const lost = servers.find(({ path, inode }) => lookAt(path)?.ino !== inode)
+    if (lost)
+      reject(new Refusal(`the socket ${basename(lost.path)} was removed by somebody else: start the server again`))
+  }, LOOK_MS)
+  stop.addEventListener('abort', () => resolve(), { once: true })
+  if (stop.aborted) resolve()
+  try {
+    await promise
+  } finally {
+    clearInterval(look)
+  }
+}

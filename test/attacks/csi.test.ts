@@ -1,0 +1,133 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { MODEKEEP } from '../binary/modekeep.ts'
+import { call } from '../csi/kubelet.ts'
+import { CsiNode, until } from '../csi/node.ts'
+import { cannotServe } from '../helpers/fuse-node.ts'
+import { startHangingServer } from '../helpers/hanging.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+const why = !isRoot
+  ? ' (skipped: mounts need root; run "sudo npm test")'
+  : fs.existsSync(MODEKEEP)
+    ? ''
+    : ' (skipped: run "npm run build")'
+const cannotHang = cannotServe()
+
+let node: CsiNode
+
+describe.skipIf(why !== '')(`the CSI server${why}`, () => {
+  beforeEach(() => {
+    node = new CsiNode()
+    return () => node.end()
+  })
+
+  it("refuses another user of the node, even where the directories are everybody's", async () => {
+    await node.serve()
+    for (const socket of [node.socket, node.registration]) {
+      for (let at = socket; at !== node.top; at = at.slice(0, at.lastIndexOf('/')))
+        if (at !== socket) fs.chmodSync(at, 0o777)
+    }
+    fs.chmodSync(node.top, 0o777)
+    const connect = `require('node:net').connect(process.argv[1]).on('connect', () => process.exit(7)).on('error', (error) => process.exit(error.code === 'EACCES' ? 8 : 9))`
+    const as = (socket: string, ...user: string[]) =>
+      spawnSync(user[0] ?? '', [...user.slice(1), process.execPath, '-e', connect, socket], { timeout: 60_000 }).status
+    for (const socket of [node.socket, node.registration]) {
+      expect(as(socket, 'setpriv', '--reuid', '64322', '--regid', '0', '--clear-groups')).toBe(8)
+      expect(as(socket, 'env')).toBe(7)
+    }
+  })
+
+  it('is not started where others could exchange its socket', async () => {
+    fs.mkdirSync(`${node.kubelet}/plugins/modekeep`, { recursive: true })
+    fs.chmodSync(`${node.kubelet}/plugins/modekeep`, 0o777)
+    const child = await node.serve()
+    expect(child.exitCode).toBe(1)
+    expect(node.events.at(-1)?.message).toContain('others than root may write to')
+    fs.rmdirSync(`${node.kubelet}/plugins/modekeep`)
+    fs.symlinkSync(node.top, `${node.kubelet}/plugins/modekeep`)
+    expect((await node.serve()).exitCode).toBe(1)
+    expect(fs.existsSync(`${node.top}/csi.sock`)).toBe(false)
+  })
+
+  it('leaves a secret in no argument, environment, log, event or record', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const secret = 'hunter2-of-the-test'
+    for (const attributes of [{}, { ownership: 'maybe' }]) {
+      await node.publish(1, source, { attributes, secrets: { password: secret, user: secret } })
+    }
+    const pids = [node.server.pid, ...node.workers()]
+    expect(pids).toHaveLength(2)
+    const told = pids.flatMap((pid) => ['cmdline', 'environ'].map((file) => fs.readFileSync(`/proc/${pid}/${file}`)))
+    const state = fs
+      .readdirSync(node.state, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => fs.readFileSync(`${entry.parentPath}/${entry.name}`))
+    expect(state.length).toBeGreaterThan(1)
+    const all = Buffer.concat([...told, ...state, fs.readFileSync(node.log), Buffer.from(node.stdout)]).toString(
+      'latin1',
+    )
+    expect(all).toContain('csi-worker')
+    expect(all).toContain('"verb":"mount"')
+    for (const text of [secret, Buffer.from(secret).toString('base64')]) expect(all).not.toContain(text)
+  })
+
+  it('ends within a second of SIGTERM although clients say nothing, or something else', async () => {
+    const child = await node.serve()
+    for (const words of ['', 'PRI * HTTP/2.0\r\n', 'GET / HTTP/1.1\r\n']) {
+      for (const path of [node.socket, node.registration]) {
+        const socket = net.connect(path)
+        socket.on('error', () => {})
+        onTestFinished(() => void socket.destroy())
+        await once(socket, 'connect')
+        socket.write(words)
+      }
+    }
+    const start = performance.now()
+    child.kill('SIGTERM')
+    expect((await once(child, 'exit'))[0]).toBe(0)
+    expect(performance.now() - start).toBeLessThan(1000)
+  })
+
+  it('publishes no volume of another namespace, whatever the author writes', async () => {
+    node.configure({ allow: [{ sources: [`${node.volumes}/{namespace}/*`] }] })
+    await node.serve()
+    for (const namespace of ['shop', 'other']) {
+      fs.mkdirSync(`${node.volumes}/${namespace}/data`, { recursive: true })
+    }
+    expect((await node.publish(1, `${node.volumes}/shop/data`)).code).toBe('OK')
+    const forged = { 'csi.storage.k8s.io/pod.namespace': 'other', 'kubernetes.io/pod.namespace': 'other' }
+    for (const [key, value] of Object.entries(forged)) {
+      const { code } = await node.publish(2, `${node.volumes}/other/data`, { attributes: { [key]: value } })
+      expect(['FAILED_PRECONDITION', 'INVALID_ARGUMENT']).toContain(code)
+    }
+    expect(fs.existsSync(node.target(2))).toBe(false)
+  })
+
+  it('serves others while a server below a volume hangs, and says so where it is asked about that', async ({
+    skip,
+  }) => {
+    skip(cannotHang !== '', cannotHang)
+    await node.serve()
+    const served = `${node.volumes}/served`
+    const server = await startHangingServer(served, `${node.top}/hangs`)
+    const local = node.volume('data', 1)
+    expect((await node.publish(1, served)).code).toBe('OK')
+    server.hang()
+    const hanging = [node.stats(1), ...[2, 3, 4, 5, 6].map((pod) => node.publish(pod, served))]
+    const start = performance.now()
+    expect((await node.publish(7, local)).code).toBe('OK')
+    expect((await call({ socket: node.socket }, 'Identity/Probe', {})).code).toBe('OK')
+    expect((await node.unpublish(7)).code).toBe('OK')
+    expect(performance.now() - start).toBeLessThan(15_000)
+    const [look, ...refused] = await Promise.all(hanging)
+    expect(look).toMatchObject({ code: 'OK', reply: { usage: [], volume_condition: { abnormal: true } } })
+    expect(new Set(refused.map(({ code }) => code))).toEqual(new Set(['FAILED_PRECONDITION']))
+    expect((await node.unpublish(1)).code).toBe('OK')
+    await until(() => !fs.existsSync(node.target(1)))
+  })
+})

@@ -1,0 +1,241 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { tryLockPlace } from '../../src/store/locks.ts'
+import { mountPlace } from '../../src/store/places.ts'
+import { call } from '../csi/kubelet.ts'
+import { CsiNode, mounted, until } from '../csi/node.ts'
+import { isRoot } from '../helpers/stage.ts'
+import { MODEKEEP } from './modekeep.ts'
+
+const why = !isRoot
+  ? ' (skipped: mounts need root; run "sudo npm test")'
+  : fs.existsSync(MODEKEEP)
+    ? ''
+    : ' (skipped: run "npm run build")'
+
+let node: CsiNode
+const group = (path: string) => fs.statSync(path).gid
+
+/** A job at this target waits until it is released, as it would behind another call. */
+function held(pod: number): Disposable {
+  const store = { host: linuxHost, config: { stateDir: node.state } }
+  const lock = tryLockPlace(store, mountPlace(store, node.target(pod)))
+  if (lock === undefined) throw new Error('somebody else has the lock')
+  return lock
+}
+
+describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
+  beforeEach(() => {
+    node = new CsiNode()
+    return () => node.end()
+  })
+
+  it("answers kubelet's calls: registration, an inline volume with a group, repeats, its end", async () => {
+    await node.serve()
+    const registration = {
+      socket: node.registration,
+      authority: encodeURIComponent(node.registration),
+      deadlineMs: 20_000,
+    }
+    expect(await call(registration, 'Registration/GetInfo', {})).toMatchObject({
+      code: 'OK',
+      reply: { type: 'CSIPlugin', name: 'modekeep', endpoint: node.socket, supported_versions: ['1.0.0'] },
+    })
+    expect(await call({ socket: node.socket }, 'Node/NodeGetInfo', {})).toMatchObject({
+      reply: { node_id: expect.stringMatching(/./), max_volumes_per_node: '0' },
+    })
+    const status = { plugin_registered: true, error: '' }
+    expect((await call(registration, 'Registration/NotifyRegistrationStatus', status)).code).toBe('OK')
+    expect(node.events.map(({ event }) => event)).toEqual(['start', 'listening', 'registered'])
+    expect(await call({ socket: node.socket }, 'Identity/GetPluginInfo', {})).toMatchObject({
+      reply: { name: 'modekeep' },
+    })
+    expect((await call({ socket: node.socket }, 'Identity/Probe', {})).reply).toEqual({ ready: { value: true } })
+    expect((await call({ socket: node.socket }, 'Node/NodeStageVolume', {})).code).toBe('UNIMPLEMENTED')
+    const source = node.volume('data', 3)
+    for (let times = 0; times < 2; times++) {
+      const { reply } = await call({ socket: node.socket }, 'Node/NodeGetCapabilities', {})
+      expect(reply.capabilities).toEqual([2, 4, 5, 6].map((type) => ({ rpc: { type } })))
+    }
+    for (let times = 0; times < 3; times++) {
+      const walk = { group: '2000', attributes: { ownership: 'walk', restoreOnUnmount: 'true' } }
+      expect(await node.publish(1, source, walk)).toMatchObject({ code: 'OK', message: '' })
+    }
+    expect(fs.readdirSync(node.target(1))).toHaveLength(3)
+    expect(group(`${node.target(1)}/0`)).toBe(2000)
+    const stats = await node.stats(1)
+    expect(stats).toMatchObject({ code: 'OK', reply: { volume_condition: { abnormal: false, message: '' } } })
+    expect(stats.reply.usage).toMatchObject([{ unit: 1 }, { unit: 2 }])
+    for (let times = 0; times < 2; times++) expect((await node.unpublish(1)).code).toBe('OK')
+    expect(fs.existsSync(node.target(1))).toBe(false)
+    expect(group(`${source}/0`)).toBe(0)
+    expect((await node.stats(1)).code).toBe('NOT_FOUND')
+    expect(node.workers()).toHaveLength(1)
+  })
+
+  it('leaves a volume that is published as it is where other options come, and says what is wrong with a call', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    await node.publish(1, source)
+    expect(await node.publish(1, source, { attributes: { mountOptions: 'noatime' } })).toMatchObject({
+      code: 'ALREADY_EXISTS',
+    })
+    expect(fs.readdirSync(node.target(1))).toEqual(['0'])
+    expect(await node.publish(2, '/etc')).toMatchObject({
+      code: 'FAILED_PRECONDITION',
+      message: expect.stringContaining('namespace "shop" may not have bind "/etc"'),
+    })
+    expect(await node.publish(2, source, { attributes: { 'kubernetes.io/pod.namespace': 'other' } })).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('volumeAttributes have unknown ["kubernetes.io/pod.namespace"]'),
+    })
+    const empty = await call({ socket: node.socket }, 'Node/NodePublishVolume', {})
+    expect(empty.code).toBe('INVALID_ARGUMENT')
+    for (const field of ['volume_id', 'target_path', 'volume_capability']) expect(empty.message).toContain(field)
+    for (const [method, path] of [
+      ['NodeUnpublishVolume', 'target_path'],
+      ['NodeGetVolumeStats', 'volume_path'],
+    ]) {
+      expect(await call({ socket: node.socket }, `Node/${method}`, {})).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: `volume_id is missing: name it; ${path} is missing: name it`,
+      })
+    }
+  })
+
+  it('answers ABORTED in time while a volume is still being mounted, and the next call gets what came of it', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    {
+      using _ = held(1)
+      const start = performance.now()
+      expect(await node.publish(1, source, { deadlineMs: 6000 })).toMatchObject({
+        code: 'ABORTED',
+        message: expect.stringMatching(/^mounting takes \d s so far and goes on: kubelet asks again$/),
+      })
+      expect(performance.now() - start).toBeLessThan(6000)
+      expect(await node.publish(1, source, { attributes: { mountOptions: 'noatime' } })).toMatchObject({
+        code: 'ABORTED',
+        message: expect.stringContaining('another request came first: mounting takes'),
+      })
+    }
+    expect((await node.publish(1, source)).code).toBe('OK')
+    expect(fs.readdirSync(node.target(1))).toEqual(['0'])
+    expect(node.workers()).toHaveLength(1)
+  })
+
+  it('goes on where the caller goes away', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const cancelling = new AbortController()
+    const lock = held(1)
+    const first = node.publish(1, source, { signal: cancelling.signal })
+    await until(() => node.workers().length === 1)
+    cancelling.abort()
+    expect((await first).code).toBe('CANCELLED')
+    lock[Symbol.dispose]()
+    await until(() => mounted(node.target(1)))
+  })
+
+  it('unpublishes what is just being published: that ends first', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const lock = held(1)
+    const publishing = node.publish(1, source)
+    await until(() => node.workers().length === 1)
+    const [worker] = node.workers()
+    const unpublishing = node.unpublish(1)
+    expect(await publishing).toMatchObject({
+      code: 'ABORTED',
+      message: expect.stringContaining('was ended by SIGKILL'),
+    })
+    lock[Symbol.dispose]()
+    expect((await unpublishing).code).toBe('OK')
+    expect(node.workers()).not.toContain(worker)
+    expect(fs.existsSync(node.target(1))).toBe(false)
+  })
+
+  it('says so where a worker is killed, and mounts at the next call', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const lock = held(1)
+    const publishing = node.publish(1, source)
+    await until(() => node.workers().length === 1)
+    for (const pid of node.workers()) process.kill(pid, 'SIGKILL')
+    expect(await publishing).toMatchObject({ code: 'ABORTED' })
+    lock[Symbol.dispose]()
+    expect((await node.publish(1, source)).code).toBe('OK')
+  })
+
+  it('goes on after it was killed: sockets are left, a worker finishes, and the next server knows what is mounted', async () => {
+    const killed = await node.serve()
+    const source = node.volume('data', 1)
+    const lock = held(1)
+    const publishing = node.publish(1, source)
+    await until(() => node.workers().length === 1)
+    killed.kill('SIGKILL')
+    expect((await publishing).code).toBe('UNAVAILABLE')
+    for (const path of [node.socket, node.registration]) expect(fs.existsSync(path)).toBe(true)
+    await node.serve()
+    lock[Symbol.dispose]()
+    await until(() => mounted(node.target(1)) && node.workers().length === 0)
+    expect((await node.publish(1, source)).code).toBe('OK')
+    expect((await node.unpublish(1)).code).toBe('OK')
+  })
+
+  it('serves once on a node: another one waits until the first has ended', async () => {
+    const first = await node.serve()
+    const second = await node.serve({ isWaiting: true })
+    await until(() => node.events.some(({ event }) => event === 'waiting'))
+    expect((await call({ socket: node.socket }, 'Identity/Probe', {})).code).toBe('OK')
+    first.kill('SIGTERM')
+    expect((await once(first, 'exit'))[0]).toBe(0)
+    await until(() => node.events.filter(({ event }) => event === 'listening').length === 2)
+    expect((await call({ socket: node.socket }, 'Identity/Probe', {})).code).toBe('OK')
+    second.kill('SIGTERM')
+    expect((await once(second, 'exit'))[0]).toBe(0)
+  })
+
+  it('ends within a second of SIGTERM, without a socket, while a volume is being mounted: that goes on', async () => {
+    const child = await node.serve()
+    const source = node.volume('data', 1)
+    const lock = held(1)
+    const publishing = node.publish(1, source)
+    await until(() => node.workers().length === 1)
+    const start = performance.now()
+    child.kill('SIGTERM')
+    expect((await once(child, 'exit'))[0]).toBe(0)
+    expect(performance.now() - start).toBeLessThan(1000)
+    expect((await publishing).code).not.toBe('OK')
+    for (const path of [node.socket, node.registration]) expect(fs.existsSync(path)).toBe(false)
+    lock[Symbol.dispose]()
+    await until(() => mounted(node.target(1)) && node.workers().length === 0)
+  })
+
+  it('publishes a hundred volumes that come at once, by few workers, and lets them go', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const pods = Array.from({ length: 100 }, (_, pod) => pod)
+    const published = await Promise.all(pods.map((pod) => node.publish(pod, source, { group: '2000' })))
+    expect(new Set(published.map(({ code }) => code))).toEqual(new Set(['OK']))
+    expect(node.workers().length).toBeLessThanOrEqual(16)
+    expect(pods.every((pod) => fs.readdirSync(node.target(pod)).length === 1)).toBe(true)
+    const gone = await Promise.all(pods.map((pod) => node.unpublish(pod)))
+    expect(new Set(gone.map(({ code }) => code))).toEqual(new Set(['OK']))
+    expect(pods.some((pod) => fs.existsSync(node.target(pod)))).toBe(false)
+  })
+
+  it('is started by nobody who types its word, and by kubelet not at all', () => {
+    const typed = spawnSync('script', ['-qec', `${MODEKEEP} csi-worker`, '/dev/null'], { encoding: 'utf8' })
+    expect(typed.stdout).toContain('there is no verb "csi-worker"')
+    const named = spawnSync(MODEKEEP, ['csi', '--kubelet-dir', `${node.top}/none`], {
+      encoding: 'utf8',
+      env: { MODEKEEP_CONFIG: `${node.top}/config.json` },
+    })
+    expect(named.status).toBe(1)
+    expect(named.stdout).toContain('kubelet has no directory')
+  })
+})

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { nextOf, type Started, type Task } from '../../src/csi/schedule.ts'
+
+const LIMITS = { quick: 2, longAfterMs: 100, ofAKind: 4, ofANamespace: 3 }
+const NOW = 1000
+
+const publish = (namespace = 'shop'): Task => ({ do: 'publish', namespace })
+const unpublish: Task = { do: 'unpublish', namespace: '' }
+const stats: Task = { do: 'stats', namespace: '' }
+const many = (count: number, task: Task, since: number): Started[] =>
+  Array.from({ length: count }, () => ({ ...task, since }))
+const next = (waiting: Task[], running: Started[]) => nextOf(waiting, running, NOW, LIMITS)
+
+const JUST = NOW - 99
+const LONG = NOW - 100
+
+describe('the job that is next', () => {
+  it('is the first that waits', () => {
+    expect(next([], [])).toBe(-1)
+    expect(next([publish(), unpublish], [])).toBe(0)
+    expect(next([publish()], many(1, publish(), JUST))).toBe(0)
+  })
+
+  it('is none while as many as may run have just begun', () => {
+    expect(next([publish('x'), unpublish, stats], many(2, publish(), JUST))).toBe(-1)
+  })
+
+  it('does not wait for those that take long', () => {
+    expect(next([publish('x')], many(3, publish(), LONG))).toBe(0)
+  })
+
+  it('of a namespace with as many as it may have waits, and the others do not', () => {
+    expect(next([publish()], many(3, publish(), LONG))).toBe(-1)
+    expect(next([publish(), publish('x')], many(3, publish(), LONG))).toBe(1)
+  })
+
+  it('is an unpublication or a look where all publications hang, and the other way round', () => {
+    const hanging = [...many(2, publish('a'), LONG), ...many(2, publish('b'), LONG)]
+    expect(next([publish('x'), unpublish], hanging)).toBe(1)
+    expect(next([publish('x'), stats], hanging)).toBe(1)
+    expect(next([unpublish, publish('x')], many(4, unpublish, LONG))).toBe(1)
+    expect(next([stats, publish('x')], many(4, stats, LONG))).toBe(1)
+  })
+})

@@ -1,0 +1,241 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Job, Outcome } from '../../src/csi/jobs.ts'
+import { Publications } from '../../src/csi/publications.ts'
+import { type Worker, type WorkerEvents, Workers } from '../../src/csi/workers.ts'
+
+const LIMITS = { quick: 2, longAfterMs: 5000, ofAKind: 4, ofANamespace: 4 }
+const FAILED: Outcome = { failure: { code: 'FAILED_PRECONDITION', message: 'no' } }
+
+interface Fake extends WorkerEvents {
+  jobs: Job[]
+  killed: number
+  closed: number
+}
+
+let workers: Fake[]
+let pool: Workers
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  workers = []
+  pool = new Workers((events): Worker => {
+    const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
+    workers.push(fake)
+    return {
+      send: (job) => void fake.jobs.push(job),
+      kill: () => void fake.killed++,
+      close: () => void fake.closed++,
+    }
+  }, LIMITS)
+})
+afterEach(() => void vi.useRealTimers())
+
+const publish = (directory: string, options = '{}'): Job => ({
+  do: 'publish',
+  volumeId: 'v',
+  directory,
+  options,
+  lifecycle: 'inline',
+})
+const unpublish = (directory: string): Job => ({ do: 'unpublish', volumeId: 'v', directory })
+const stats = (directory: string): Job => ({ do: 'stats', volumeId: 'v', directory })
+const worker = (at: number) => workers[at] ?? expect.unreachable()
+const settle = (at: number, outcome: Outcome = {}) => worker(at).said({ outcome })
+const directories = () => workers.map(({ jobs }) => jobs.map(({ directory }) => directory))
+
+describe('the workers', () => {
+  it('are started as they are needed, do one job at a time, and the one that was last is taken first', async () => {
+    const first = pool.run(publish('/a'), 'shop')
+    const second = pool.run(publish('/b'), 'shop')
+    const third = pool.run(publish('/c'), 'shop')
+    expect([first, second, third].map(({ isWaiting }) => isWaiting)).toEqual([false, false, true])
+    settle(1)
+    expect(await second.outcome).toEqual({})
+    expect(directories()).toEqual([['/a'], ['/b', '/c']])
+    settle(0, FAILED)
+    settle(1)
+    expect([await first.outcome, await third.outcome]).toEqual([FAILED, {}])
+    pool.run(publish('/d'), 'shop')
+    expect(directories()).toEqual([['/a'], ['/b', '/c', '/d']])
+  })
+
+  it('that nobody needs end, and so do those that have had a long job', async () => {
+    pool.run(publish('/a'), 'shop')
+    settle(0)
+    await vi.advanceTimersByTimeAsync(89_000)
+    expect(worker(0).closed).toBe(0)
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(worker(0).closed).toBe(1)
+    pool.run(publish('/b'), 'shop')
+    await vi.advanceTimersByTimeAsync(5000)
+    settle(1)
+    expect(worker(1).closed).toBe(1)
+    pool.run(publish('/c'), 'shop')
+    expect(workers).toHaveLength(3)
+  })
+
+  it('that hang keep no others waiting', async () => {
+    for (const directory of ['/a', '/b', '/c']) pool.run(publish(directory), 'shop')
+    expect(workers).toHaveLength(2)
+    await vi.advanceTimersByTimeAsync(5001)
+    expect(directories()).toEqual([['/a'], ['/b'], ['/c']])
+  })
+
+  it('that end without a word leave it open what they did', async () => {
+    const running = pool.run(publish('/a'), 'shop')
+    worker(0).ended('was ended by SIGKILL')
+    expect(await running.outcome).toMatchObject({
+      failure: { code: 'ABORTED', message: expect.stringContaining('was ended by SIGKILL') },
+    })
+    pool.run(publish('/b'), 'shop')
+    expect(directories()).toEqual([['/a'], ['/b']])
+  })
+
+  it('that end while nobody needs them are not used again', () => {
+    pool.run(publish('/a'), 'shop')
+    settle(0)
+    worker(0).ended('was ended by SIGKILL')
+    pool.run(publish('/b'), 'shop')
+    expect(directories()).toEqual([['/a'], ['/b']])
+  })
+
+  it('that are killed get no other job, whatever they still say', async () => {
+    const running = pool.run(publish('/a'), 'shop')
+    running.cancel()
+    expect(worker(0).killed).toBe(1)
+    settle(0)
+    pool.run(publish('/b'), 'shop')
+    expect(directories()).toEqual([['/a'], ['/b']])
+    worker(0).ended('was ended by SIGKILL')
+    expect(await running.outcome).toMatchObject({ failure: { code: 'ABORTED' } })
+  })
+
+  it('never begin what was given up, and what has ended is not killed', async () => {
+    const first = pool.run(publish('/a'), 'shop')
+    pool.run(publish('/b'), 'shop')
+    const third = pool.run(publish('/c'), 'shop')
+    third.cancel()
+    expect(await third.outcome).toMatchObject({ failure: { code: 'ABORTED' } })
+    settle(0)
+    first.cancel()
+    expect(worker(0).killed).toBe(0)
+    expect(directories()).toEqual([['/a'], ['/b']])
+  })
+
+  it('are told to end with the server, after their job', () => {
+    pool.run(publish('/a'), 'shop')
+    pool.run(publish('/b'), 'shop')
+    settle(1)
+    pool.close()
+    expect(workers.map(({ closed }) => closed)).toEqual([1, 1])
+  })
+})
+
+describe('what is under way at a target', () => {
+  let publications: Publications
+  beforeEach(() => {
+    publications = new Publications(pool, () => performance.now())
+  })
+  const answer = (job: Job, ms = 100_000) => publications.answer(job, 'shop', performance.now() + ms)
+  const turn = () => vi.advanceTimersByTimeAsync(0)
+
+  it('is joined by a call for the same', async () => {
+    const both = [answer(publish('/a')), answer(publish('/a'))]
+    settle(0)
+    expect(await Promise.all(both)).toEqual([{}, {}])
+    expect(directories()).toEqual([['/a']])
+  })
+
+  it('goes on after ABORTED, which says how far it is; the next call joins it', async () => {
+    const first = answer(publish('/a'), 2000)
+    worker(0).said({ progress: { visited: 12, changed: 3 } })
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(await first).toMatchObject({
+      failure: {
+        code: 'ABORTED',
+        message: 'mounting takes 2 s so far (inodes visited: 12, changed: 3) and goes on: kubelet asks again',
+      },
+    })
+    const second = answer(publish('/a'))
+    settle(0, FAILED)
+    expect(await second).toEqual(FAILED)
+    expect(directories()).toEqual([['/a']])
+  })
+
+  it('that fails while nobody waits is told to the next call for the same, once', async () => {
+    const first = answer(publish('/a'), 1000)
+    await vi.advanceTimersByTimeAsync(1000)
+    await first
+    settle(0, FAILED)
+    await turn()
+    expect(await answer(publish('/a'))).toEqual(FAILED)
+    expect(directories()).toEqual([['/a']])
+    void answer(publish('/a'))
+    expect(directories()).toEqual([['/a', '/a']])
+  })
+
+  it.each([
+    ['to a call with other options', publish('/a', '{"x":"y"}'), 0],
+    ['a long time later', publish('/a'), 5 * 60_000],
+  ])('that failed is not told %s', async (_what, job, later) => {
+    const first = answer(publish('/a'), 1000)
+    await vi.advanceTimersByTimeAsync(1000)
+    await first
+    settle(0, FAILED)
+    await vi.advanceTimersByTimeAsync(later)
+    void answer(job)
+    expect(directories().flat()).toEqual(['/a', '/a'])
+  })
+
+  it('is not joined by a call for something else, which hears ABORTED', async () => {
+    void answer(publish('/a'))
+    expect(await answer(publish('/a', '{"x":"y"}'))).toMatchObject({ failure: { code: 'ABORTED' } })
+    expect(directories()).toEqual([['/a']])
+  })
+
+  it('is ended by an unpublication, which begins when it has ended', async () => {
+    const first = answer(publish('/a'))
+    const second = answer(unpublish('/a'))
+    expect(worker(0).killed).toBe(1)
+    expect(workers).toHaveLength(1)
+    worker(0).ended('was ended by SIGKILL')
+    expect(await first).toMatchObject({ failure: { code: 'ABORTED' } })
+    await turn()
+    settle(1)
+    expect(await second).toEqual({})
+    expect(workers.map(({ jobs }) => jobs.map((job) => job.do))).toEqual([['publish'], ['unpublish']])
+  })
+
+  it('gets no second worker where the first does not end', async () => {
+    void answer(publish('/a'))
+    const second = answer(unpublish('/a'), 3000)
+    await vi.advanceTimersByTimeAsync(3000)
+    expect(await second).toMatchObject({ failure: { code: 'ABORTED' } })
+    expect(workers).toHaveLength(1)
+  })
+
+  it('lets a look wait for a publication, and a publication for a look', async () => {
+    const first = answer(publish('/a'))
+    const look = answer(stats('/a'))
+    settle(0)
+    expect(await first).toEqual({})
+    await turn()
+    const again = answer(publish('/a'))
+    const seen = { stats: { space: undefined, trouble: '' } }
+    settle(0, seen)
+    expect(await look).toEqual(seen)
+    await turn()
+    settle(0)
+    expect(await again).toEqual({})
+    expect(worker(0).jobs.map((job) => job.do)).toEqual(['publish', 'stats', 'publish'])
+  })
+
+  it('says so where it only waits for others', async () => {
+    void answer(publish('/a'))
+    void answer(publish('/b'))
+    const third = answer(publish('/c'), 1000)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(await third).toMatchObject({
+      failure: { code: 'ABORTED', message: 'waiting for 1 s, as much else is being mounted: kubelet asks again' },
+    })
+  })
+})

@@ -1,0 +1,95 @@
+import * as fs from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { readPublish } from '../../src/csi/request.ts'
+import { LIMITS } from '../../src/csi/schedule.ts'
+import { allow } from '../../src/request/allow.ts'
+import { parseConfig } from '../../src/request/config.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kinds } from '../../src/volume/index.ts'
+import { blocksOf } from './example.ts'
+
+interface Source {
+  driver: string
+  fsType?: string
+  volumeAttributes: Record<string, string>
+}
+
+const page = fs.readFileSync(resolve(import.meta.dirname, '../../docs/csi.md'), 'utf8')
+const objects = blocksOf(page, 'yaml').flatMap(({ text }) => parseAllDocuments(text).map((one) => one.toJS()))
+const of = (kind: string) => objects.find((one) => one.kind === kind) ?? expect.unreachable()
+const { config, faults } = parseConfig(blocksOf(page, 'json')[0]?.text ?? '', 'the page')
+
+const UID = '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11'
+
+/** As kubelet calls for it. */
+function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mountFlags: string[], group: string) {
+  const { directory, options, lifecycle } = readPublish({
+    volumeId: 'v',
+    targetPath: `/var/lib/kubelet/pods/${UID}/volumes/kubernetes.io~csi/data/mount`,
+    volumeCapability: {
+      block: undefined,
+      mount: { fsType, mountFlags, volumeMountGroup: group },
+      accessMode: { mode: ephemeral ? 1 : 5 },
+    },
+    readonly: false,
+    secrets: {},
+    volumeContext: {
+      ...volumeAttributes,
+      'csi.storage.k8s.io/pod.name': 'pod',
+      'csi.storage.k8s.io/pod.namespace': 'shop',
+      'csi.storage.k8s.io/pod.uid': UID,
+      'csi.storage.k8s.io/serviceAccount.name': 'default',
+      'csi.storage.k8s.io/ephemeral': String(ephemeral),
+    },
+  })
+  return { ...readRequest(directory, options, config, kinds), lifecycle }
+}
+
+describe('the page of CSI', () => {
+  it('has the object that the server needs', () => {
+    expect(of('CSIDriver')).toMatchObject({
+      metadata: { name: 'modekeep' },
+      spec: {
+        attachRequired: false,
+        podInfoOnMount: true,
+        fsGroupPolicy: 'None',
+        requiresRepublish: true,
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+      },
+    })
+  })
+
+  it('has volumes that a node with its configuration mounts', () => {
+    expect(faults).toEqual([])
+    const pod = of('Pod')
+    const [inline] = pod.spec.volumes
+    const { csi, mountOptions, claimRef } = of('PersistentVolume').spec
+    expect([inline.csi.driver, csi.driver, pod.metadata.namespace, claimRef.namespace]).toEqual([
+      'modekeep',
+      'modekeep',
+      'shop',
+      'shop',
+    ])
+    const requests = [
+      asked(inline.csi, true, [], String(pod.spec.securityContext.fsGroup)),
+      asked(csi, false, mountOptions, '2000'),
+    ]
+    expect(requests).toMatchObject([
+      { lifecycle: 'inline', ownership: 'walk', fsGroup: 2000 },
+      { lifecycle: 'persistent', ownership: 'auto', mountOptions: ['noatime'] },
+    ])
+    for (const request of requests) {
+      expect(allow(config.allow, request, { isRemote: false, naming: () => 'none' })).toHaveProperty('rule')
+    }
+  })
+
+  it('has the limits that hold', () => {
+    expect(LIMITS).toEqual({ quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8 })
+    expect(page).toMatch(/At most four jobs are at work at a time, but one that takes longer than 5 s/)
+    expect(page).toMatch(
+      /16 publications, 16 unpublications and 16 looks at a time, and at most 8 publications of one namespace/,
+    )
+  })
+})

@@ -68,10 +68,12 @@ export class Publications {
     this.#current.set(job.directory, current)
     void running.outcome.then((outcome) => {
       this.#current.delete(job.directory)
-      if (current.waiting > 0 || job.do !== 'publish' || outcome.failure === undefined) return
+      // A worker that died has told nothing that a next one would not.
+      const { failure } = outcome
+      if (current.waiting > 0 || job.do !== 'publish' || failure === undefined || failure.code === 'ABORTED') return
       this.#forgetOld()
       const until = this.#now() + KEPT_MS
-      this.#unheard.set(job.directory, { fingerprint, failure: outcome.failure, until })
+      this.#unheard.set(job.directory, { fingerprint, failure, until })
     })
     return current
   }

@@ -228,6 +228,25 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     expect(pods.some((pod) => fs.existsSync(node.target(pod)))).toBe(false)
   })
 
+  it('ends with 1 where somebody removes its socket: kubelet would never call again', async () => {
+    const child = await node.serve()
+    fs.rmSync(node.registration)
+    expect((await once(child, 'exit'))[0]).toBe(1)
+    expect(node.events.at(-1)).toMatchObject({ event: 'failed', message: expect.stringContaining('modekeep-reg.sock') })
+    expect(fs.existsSync(node.socket)).toBe(false)
+  })
+
+  it('goes on with its own version where another has taken its place', async () => {
+    const copy = `${node.top}/modekeep`
+    fs.copyFileSync(MODEKEEP, copy)
+    fs.chmodSync(copy, 0o755)
+    await node.serve({ executable: copy })
+    fs.rmSync(copy)
+    fs.writeFileSync(copy, 'another')
+    expect(await node.publish(1, node.volume('data', 1))).toMatchObject({ code: 'OK', message: '' })
+    expect(node.workers().map((pid) => fs.readlinkSync(`/proc/${pid}/exe`))).toEqual([`${copy} (deleted)`])
+  })
+
   it('is started by nobody who types its word, and by kubelet not at all', () => {
     const typed = spawnSync('script', ['-qec', `${MODEKEEP} csi-worker`, '/dev/null'], { encoding: 'utf8' })
     expect(typed.stdout).toContain('there is no verb "csi-worker"')

@@ -68,9 +68,9 @@ export class CsiNode extends NodeDirectory {
   }
 
   /** Resolves when it can be called. */
-  async serve({ isWaiting = false } = {}): Promise<ChildProcess> {
+  async serve({ isWaiting = false, executable = MODEKEEP } = {}): Promise<ChildProcess> {
     const before = this.events.filter(({ event }) => event === 'listening').length
-    const child = spawn(MODEKEEP, ['csi', '--kubelet-dir', this.kubelet], {
+    const child = spawn(executable, ['csi', '--kubelet-dir', this.kubelet], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { MODEKEEP_CONFIG: `${this.top}/config.json` },
     })

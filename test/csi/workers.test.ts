@@ -186,6 +186,16 @@ describe('what is under way at a target', () => {
     expect(directories().flat()).toEqual(['/a', '/a'])
   })
 
+  it('whose worker dies while nobody waits is begun anew by the next call', async () => {
+    const first = answer(publish('/a'), 1000)
+    await vi.advanceTimersByTimeAsync(1000)
+    await first
+    worker(0).ended('was ended by SIGKILL')
+    await turn()
+    void answer(publish('/a'))
+    expect(directories()).toEqual([['/a'], ['/a']])
+  })
+
   it('is not joined by a call for something else, which hears ABORTED', async () => {
     void answer(publish('/a'))
     expect(await answer(publish('/a', '{"x":"y"}'))).toMatchObject({ failure: { code: 'ABORTED' } })

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+import { answerBy } from '../../src/csi/node.ts'
+
+const within = (deadline: Date | number) => answerBy(deadline) - performance.now()
+const SLACK = 200
+
+describe('a call is answered', () => {
+  it.each([
+    ["before kubelet's two minutes are over", 120_000, 100_000],
+    ['before an earlier deadline', 60_000, 58_000],
+    ['with time to get there, however little there is', 2000, 1500],
+    ['at once where it is late', -5000, 0],
+  ])('%s', (_what, left, expected) => {
+    for (const deadline of [Date.now() + left, new Date(Date.now() + left)]) {
+      expect(Math.abs(within(deadline) - expected)).toBeLessThan(SLACK)
+    }
+  })
+
+  it('in time although the caller waits for ever', () => {
+    expect(Math.abs(within(Number.POSITIVE_INFINITY) - 100_000)).toBeLessThan(SLACK)
+  })
+})

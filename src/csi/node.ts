@@ -1,5 +1,6 @@
 import * as grpc from '@grpc/grpc-js'
 import { bounded } from '../flexvolume/reply.ts'
+import type { Space } from '../host/inodes.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { CallFailure, type Job, type Outcome, type Stats } from './jobs.ts'
 import type { Content, Identity, Node } from './messages.ts'
@@ -26,7 +27,8 @@ const SINGLE_NODE_MULTI_WRITER = 5
 const VOLUME_MOUNT_GROUP = 6
 
 // csi.proto: VolumeUsage.Unit
-const UNITS = { bytes: 1, inodes: 2 } as const
+const BYTES = 1
+const INODES = 2
 
 /** In ms. Kubelet waits for two minutes. */
 const ANSWER_WITHIN = 100_000
@@ -80,12 +82,14 @@ export function nodeHandlers(
 }
 
 function told({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
-  const kinds = space === undefined ? [] : (['bytes', 'inodes'] as const)
+  const usage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
+    total: BigInt(total),
+    used: BigInt(used),
+    available: BigInt(available),
+    unit,
+  })
   return {
-    usage: kinds.map((kind) => {
-      const { total, used, available } = space?.[kind] ?? { total: 0, used: 0, available: 0 }
-      return { total: BigInt(total), used: BigInt(used), available: BigInt(available), unit: UNITS[kind] }
-    }),
+    usage: space === undefined ? [] : [usage(BYTES, space.bytes), usage(INODES, space.inodes)],
     volumeCondition: { abnormal: trouble !== '', message: trouble },
   }
 }

@@ -81,9 +81,9 @@ function makePlaces(root: string, places: readonly string[]): void {
   }
   for (const place of places) {
     fs.mkdirSync(place, { recursive: true, mode: OWN_DIRECTORY })
-    const { mode, uid } = fs.lstatSync(place)
-    const isOwn = fs.lstatSync(place).isDirectory() && uid === process.geteuid?.()
-    if (isOwn && (mode & OTHERS_WRITE) === 0) continue
+    const stat = fs.lstatSync(place)
+    const isOwn = stat.isDirectory() && stat.uid === process.geteuid?.()
+    if (isOwn && (stat.mode & OTHERS_WRITE) === 0) continue
     throw new Refusal(
       `others than root may write to ${quoted(place)}, or it is a link: make it a directory of root's, chmod go-w`,
     )

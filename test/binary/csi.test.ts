@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
+import * as net from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { tryLockPlace } from '../../src/store/locks.ts'
@@ -234,6 +235,22 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     expect((await once(child, 'exit'))[0]).toBe(1)
     expect(node.events.at(-1)).toMatchObject({ event: 'failed', message: expect.stringContaining('modekeep-reg.sock') })
     expect(fs.existsSync(node.socket)).toBe(false)
+  })
+
+  it('takes no place where somebody else listens, or has put something else', async () => {
+    const place = node.socket.slice(0, node.socket.lastIndexOf('/'))
+    fs.mkdirSync(place, { recursive: true, mode: 0o700 })
+    const other = net.createServer()
+    other.listen(node.socket)
+    await once(other, 'listening')
+    expect((await node.serve()).exitCode).toBe(1)
+    expect(node.events.at(-1)?.message).toContain('something else is at')
+    expect(fs.existsSync(node.socket)).toBe(true)
+    other.close()
+    await once(other, 'close')
+    fs.writeFileSync(node.socket, 'a file')
+    expect((await node.serve()).exitCode).toBe(1)
+    expect(fs.readFileSync(node.socket, 'utf8')).toBe('a file')
   })
 
   it('goes on with its own version where another has taken its place', async () => {

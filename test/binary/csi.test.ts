@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import * as net from 'node:net'
@@ -235,6 +235,26 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     expect((await once(child, 'exit'))[0]).toBe(1)
     expect(node.events.at(-1)).toMatchObject({ event: 'failed', message: expect.stringContaining('modekeep-reg.sock') })
     expect(fs.existsSync(node.socket)).toBe(false)
+  })
+
+  it("mends at kubelet's next call what was unmounted, or whose source is another one; commands for people know it", async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    expect((await node.publish(1, source)).code).toBe('OK')
+    execFileSync('umount', ['--lazy', node.target(1)])
+    expect(await node.stats(1)).toMatchObject({
+      code: 'OK',
+      reply: { usage: [], volume_condition: { abnormal: true, message: 'it is not mounted' } },
+    })
+    expect((await node.publish(1, source)).code).toBe('OK')
+    expect(fs.readdirSync(node.target(1))).toEqual(['0'])
+    fs.renameSync(source, `${source}-before`)
+    fs.mkdirSync(source)
+    expect((await node.publish(1, source)).code).toBe('OK')
+    expect(fs.readdirSync(node.target(1))).toEqual([])
+    const env = { MODEKEEP_CONFIG: `${node.top}/config.json` }
+    const status = JSON.parse(execFileSync(MODEKEEP, ['status', '--json'], { env, encoding: 'utf8' }))
+    expect(status.mounts).toMatchObject([{ directory: node.target(1), pod: 'shop/pod-1', state: 'healthy' }])
   })
 
   it('takes no place where somebody else listens, or has put something else', async () => {

@@ -11,29 +11,24 @@ import { openNode } from '../volume/kind/source-path.ts'
 /**
  * Makes the journal of a volume that has grown large forget what is gone from the volume, where that can be found and
  * stands still. Call it under the volume's lock.
+ * @returns whether it did
  * @throws {Refusal} when the journal cannot be used
  */
-export async function pruneVolume(
-  session: Session,
-  volume: string,
-  isSilentAt: IsSilentAt,
-): Promise<'pruned' | 'as it was' | 'silent'> {
+export async function pruneVolume(session: Session, volume: string, isSilentAt: IsSilentAt): Promise<boolean> {
   const { host } = session
   // A server or a daemon may cease to answer on the way.
-  if (isTextIdentity(volume) || !hasJournal(session, volume)) return 'as it was'
+  if (isTextIdentity(volume) || !hasJournal(session, volume)) return false
   using journal = openJournal(session, volume, false)
   // Nor may what tells of it now, and this process would wait for that: a walk forgets what is gone there.
   const { source } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
-  if (source !== undefined && !isLocalPath(host, source)) return 'as it was'
+  if (source !== undefined && !isLocalPath(host, source)) return false
   const place = journal.isOvergrown(0) ? await placeOfVolume(session, volume, isSilentAt) : undefined
-  if (place === undefined) return 'as it was'
-  if (place.isSilent) return 'silent'
-  if (!isLocalPath(host, place.path)) return 'as it was'
+  if (place === undefined || place.isSilent || !isLocalPath(host, place.path)) return false
   const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)
-  if (volumeIdentity(host, handle, stat) !== volume || otherDisk(session, volume, handle)) return 'as it was'
+  if (volumeIdentity(host, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
   // What is mounted below it hides nothing.
   const tree = host.mounts.cloneTree(handle)
   using _tree = closing(host.inodes, tree)
-  return (await prune(host.inodes, tree, journal)) ? 'pruned' : 'as it was'
+  return await prune(host.inodes, tree, journal)
 }

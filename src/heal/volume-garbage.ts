@@ -54,28 +54,22 @@ export async function collectVolume(
   if (lock === undefined) return [busy]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
   const judged = await judge(session, volume, order, isSilentAt)
-  const pruned = judged.action === 'kept' ? await pruneUnlessRefused(session, volume, isSilentAt) : undefined
-  const fate = pruned === undefined ? judged : { ...judged, reason: `${judged.reason}; ${pruned}` }
+  const isPruned = judged.action === 'kept' && (await pruneUnlessRefused(session, volume, isSilentAt))
+  const fate = isPruned ? { ...judged, reason: `${judged.reason}; what is gone from it was forgotten` } : judged
   const items = itemsOf(session, volume, fate)
   removeTransient(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
   return items
 }
 
-/** What was done, or why it was not. A journal that cannot be used is named by who needs it. */
-async function pruneUnlessRefused(
-  session: Session,
-  volume: string,
-  isSilentAt: IsSilentAt,
-): Promise<string | undefined> {
+/** A journal that cannot be used is named by who needs it. */
+async function pruneUnlessRefused(session: Session, volume: string, isSilentAt: IsSilentAt): Promise<boolean> {
   try {
-    const outcome = await pruneVolume(session, volume, isSilentAt)
-    if (outcome === 'pruned') return 'what is gone from it was forgotten'
-    return outcome === 'silent' ? 'its server does not respond, so what is gone from it was not forgotten' : undefined
+    return await pruneVolume(session, volume, isSilentAt)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     session.warn(error.message)
-    return undefined
+    return false
   }
 }
 

@@ -87,9 +87,7 @@ describe('a server that does not respond', () => {
     await expect(walk(`${share}/data`)).rejects.toThrow(Killed)
     stage.host.inodes.chown = chown
     hang()
-    expect(await garbage(false)).toEqual([
-      ['kept', expect.stringMatching(/was walked .*; its server does not respond, so what is gone from it was not/)],
-    ])
+    expect(await garbage(false)).toEqual([['kept', expect.stringMatching(/was walked [^;]*$/)]])
     expect(opened).toEqual([])
   })
 
@@ -114,7 +112,8 @@ describe('a server that does not respond', () => {
     const warning = (path: string) =>
       expect.objectContaining({ level: 'warning', text: expect.stringContaining(`${path} does not respond`) })
     const found = await Array.fromAsync(volumeFindings(stage.session()))
-    expect(found).toEqual([{ level: 'ok', text: 'volumes on record: 2', remedy: '' }, warning(`${share}/data`)])
+    expect(found.filter(({ level }) => level !== 'ok')).toEqual([warning(`${share}/data`)])
+    expect(found).toContainEqual({ level: 'ok', text: 'volumes on record: 2', remedy: '' })
     stage.fs.symlinkSync(share, `${stage.top}/link`)
     const sources = [`${share}/*`, `${stage.top}/link/*`, `${stage.top}/local/*`]
     const config = { ...stage.config, allow: [{ sources }] }

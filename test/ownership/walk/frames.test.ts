@@ -105,7 +105,8 @@ describe('the directories of a walk', () => {
     }
     expect([enter(), enter()]).toEqual([true, false])
     frames.pop()
-    // The tree was made just now: as if it had been moved.
+    // As if it had been moved just now.
+    for (const path of ['', '/d0']) volume.fs.chmodSync(`${volume.directory}${path}`, 0o750)
     expect(enter()).toBe(false)
     frames.close()
     expect(open()).toBe(0)

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Dirents } from '../../../src/host/dirents.ts'
 import type { Handle, Inodes } from '../../../src/host/host.ts'
 import { Unrest } from '../../../src/ownership/walk/unrest.ts'
@@ -18,6 +18,11 @@ let now: number
 beforeEach(() => {
   looks = 0
   now = Date.now()
+  // However long a test waits for a processor, what is of now is of the time since its walk began.
+  vi.useFakeTimers({ now, toFake: ['Date'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
 })
 
 /** Whose entries have this ctime; undefined: they are gone. */

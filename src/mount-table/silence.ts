@@ -1,7 +1,7 @@
 import { closing, deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseMountinfo } from './mountinfo.ts'
-import { mountsFrom } from './tree-location.ts'
+import { asPrefix, mountsFrom } from './tree-location.ts'
 
 /** Milliseconds for a server, and for a daemon that is stopped: it may go on. One that runs has as long as a helper. */
 export const PATIENCE = 5000
@@ -23,9 +23,21 @@ export function silentPaths(host: Host): IsSilentAt {
   }
 }
 
-/** The same of one path; the mount table, which may be long, is read only where it must be. */
-export async function isSilentPath(host: Host, path: string): Promise<boolean> {
-  return !isKnownLocal(host, path) && (await silentPaths(host)(path))
+/**
+ * The same of one path; the mount table, which may be long, is read only where it must be.
+ * @param within a directory below which links are followed; undefined: none is
+ */
+export async function isSilentPath(host: Host, path: string, within?: string): Promise<boolean> {
+  if (isKnownLocal(host, path)) return false
+  if (await silentPaths(host)(path)) return true
+  if (within === undefined || !hasRemoteBelow(host, within)) return false
+  return isUnanswered(host, path, `below ${within}`)
+}
+
+/** Links may lead to what others tell of, where that is mounted below. */
+function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
+  const isBelow = (mountPoint: string) => mountPoint.startsWith(asPrefix(directory)) && mountPoint !== directory
+  return parseMountinfo(mounts.table()).some(({ fsType, mountPoint }) => REMOTE.test(fsType) && isBelow(mountPoint))
 }
 
 /** Asks, wherever the path leads: links are followed. @param about see Daemons.answers */

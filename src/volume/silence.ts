@@ -24,7 +24,8 @@ export function silentSources({ host }: Pick<Session, 'host'>): IsSilent {
  */
 export async function refuseSilent({ host }: Pick<Session, 'host'>, request: Asked): Promise<void> {
   const path = pathIn(request)
-  if (path === undefined || !(await isSilentPath(host, path))) return
+  const within = request.subPath === undefined ? undefined : sourcePath(request.source)
+  if (path === undefined || !(await isSilentPath(host, path, within))) return
   throw new Refusal(unanswered(`source ${quoted(path)}`, 'it is mounted'))
 }
 

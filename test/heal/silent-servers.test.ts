@@ -91,6 +91,16 @@ describe('a server that does not respond', () => {
     expect(opened).toEqual([])
   })
 
+  it('is asked where a link in a volume may lead to it', async () => {
+    share = `${stage.top}/volumes/outer/share`
+    makeTree(stage.fs, share, ['file data/a 0640 5'])
+    stage.fs.symlinkSync('share/data', `${stage.top}/volumes/outer/link`)
+    hang()
+    const source = `${stage.top}/volumes/outer`
+    await expect(stage.mount('a', { source, subPath: 'link' })).rejects.toThrow(`"${source}/link" does not respond`)
+    expect([asked, opened]).toEqual([[`${source}/link`], []])
+  })
+
   it('keeps a restore pending, whichever way its directory was reached', async () => {
     share = `${stage.top}/volumes/outer/share`
     makeTree(stage.fs, share, ['file data/a 0640 5'])
@@ -99,7 +109,7 @@ describe('a server that does not respond', () => {
     await stage.mount('a', { ...options, restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' })
     hang()
     await stage.unmount('a')
-    expect(stage.warnings).toEqual([expect.stringContaining(`source "${share}/data" does not respond`)])
+    expect(stage.warnings).toEqual([expect.stringMatching(/source ".*\/outer\/link" does not respond/)])
     expect(volumeRecords.read(stage, only())).toMatchObject({ restorePending: true })
     expect(opened).toEqual([])
   })

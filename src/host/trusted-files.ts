@@ -76,11 +76,11 @@ export function trustedFiles(fs: Fs) {
     /** Of a file, in bytes; 0 where it cannot be seen. */
     size: (path: string): number => unlessRefused(() => fs.statSync(path).size) ?? 0,
 
-    /** The bytes of the whole file system that a path lies on; undefined where that does not tell. */
+    /** The bytes of the whole file system that a path lies on; undefined where that does not tell, or nothing is there. */
     capacity: (path: string) =>
       withPath('look at', path, () => {
-        const { blocks, bsize } = fs.statfsSync(path)
-        return blocks * bsize || undefined
+        const stat = unless(MISSING, () => fs.statfsSync(path))
+        return stat && (stat.blocks * stat.bsize || undefined)
       }),
 
     /** Nothing where there is no directory. */

@@ -251,6 +251,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         isForced: false,
         outcome: 'restored',
         refusal: null,
+        otherDisk: null,
         report: { ...report, left: {} },
         differences: [],
       }

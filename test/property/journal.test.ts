@@ -183,7 +183,7 @@ describe('a journal', () => {
     ['the table of ACLs is missing', 'DROP TABLE acls'],
     ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
-    ['it claims two volumes', "INSERT INTO journal VALUES (4, 'another')"],
+    ['it claims two volumes', "INSERT INTO journal VALUES (4, 'another', NULL)"],
   ])('is refused, or what it says is right, where %s', (_what, sql) => {
     for (const reading of [true, false]) {
       const path = put(STATES['searched by a second walk'] ?? {})

@@ -145,7 +145,7 @@ function expectNone(): never {
   throw new Error('no server was started')
 }
 
-export async function until(isSo: () => boolean, ms = 20_000): Promise<void> {
+export async function until(isSo: () => boolean, ms = 60_000): Promise<void> {
   const end = performance.now() + ms
   while (!isSo()) {
     if (performance.now() > end) throw new Error(`not so after ${ms} ms: ${isSo}`)

@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { Journal } from '../../src/ownership/journal/journal.ts'
+import { volumePlace } from '../../src/store/places.ts'
+import { openJournal } from '../../src/store/volume-journal.ts'
 import { isRoot } from '../helpers/stage.ts'
+
+const VOLUME = 'ef53.1-2-3'
 
 const title = `an errand, from the sources${isRoot ? '' : ' (skipped: groups need root; run "sudo npm test")'}`
 
@@ -17,7 +20,9 @@ describe.skipIf(!isRoot)(title, () => {
     lock = `${top}/walker.lock`
     fs.mkdirSync(`${top}/volume`)
     fs.writeFileSync(`${top}/volume/file`, '')
-    Journal.open(linuxHost, `${top}/journal.db`, 'a volume').close()
+    const store = { host: linuxHost, config: { stateDir: top } }
+    fs.mkdirSync(volumePlace(store, VOLUME).path, { recursive: true })
+    openJournal(store, VOLUME, false).close()
     handle = linuxHost.inodes.openTrusted(`${top}/volume`)
     onTestFinished(() => {
       linuxHost.inodes.close(handle)
@@ -27,16 +32,16 @@ describe.skipIf(!isRoot)(title, () => {
 
   const run = (order: object, told: (line: string) => void) =>
     linuxHost.runErrand({ order: JSON.stringify(order), handle, lock, patience: 60_000, told })
-  const walk = (journal: string) => ({
-    journal,
-    volume: 'a volume',
-    order: { do: 'own', order: { group: 2000, access: 'keep' }, quota: 2 ** 30 },
+  const walk = () => ({
+    config: { stateDir: top, stateQuota: 2 ** 30 },
+    volume: VOLUME,
+    order: { do: 'own', order: { group: 2000, access: 'keep' } },
   })
 
   it('is run by a process that the lock tells of, and says what it did', async () => {
     const said: object[] = []
     const pids: number[] = []
-    const end = await run(walk(`${top}/journal.db`), (line) => {
+    const end = await run(walk(), (line) => {
       said.push(JSON.parse(line))
       pids.push(Number(fs.readFileSync(lock, 'utf8')))
     })
@@ -50,7 +55,10 @@ describe.skipIf(!isRoot)(title, () => {
 
   it('that fails says why', async () => {
     const said: string[] = []
-    await run(walk(`${top}/volume/file`), (line) => said.push(line))
+    const { path } = volumePlace({ config: { stateDir: top } }, VOLUME)
+    for (const name of fs.readdirSync(path)) fs.rmSync(`${path}/${name}`)
+    fs.writeFileSync(`${path}/journal.db`, '')
+    await run(walk(), (line) => said.push(line))
     expect(said).toEqual([expect.stringContaining('it is empty, although the volume was walked before')])
     expect(said[0]).toMatch(/^{"refused":/)
   })
@@ -66,7 +74,7 @@ describe.skipIf(!isRoot)(title, () => {
     const told = () => {
       throw disk
     }
-    await expect(run(walk(`${top}/journal.db`), told)).rejects.toBe(disk)
+    await expect(run(walk(), told)).rejects.toBe(disk)
     expect(linuxHost.isLocked(lock)).toBe(false)
   })
 })

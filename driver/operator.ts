@@ -5,7 +5,7 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { operate } from '../src/operator/operate.ts'
 import { readConfig } from './config.ts'
 import { onInterrupt } from './signals.ts'
-import { writeAll } from './streams.ts'
+import { writeAll, writeBytes } from './streams.ts'
 import { VERSION } from './version.ts'
 import { watchNode } from './watch.ts'
 
@@ -24,6 +24,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     executable: isSea() ? process.execPath : undefined,
     isRoot: process.geteuid?.() === 0,
     write: writeAll,
+    writeBytes,
     isTerminal: isatty,
     // A terminal that does not know its size says 0.
     columns: () => process.stderr.columns || NARROW,

@@ -1,4 +1,6 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, write, writeSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
 const STDOUT = 1
 const STDERR = 2
@@ -26,4 +28,19 @@ export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
     }
   }
   return true
+}
+
+/**
+ * Writes all of it to stdout, and gives way to other events meanwhile: whoever reads may be slow.
+ * @throws write(2)'s error: EPIPE where nobody reads any more, ENOSPC where stdout is a file on a full disk
+ */
+export async function writeBytes(bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += (await promisify(write)(STDOUT, bytes, at, bytes.length - at, null)).bytesWritten
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+      await setTimeout(5)
+    }
+  }
 }

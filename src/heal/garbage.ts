@@ -1,9 +1,10 @@
 import { silentPaths } from '../mount-table/silence.ts'
 import { messageOf } from '../refusal/refusal.ts'
+import { isImportBusy, removeImport } from '../store/import-stage.ts'
 import { removeLeftover } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
 import { listMounts, type MountRecord } from '../store/mount-record.ts'
-import { leftoverFiles, listMountPlaces, listVolumes, mountPlace } from '../store/places.ts'
+import { leftoverFiles, listImports, listMountPlaces, listVolumes, mountPlace } from '../store/places.ts'
 import { reservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
@@ -29,6 +30,11 @@ export async function collectGarbage(session: Session, order: GarbageOrder): Pro
   for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
     const collected = collectVolume(session, volume, order, isSilentAt)
     items.push(...(await collected.catch((error) => [failed('volume', volume, error)])))
+  }
+  for (const volume of listImports(session)) {
+    const collect = () =>
+      (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : BUSY
+    items.push(await trying('import', volume, collect))
   }
   const stages = staleStages(host, config.stateDir)
   if (!isDry) sweepStages(session)

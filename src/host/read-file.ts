@@ -22,6 +22,12 @@ export function opened(fs: Fs, path: string, flags: string | number = 'r', mode?
   }
 }
 
+/** fsync(2): its names are on disk. */
+export function syncDirectory(fs: Fs, path: string): void {
+  using directory = opened(fs, path)
+  fs.fsyncSync(directory.fd)
+}
+
 /** A file as text. Given a path, readFileSync itself would end the process, without an answer, where close(2) fails. */
 export function readText(path: string, fs: Fs = nodeFs): string {
   using file = opened(fs, path)

@@ -1,7 +1,8 @@
 import type * as NodeFs from 'node:fs'
 import { dirname } from 'node:path'
 import { unlessRefused, withPath } from './file-error.ts'
-import { type Fs, opened, readHead, readText } from './read-file.ts'
+import { foreignFile, newFile } from './large-file.ts'
+import { type Fs, opened, readHead, readText, syncDirectory } from './read-file.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
 
 const PRIVATE = 0o600
@@ -37,6 +38,9 @@ export function trustedFiles(fs: Fs) {
         return bytes?.toString()
       }),
 
+    /** The same of any size, held open: each read is of the file that was looked at. */
+    openForeign: (path: string) => withPath('read', path, () => foreignFile(fs, path)),
+
     /** Of what a path leads to; undefined where nothing is, or where it cannot be seen. */
     stat: (path: string): FileStat | undefined => unlessRefused(() => fs.statSync(path)),
 
@@ -46,6 +50,20 @@ export function trustedFiles(fs: Fs) {
      */
     replace: (path: string, text: string, mode = PRIVATE) =>
       withPath('write', path, () => replaceIn(fs, path, text, mode)),
+
+    /**
+     * A file for somebody else, in any directory: it has its name when it is whole, and nobody else may read it.
+     * @param mayReplace what has the name by then; else that is an EEXIST
+     */
+    create: (path: string, mayReplace: boolean) => withPath('write', path, () => newFile(fs, path, mayReplace)),
+
+    /** One rename(2) of a directory with all that is in it, durable. ENOTEMPTY where anything is in `to`. */
+    moveDirectory: (from: string, to: string) =>
+      withPath(`rename ${from} to`, to, () => {
+        syncDirectory(fs, from)
+        fs.renameSync(from, to)
+        syncDirectory(fs, dirname(to))
+      }),
 
     remove: (path: string) =>
       withPath('remove', path, () => {
@@ -109,8 +127,7 @@ function replaceIn(fs: Fs, path: string, text: string, mode: number): void {
     fs.rmSync(temporary, { force: true })
     throw error
   }
-  using directory = opened(fs, dirname(path))
-  fs.fsyncSync(directory.fd)
+  syncDirectory(fs, dirname(path))
 }
 
 function writeNew(fs: Fs, path: string, text: string, mode: number): void {

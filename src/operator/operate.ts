@@ -37,6 +37,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   isRoot: boolean
   /** @returns false: nobody reads any more */
   write(text: string, to: Stream): boolean
+  /** To stdout, all of it. @throws where it cannot be written, or nobody reads any more */
+  writeBytes(bytes: Uint8Array): Promise<void>
   isTerminal(stream: Stream): boolean
   /** How wide the terminal of stderr is. */
   columns(): number
@@ -111,9 +113,10 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   const { fs, host, watch } = world
   const { verb } = command
   const { file, config, faults } = await configFor(world, command)
-  const { isLooking, lines, interrupted, trouble, hasTrouble } = shown(command)
+  const { isLooking, lines, writesStdout, interrupted, trouble, hasTrouble } = shown(command)
+  const to = writesStdout?.(command) ? STDERR : STDOUT
   const tell = (document: Document) =>
-    world.write(isJson ? jsonDocument(document) : render(lines(document), hasColour(world)), STDOUT)
+    world.write(isJson ? jsonDocument(document) : render(lines(document), hasColour(world)), to)
   const subject = 'directory' in command ? { directory: command.directory } : 'target' in command ? command.target : {}
   const log = callLog({ verb, ...subject }, config.logLevel, (line) => {
     // What changes nothing leaves no line.
@@ -134,14 +137,22 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   }
   const say = (sentence: string | undefined) => sentence && world.write(`modekeep: ${sentence}\n`, STDERR)
   const standing = interrupted?.(command)
+  const ending = new AbortController()
   using _waiting = world.onInterrupt(() => {
+    ending.abort()
     clear()
     say(standing)
   })
   try {
     const isDoctor = command.verb === 'doctor'
+    const caller = {
+      version: world.versions.version,
+      isTerminal: world.isTerminal(STDOUT),
+      write: world.writeBytes,
+      interrupted: ending.signal,
+    }
     const patient = { ...world, configuration: { file, faults } }
-    const document = isDoctor ? await doctor(session, patient) : await run(session, command)
+    const document = isDoctor ? await doctor(session, patient) : await run(session, command, caller)
     log.end('Success')
     clear()
     tell(document)

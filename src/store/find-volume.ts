@@ -45,15 +45,17 @@ export async function findVolume(session: Session, volume: string): Promise<stri
 /**
  * The same, undefined where it is nowhere.
  * @param isAny also where it lies on another disk than it was on, which says to be the same
+ * @param source where it may be besides: absolute and normal
  */
 export async function placeOfVolume(
   session: Session,
   volume: string,
   isSilentAt: IsSilentAt,
   isAny = false,
+  source?: string,
 ): Promise<Place | undefined> {
   let silent: Place | undefined
-  for (const { path, isThere } of candidates(session, volume, isAny)) {
+  for (const { path, isThere } of candidates(session, volume, isAny, source)) {
     if (await isSilentAt(path)) silent ??= { path, isSilent: true }
     else if (isThere()) return { path, isSilent: false }
   }
@@ -66,10 +68,15 @@ interface Candidate {
   isThere(): boolean
 }
 
-function* candidates(session: Session, volume: string, isAny: boolean): Generator<Candidate> {
+function* candidates(
+  session: Session,
+  volume: string,
+  isAny: boolean,
+  source: string | undefined,
+): Generator<Candidate> {
   const { host } = session
   const isText = isTextIdentity(volume)
-  const known = isText ? [] : sourcesOf(session, volume)
+  const known = isText ? [] : [...(source === undefined ? [] : [source]), ...sourcesOf(session, volume)]
   for (const path of known) yield { path, isThere: () => leadsTo(session, path, volume, isAny) }
   const table = host.mounts.table()
   const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
@@ -119,6 +126,16 @@ export async function otherInPlace(
   return undefined
 }
 
+/** All names that a directory may have as a volume: its own first, then those of a server's export that is mounted there. */
+export function volumesAt({ host }: Session, directory: string, handle: Handle): string[] {
+  const stat = host.inodes.statMountPoint(handle)
+  const rows = parseMountinfo(host.mounts.table()).filter(
+    (row) => row.mountPoint === directory && row.root === '/' && isMountOf(row, stat),
+  )
+  const byText = rows.flatMap(textIdentities)
+  return [volumeIdentity(host, handle, host.inodes.stat(handle)), ...byText]
+}
+
 /** Where it was, as far as records tell. */
 function sourcesOf(session: Session, volume: string): string[] {
   const record = volumeRecords.readUnlessDamaged(session, volume)
@@ -144,14 +161,22 @@ const NFS = ['nfs', 'nfs4']
  * A server's volume is named by the text of its source, which the mount table has too. The kernel may call either
  * version of NFS the other; of any other file system the text is what somebody liked to write there.
  */
-function isNamed({ fsType, source, root }: MountRow, volume: string): boolean {
-  const kinds = NFS.includes(fsType) ? NFS : [fsType]
-  return root === '/' && kinds.some((kind) => textIdentity({ fsType: kind, source: parseSource(source) }) === volume)
+function isNamed({ root, ...row }: MountRow, volume: string): boolean {
+  return root === '/' && textIdentities(row).includes(volume)
 }
 
-/** Whether nothing else is mounted over it. */
-function isOnTop(host: Host, { mountPoint, device }: MountRow): boolean {
-  return isAt(host, mountPoint, (_, stat) => stat.mountRoot && deviceName(stat.device) === device)
+function textIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
+  const kinds = NFS.includes(fsType) ? NFS : [fsType]
+  return kinds.map((kind) => textIdentity({ fsType: kind, source: parseSource(source) }))
+}
+
+function isOnTop(host: Host, row: MountRow): boolean {
+  return isAt(host, row.mountPoint, (_, stat) => isMountOf(row, stat))
+}
+
+/** Nothing else is mounted over it. */
+function isMountOf({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
+  return mountRoot && deviceName(at) === device
 }
 
 function isAt(host: Host, path: string, isIt: (handle: Handle, stat: Stat) => boolean): boolean {

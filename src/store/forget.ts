@@ -1,3 +1,4 @@
+import { removeImports } from './import-stage.ts'
 import { removeLeftover, removeLeftovers, tryHoldPlace } from './leftovers.ts'
 import { tryLockNode } from './locks.ts'
 import { listMountRecords, type MountRecord, mountRecords } from './mount-record.ts'
@@ -43,6 +44,7 @@ export function forgetAfterBoot(session: Session): void {
     if (record.boot !== boot && forgetUnlessBusy(session, record)) sweptRecords++
   }
   removeLeftovers(session)
+  removeImports(session)
   host.files.replace(sweptFile, `${boot}\n`)
   if (sweptRecords > 0) session.note({ sweptRecords })
 }

@@ -1,5 +1,5 @@
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { listVolumes, type Store, volumePlace } from './places.ts'
+import { importPlace, listImports, listVolumes, type Place, type Store, volumePlace } from './places.ts'
 import { volumeRecords } from './volume-record.ts'
 
 const MIB = 2 ** 20
@@ -27,17 +27,20 @@ interface Taken {
   largest: { volume: string; bytes: number } | undefined
 }
 
-/** What is remembered of volumes. Looks at every file of every volume. */
+/** What is remembered of volumes, and being imported. Looks at every file of every volume. */
 export function takenByAll(store: Store): Taken {
-  const { files } = store.host
   const taken: Taken = { bytes: 0, largest: undefined }
   for (const volume of listVolumes(store)) {
-    const { path } = volumePlace(store, volume)
-    const bytes = files.list(path).reduce((sum, name) => sum + files.size(`${path}/${name}`), 0)
+    const bytes = sizeOf(store, volumePlace(store, volume))
     taken.bytes += bytes
     if (bytes > (taken.largest?.bytes ?? 0)) taken.largest = { volume, bytes }
   }
+  for (const volume of listImports(store)) taken.bytes += sizeOf(store, importPlace(store, volume))
   return taken
+}
+
+function sizeOf({ host: { files } }: Store, { path }: Place): number {
+  return files.list(path).reduce((sum, name) => sum + files.size(`${path}/${name}`), 0)
 }
 
 /**

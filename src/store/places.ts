@@ -75,6 +75,24 @@ export function reservationsDirectory({ config }: Pick<Store, 'config'>): string
   return `${config.stateDir}/${PRIVATE.reservations}`
 }
 
+const IMPORT = '.import'
+
+/** Where what another node has exported of a volume is put together, before it becomes the volume's place at once. */
+export function importPlace({ config }: Pick<Store, 'config'>, volume: string): Place {
+  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT}`
+  return { path, top: config.stateDir, name: `import of volume ${volume}` }
+}
+
+/** The volumes of which an import is under way, or was interrupted. */
+export function listImports({ host, config }: Store): string[] {
+  return host.files
+    .list(`${config.stateDir}/${PRIVATE.ownership}`)
+    .filter((name) => name.endsWith(IMPORT))
+    .map((name) => name.slice(0, -IMPORT.length))
+    .filter(isVolumeIdentity)
+    .sort()
+}
+
 function mountsDirectory({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.mounts}`
 }

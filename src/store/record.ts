@@ -88,13 +88,16 @@ export class RecordKind<T extends object, Owner = string> {
     return store.host.files.list(this.#form.directoryOf(store, owner)).includes(this.#name(owner))
   }
 
-  /** Atomic and durable, with format and checksum. */
-  write(store: Store, record: T): void {
-    const { format, ownerOf, directoryOf } = this.#form
+  /**
+   * Atomic and durable, with format and checksum.
+   * @param directory what is to be moved to the owner's place
+   */
+  write(store: Store, record: T, directory = this.#form.directoryOf(store, this.#form.ownerOf(record))): void {
+    const { format, ownerOf } = this.#form
     const { files } = store.host
     const whole = { format, ...record }
-    files.makeDirectory(directoryOf(store, ownerOf(record)))
-    files.replace(this.#path(store, ownerOf(record)), `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`)
+    files.makeDirectory(directory)
+    files.replace(`${directory}/${this.#name(ownerOf(record))}`, `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`)
   }
 
   remove(store: Store, owner: Owner): void {

@@ -12,7 +12,7 @@ type Disk = NonNullable<VolumeRecord['disk']>
 const WITH_THE_RECORDS = 'with the records'
 
 /** What the file system of a handle lies on; undefined where the kernel does not tell. */
-function diskUnder(store: Store, root: Handle): Disk | undefined {
+export function diskUnder(store: Store, root: Handle): Disk | undefined {
   const backing = store.host.blocks.backingOf(root)
   const disk = known(backing)
   if (backing.place !== placeOfRecords(store)) return disk
@@ -59,12 +59,14 @@ export function textOfDisk({ shown, identities }: Disk): string {
   return [shown, ...identities].join('\n')
 }
 
-function diskOf(text: string): Disk {
+/** Undoes that. */
+export function diskOf(text: string): Disk {
   const [shown = '', ...identities] = text.split('\n')
   return { shown, identities }
 }
 
-function difference(volume: string, recorded: Disk | undefined, now: Disk | undefined): string | undefined {
+/** Why it is another disk than the one on record; undefined where it may be that. */
+export function difference(volume: string, recorded: Disk | undefined, now: Disk | undefined): string | undefined {
   if (recorded === undefined || now === undefined) return undefined
   if (recorded.identities.some((identity) => now.identities.includes(identity))) return undefined
   return (

@@ -1,3 +1,4 @@
+import { JournalSnapshot } from '../ownership/journal/copy.ts'
 import { Journal } from '../ownership/journal/journal.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { JOURNAL_FILE, type Store, volumePlace } from './places.ts'
@@ -17,9 +18,22 @@ export function openJournal(store: Store, volume: string, known: boolean, disk?:
  * @throws {Refusal} where it is missing or cannot be used
  */
 export function openJournalForReading(store: Store, volume: string, known: boolean): Journal | undefined {
+  return isThere(store, volume, known)
+    ? Journal.openForReading(store.host, journalFile(store, volume), volume, known)
+    : undefined
+}
+
+/** All that the journal holds at one moment; otherwise the same. */
+export function openJournalSnapshot(store: Store, volume: string, known: boolean): JournalSnapshot | undefined {
+  return isThere(store, volume, known)
+    ? new JournalSnapshot(store.host, journalFile(store, volume), volume, known)
+    : undefined
+}
+
+function isThere(store: Store, volume: string, known: boolean): boolean {
+  if (hasJournal(store, volume)) return true
+  if (!known) return false
   const path = journalFile(store, volume)
-  if (hasJournal(store, volume)) return Journal.openForReading(store.host, path, volume, known)
-  if (!known) return undefined
   throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
 }
 

@@ -5,7 +5,7 @@ import { sourceText } from '../request/source.ts'
 import { RECORD_FILE } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 
-const schema = z.object({
+export const volumeRecordSchema = z.object({
   volume: z.string(),
   source: z.string(),
   group: z.number(),
@@ -23,9 +23,17 @@ const schema = z.object({
 })
 
 /** What a walk has made of a volume. */
-export type VolumeRecord = z.infer<typeof schema>
+export type VolumeRecord = z.infer<typeof volumeRecordSchema>
 
-export const volumeRecords = new RecordKind<VolumeRecord>({ format: 2, schema, ...OF_A_VOLUME, name: RECORD_FILE })
+/** It is written in the files of exported journals too. */
+export const VOLUME_RECORD_FORMAT = 2
+
+export const volumeRecords = new RecordKind<VolumeRecord>({
+  format: VOLUME_RECORD_FORMAT,
+  schema: volumeRecordSchema,
+  ...OF_A_VOLUME,
+  name: RECORD_FILE,
+})
 
 /** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
 export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {

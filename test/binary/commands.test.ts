@@ -99,6 +99,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     }
     json('apply', source, '--fsgroup', '3000')
     json('plan', source, '--fsgroup', '2000')
+    json('journal', 'export', source, '--output', `${node.top}/data.journal`)
     // A user's own change, which is left.
     fs.chmodSync(`${source}/test1`, 0o600)
     json('restore', source, '--dry-run')
@@ -123,7 +124,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
       ).toEqual([])
     }
     expect([...found.keys()].sort()).toEqual(VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort())
-    expect(found.size).toBe(12)
+    expect(found.size).toBe(13)
   })
 
   it('have no escape sequence in a pipe, colour on a terminal, and none there with NO_COLOR', () => {

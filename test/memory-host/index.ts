@@ -10,7 +10,9 @@ import type { MemoryWorld } from './world.ts'
 
 /** A host over a world in memory. Every effect is in the world's action log and can be the one a process dies at. */
 export function memoryHost(world: MemoryWorld): Host {
-  const databases = new Map<string, DatabaseSync>()
+  // By the inode of the file, which may be moved with its directory.
+  const databases = new Map<number, DatabaseSync>()
+  const inodeOf = (path: string) => Number(world.fs.statSync(path).ino)
 
   return {
     inodes: memoryInodes(world),
@@ -47,12 +49,12 @@ export function memoryHost(world: MemoryWorld): Host {
 
     openDatabase(path) {
       world.alive()
-      const known = world.fs.existsSync(path) ? databases.get(path) : undefined
+      const known = world.fs.existsSync(path) ? databases.get(inodeOf(path)) : undefined
       const database = known ?? mortal(new DatabaseSync(':memory:', { readBigInts: true }), world)
       // Where a process died, SQLite's next user rolls back what was not committed.
       if (database.isTransaction) database.exec('ROLLBACK')
       world.fs.writeFileSync(path, '')
-      databases.set(path, database)
+      databases.set(inodeOf(path), database)
       return database
     },
 

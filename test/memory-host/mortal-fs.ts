@@ -28,8 +28,11 @@ export function mortalFs(world: MemoryWorld): typeof NodeFs {
         // memfs 4.80 removes and renames what a link leads to.
         if (key === 'rmSync' && isLink) return target.unlinkSync(path)
         if (key === 'renameSync') {
+          const there = target.lstatSync(to, { throwIfNoEntry: false })
+          // It renames over a directory whatever is in it, and its content is lost.
+          if (there?.isDirectory()) target.rmdirSync(to)
           // It miscounts a directory whose entry is renamed over, and never lets it be removed.
-          if (target.lstatSync(to, { throwIfNoEntry: false })) target.unlinkSync(to)
+          else if (there) target.unlinkSync(to)
           if (isLink) {
             target.symlinkSync(target.readlinkSync(path) as string, to)
             return target.unlinkSync(path)

@@ -29,6 +29,9 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
     streams[to] += text
     return true
   },
+  writeBytes: async (bytes) => {
+    streams[1] += Buffer.from(bytes).toString('latin1')
+  },
   isTerminal: () => false,
   columns: () => 80,
   workingDirectory: () => stage.top,

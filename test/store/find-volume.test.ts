@@ -3,7 +3,7 @@ import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { silentPaths } from '../../src/mount-table/silence.ts'
 import { parseSource } from '../../src/request/source.ts'
-import { findVolume, placeOfVolume } from '../../src/store/find-volume.ts'
+import { findVolume, placeOfVolume, volumesAt } from '../../src/store/find-volume.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
 import { textIdentity, volumeIdentity, volumeRecords } from '../../src/store/volume-record.ts'
 import { READY } from '../helpers/mount-records.ts'
@@ -39,6 +39,15 @@ const place = async () => {
   return found?.isSilent ? `silent: ${found.path}` : found?.path
 }
 
+/** Whether the directory at a path is the volume. */
+function isAt(path: string): boolean {
+  const { inodes } = stage.host
+  const handle = inodes.openLinkFree(path)
+  const names = volumesAt(stage.session(), path, handle)
+  inodes.close(handle)
+  return names.includes(volume)
+}
+
 /** Mounts the source, or something new, at a path. */
 function mountAt(path: string, { isNew = false, mapped = false } = {}): void {
   makeTree(stage.fs, path, [])
@@ -71,6 +80,14 @@ describe('a volume of a file system is found', () => {
     expect(await place()).toBeUndefined()
     makeTree(stage.fs, SOURCE, [])
     expect(await place()).toBeUndefined()
+  })
+
+  it('where somebody says that it may be', async () => {
+    const at = (source: string) => placeOfVolume(stage.session(), volume, async () => false, false, source)
+    expect(await place()).toBeUndefined()
+    expect(await at(SOURCE)).toEqual({ path: SOURCE, isSilent: false })
+    expect(await at('/node/volumes')).toBeUndefined()
+    expect([isAt(SOURCE), isAt('/node/volumes')]).toEqual([true, false])
   })
 
   it('not on another file system, though all its numbers are the same', async () => {
@@ -186,6 +203,7 @@ describe("a server's volume is found", () => {
   ])('at a mount of %s from %s: %s', async (fsType, source, isFound) => {
     told(fsType, source)
     expect(await place()).toBe(isFound ? '/share' : undefined)
+    expect(isAt('/share')).toBe(isFound)
   })
 
   it('but not where it does not respond', async () => {
@@ -198,6 +216,7 @@ describe("a server's volume is found", () => {
     told('nfs', 'host:/a')
     tell({ '/share': (row) => row.replace(' / /share', ' /part /share') })
     expect(await place()).toBeUndefined()
+    expect(isAt('/share')).toBe(false)
   })
 
   it('not where something else is mounted over it', async () => {
@@ -208,6 +227,7 @@ describe("a server's volume is found", () => {
     mountAt('/share', { isNew: true })
     stage.host.mounts.table = () => before
     expect(await place()).toBeUndefined()
+    expect(isAt('/share')).toBe(false)
   })
 
   it('by no path that has its name', async () => {

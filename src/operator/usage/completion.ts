@@ -24,9 +24,10 @@ ${VERB_NAMES.map(bashVerb).join('\n')}
       ;;
   esac
   if ((COMP_CWORD == 1)); then words="${VERB_NAMES.join(' ')} --help --version"; fi
-  if [[ $words == / ]]; then
+  if [[ $words == [/.] ]]; then
     compopt -o filenames 2>/dev/null
-    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+    if [[ $words == / ]]; then mapfile -t COMPREPLY < <(compgen -d -- "$word")
+    else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
   else
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   fi
@@ -38,11 +39,16 @@ complete -F _modekeep modekeep
 function bashVerb(verb: Verb): string {
   const { options, operands } = verbForm(verb)
   const names = (Object.keys(options) as OptionName[]).flatMap(spellings)
-  return `        ${verb}) words=${bashWords(operands)} options="${names.join(' ')}" ;;`
+  const [first, second] = (operands ?? '').split(' ')
+  const words = second
+    ? `$( ((COMP_CWORD > 2)) && echo ${bashWords(second)} || echo ${bashWords(first)})`
+    : bashWords(first)
+  return `        ${verb}) words=${words} options="${names.join(' ')}" ;;`
 }
 
-/** The words to choose from; `/` for directories. */
+/** The words to choose from; `/` for directories, `.` for files too. */
 function bashWords(operand: string | undefined): string {
+  if (operand?.includes('FILE')) return '.'
   if (operand?.includes('DIR')) return '/'
   return `"${(operand?.includes('VERB') ? VERB_NAMES : choicesOf(operand)).join(' ')}"`
 }
@@ -74,7 +80,9 @@ if [[ $funcstack[1] == _modekeep ]]; then _modekeep "$@"; else compdef _modekeep
 function zshVerb(verb: Verb): string {
   const { options, operands } = verbForm(verb)
   const specs = Object.entries(options).flatMap(([name, text]) => zshOption(name as OptionName, text))
-  if (operands) specs.push(quoted(`1:${operands}:${zshAction(operands)}`))
+  for (const [index, operand] of (operands?.split(' ') ?? []).entries()) {
+    specs.push(quoted(`${index + 1}:${operand}:${zshAction(operand)}`))
+  }
   return `    ${verb})
       _arguments \\
 ${specs.map((spec) => `        ${spec} \\\n`).join('')}        && return
@@ -93,6 +101,7 @@ function zshOption(name: OptionName, text: string): string[] {
 }
 
 function zshAction(operand: string): string {
+  if (operand.includes('FILE')) return '_files'
   if (operand.includes('DIR')) return '_files -/'
   if (operand.includes('VERB')) return '{_describe -t commands verb verbs}'
   return `(${choicesOf(operand).join(' ')})`.replace('()', ' ')

@@ -1,4 +1,5 @@
 import type { Session } from '../../store/session.ts'
+import type { Caller } from '../actions/caller.ts'
 import type { Line } from '../text/output.ts'
 import type { OptionName } from './options.ts'
 
@@ -40,6 +41,8 @@ export interface Shown<Command, Document> extends VerbForm<Command> {
   /** What is said where that makes it a failure although it was carried out. */
   trouble?: string
   hasTrouble?(document: Document): boolean
+  /** What it has for others is on stdout: the document goes to stderr. */
+  writesStdout?(command: Command): boolean
   /** What to know where it is interrupted; undefined where nothing is begun. */
   interrupted?(command: Command): string | undefined
 }
@@ -48,5 +51,5 @@ export interface Work<Command, Document> extends Shown<Command, Document> {
   /** Without it, it is refused in a mount namespace other than kubelet's. */
   isForAnyNamespace?: boolean
   /** @throws {Refusal} with a sentence for the operator; any other error is the system's */
-  run(session: Session, command: Command): Promise<Document>
+  run(session: Session, command: Command, caller: Caller): Promise<Document>
 }

@@ -1,5 +1,7 @@
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import { Refusal } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
+import type { Caller } from '../actions/caller.ts'
 import { completion, help, version } from './about.ts'
 import { apply, plan } from './apply.ts'
 import { csi } from './csi.ts'
@@ -9,6 +11,7 @@ import type { Shown, VerbForm, Work } from './form.ts'
 import { gc } from './gc.ts'
 import { heal } from './heal.ts'
 import { install, uninstall } from './install.ts'
+import { journal } from './journal.ts'
 import { logs } from './logs.ts'
 import { restore } from './restore.ts'
 import { status } from './status.ts'
@@ -18,6 +21,7 @@ const VERBS = {
   plan,
   apply,
   restore,
+  journal,
   status,
   heal,
   doctor,
@@ -71,12 +75,20 @@ export function shown({ verb }: { verb: ShownVerb }): Shown<NodeCommand, Documen
   return VERBS[verb]
 }
 
+/** Nobody is there to read more than the document. */
+const NOBODY: Caller = {
+  version: '',
+  isTerminal: false,
+  write: () => Promise.reject(new Refusal('there is no stdout: name a file')),
+  interrupted: new AbortController().signal,
+}
+
 /**
  * Does what an operator's command says.
  * @throws {Refusal} with a sentence for the operator; any other error is the system's
  */
-export async function run(session: Session, command: Task): Promise<Document> {
+export async function run(session: Session, command: Task, caller = NOBODY): Promise<Document> {
   const work: Work<Task, Document> = VERBS[command.verb]
   if (!work.isForAnyNamespace) refuseOtherNamespace(session)
-  return work.run(session, command)
+  return work.run(session, command, caller)
 }

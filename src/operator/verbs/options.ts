@@ -59,7 +59,8 @@ const FORMS = {
   forget: { type: 'string', value: 'VOLUME', example: 'a volume as "modekeep status" names it', fault: volume },
   devices: { type: 'string', value: 'N', example: 'a number, such as 50,', fault: devices },
   prometheus: flag(),
-  output: file(absolute, 'a path, such as /var/lib/node_exporter/modekeep.prom,'),
+  output: file(filled, 'a path, such as /var/lib/node_exporter/modekeep.prom,'),
+  at: directory(filled),
   binary: file(filled),
   sha256: { type: 'string', value: 'SUM', example: '64 hexadecimal digits', fault: sum },
   'plugin-dir': directory(pluginDirectory, 'a path, such as /var/lib/kubelet/volumeplugins,'),
@@ -83,9 +84,9 @@ export function spellings(name: OptionName): string[] {
   return [...(short ? [`-${short}`] : []), `--${name}`]
 }
 
-/** Of what help writes for an operand or a value all but placeholders, which are capitals. */
+/** Of what help writes for operands or a value all but placeholders, which are capitals. */
 export function choicesOf(operand = ''): string[] {
-  return operand.split('|').filter((word) => word !== word.toUpperCase())
+  return operand.split(/[| ]/).filter((word) => word !== word.toUpperCase())
 }
 
 /** What is wrong with an option as it was given. */

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
+import { isVolumeIdentity } from '../../store/places.ts'
+import type { Target } from '../actions/restore.ts'
 import type { Arguments } from './form.ts'
 import type { OptionName } from './options.ts'
 
@@ -8,6 +10,24 @@ export function directoryOf(verb: string, { words, workingDirectory, faults }: A
   const wrong = faultOf(verb, words)
   if (wrong !== undefined) faults.push(wrong)
   return faults.length > 0 ? '' : resolve(belowWorkingDirectory(words[0] ?? '', workingDirectory))
+}
+
+/** A volume by its name, or a directory as `directoryOf` reads it. */
+export function targetOf(verb: string, args: Arguments): Target {
+  const [word = ''] = args.words
+  if (args.words.length === 1 && isVolumeIdentity(word)) return { volume: word }
+  return { directory: directoryOf(verb, args) }
+}
+
+/** The one file that a verb reads, absolute and not made normal. */
+export function fileOf(verb: string, { words, workingDirectory, faults }: Arguments): string {
+  const [file = '', ...more] = words
+  if (file === '' || more.length > 0) {
+    faults.push(`${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}: name one`)
+  } else if (/[\0\ufffd]/.test(file)) {
+    faults.push(`file ${quoted(file)} is not valid UTF-8: give it another name`)
+  }
+  return faults.length > 0 ? '' : belowWorkingDirectory(file, workingDirectory)
 }
 
 function faultOf(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {

@@ -1,9 +1,8 @@
-import { isVolumeIdentity } from '../../store/places.ts'
-import { type RestoreCommand, type RestoreDocument, restore as run, type Target } from '../actions/restore.ts'
+import { type RestoreCommand, type RestoreDocument, restore as run } from '../actions/restore.ts'
 import { type Line, shellQuoted } from '../text/output.ts'
 import { differenceLines, leftCount, leftLines } from '../text/report.ts'
-import type { Arguments, Work } from './form.ts'
-import { directoryOf } from './paths.ts'
+import type { Work } from './form.ts'
+import { targetOf } from './paths.ts'
 
 export const restore: Work<RestoreCommand, RestoreDocument> = {
   operands: 'DIR|VOLUME',
@@ -27,7 +26,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
   failure: 'an inode could not be put back; it stays recorded',
   read: (args) => ({
     verb: 'restore',
-    target: targetOf(args),
+    target: targetOf('restore', args),
     isDry: args.given.has('dry-run'),
     isForced: args.given.has('force'),
   }),
@@ -48,10 +47,4 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     const named = 'volume' in target ? target.volume : shellQuoted(target.directory)
     return `interrupted. What is not put back yet is still recorded: "modekeep restore ${named}" continues`
   },
-}
-
-function targetOf(args: Arguments): Target {
-  const [word = ''] = args.words
-  if (args.words.length === 1 && isVolumeIdentity(word)) return { volume: word }
-  return { directory: directoryOf('restore', args) }
 }

@@ -1,3 +1,4 @@
+import { quoted } from '../../refusal/refusal.ts'
 import {
   type MountStatus,
   status as run,
@@ -27,8 +28,10 @@ export const status: Work<StatusCommand, StatusDocument> = {
   read({ given, faults }) {
     const isWanted = given.has('prometheus')
     if (given.has('output') && !isWanted) faults.push('--output is for --prometheus: give both, or leave it out')
+    const output = given.get('output')
+    if (output && !output.startsWith('/')) faults.push(`--output is ${quoted(output)}: write an absolute path`)
     if (given.has('json') && isWanted) faults.push('--json and --prometheus are two forms: keep one')
-    return { verb: 'status', metrics: isWanted ? { output: given.get('output') } : undefined }
+    return { verb: 'status', metrics: isWanted ? { output } : undefined }
   },
   run,
   lines: (document) => statusLines(document, Date.now()),

@@ -15,6 +15,23 @@ const AT_ONCE = 1000
 
 type Row = Record<string, unknown>
 
+/** An ACL as it lies in the table. */
+export interface NumberedAcl {
+  number: bigint
+  sum: bigint
+  acl: Uint8Array
+}
+
+/** By which an ACL is found. Pods choose the values: with a weaker hash they could make many that are looked through. */
+export function hashOf(acl: Uint8Array): string {
+  return process.getBuiltinModule('node:crypto').hash('sha256', acl, 'base64url')
+}
+
+/** Whether an ACL may have that number. */
+export function isNumber(number: bigint): boolean {
+  return number >= 1n && number <= LARGEST
+}
+
 /**
  * The ACLs that records refer to by number, each once: mostly a whole tree has one and the same, and an ACL may be
  * larger than a thousand records. Its rows have checksums as those of the log have.
@@ -37,12 +54,31 @@ export class AclTable implements Acls {
     return Number(this.#sql.get`SELECT total(length(acl)) AS size FROM acls`?.size)
   }
 
+  /** How many there are. */
+  count(): number {
+    return Number(this.#sql.get`SELECT count(*) AS count FROM acls`?.count)
+  }
+
+  /** All of them, in the order of their hashes. @throws {RangeError} where one is not as it was written */
+  *all(): Generator<NumberedAcl> {
+    for (const row of this.#sql.iterate`SELECT * FROM acls ORDER BY hash`) {
+      const found = this.#checked(row)
+      if (row.hash !== hashOf(found.acl)) throw new RangeError('an ACL is not the one of its hash')
+      yield found
+    }
+  }
+
+  /** An ACL as it lay in a table of the same volume. */
+  insert({ number, sum, acl }: NumberedAcl): void {
+    this.#sql.run`INSERT INTO acls VALUES (${number}, ${hashOf(acl)}, ${acl}, ${sum})`
+  }
+
   /** Reads all there is. @throws {RangeError} where one is not as it was written */
   check(): void {
     const present = new NumberSet()
     for (const row of this.#sql.iterate`SELECT * FROM acls`) {
       const { number, acl } = this.#checked(row)
-      present.add(number)
+      present.add(Number(number))
       release(acl)
     }
     this.#present = present
@@ -65,12 +101,11 @@ export class AclTable implements Acls {
 
   /** Within the transaction that writes the record. @returns the number of an ACL, which is put in if it is new */
   numberOf(acl: Uint8Array): number {
-    // Pods choose the values: with a weaker hash they could make many that are looked through one by one.
-    const hash = process.getBuiltinModule('node:crypto').hash('sha256', acl, 'base64url')
+    const hash = hashOf(acl)
     const known = this.#numbers.get(hash)
     if (known !== undefined) return known
     const row = this.#sql.get`SELECT * FROM acls WHERE hash = ${hash}`
-    const number = row ? this.#numberIn(row, acl) : this.#insert(hash, acl)
+    const number = row ? this.#numberIn(row, acl) : this.#append(acl)
     this.#numbers.put(hash, number, hash.length + PLACE)
     return number
   }
@@ -79,16 +114,16 @@ export class AclTable implements Acls {
   #numberIn(row: Row, acl: Uint8Array): number {
     const found = this.#checked(row)
     if (!sameBytes(found.acl, acl)) throw new RangeError('an ACL is not the one of its hash')
-    return found.number
+    return Number(found.number)
   }
 
-  #insert(hash: string, acl: Uint8Array): number {
+  #append(acl: Uint8Array): number {
     const last = this.#sql.get`SELECT max(number) AS last FROM acls`?.last
-    const number = typeof last === 'bigint' ? Number(last) + 1 : 1
-    if (number > LARGEST) throw new RangeError('there is no number left for another ACL')
-    this.#sql.run`INSERT INTO acls VALUES (${BigInt(number)}, ${hash}, ${acl}, ${this.#sum(number, acl)})`
-    this.#present?.add(number)
-    return number
+    const number = typeof last === 'bigint' ? last + 1n : 1n
+    if (!isNumber(number)) throw new RangeError('there is no number left for another ACL')
+    this.insert({ number, sum: this.#checksums.ofAcl(number, acl), acl })
+    this.#present?.add(Number(number))
+    return Number(number)
   }
 
   /** @throws {RangeError} where there is none of that number, or it is not as it was written */
@@ -119,14 +154,11 @@ export class AclTable implements Acls {
     }
   }
 
-  #checked({ number, acl, sum }: Row): { number: number; acl: Uint8Array } {
-    if (typeof number !== 'bigint' || number < 1n || number > LARGEST || !(acl instanceof Uint8Array))
+  #checked({ number, acl, sum }: Row): NumberedAcl {
+    if (typeof number !== 'bigint' || !isNumber(number) || !(acl instanceof Uint8Array))
       throw new RangeError('an ACL is missing')
-    if (sum !== this.#sum(Number(number), acl)) throw new RangeError('an ACL has changed')
-    return { number: Number(number), acl }
-  }
-
-  #sum(number: number, acl: Uint8Array): bigint {
-    return this.#checksums.of(`acl ${number}`, acl)
+    if (typeof sum !== 'bigint' || sum !== this.#checksums.ofAcl(number, acl))
+      throw new RangeError('an ACL has changed')
+    return { number, sum, acl }
   }
 }

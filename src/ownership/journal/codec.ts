@@ -157,7 +157,7 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /** @throws {RangeError} where the bytes are no record, or an ACL of it is not to be had */
-export function decode({ chunk, at }: Encoded, settled: boolean, acls: Acls): InodeRecord {
+export function decode({ chunk, at }: Encoded, settled: boolean, acls: Pick<Acls, 'get'>): InodeRecord {
   const [before, seen, after] = aclsIn({ chunk, at }).map((number) =>
     number === NO_NUMBER ? undefined : acls.get(number),
   )

@@ -54,6 +54,11 @@ export class Log {
     return this.#sql.get`SELECT 1 FROM log LIMIT 1` === undefined
   }
 
+  /** Of batches. */
+  count(): number {
+    return Number(this.#sql.get`SELECT count(*) AS count FROM log`?.count)
+  }
+
   /** Of all records together. */
   size(): number {
     return Number(this.#sql.get`SELECT total(length(records)) AS size FROM log`?.size)
@@ -67,9 +72,14 @@ export class Log {
   append(records: Uint8Array, before: bigint | undefined): Batch {
     const used = this.#sql.get`SELECT seq FROM sqlite_sequence WHERE name = 'log'`?.seq
     const number = typeof used === 'bigint' ? used + 1n : 1n
-    const sum = this.#sum(number, records, before)
+    const batch = { number, sum: this.#checksums.ofBatch(number, records, before), records }
+    this.insert(batch)
+    return batch
+  }
+
+  /** A batch as it lay in a log of the same volume, after those that were before it there. */
+  insert({ number, sum, records }: Batch): void {
     this.#sql.run`INSERT INTO log VALUES (${number}, ${records}, ${sum})`
-    return { number, sum, records }
   }
 
   /** In their order, after all that there is. */
@@ -105,12 +115,8 @@ export class Log {
   #checked({ batch: number, records, sum }: Row, before: bigint | undefined): Batch {
     if (typeof number !== 'bigint' || typeof sum !== 'bigint' || !(records instanceof Uint8Array))
       throw new RangeError('a batch of records is no such thing')
-    if (sum !== this.#sum(number, records, before)) throw new RangeError('a batch of records has changed')
+    if (sum !== this.#checksums.ofBatch(number, records, before)) throw new RangeError('a batch of records has changed')
     return { number, sum, records }
-  }
-
-  #sum(number: bigint, records: Uint8Array, before: bigint | undefined): bigint {
-    return this.#checksums.of(`${number} ${before}`, records)
   }
 }
 
@@ -136,6 +142,11 @@ export function fileSize(database: DatabaseSync): number {
 /** The most bytes that batches of records add to a database's file: each begins on pages of its own. */
 export function roomFor(chunks: readonly Pick<Uint8Array, 'byteLength'>[]): number {
   return chunks.reduce((sum, { byteLength }) => sum + byteLength + 2 * PAGE_SIZE, 8 * PAGE_SIZE)
+}
+
+/** The same of one ACL: small ones share pages, which may be half empty, with those of the index of hashes. */
+export function roomForAcl({ byteLength }: Pick<Uint8Array, 'byteLength'>): number {
+  return Math.min(4 * (byteLength + 256), byteLength + 2 * PAGE_SIZE)
 }
 
 export function transaction<T>(database: DatabaseSync, work: () => T): T {

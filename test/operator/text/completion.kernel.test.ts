@@ -51,6 +51,15 @@ const CASES: readonly (readonly [readonly string[], readonly string[]])[] = [
     ['bash', 'zsh'],
   ],
   [['help', 'do'], ['doctor']],
+  [
+    ['journal', ''],
+    ['export', 'import'],
+  ],
+  [
+    ['journal', 'import', 'data'],
+    ['data one', 'data-file', 'data-two'],
+  ],
+  [['journal', 'export', 'x', '--output', 'data-f'], ['data-file']],
 ]
 
 describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
@@ -113,6 +122,8 @@ describe.skipIf(!has('zsh'))(withProgram('zsh', 'zsh'), () => {
     [['plan', '--fs-group-change-policy', 'Al'], 'Always'],
     [['completion', 'z'], 'zsh'],
     [['help', 'doc'], 'doctor'],
+    [['journal', 'im'], 'import'],
+    [['journal', 'import', 'data-f'], 'data-file'],
     [['restore', 'data-t'], 'data-two'],
   ])('%j offers %s', (words, offered) => {
     expect(complete(words, offered)).toContain(offered)

@@ -74,6 +74,22 @@ describe('an operator’s arguments', () => {
     [['logs', '-n', '3', '--pod', 'shop/cart'], { verb: 'logs', isFollowing: false, last: 3, pod: 'shop/cart' }],
     [['gc'], { verb: 'gc', isDry: false, forget: undefined }],
     [['gc', '--dry-run', '--forget', '1.2-3-4'], { verb: 'gc', isDry: true, forget: '1.2-3-4' }],
+    [
+      ['journal', 'export', 'data'],
+      { verb: 'journal', action: 'export', target: { directory: '/here/dir/data' }, file: '-', isForced: false },
+    ],
+    [
+      ['journal', 'export', '1.2-3-4', '--output', 'a/../b', '--force'],
+      { verb: 'journal', action: 'export', target: { volume: '1.2-3-4' }, file: '/here/dir/a/../b', isForced: true },
+    ],
+    [
+      ['journal', 'import', './x', '--at', 'mnt/', '--dry-run', '--json'],
+      { verb: 'journal', action: 'import', file: '/here/dir/./x', at: '/here/dir/mnt', isDry: true },
+    ],
+    [
+      ['journal', 'export', '/a', '--output', '-'],
+      { verb: 'journal', action: 'export', target: { directory: '/a' }, file: '-', isForced: false },
+    ],
     [['doctor', '--json'], { verb: 'doctor' }],
     [['completion', 'zsh'], { verb: 'completion', shell: 'zsh' }],
     [['help', '--man'], { verb: 'help', topic: undefined, isManual: true }],
@@ -145,6 +161,20 @@ describe('an operator’s arguments', () => {
     [['completion', 'fish'], 'completion takes the name of a shell, got "fish": write bash or zsh'],
     [['help', 'plan', '--man'], '--man is a page about all verbs, got "plan": leave one out'],
     [['help', 'plan', 'apply'], 'help is about one verb, got also "apply": leave it out'],
+    [['journal'], 'journal takes export or import, got none: write "journal export VOLUME" or "journal import FILE"'],
+    [['journal', 'exprot', '/a'], 'journal takes export or import, got "exprot": write'],
+    [['journal', 'export'], 'journal export takes one directory, got none: name one'],
+    [['journal', 'export', 'a/..'], 'write it without ".."'],
+    [['journal', 'import'], 'journal import takes one file, got none: name one'],
+    [['journal', 'import', 'a', 'b'], 'journal import takes one file, got ["a","b"]: name one'],
+    [['journal', 'import', 'a\ufffd'], 'is not valid UTF-8'],
+    [['journal', 'import', 'a', '--at', 'b/..'], 'write it without ".."'],
+    [['journal', 'import', 'a', '--at'], '--at has no value: write a directory after it'],
+    [['journal', 'import', 'a', '--output', 'b'], '--output is for journal export: leave it out'],
+    [['journal', 'export', 'a', '--dry-run'], '--dry-run is for journal import: leave it out'],
+    [['journal', 'export', 'a', '--output', ''], '--output is "": write a path'],
+    [['journal', 'export', 'a', '--json'], '--json needs stdout for its document: export with --output FILE'],
+    [['journal', 'export', 'a', '--force', '--output=-'], '--force is for --output FILE: give both, or leave it out'],
     [['heal', '--watch', '--dry-run'], '--watch repairs and --dry-run does not: keep one'],
   ])('%j are refused with the way out', (argv, sentence) => {
     expect(() => parse(...argv)).toThrow(sentence)

@@ -1,0 +1,41 @@
+import type { JournalHeader } from '../../store/exported-journal.ts'
+import type { VolumeRecord } from '../../store/volume-record.ts'
+
+export interface JournalDocument {
+  verb: 'journal'
+  action: 'export' | 'import'
+  /** '-': stdout. */
+  file: string
+  volume: string
+  /** Where the volume was walked; of an import, where it is on this node. */
+  source: string
+  isDry: boolean
+  outcome: 'exported' | 'imported' | 'already here' | 'would import'
+  /** With isDry: why it would be refused now. */
+  refusal: string | null
+  /** What the volume's record says of the last walk; null: there is none that can be read. */
+  recorded: Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> | null
+  /** A walk or a restore was under way when it was exported: what that did later is not in the file. */
+  busy: boolean
+  /** Of the file. */
+  bytes: number
+}
+
+export function recordedOf({ record }: Pick<JournalHeader, 'record'>): JournalDocument['recorded'] {
+  if (record === null) return null
+  const { group, groupAccess, complete, restorePending } = record
+  return { group, groupAccess, complete, restorePending }
+}
+
+const EACH = 4 << 20
+
+/** Gives way to other events, Ctrl-C among them, every few megabytes. */
+export function pacer(): (bytes: number) => Promise<void> {
+  let since = 0
+  return async (bytes) => {
+    since += bytes
+    if (since < EACH) return
+    since = 0
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}

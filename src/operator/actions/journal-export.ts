@@ -1,0 +1,147 @@
+import { FileError } from '../../host/file-error.ts'
+import { closing, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
+import { isSilentPath, silentDirectory } from '../../mount-table/silence.ts'
+import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { exportedBytes } from '../../store/exported-journal.ts'
+import { volumesAt } from '../../store/find-volume.ts'
+import { readWhileIdle } from '../../store/locks.ts'
+import type { Session } from '../../store/session.ts'
+import { hasJournal, openJournalSnapshot } from '../../store/volume-journal.ts'
+import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { A_DIRECTORY, openNode } from '../../volume/kind/source-path.ts'
+import type { Caller } from './caller.ts'
+import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
+import type { Target } from './restore.ts'
+
+/** @property file absolute, or '-' for stdout; isForced: what has that name is replaced */
+export interface ExportCommand {
+  verb: 'journal'
+  action: 'export'
+  target: Target
+  file: string
+  isForced: boolean
+}
+
+/** What is on record of a volume at one moment. */
+interface Recorded {
+  record: VolumeRecord | undefined
+  journal: JournalSnapshot
+  busy: boolean
+}
+
+/** Writes it to a file that is there when all of it is, or to stdout. A walk may be under way. */
+export async function exportJournal(
+  session: Session,
+  { target, file, isForced }: ExportCommand,
+  caller: Caller,
+): Promise<JournalDocument> {
+  session.note({ action: 'export', file })
+  refuseOutput(session, file, isForced, caller)
+  const volume = 'volume' in target ? target.volume : await recordedAt(session, target.directory)
+  const { record = null, journal, busy } = openRecorded(session, volume)
+  using _ = journal
+  const header = {
+    modekeep: caller.version,
+    volume,
+    record,
+    disk: journal.disk ?? null,
+    unsettled: journal.unsettled.map(Number),
+    acls: journal.acls,
+    batches: journal.batches,
+    bytes: journal.bytes,
+  }
+  const bytes = await write(session, exportedBytes(header, journal.rows()), { file, isForced }, caller)
+  session.note({ volume, bytes })
+  return {
+    verb: 'journal',
+    action: 'export',
+    file,
+    volume,
+    source: record?.source ?? '',
+    isDry: false,
+    outcome: 'exported',
+    refusal: null,
+    recorded: recordedOf(header),
+    busy,
+    bytes,
+  }
+}
+
+function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTerminal }: Caller): void {
+  if (file === '-') {
+    if (isTerminal) throw new Refusal('stdout is a terminal: name a file, as in --output FILE, or write to a pipe')
+    return
+  }
+  const there = host.files.stat(file)
+  if (there === undefined) return
+  if ((there.mode & FILE_TYPE) !== REGULAR)
+    throw new Refusal(`${quoted(file)} is no regular file: name another, or write to stdout`)
+  if (!isForced) throw new Refusal(`${quoted(file)} is there already: name another file, or replace it with --force`)
+}
+
+/** Of the names that a directory has as a volume, the one of which something is on record. */
+async function recordedAt(session: Session, directory: string): Promise<string> {
+  if (await isSilentPath(session.host, directory)) throw silentDirectory(directory)
+  const { handle } = openNode(session.host, directory, { ...A_DIRECTORY, what: 'directory' })
+  using _ = closing(session.host.inodes, handle)
+  const volumes = volumesAt(session, directory, handle)
+  const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))
+  if (volume !== undefined) return volume
+  throw new Refusal(
+    `nothing is recorded of ${quoted(directory)} (volume ${volumes[0]}): "modekeep status" names the volumes that are`,
+  )
+}
+
+function openRecorded(session: Session, volume: string): Recorded {
+  const look = () => {
+    const record = volumeRecords.readUnlessDamaged(session, volume)
+    if (record === undefined && volumeRecords.has(session, volume)) {
+      session.warn(`the record of volume ${volume} is damaged: the journal is exported without it`)
+    }
+    return { record, journal: openJournalSnapshot(session, volume, record !== undefined) }
+  }
+  const idle = readWhileIdle(session, volume, look)
+  const busy = idle === 'busy'
+  const { record, journal } = busy ? look() : idle
+  if (journal === undefined) {
+    throw new Refusal(`nothing is recorded of volume ${volume}: "modekeep status" names those that are`)
+  }
+  // A walk that began or ended between the two looks: half of one is walked again.
+  return { record: record && busy ? { ...record, complete: false } : record, journal, busy }
+}
+
+function explainStdout(error: unknown): never {
+  const code = errorCode(error)
+  throw code === undefined ? error : new FileError('write to', 'stdout', code, error as Error)
+}
+
+/** @returns how many bytes there were */
+async function write(
+  { host }: Session,
+  pieces: Iterable<Uint8Array>,
+  { file, isForced }: Pick<ExportCommand, 'file' | 'isForced'>,
+  { write, interrupted }: Caller,
+): Promise<number> {
+  let bytes = 0
+  if (file === '-') {
+    for (const piece of pieces) {
+      await write(piece).catch(explainStdout)
+      bytes += piece.length
+    }
+    return bytes
+  }
+  using made = host.files.create(file, isForced)
+  using listening = new DisposableStack()
+  const remove = () => made[Symbol.dispose]()
+  interrupted.addEventListener('abort', remove)
+  listening.defer(() => interrupted.removeEventListener('abort', remove))
+  const pace = pacer()
+  for (const piece of pieces) {
+    made.write(piece)
+    bytes += piece.length
+    await pace(piece.length)
+  }
+  made.finish()
+  return bytes
+}

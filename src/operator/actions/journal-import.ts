@@ -1,0 +1,177 @@
+import { normalize } from 'node:path'
+import { closing, errorCode } from '../../host/host.ts'
+import { type IsSilentAt, isSilentPath, silentDirectory, silentPaths } from '../../mount-table/silence.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { type ExportedJournal, readExportedJournal } from '../../store/exported-journal.ts'
+import { placeOfVolume, volumesAt } from '../../store/find-volume.ts'
+import { ImportStage } from '../../store/import-stage.ts'
+import { readWhileIdle } from '../../store/locks.ts'
+import type { Session } from '../../store/session.ts'
+import { difference, diskOf, diskUnder, textOfDisk } from '../../store/volume-disk.ts'
+import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
+import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { A_DIRECTORY, openNode } from '../../volume/kind/source-path.ts'
+import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
+
+/** @property file and `at` absolute; at: where the volume is, where that is not where it was */
+export interface ImportCommand {
+  verb: 'journal'
+  action: 'import'
+  file: string
+  at: string | undefined
+  isDry: boolean
+}
+
+/** Makes what another node has exported of a volume that is here the volume's record and journal, all or nothing. */
+export async function importJournal(
+  session: Session,
+  { file: path, at, isDry }: ImportCommand,
+): Promise<JournalDocument> {
+  session.note({ action: 'import', file: path })
+  using file = session.host.files.openForeign(path)
+  const exported = readExportedJournal(file, path)
+  const { header } = exported
+  const pace = pacer()
+  for (const { bytes } of exported.rows()) await pace(bytes.length)
+  const { volume } = header
+  session.note({ volume })
+  const source = await directoryOf(session, exported, at)
+  session.note({ source })
+  const about = { verb: 'journal', action: 'import', file: path, volume, source, isDry, busy: false } as const
+  const document = { ...about, recorded: recordedOf(header), bytes: file.size }
+  if (header.bytes > session.config.stateQuota) {
+    throw new Refusal(
+      `the journal of volume ${volume} has ${header.bytes} bytes, and "stateQuota" of the configuration is ${session.config.stateQuota}: raise that`,
+    )
+  }
+  const here = whatIsHere(session, exported)
+  if (here === 'same') return { ...document, outcome: 'already here', refusal: null }
+  if (isDry)
+    return { ...document, outcome: 'would import', refusal: here === 'nothing' ? null : refusalFor(here, volume) }
+  if (here === 'other') throw new Refusal(refusalFor(here, volume))
+  using stage = ImportStage.tryOpen(session, volume)
+  if (stage === undefined) {
+    throw new Refusal(`another import of volume ${volume} is under way: call this again when that has ended`)
+  }
+  // Only now there is a state directory, whose disk may be the volume's.
+  const disk = await diskAt(session, exported, source)
+  await stage.write(header.record === null ? undefined : recordAt(header.record, source, disk), {
+    rows: exported.rows(),
+    unsettled: header.unsettled.map(BigInt),
+    disk: disk && textOfDisk(disk),
+  })
+  const outcome = await stage.publish()
+  if (outcome !== 'published') throw new Refusal(refusalFor(outcome === 'busy' ? 'busy' : 'other', volume))
+  return { ...document, outcome: 'imported', refusal: null }
+}
+
+/**
+ * Where the volume is on this node.
+ * @throws {Refusal} where it is not found: the records would be of inodes that are not here; where it is found on
+ * another disk, and nobody has named the directory: a pod can make one whose content has the same name
+ */
+async function directoryOf(session: Session, exported: ExportedJournal, at: string | undefined): Promise<string> {
+  const source = at ?? (await placeOf(session, exported))
+  const disk = await diskAt(session, exported, source)
+  const other = at === undefined ? difference(exported.header.volume, diskIn(exported), disk) : undefined
+  if (other === undefined) return source
+  throw new Refusal(`${other}: if ${quoted(source)} is the one that is meant, name it with --at`)
+}
+
+/**
+ * What the volume lies on here: what another node knows of its disk may be true there alone.
+ * @throws {Refusal} where the directory is another volume, or does not respond
+ */
+async function diskAt(session: Session, { header }: ExportedJournal, directory: string): Promise<VolumeRecord['disk']> {
+  const { host } = session
+  if (await isSilentPath(host, directory)) throw silentDirectory(directory)
+  const { handle } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
+  using _ = closing(host.inodes, handle)
+  const volumes = volumesAt(session, directory, handle)
+  if (volumes.includes(header.volume)) return diskUnder(session, handle)
+  throw new Refusal(
+    `directory ${quoted(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}: ` +
+      'name the directory where that is (a file system that was made anew, or copied file by file, is another one)',
+  )
+}
+
+function diskIn({ header: { record, disk } }: ExportedJournal): VolumeRecord['disk'] {
+  if (record !== null) return record.disk
+  return disk === null ? undefined : diskOf(disk)
+}
+
+async function placeOf(session: Session, { header }: ExportedJournal): Promise<string> {
+  const isSilentAt = silentPaths(session.host)
+  const { volume, record } = header
+  const was = record !== null && isPath(record.source) ? record.source : undefined
+  const found = await placeOfVolume(session, volume, isSilentAt, true, was)
+  if (found?.isSilent) throw silentDirectory(found.path)
+  if (found !== undefined) return found.path
+  throw new Refusal(
+    `the file is of volume ${volume}, which is not found on this node${await wasAt(session, record, isSilentAt)}: ` +
+      'mount it, and name its directory with --at DIR',
+  )
+}
+
+/** The text is what somebody has written: no name of a share, and nothing that leads elsewhere. */
+function isPath(source: string): boolean {
+  return source.startsWith('/') && !source.includes('\0') && normalize(source) === source
+}
+
+/** What is now where the volume was on the other node. */
+async function wasAt(session: Session, record: VolumeRecord | null, isSilentAt: IsSilentAt): Promise<string> {
+  if (record === null) return ''
+  const { source, volume } = record
+  if (isTextIdentity(volume) || !isPath(source)) return ` (it was ${quoted(source)})`
+  if (await isSilentAt(source)) return ` (it was ${quoted(source)}, which does not respond here)`
+  try {
+    const { handle } = openNode(session.host, source)
+    using _ = closing(session.host.inodes, handle)
+    return ` (it was ${quoted(source)}, which is volume ${volumesAt(session, source, handle)[0]} here)`
+  } catch (error) {
+    if (error instanceof Refusal || errorCode(error) !== undefined)
+      return ` (it was ${quoted(source)}, which is no directory here)`
+    throw error
+  }
+}
+
+/** By its name alone a text is found, whatever directory shows it; links that led to another directory lead here no more. */
+function recordAt(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
+  const here = { ...record, disk }
+  if (isTextIdentity(record.volume) || record.source === directory) return here
+  const { asked: _, ...rest } = here
+  return { ...rest, source: directory }
+}
+
+/** What is on record of the volume on this node. */
+function whatIsHere(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
+  const { volume } = exported.header
+  return readWhileIdle(session, volume, () => {
+    if (!volumeRecords.has(session, volume)) {
+      using journal = openJournalForReading(session, volume, false)
+      if (journal?.isEmpty() ?? true) return 'nothing'
+    }
+    return isSame(session, exported) ? 'same' : 'other'
+  })
+}
+
+function isSame(session: Session, { header, rows }: ExportedJournal): boolean {
+  const { record } = volumeRecords.find(session, header.volume)
+  using journal = openJournalSnapshot(session, header.volume, false)
+  const [one, other] = [recordedOf({ record: record ?? null }), recordedOf(header)].map((told) => JSON.stringify(told))
+  if (journal === undefined || one !== other) return false
+  if (journal.acls !== header.acls || journal.batches !== header.batches) return false
+  if (journal.unsettled.join() !== header.unsettled.join()) return false
+  const theirs = rows()
+  for (const { number, bytes } of journal.rows()) {
+    const { value } = theirs.next()
+    if (value?.number !== number || Buffer.compare(value.bytes, bytes) !== 0) return false
+  }
+  return true
+}
+
+function refusalFor(why: 'other' | 'busy', volume: string): string {
+  return why === 'busy'
+    ? `a walk or a restore of volume ${volume} is under way here: call this again when that has ended`
+    : `other changes of volume ${volume} are on record here: put them back with "modekeep restore ${volume}", then import`
+}

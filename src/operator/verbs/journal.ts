@@ -1,0 +1,117 @@
+import { quoted } from '../../refusal/refusal.ts'
+import { isTextIdentity } from '../../store/volume-record.ts'
+import { type JournalCommand, journal as run } from '../actions/journal.ts'
+import type { JournalDocument } from '../actions/journal-document.ts'
+import { aligned, type Line, shellQuoted } from '../text/output.ts'
+import type { Arguments, Work } from './form.ts'
+import type { OptionName } from './options.ts'
+import { directoryOf, fileOf, pathOf, targetOf } from './paths.ts'
+
+const STDOUT = '-'
+
+export const journal: Work<JournalCommand, JournalDocument> = {
+  operands: 'export|import VOLUME|DIR|FILE',
+  summary: 'move what is on record of a volume to another node, or a backup',
+  text: [
+    'export VOLUME|DIR writes what walks have recorded of a volume, so that another node can put it back: to stdout, or ' +
+      'to a file with mode 0600. VOLUME is a name that status shows. A walk may be under way. Nothing is changed here.',
+    'import FILE makes that the record of the volume on this node. The volume has to be here, and is told by its ' +
+      'identity, not by its path. It is refused where other changes of the volume are on record here. Before anything ' +
+      'is written the whole file is checked; a file that is damaged or cut off is refused. It decides what restore ' +
+      'gives back: import only what nobody but root could write.',
+  ],
+  options: {
+    output: 'export to this file; "-" (default): stdout',
+    force: 'replace the file that --output names',
+    at: 'import: the directory where the volume is, if it is not where it was on the other node',
+    'dry-run': 'import: check all, and say what would be done; change nothing',
+  },
+  examples: [
+    'modekeep journal export /srv/volumes/data --output /root/data.journal',
+    'modekeep journal import /root/data.journal --at /mnt/data',
+  ],
+  read(args) {
+    const { words, given, faults } = args
+    const [action, ...rest] = words
+    const operands = { ...args, words: rest }
+    if (action === 'export') return readExport(operands)
+    const isImport = action === 'import'
+    if (!isImport) {
+      const got = action === undefined ? 'none' : quoted(action)
+      faults.push(`journal takes export or import, got ${got}: write "journal export VOLUME" or "journal import FILE"`)
+    }
+    if (isImport) refuseOptions(operands, 'export', ['output', 'force'])
+    const at = given.get('at')
+    return {
+      verb: 'journal',
+      action: 'import',
+      file: isImport ? fileOf('journal import', operands) : '',
+      at: at ? directoryOf('--at', { ...args, words: [at] }) : undefined,
+      isDry: given.has('dry-run'),
+    }
+  },
+  run,
+  writesStdout: (command) => command.action === 'export' && command.file === STDOUT,
+  lines(document) {
+    const { action, file, volume, source, isDry, outcome, refusal, recorded, bytes } = document
+    // It is another program's that reads stdout: only what a person has to know is said.
+    if (file === STDOUT) return remarks(document)
+    const tail = isDry ? '. Nothing was changed.' : ''
+    const lines: Line[] = [{ text: `${file}: ${outcome}, ${bytes} bytes${tail}`, style: 'strong' }]
+    const rows = [['volume', volume], ['source', source || '-'], ...recordRows(recorded)]
+    lines.push(...aligned(rows).map((row) => `  ${row}`))
+    if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
+    lines.push(...remarks(document))
+    // Of a server's volume the directory says nothing.
+    const place = isTextIdentity(volume) ? volume : shellQuoted(source)
+    if (action === 'import' && !isDry) lines.push(`"modekeep restore ${place}" puts it back`)
+    return lines
+  },
+  interrupted(command) {
+    if (command.action === 'export') {
+      return command.file === STDOUT
+        ? 'interrupted: what was written is cut off, and cannot be imported'
+        : 'interrupted: nothing was exported'
+    }
+    if (command.isDry) return undefined
+    return `interrupted: nothing was imported, "modekeep journal import ${shellQuoted(command.file)}" begins anew`
+  },
+}
+
+function readExport(args: Arguments): JournalCommand {
+  const { given, faults } = args
+  refuseOptions(args, 'import', ['at', 'dry-run'])
+  const isStdout = (given.get('output') ?? STDOUT) === STDOUT
+  if (given.has('force') && isStdout) faults.push('--force is for --output FILE: give both, or leave it out')
+  if (given.has('json') && isStdout) faults.push('--json needs stdout for its document: export with --output FILE')
+  return {
+    verb: 'journal',
+    action: 'export',
+    target: targetOf('journal export', args),
+    file: isStdout ? STDOUT : (pathOf('output', args) ?? STDOUT),
+    isForced: given.has('force'),
+  }
+}
+
+function refuseOptions({ given, faults }: Arguments, action: string, names: readonly OptionName[]): void {
+  for (const name of names) {
+    if (given.has(name)) faults.push(`--${name} is for journal ${action}: leave it out`)
+  }
+}
+
+function remarks({ action, busy, recorded }: JournalDocument): Line[] {
+  const sentences = [
+    busy && 'a walk or restore is under way: what it did later is not in the file',
+    action === 'export' && recorded === null && 'there is no record that can be read: only the journal is in the file',
+  ]
+  return sentences.flatMap((text) => (text ? [{ text, style: 'notice' as const }] : []))
+}
+
+function recordRows(recorded: JournalDocument['recorded']): string[][] {
+  if (recorded === null) return [['group', '-']]
+  const { group, groupAccess, complete, restorePending } = recorded
+  return [
+    ['group', `${group}, groupAccess ${groupAccess}`],
+    ['state', `${complete ? 'walked' : 'interrupted'}${restorePending ? ', restore pending' : ''}`],
+  ]
+}

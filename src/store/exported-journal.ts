@@ -1,0 +1,164 @@
+import * as z from 'zod/mini'
+import type { ForeignFile } from '../host/large-file.ts'
+import type { Row } from '../ownership/journal/copy.ts'
+import { RowCheck } from '../ownership/journal/row-check.ts'
+import { FORMAT } from '../ownership/journal/tables.ts'
+import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import { isVolumeIdentity } from './places.ts'
+import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
+
+// A line of JSON; for each ACL, in the order of their hashes, and then for each batch of records its number (u64),
+// checksum and length (u32), little-endian, and its bytes; SHA-256 of all that. Not a copy of the database: a pipe takes it, whoever reads it has one of them in memory, and SQLite
+// never opens a file that somebody else has made.
+const FORMATS = { file: 1, journal: FORMAT, record: VOLUME_RECORD_FORMAT } as const
+const LONGEST_HEADER = 1 << 20
+const FRAME = 16
+const DIGEST = 32
+/** More than a batch of a thousand inodes can have, each with the longest path there is. */
+const LARGEST_ROW = 1 << 29
+
+const count = z.int().check(z.nonnegative())
+
+const headerSchema = z.object({
+  format: z.literal('modekeep-journal'),
+  /** Of the file, the journal and the record. */
+  formats: z.object({
+    file: z.literal(FORMATS.file),
+    journal: z.literal(FORMATS.journal),
+    record: z.literal(FORMATS.record),
+  }),
+  /** The version of modekeep that has written it, for people. */
+  modekeep: z.string(),
+  volume: z.string().check(z.refine(isVolumeIdentity)),
+  /** Null where there was none that can be read. */
+  record: z.nullable(volumeRecordSchema),
+  /** What the volume lay on, as the journal has it. */
+  disk: z.nullable(z.string()),
+  unsettled: z.array(count),
+  /** How many of each. */
+  acls: count,
+  batches: count,
+  /** Of all ACLs, and of the records in the batches. */
+  bytes: count,
+})
+
+/** What an exported journal says of itself. */
+export type JournalHeader = z.infer<typeof headerSchema>
+
+/** Undoes what `exportedBytes` does. */
+export interface ExportedJournal {
+  header: JournalHeader
+  /** Those of the file, one at a time. @throws {Refusal} where the file is not as it was written */
+  rows(): Generator<Row>
+}
+
+/** The bytes of a file, piece by piece. @param header all but the formats */
+export function* exportedBytes(
+  header: Omit<JournalHeader, 'format' | 'formats'>,
+  rows: Iterable<Row>,
+): Generator<Uint8Array> {
+  const hash = newHash()
+  const hashed = (bytes: Uint8Array) => {
+    hash.update(bytes)
+    return bytes
+  }
+  yield hashed(Buffer.from(`${JSON.stringify({ format: 'modekeep-journal', formats: FORMATS, ...header })}\n`))
+  for (const { number, sum, bytes } of rows) {
+    const frame = Buffer.alloc(FRAME)
+    frame.writeBigUInt64LE(number)
+    frame.writeUInt32LE(Number(sum), 8)
+    frame.writeUInt32LE(bytes.length, 12)
+    yield hashed(frame)
+    yield hashed(bytes)
+  }
+  yield hash.digest()
+}
+
+/**
+ * Reads what a file says of itself; of the rest its size alone.
+ * @throws {Refusal} where it is no such file, or not whole {UnknownFormat} where another version has written it
+ */
+export function readExportedJournal(file: ForeignFile, path: string): ExportedJournal {
+  const start = file.read(0, LONGEST_HEADER)
+  const end = start.indexOf(NEWLINE) + 1
+  const line = start.subarray(0, end)
+  const text = parsed(line)
+  const [theirs, ours] = [text.formats, FORMATS].map((formats) => Object.values(formats ?? {}).join('.'))
+  if (text.format === 'modekeep-journal' && theirs !== ours) {
+    throw new UnknownFormat(
+      `the file ${path} cannot be used (its format is ${theirs}, this version reads ${ours}): ` +
+        'import it with the version of modekeep that made it',
+    )
+  }
+  const { success, data: header } = z.safeParse(headerSchema, text)
+  if (!success) throw unusable(path, 'it does not begin as one')
+  if ((header.record?.volume ?? header.volume) !== header.volume) throw unusable(path, 'it names two volumes')
+  const size = end + (header.acls + header.batches) * FRAME + header.bytes + DIGEST
+  if (file.size < size) throw unusable(path, `it is cut off after ${file.size} of ${size} bytes`)
+  if (file.size > size) throw unusable(path, `it has ${file.size} bytes in place of ${size}`)
+  return { header, rows: () => rowsOf(file, path, line, header) }
+}
+
+function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: JournalHeader): Generator<Row> {
+  const hash = newHash()
+  let at = 0
+  const next = (length: number) => {
+    const bytes = file.read(at, length)
+    if (bytes.length < length) throw unusable(path, 'it was cut off while it was read')
+    at += length
+    return bytes
+  }
+  const hashed = (length: number) => {
+    const bytes = next(length)
+    hash.update(bytes)
+    return bytes
+  }
+  if (Buffer.compare(hashed(line.length), line) !== 0) throw unusable(path, 'it has changed while it was read')
+  const check = new RowCheck(header.volume, header.acls)
+  let left = header.bytes
+  let last = 0
+  for (let index = 0; index < header.acls + header.batches; index++) {
+    const frame = Buffer.from(hashed(FRAME))
+    const length = frame.readUInt32LE(12)
+    if (length > Math.min(left, LARGEST_ROW)) throw unusable(path, 'a part of it is longer than what is there')
+    left -= length
+    const [number, sum] = [frame.readBigUInt64LE(), BigInt(frame.readUInt32LE(8))]
+    const kind = index < header.acls ? 'acl' : 'batch'
+    const row: Row = { kind, number, sum, bytes: hashed(length) }
+    try {
+      check.next(row)
+    } catch (error) {
+      if (error instanceof RangeError) throw unusable(path, error.message)
+      throw error
+    }
+    if (kind === 'batch') last = Number(number)
+    yield row
+  }
+  if (left > 0 || Buffer.compare(next(DIGEST), hash.digest()) !== 0) throw unusable(path, 'its checksum is another one')
+  // 0 says that a restore has begun.
+  const isAscending = header.unsettled.every((number, index, all) => index === 0 || number > (all[index - 1] as number))
+  if (!isAscending || (header.unsettled.at(-1) ?? 0) > last)
+    throw unusable(path, 'it names a batch that it does not have')
+}
+
+const NEWLINE = 10
+
+function unusable(path: string, reason: string): Refusal {
+  return new Refusal(
+    `the file ${path} is damaged, or none that "modekeep journal export" has written (${reason}): export the journal again`,
+  )
+}
+
+function parsed(line: Uint8Array): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(line).toString())
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+function newHash() {
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  return createHash('sha256')
+}

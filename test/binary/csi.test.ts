@@ -43,7 +43,7 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     }
     expect(await call(registration, 'Registration/GetInfo', {})).toMatchObject({
       code: 'OK',
-      reply: { type: 'CSIPlugin', name: 'modekeep', endpoint: node.socket, supported_versions: ['1.0.0'] },
+      reply: { type: 'CSIPlugin', name: 'modekeep.csi', endpoint: node.socket, supported_versions: ['1.0.0'] },
     })
     expect(await call({ socket: node.socket }, 'Node/NodeGetInfo', {})).toMatchObject({
       reply: { node_id: expect.stringMatching(/./), max_volumes_per_node: '0' },
@@ -52,7 +52,7 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     expect((await call(registration, 'Registration/NotifyRegistrationStatus', status)).code).toBe('OK')
     expect(node.events.map(({ event }) => event)).toEqual(['start', 'listening', 'registered'])
     expect(await call({ socket: node.socket }, 'Identity/GetPluginInfo', {})).toMatchObject({
-      reply: { name: 'modekeep' },
+      reply: { name: 'modekeep.csi' },
     })
     expect((await call({ socket: node.socket }, 'Identity/Probe', {})).reply).toEqual({ ready: { value: true } })
     expect((await call({ socket: node.socket }, 'Node/NodeStageVolume', {})).code).toBe('UNIMPLEMENTED')
@@ -231,11 +231,39 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     expect(pods.some((pod) => fs.existsSync(node.target(pod)))).toBe(false)
   })
 
+  it('has the name of the driver and of the node that it is given', async () => {
+    await node.serve({ options: ['--driver-name', 'volumes.example.com', '--node-id', 'node-7'] })
+    const socket = `${node.kubelet}/plugins/volumes.example.com/csi.sock`
+    const registration = { socket: `${node.kubelet}/plugins_registry/volumes.example.com-reg.sock` }
+    expect((await call(registration, 'Registration/GetInfo', {})).reply).toMatchObject({
+      name: 'volumes.example.com',
+      endpoint: socket,
+    })
+    expect((await call({ socket }, 'Identity/GetPluginInfo', {})).reply).toMatchObject({ name: 'volumes.example.com' })
+    expect((await call({ socket }, 'Node/NodeGetInfo', {})).reply).toMatchObject({ node_id: 'node-7' })
+  })
+
+  it.each([
+    ['--driver-name', 'Volumes', 'write up to 63 of a-z, 0-9, - and .'],
+    ['--driver-name', '../etc', 'write up to 63 of a-z, 0-9, - and .'],
+    ['--driver-name', 'a'.repeat(64), 'write up to 63 of a-z, 0-9, - and .'],
+    ['--node-id', 'a node', 'without a space'],
+  ])('does not start with %s %j', (option, value, remedy) => {
+    const { status, stderr } = spawnSync(MODEKEEP, ['csi', '--kubelet-dir', node.kubelet, option, value], {
+      env: { MODEKEEP_CONFIG: `${node.top}/config.json` },
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([2, expect.stringContaining(remedy)])
+  })
+
   it('ends with 1 where somebody removes its socket: kubelet would never call again', async () => {
     const child = await node.serve()
     fs.rmSync(node.registration)
     expect((await once(child, 'exit'))[0]).toBe(1)
-    expect(node.events.at(-1)).toMatchObject({ event: 'failed', message: expect.stringContaining('modekeep-reg.sock') })
+    expect(node.events.at(-1)).toMatchObject({
+      event: 'failed',
+      message: expect.stringContaining('modekeep.csi-reg.sock'),
+    })
     expect(fs.existsSync(node.socket)).toBe(false)
   })
 

@@ -30,11 +30,11 @@ export class CsiNode extends NodeDirectory {
   }
 
   get socket(): string {
-    return `${this.kubelet}/plugins/modekeep/csi.sock`
+    return `${this.kubelet}/plugins/modekeep.csi/csi.sock`
   }
 
   get registration(): string {
-    return `${this.kubelet}/plugins_registry/modekeep-reg.sock`
+    return `${this.kubelet}/plugins_registry/modekeep.csi-reg.sock`
   }
 
   get events(): { event: string; [fact: string]: unknown }[] {
@@ -68,9 +68,9 @@ export class CsiNode extends NodeDirectory {
   }
 
   /** Resolves when it can be called. */
-  async serve({ isWaiting = false, executable = MODEKEEP } = {}): Promise<ChildProcess> {
+  async serve({ isWaiting = false, executable = MODEKEEP, options = [] as string[] } = {}): Promise<ChildProcess> {
     const before = this.events.filter(({ event }) => event === 'listening').length
-    const child = spawn(executable, ['csi', '--kubelet-dir', this.kubelet], {
+    const child = spawn(executable, ['csi', '--kubelet-dir', this.kubelet, ...options], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { MODEKEEP_CONFIG: `${this.top}/config.json` },
     })

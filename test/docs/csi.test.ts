@@ -50,7 +50,7 @@ function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mo
 describe('the page of CSI', () => {
   it('has the object that the server needs', () => {
     expect(of('CSIDriver')).toMatchObject({
-      metadata: { name: 'modekeep' },
+      metadata: { name: 'modekeep.csi' },
       spec: {
         attachRequired: false,
         podInfoOnMount: true,
@@ -67,8 +67,8 @@ describe('the page of CSI', () => {
     const [inline] = pod.spec.volumes
     const { csi, mountOptions, claimRef } = of('PersistentVolume').spec
     expect([inline.csi.driver, csi.driver, pod.metadata.namespace, claimRef.namespace]).toEqual([
-      'modekeep',
-      'modekeep',
+      'modekeep.csi',
+      'modekeep.csi',
       'shop',
       'shop',
     ])

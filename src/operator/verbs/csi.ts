@@ -4,15 +4,16 @@ import type { Arguments, VerbForm } from './form.ts'
 import { kubeletDirectory } from './paths.ts'
 
 /** Of the CSI driver, in a pod's volume and the CSIDriver object; kubelet's directory for it has the same name. */
-const NAME = 'modekeep'
+const NAME = 'modekeep.csi'
 
 /** The longest path of a socket of its below kubelet's directory. */
-const LONGEST_SOCKET = `/plugins_registry/${NAME}-reg.sock`
+const longestSocket = (name: string) =>
+  Math.max(`/plugins_registry/${name}-reg.sock`.length, `/plugins/${name}/csi.sock`.length)
 
 export const csi = {
   summary: 'serve kubelet as a CSI driver',
   text: [
-    'Serves kubelet as the CSI driver modekeep, beside the FlexVolume driver or in its place: the same volumes, options ' +
+    'Serves kubelet as a CSI driver, beside the FlexVolume driver or in its place: the same volumes, options ' +
       'and records. Kubelet finds it by a socket in plugins_registry. It ends on SIGTERM or SIGINT; what is just being ' +
       'mounted then goes on.',
     "It must run in kubelet's mount namespace, and on a node only one serves: another one waits until that ends. It " +
@@ -20,16 +21,19 @@ export const csi = {
   ],
   options: {
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
+    'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${NAME})`,
+    'node-id': "what kubelet's CSINode object calls the node (default: its host name)",
     json: 'no effect: the output is JSON in any case',
   },
   examples: ['modekeep csi --kubelet-dir /var/lib/kubelet'],
   read(args: Arguments) {
     const { given, faults } = args
     const directory = kubeletDirectory(args)
-    if (faults.length === 0 && Buffer.byteLength(directory) + LONGEST_SOCKET.length > LONGEST_PATH) {
+    const name = given.get('driver-name') ?? NAME
+    if (faults.length === 0 && Buffer.byteLength(directory) + longestSocket(name) > LONGEST_PATH) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
     }
-    return { verb: 'csi' as const, directory, name: NAME }
+    return { verb: 'csi' as const, directory, name, nodeId: given.get('node-id') }
   },
 } satisfies VerbForm

@@ -36,6 +36,12 @@ const pod = unless(
   /^[A-Za-z0-9][A-Za-z0-9.-]*(\/[A-Za-z0-9][A-Za-z0-9.-]*)?$/,
   "write the pod's UID, or NAMESPACE/NAME",
 )
+// CSI: GetPluginInfoResponse.name; in Kubernetes the CSIDriver object has it too, in lower case.
+const driver = unless(
+  /^(?=.{1,63}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/,
+  'write up to 63 of a-z, 0-9, - and ., the first and the last a letter or a digit',
+)
+const node = unless(/^[!-~]{1,256}$/, 'write the name of the node, up to 256 letters without a space')
 const sum = unless(/^[0-9a-f]{64}$/i, 'write 64 hexadecimal digits')
 
 const flag = (short?: string) => ({ type: 'boolean', ...(short && { short }) }) as const
@@ -53,6 +59,8 @@ const FORMS = {
   watch: flag(),
   'kubelet-subpaths': flag(),
   'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
+  'driver-name': { type: 'string', value: 'NAME', example: 'a name, such as modekeep.csi,', fault: driver },
+  'node-id': { type: 'string', value: 'NAME', example: 'the name of the node', fault: node },
   follow: flag('f'),
   lines: { type: 'string', short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },
   pod: { type: 'string', value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },

@@ -1,6 +1,6 @@
 import type { Job, Said } from '../src/csi/jobs.ts'
-import { linesOf } from '../src/csi/lines.ts'
 import { work } from '../src/csi/work.ts'
+import { linesOf } from '../src/host/lines.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'

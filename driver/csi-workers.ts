@@ -1,20 +1,21 @@
-import { isSea } from 'node:sea'
-import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'
 import { type Said, WORKER } from '../src/csi/jobs.ts'
-import { linesOf } from '../src/csi/lines.ts'
 import type { StartWorker } from '../src/csi/workers.ts'
+import { linesOf } from '../src/host/lines.ts'
 import { CHILD_OPTIONS, endingOf } from '../src/host/linux/child.ts'
-
-/** This very executable, also where another version has taken its path since. */
-const SELF = '/proc/self/exe'
+import { argumentsFor, SELF } from '../src/host/linux/self.ts'
 
 /** Starts workers as processes of their own, which live on when this one is ended. */
 export function startCsiWorker({ MODEKEEP_CONFIG }: NodeJS.ProcessEnv): StartWorker {
-  const args = isSea() ? [WORKER] : [fileURLToPath(new URL('./main.ts', import.meta.url)), WORKER]
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
   return ({ said, ended }) => {
-    const child = execa(SELF, args, { ...CHILD_OPTIONS, env, stdin: 'pipe', stdout: 'pipe', stderr: 'ignore' })
+    const child = execa(SELF, argumentsFor(WORKER), {
+      ...CHILD_OPTIONS,
+      env,
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
     const exited = endingOf(child.nodeChildProcess)
     // Of one that has ended, its end tells.
     child.stdin.on('error', () => {})

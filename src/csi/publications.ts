@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { within } from '../host/linux/child.ts'
 import type { Failure, Job, Outcome } from './jobs.ts'
 import type { Running, Workers } from './workers.ts'
 
@@ -91,14 +92,8 @@ export class Publications {
     return (await this.#within(running.outcome, until)) !== undefined
   }
 
-  async #within<T>(promise: Promise<T>, until: number): Promise<T | undefined> {
-    const { promise: over, resolve } = Promise.withResolvers<undefined>()
-    const timer = setTimeout(() => resolve(undefined), Math.max(0, until - this.#now()))
-    try {
-      return await Promise.race([promise, over])
-    } finally {
-      clearTimeout(timer)
-    }
+  #within<T>(promise: Promise<T>, until: number): Promise<T | undefined> {
+    return within(Math.max(0, until - this.#now()), promise)
   }
 
   #told({ job, running: { progress, isWaiting }, since }: Current): string {

@@ -114,7 +114,7 @@ export async function restoreByHand(
   // All was put back before.
   if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
   if (!isForced) refuseOtherDisk(session, volume, tree)
-  const other = otherDisk(session, volume, tree)
+  const other = isForced ? otherDisk(session, volume, tree) : undefined
   if (other !== undefined) session.warn(other)
   const about = { volume, source: directory, isDisk: false }
   const { isDone, report } = await restoreTree(session, tree, about, record, isForced)

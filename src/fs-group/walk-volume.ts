@@ -5,10 +5,8 @@ import { type Walked, type WalkOrder, walkBy } from '../ownership/order.ts'
 import type { ProgressListener } from '../ownership/walk/progress.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { messageOf, quoted, Refusal, UnknownFormat } from '../refusal/refusal.ts'
-import type { NodeConfig } from '../request/defaults.ts'
-import { giveRoom } from '../store/journal-room.ts'
+import { quotaOf, type StoreWithQuota } from '../store/journal-room.ts'
 import { walkerLock } from '../store/locks.ts'
-import type { Store } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { walkWith } from '../store/walk-progress.ts'
@@ -40,7 +38,7 @@ export async function walkVolume(
 ): Promise<Walked> {
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
-  const quota = order.do === 'own' ? quotaOf(session, volume) : undefined
+  const quota = quotaFor(order, session, volume)
   if (isDisk || isLocalTree(host, tree, source)) {
     using journal = openJournal(session, volume, known, disk)
     begin()
@@ -51,14 +49,9 @@ export async function walkVolume(
   return walkWith(session, volume, (progress) => walkElsewhere(session, tree, about, order, progress))
 }
 
-/** @throws {Refusal} where there is no room for another journal, before one is made */
-function quotaOf(store: StoreWithQuota, volume: string): Quota {
-  const give = (size: number, wanted?: number) => giveRoom(store, size, wanted)
-  return { most: store.config.stateQuota, given: hasJournal(store, volume) ? 0 : give(0), give }
-}
-
-interface StoreWithQuota extends Store {
-  config: Pick<NodeConfig, 'stateDir' | 'stateQuota'>
+/** A restore may take what it needs. @throws {Refusal} where there is no room for another journal, before one is made */
+function quotaFor(order: WalkOrder, store: StoreWithQuota, volume: string): Quota | undefined {
+  return order.do === 'own' ? quotaOf(store, !hasJournal(store, volume)) : undefined
 }
 
 /** What the other process is told. */
@@ -151,7 +144,7 @@ async function walkTold(
   try {
     const store = { host, config }
     using journal = openJournal(store, volume, true)
-    const quota = order.do === 'own' ? quotaOf(store, volume) : undefined
+    const quota = quotaFor(order, store, volume)
     return { walked: await walkBy(order, host.inodes, tree, journal, { ...options, quota }) }
   } catch (error) {
     if (!(error instanceof Refusal)) return { failed: messageOf(error) }

@@ -23,7 +23,7 @@ export async function pruneVolume(session: Session, volume: string, isSilentAt: 
   const { source } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
   if (source !== undefined && !isLocalPath(host, source)) return false
   const place = journal.isOvergrown(0) ? await placeOfVolume(session, volume, isSilentAt) : undefined
-  if (place === undefined || place.isSilent || !isLocalPath(host, place.path)) return false
+  if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(host, handle, stat) !== volume || otherDisk(session, volume, handle)) return false

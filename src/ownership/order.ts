@@ -27,6 +27,6 @@ export async function walkBy(
     const report = await own(inodes, tree, order.order, journal, options)
     return { report, isRootRecorded: false }
   }
-  const report = await restore(inodes, tree, journal, { ...options, quota: undefined }, order.isForced)
+  const report = await restore(inodes, tree, journal, options, order.isForced)
   return { report, isRootRecorded: journal.find(keysOf([inodes.stat(tree)]))[0] !== undefined }
 }

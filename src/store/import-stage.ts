@@ -1,7 +1,7 @@
 import { waitFor } from '../host/back-off.ts'
 import { errorCode, type Lock } from '../host/host.ts'
 import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
-import { giveRoom } from './journal-room.ts'
+import { quotaOf } from './journal-room.ts'
 import { releasePlace, removeTransient } from './leftovers.ts'
 import { isPlaceBusy, tryLockPlace } from './locks.ts'
 import {
@@ -49,11 +49,9 @@ export class ImportStage implements Disposable {
 
   /** @throws {Refusal} where the disk is full, the journal larger than "stateQuota", or all journals would be too large */
   async write(record: VolumeRecord | undefined, journal: JournalCopy): Promise<void> {
-    const { host, config } = this.#session
     const { path } = this.#place
-    const give = (size: number, wanted?: number) => giveRoom(this.#session, size, wanted)
-    const quota = { most: config.stateQuota, given: give(0), give }
-    await writeJournal(host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
+    const quota = quotaOf(this.#session, true)
+    await writeJournal(this.#session.host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
     if (record) volumeRecords.write(this.#session, record, path)
   }
 

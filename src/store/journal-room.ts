@@ -1,4 +1,6 @@
+import type { Quota } from '../ownership/journal/room.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import type { NodeConfig } from '../request/defaults.ts'
 import { importPlace, listImports, listVolumes, type Place, type Store, volumePlace } from './places.ts'
 import { volumeRecords } from './volume-record.ts'
 
@@ -61,6 +63,16 @@ export function giveRoom(store: Store, size: number, wanted = LEAST_GIVEN): numb
   if (taken.bytes + wanted > most) throw noRoom(store, taken, most)
   beginAnew(store, taken.bytes)
   return give(store, Math.min(usual, most - taken.bytes))
+}
+
+/** What a volume's journal may take. @throws {Refusal} where there is no room for a new one */
+export function quotaOf(store: StoreWithQuota, isNew: boolean): Quota {
+  const give = (size: number, wanted?: number) => giveRoom(store, size, wanted)
+  return { most: store.config.stateQuota, given: isNew ? give(0) : 0, give }
+}
+
+export interface StoreWithQuota extends Store {
+  config: Pick<NodeConfig, 'stateDir' | 'stateQuota'>
 }
 
 // A line for what was found, and one for what was given each time since. Others add theirs meanwhile, without a lock:

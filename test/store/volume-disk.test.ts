@@ -3,24 +3,17 @@ import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/by
 import { otherInPlace, placeOfVolume } from '../../src/store/find-volume.ts'
 import { listVolumes } from '../../src/store/places.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
-import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { diskStage, PLACE } from '../helpers/disk-stage.ts'
+import type { Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import type { MemoryFileSystem } from '../memory-host/world.ts'
 
-const PLACE = '/node/volumes/disk'
 const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
 
 let stage: Stage
 let disk: MemoryFileSystem
 beforeEach(() => {
-  stage = memoryStage()
-  const { world } = stage
-  if (world === undefined) throw new Error('no stage in memory')
-  makeTree(stage.fs, PLACE, [])
-  disk = world.addFileSystem()
-  makeTree(disk.fs as unknown as typeof stage.fs, '/', ['file one 0640 7'])
-  world.addMount(disk, '').at = { mount: world.rootMount, path: PLACE }
-  disk.disk = ['serial A', 'wwid A']
+  ;({ stage, disk } = diskStage(['serial A', 'wwid A']))
 })
 
 const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, ORDER))

@@ -1,20 +1,14 @@
 import { rmSync, writeSync } from 'node:fs'
-import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'
 import { Refusal } from '../../refusal/refusal.ts'
 import { waitFor } from '../back-off.ts'
 import { ERRAND, type Errand, type ErrandEnd } from '../errand.ts'
 import { unlessRefused } from '../file-error.ts'
+import { linesOf } from '../lines.ts'
 import { CHILD_OPTIONS, endingOf, within } from './child.ts'
 import { openLocked } from './locks.ts'
 import { closingFd } from './open.ts'
-
-/** This very program: the file at its path may be another version by now. */
-const SELF = '/proc/self/exe'
-
-/** The executable, which has no URL, is its own entry. */
-const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
+import { argumentsFor, SELF } from './self.ts'
 
 const LOOK_MS = 250
 const UNTIL_ENDED_MS = 2000
@@ -65,7 +59,7 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
  */
 function start({ handle }: Errand, lock: number) {
   using _ = closingFd(lock)
-  const child = execa(SELF, [...ENTRY, ERRAND], {
+  const child = execa(SELF, argumentsFor(ERRAND), {
     ...CHILD_OPTIONS,
     // Its types know descriptors up to 9 only.
     stdio: ['pipe', 'pipe', 'ignore', handle as number as 3, lock as 3],
@@ -82,14 +76,10 @@ function notStarted(code: string | undefined): Refusal {
 }
 
 /** @returns resolves at the end of it */
-function listen(stream: Readable, hear: (line: string) => void): Promise<void> {
-  let rest = ''
-  stream.setEncoding('utf8')
-  stream.on('error', () => {})
-  stream.on('data', (text: string) => {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) hear(line)
-  })
-  return new Promise((done) => stream.once('close', done))
+async function listen(stream: AsyncIterable<Uint8Array>, hear: (line: string) => void): Promise<void> {
+  try {
+    for await (const line of linesOf(stream)) hear(line)
+  } catch {
+    // It was given up, or its pipe broke: how the process ended tells.
+  }
 }

@@ -4,11 +4,11 @@ import { listVolumes } from '../../../src/store/places.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { openJournalForReading } from '../../../src/store/volume-journal.ts'
 import { volumeRecords } from '../../../src/store/volume-record.ts'
-import { memoryStage, type Stage } from '../../helpers/stage.ts'
-import { groups, listTree, makeTree } from '../../helpers/tree.ts'
+import { diskStage, PLACE } from '../../helpers/disk-stage.ts'
+import type { Stage } from '../../helpers/stage.ts'
+import { groups, listTree } from '../../helpers/tree.ts'
 import type { MemoryFileSystem } from '../../memory-host/world.ts'
 
-const PLACE = '/node/volumes/disk'
 const FILE = '/node/data.journal'
 const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
 
@@ -18,14 +18,7 @@ let volume: string
 /** The other node: its disks are the same ones, its state directory is not. */
 let there: Session
 beforeEach(async () => {
-  stage = memoryStage()
-  const { world } = stage
-  if (world === undefined) throw new Error('no stage in memory')
-  makeTree(stage.fs, PLACE, [])
-  disk = world.addFileSystem()
-  makeTree(disk.fs as unknown as typeof stage.fs, '/', ['file one 0640 7'])
-  world.addMount(disk, '').at = { mount: world.rootMount, path: PLACE }
-  disk.disk = ['serial A', 'image of here']
+  ;({ stage, disk } = diskStage(['serial A', 'image of here']))
   await run(stage.session(), { verb: 'apply', directory: PLACE, order: ORDER })
   volume = listVolumes(stage)[0] ?? ''
   there = { ...stage.session(), config: { ...stage.config, stateDir: '/node/state-b' } }

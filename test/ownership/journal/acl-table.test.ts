@@ -4,18 +4,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Host } from '../../../src/host/host.ts'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { keysOf } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
-import { memoryHost } from '../../memory-host/index.ts'
-import { MemoryWorld } from '../../memory-host/world.ts'
+import { databaseHost, recordWith } from './place.ts'
 
-const host: Host = {
-  ...memoryHost(new MemoryWorld()),
-  openDatabase: (path: string) => new DatabaseSync(path, { readBigInts: true }),
-}
+const host = databaseHost()
 let top: string
 let path: string
 let open: Journal[]
@@ -32,26 +27,7 @@ afterEach(() => {
 type Acl = Uint8Array | undefined
 type Acls = [before?: Acl, seen?: Acl, after?: Acl]
 
-function record(inode: number, [before, seen, after]: Acls): InodeRecord {
-  const state = { gid: 5, mode: 0o640 }
-  return {
-    inode: BigInt(inode),
-    born: 7n,
-    path: new Uint8Array(Buffer.from(`file-${inode}`)),
-    uid: 1000,
-    before: state,
-    capability: undefined,
-    acl: { before, seen, after },
-    modified: 1n,
-    size: 3n,
-    after: { gid: 2000, mode: 0o640 },
-    seen: state,
-    meant: state,
-    seenWhole: true,
-    forfeited: false,
-    settled: true,
-  }
-}
+const record = (inode: number, [before, seen, after]: Acls) => recordWith(inode, { before, seen, after })
 
 const acl = (fill: number, length = 44) => new Uint8Array(length).fill(fill)
 

@@ -2,19 +2,14 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Host } from '../../../src/host/host.ts'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { keysOf } from '../../../src/ownership/journal/codec.ts'
 import { JournalSnapshot, type Row, writeJournal } from '../../../src/ownership/journal/copy.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { RowCheck } from '../../../src/ownership/journal/row-check.ts'
-import { memoryHost } from '../../memory-host/index.ts'
-import { MemoryWorld } from '../../memory-host/world.ts'
+import { databaseHost, recordWith } from './place.ts'
 
-const host: Host = {
-  ...memoryHost(new MemoryWorld()),
-  openDatabase: (path: string) => new DatabaseSync(path, { readBigInts: true }),
-}
+const host = databaseHost()
 const VOLUME = 'fs-2-3'
 const PLENTY = { most: 2 ** 30, given: 2 ** 30, give: () => 0 }
 const LARGE = 65_536
@@ -27,26 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
-function record(inode: number, acl: Uint8Array | undefined): InodeRecord {
-  const state = { gid: 5, mode: 0o640 }
-  return {
-    inode: BigInt(inode),
-    born: 7n,
-    path: new Uint8Array(Buffer.from(`file-${inode}`)),
-    uid: 1000,
-    before: state,
-    capability: undefined,
-    acl: { before: acl, seen: acl, after: acl },
-    modified: 1n,
-    size: 3n,
-    after: { gid: 2000, mode: 0o640 },
-    seen: state,
-    meant: state,
-    seenWhole: true,
-    forfeited: false,
-    settled: true,
-  }
-}
+const record = (inode: number, acl: Uint8Array | undefined) => recordWith(inode, { before: acl, seen: acl, after: acl })
 
 function acl(id: number, length = 44): Uint8Array {
   const bytes = new Uint8Array(length).fill(1)

@@ -10,6 +10,7 @@ import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
+import { databaseHost } from './place.ts'
 
 const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
 
@@ -85,11 +86,11 @@ const PLACES: [string, () => Place][] = [
     'in a file',
     () => {
       const top = fs.mkdtempSync(`${tmpdir()}/modekeep-journal-`)
-      const host = {
-        ...memoryHost(new MemoryWorld()),
-        openDatabase: (path: string) => new DatabaseSync(path, { readBigInts: true }),
+      return {
+        host: databaseHost(),
+        path: `${top}/journal.db`,
+        remove: () => fs.rmSync(top, { recursive: true, force: true }),
       }
-      return { host, path: `${top}/journal.db`, remove: () => fs.rmSync(top, { recursive: true, force: true }) }
     },
   ],
   ['in memory', () => ({ host: memoryHost(new MemoryWorld()), path: '/journal.db', remove: () => {} })],
@@ -529,13 +530,7 @@ describe('a file that is no journal', () => {
   })
   afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
-  const refused = () => {
-    const host = {
-      ...memoryHost(new MemoryWorld()),
-      openDatabase: (name: string) => new DatabaseSync(name, { readBigInts: true }),
-    }
-    return refusalOf(() => Journal.open(host, path, 'fs-2-3'))
-  }
+  const refused = () => refusalOf(() => Journal.open(databaseHost(), path, 'fs-2-3'))
   const REPAIR =
     /, so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away$/
 

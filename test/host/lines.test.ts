@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { linesOf } from '../../src/csi/lines.ts'
+import { linesOf } from '../../src/host/lines.ts'
 
 async function lines(...chunks: string[]): Promise<string[]> {
   async function* stream() {

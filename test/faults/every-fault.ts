@@ -52,7 +52,7 @@ export async function strike(scenario: Scenario, { point, fault, turn }: Job): P
     const here = { ...point, path: point.path?.replace(TOP, program.top) }
     const run = await injectAt(program, here, fault, fault.name === 'KILL' || here.path ? '' : CHANGES)
     reached = run.reached
-    const struck = run.calls.find((call) => call.text.endsWith('(INJECTED)'))
+    const struck = run.calls.find(({ injected }) => injected)
     if ((struck && scenario.isRuntimes?.(struck)) || run.calls.some(isNodesEnd)) return { reached, missed: true }
     if (run.ended.hung) throw new Error('it does not end')
     try {

@@ -26,7 +26,18 @@ function itsOwnTime(calls: readonly TracedCall[], first: string): readonly Trace
  * that outlives the process, so that a death there leaves what a death at the next of them does.
  */
 export function ownCalls(calls: readonly TracedCall[], first: string): FaultPoint[] {
-  return distinct(itsOwnTime(calls, first).filter((call) => !UNNAMED.test(call.name) && isItsOwn(call)))
+  const struck = new Set(calls.filter(isFirstOf(calls)))
+  return distinct(
+    itsOwnTime(calls, first).filter((call) => struck.has(call) && !UNNAMED.test(call.name) && isItsOwn(call)),
+  )
+}
+
+/** strace counts calls in each thread and strikes the thread that comes first: for a later one that may be ld.so itself. */
+function isFirstOf(calls: readonly TracedCall[]): (call: TracedCall) => boolean {
+  const place = ({ name, when }: TracedCall) => `${name} ${when}`
+  const first = new Map<string, TracedCall>()
+  for (const call of calls) if (!first.has(place(call))) first.set(place(call), call)
+  return (call) => first.get(place(call)) === call
 }
 
 /** Whether a call is modekeep's and not its runtime's. */

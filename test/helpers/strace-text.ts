@@ -6,6 +6,8 @@ export interface TracedCall {
   when: number
   text: string
   failed: boolean
+  /** It is the one that was made to fail: strace says so where the call ends, which may be lines later. */
+  injected: boolean
 }
 
 /** Where a process is killed, and for which call: strace cannot inject into a call whose name it does not know. */
@@ -23,13 +25,14 @@ export function tracedCalls(trace: string): TracedCall[] {
   for (const line of trace.split('\n')) {
     const [, thread = '', text = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
     const failed = / = -1 E[A-Z]+ /.test(text)
+    const injected = text.endsWith('(INJECTED)')
     const begun = unfinished.get(thread)
-    if (begun && text.startsWith('<... ')) begun.failed = failed
+    if (begun && text.startsWith('<... ')) Object.assign(begun, { failed, injected })
     const name = /^(\w+)\(/.exec(text)?.[1]
     if (name === undefined) continue
     const when = (counts.get(`${thread} ${name}`) ?? 0) + 1
     counts.set(`${thread} ${name}`, when)
-    const call = { thread, name, when, text, failed }
+    const call = { thread, name, when, text, failed, injected }
     calls.push(call)
     if (text.endsWith('<unfinished ...>')) unfinished.set(thread, call)
   }

@@ -8,6 +8,7 @@ const flock = systemCall('flock')
 const LOCK_SH = 1
 const LOCK_EX = 2
 const LOCK_NB = 4
+const LOCK_UN = 8
 
 /**
  * flock(2) on a file of its own, never blocking: that would freeze the event loop and with it every deadline.
@@ -45,7 +46,12 @@ function lockOf(path: string, fd: number | undefined): Lock | undefined {
     if (!held) return
     held = false
     using _ = closingFd(fd)
-    if (discard) rmSync(path, { force: true })
+    try {
+      if (discard) rmSync(path, { force: true })
+    } finally {
+      // Not by close(2) alone: a child that was started meanwhile may have the descriptor, and would hold the lock.
+      flock(fd, LOCK_UN)
+    }
   }
   return { release, [Symbol.dispose]: release }
 }

@@ -25,9 +25,9 @@ export interface Ended {
   hung: boolean
 }
 
-const LONGEST = 600_000
+const LONGEST = 120_000
 
-/** Runs a program to its end, or for ten minutes. */
+/** Runs a program to its end, or for two minutes. */
 export function runToEnd({ argv: [file = '', ...args], env }: Program): Promise<Ended> {
   const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true })
   const ended = { text: '', errors: '', hung: false }

@@ -1,7 +1,7 @@
 import { constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { type Lock, unless } from '../host.ts'
 import { done, systemCall } from './kernel.ts'
-import { close, closingFd } from './open.ts'
+import { close } from './open.ts'
 
 const flock = systemCall('flock')
 
@@ -45,13 +45,8 @@ function lockOf(path: string, fd: number | undefined): Lock | undefined {
   const release: Lock['release'] = (discard) => {
     if (!held) return
     held = false
-    using _ = closingFd(fd)
-    try {
-      if (discard) rmSync(path, { force: true })
-    } finally {
-      // Not by close(2) alone: a child that was started meanwhile may have the descriptor, and would hold the lock.
-      flock(fd, LOCK_UN)
-    }
+    using _ = unlocking(fd)
+    if (discard) rmSync(path, { force: true })
   }
   return { release, [Symbol.dispose]: release }
 }
@@ -64,8 +59,18 @@ export function isLockedFile(path: string): boolean {
 export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
   const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
   if (fd === undefined) return look()
-  using _ = closingFd(fd)
+  using _ = unlocking(fd)
   return tryLock(fd, LOCK_SH) ? look() : 'locked'
+}
+
+/** Not by close(2) alone: whoever else has the descriptor, as a child that is just started, would hold the lock. */
+function unlocking(fd: number): Disposable {
+  return {
+    [Symbol.dispose]() {
+      flock(fd, LOCK_UN)
+      close(fd)
+    },
+  }
 }
 
 function tryLock(fd: number, how: number): boolean {

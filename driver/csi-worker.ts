@@ -31,7 +31,7 @@ async function done(job: Job, env: NodeJS.ProcessEnv) {
   const facts = { verb: VERBS[job.do], directory, door: 'csi', volumeId }
   const log = callLog(facts, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const progress = (counts: WalkCounts) => say({ progress: counts })
-  return work(job, { host: linuxHost, config, log, progress, configFaults: faults, forbidCoreDumps })
+  return work(job, { host: linuxHost, config, mayHang: true, log, progress, configFaults: faults, forbidCoreDumps })
 }
 
 /** A server that is gone hears nothing: the job goes on. */

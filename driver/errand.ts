@@ -1,16 +1,36 @@
 import { fstatSync } from 'node:fs'
-import { walkForCaller } from '../src/fs-group/walk-volume.ts'
 import { ERRAND_HANDLE } from '../src/host/errand.ts'
 import type { Handle } from '../src/host/host.ts'
+import { endWithParent } from '../src/host/linux/doomed.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
+import { type Work, workForCaller } from '../src/store/elsewhere.ts'
 import { writeAll } from './streams.ts'
+
+async function workOf(name: string): Promise<Work> {
+  switch (name) {
+    case 'mount':
+      return (await import('../src/mount/anywhere.ts')).mountForCaller
+    case 'walk':
+      return (await import('../src/fs-group/walk-volume.ts')).walkForCaller
+    case 'restore':
+      return (await import('../src/fs-group/restore-volume.ts')).restoreForCaller
+    case 'heal':
+      return (await import('../src/heal/heal-record.ts')).healForCaller
+    default:
+      throw new Error(`no such errand: ${name}`)
+  }
+}
 
 /**
  * Runs an errand for the process that has started this one, and ends with it.
+ * @param caller that process' number
  * @returns false where nobody has handed it what to work on
  */
-export function runErrand(): boolean {
+export function runErrand(caller: string | undefined): boolean {
   if (!isHanded()) return false
+  endWithParent()
+  // It may have ended before.
+  if (process.ppid !== Number(caller)) process.exit(1)
   const { stdin } = process
   const end = () => process.exit(1)
   const say = (line: string) => {
@@ -23,7 +43,7 @@ export function runErrand(): boolean {
     stdin.off('data', read)
     // What comes is its end alone, of which nobody is told who does not read.
     stdin.on('data', () => {})
-    void walkForCaller(linuxHost, ERRAND_HANDLE as Handle, order, say).then(() => process.exit(0), end)
+    void workForCaller(linuxHost, ERRAND_HANDLE as Handle, order, say, workOf).then(() => process.exit(0), end)
   }
   stdin.setEncoding('utf8').on('data', read).on('end', end).on('error', end)
   return true

@@ -16,7 +16,7 @@ const STDIN = 0
 /** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
-  if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand()) return
+  if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand(argv[1])) return
   if (argv[0] === WORKER && !process.getBuiltinModule('node:tty').isatty(STDIN)) return work()
   if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)
   closeStderr()

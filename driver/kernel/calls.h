@@ -16,7 +16,7 @@ enum {
 enum {
   F_DUPFD_CLOEXEC_ = 1030, FSCONFIG_SET_FLAG = 0, FSCONFIG_SET_STRING = 1, FSCONFIG_CMD_CREATE = 6,
   LOOP_GET_STATUS64 = 0x4c05, LOOP_CONFIGURE = 0x4c0a, LOOP_CTL_GET_FREE = 0x4c82, RLIMIT_CORE = 4,
-  SOL_SOCKET = 1, SO_PEERCRED = 17,
+  SOL_SOCKET = 1, SO_PEERCRED = 17, PR_SET_PDEATHSIG_ = 1, SIGKILL_ = 9,
 };
 #define FS_IOC_GETFSUUID 0x80111500u
 
@@ -82,6 +82,7 @@ static const struct call calls[] = {
     {"wait4", SYS_wait4, {INT, STRUCT(4), INT, NONE}},
     /* struct rlimit */
     {"limit_core", SYS_prlimit64, {NONE, CONST(RLIMIT_CORE), STRUCT(16), NONE}},
+    {"die_with_parent", SYS_prctl, {CONST(PR_SET_PDEATHSIG_), CONST(SIGKILL_), NONE, NONE, NONE}},
     /* struct ucred, which the kernel fills no further, and how long it is */
     {"peer_credentials", SYS_getsockopt, {INT, CONST(SOL_SOCKET), CONST(SO_PEERCRED), STRUCT(12), STRUCT(4)}},
 };

@@ -1,5 +1,5 @@
 import type { CallLog } from '../log/call-log.ts'
-import { mount } from '../mount/mount.ts'
+import { mountAnywhere } from '../mount/anywhere.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
@@ -15,7 +15,7 @@ export type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
 type Asked = Pick<Extract<Call, { verb: 'mount' }>, 'directory' | 'options'>
 
 /** What the process gives a call; the rest of its session comes from the call itself. */
-export interface Process extends Pick<Session, 'host' | 'config'> {
+export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang'> {
   log: CallLog
   /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
   configFaults: readonly string[]
@@ -26,10 +26,11 @@ export interface Process extends Pick<Session, 'host' | 'config'> {
 }
 
 /** What a call works with. @param options mount's options argument, whose secrets are decoded for the kinds that use them */
-export function sessionOf({ host, config, log, progress }: Process, options = '{}'): Session {
+export function sessionOf({ host, config, mayHang, log, progress }: Process, options = '{}'): Session {
   return {
     host,
     config,
+    mayHang,
     get secrets() {
       return readSecrets(options)
     },
@@ -72,7 +73,7 @@ export async function answerVolumeCall(call: VolumeCall, process: Process): Prom
 async function mountAs(session: Session, call: Asked, process: Process): Promise<string | undefined> {
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
   const request = requestFor(session, call, process)
-  const given = await mount(session, request)
+  const given = await mountAnywhere(session, request)
   if (request.ownership !== 'auto' || given.why === undefined) return undefined
   return `ownership ${given.by}: ${given.why}`
 }

@@ -1,9 +1,10 @@
 import { closing, type Handle, orClosed } from '../host/host.ts'
-import { isSilentPath, unanswered } from '../mount-table/silence.ts'
+import { isLocalPath, isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { locationOfTree } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { sourceText } from '../request/source.ts'
+import { doElsewhere } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseOtherDisk } from '../store/volume-disk.ts'
@@ -11,7 +12,7 @@ import { type VolumeRecord, volumeIdentity, volumeRecords } from '../store/volum
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNode } from '../volume/kind/source-path.ts'
-import { refuseSilent } from '../volume/silence.ts'
+import { mayWait, refuseSilent } from '../volume/silence.ts'
 import { holders, type Others, reserveVolume } from './holders.ts'
 import { type ToWalk, walkVolume } from './walk-volume.ts'
 
@@ -31,6 +32,11 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   await refuseSilent(session, mount.request)
   // Links may have led from there to another server.
   if (await isSilentPath(host, source)) throw new Refusal(unanswered(`source ${quoted(source)}`, 'it is put back'))
+  if (mayWait(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
+    const givenUp = (seconds: number, waiting: string) =>
+      `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
+    return doElsewhere(session, { work: 'restore', about: mount, givenUp })
+  }
   const disk = await openDisk(session, volume, mount)
   using _disk = closing(host.inodes, disk)
   const location = disk === undefined ? undefined : locationOfTree(host, disk)
@@ -50,6 +56,11 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   refuseOtherDisk(session, volume, tree)
   const isDisk = kindOf(mount.request.fsType)?.root === 'file system'
   await restoreTree(session, tree, { volume, source, isDisk }, record)
+}
+
+/** What another process does, as a server may never answer. */
+export function restoreForCaller(session: Session, _: Handle, mount: MountRecord): Promise<void> {
+  return restoreVolume(session, mount)
 }
 
 /**

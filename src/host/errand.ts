@@ -13,7 +13,7 @@ export interface Errand {
   /** What it is done to: a directory. */
   handle: Handle
   /** A lock's file: it is held from the beginning until the process has ended, whoever has started it, and says which. */
-  lock: string
+  lock: string | undefined
   /** Milliseconds: a process that says nothing for so long is killed. */
   patience: number
   /** Called with each line that the process says; empty ones only say that it is alive. */

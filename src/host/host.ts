@@ -140,10 +140,12 @@ export interface Host {
   daemons: Daemons
   /** Runs an errand in another process of this program. */
   runErrand(errand: Errand): Promise<ErrandEnd>
-  /** Undefined while somebody else has it. The kernel releases a lock when its holder dies. */
+  /** Undefined while somebody else has it. A killed holder has it no more, also where the kernel cannot end it yet. */
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */
   isLocked(path: string): boolean
+  /** Whether an errand with this lock is under way, or only its end is waited for. */
+  hasErrand(lock: string): boolean
   /** Looks while nobody has the lock, and nobody can take it. */
   whileUnlocked<T>(path: string, look: () => T): T | 'locked'
   /** Its integers are bigint. */

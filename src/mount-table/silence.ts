@@ -9,6 +9,8 @@ export const PATIENCE = 5000
 /** File systems that a server or a daemon tells of: whoever opens something there waits for it, maybe for ever. */
 const REMOTE = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs2?|ocfs2)$/
 
+export const isRemoteType = (fsType: string): boolean => REMOTE.test(fsType)
+
 /** Whether a server or a daemon on the way to a path, absolute, normal and without links, does not respond. */
 export type IsSilentAt = (path: string) => Promise<boolean>
 
@@ -35,7 +37,7 @@ export async function isSilentPath(host: Host, path: string, within?: string): P
 }
 
 /** Links may lead to what others tell of, where that is mounted below. */
-function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
+export function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
   const isBelow = (mountPoint: string) => mountPoint.startsWith(asPrefix(directory)) && mountPoint !== directory
   return parseMountinfo(mounts.table()).some(({ fsType, mountPoint }) => REMOTE.test(fsType) && isBelow(mountPoint))
 }

@@ -58,7 +58,7 @@ export function walkerLock(store: Store, volume: string): string {
  */
 export function hasWalker(store: Store, volume: string): boolean {
   const lock = walkerLock(store, volume)
-  return withPath('look at', lock, () => store.host.isLocked(lock))
+  return withPath('look at', lock, () => store.host.hasErrand(lock))
 }
 
 /** Its number, as far as it is known. */

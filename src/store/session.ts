@@ -15,6 +15,8 @@ export interface Session {
   expect?(inodes: number): void
   /** What the pod gave for this call; none where a person or heal calls. */
   secrets?: Secrets
+  /** Another process looks after this one: what may wait for a server for ever is done here. */
+  mayHang?: true | undefined
   /** A person should look at this, though the call goes on. */
   warn(message: string): void
 }

@@ -1,5 +1,12 @@
 import type { Host } from '../host/host.ts'
-import { isLocalPath, isSilentPath, silentPaths, unanswered } from '../mount-table/silence.ts'
+import {
+  hasRemoteBelow,
+  isLocalPath,
+  isRemoteType,
+  isSilentPath,
+  silentPaths,
+  unanswered,
+} from '../mount-table/silence.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourcePath } from '../request/source.ts'
@@ -33,6 +40,14 @@ export async function refuseSilent({ host }: Pick<Session, 'host'>, request: Ask
 export function isLocalSource(host: Host, request: Asked): boolean {
   const path = pathIn(request)
   return path === undefined || isLocalPath(host, path)
+}
+
+/** Whether a mount, or a look at its volume, asks somebody who may never answer, and another process must do it. */
+export function mayWait({ host, mayHang }: Session, request: Asked & Pick<MountRequest, 'fsType'>): boolean {
+  if (mayHang) return false
+  if (isRemoteType(request.fsType) || !isLocalSource(host, request)) return true
+  const within = request.subPath === undefined ? undefined : sourcePath(request.source)
+  return within !== undefined && hasRemoteBelow(host, within)
 }
 
 function pathIn({ source, subPath }: Asked): string | undefined {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { walkForCaller } from '../../src/fs-group/walk-volume.ts'
 import type { Errand, ErrandEnd } from '../../src/host/errand.ts'
+import { workForCaller } from '../../src/store/elsewhere.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -45,8 +46,9 @@ describe('a volume that a server or a daemon tells of', () => {
   it('is walked and restored by another process, with its lock, and the records are the same', async () => {
     const seen: boolean[] = []
     served(async ({ handle, order, lock, told }) => {
-      seen.push(stage.host.isLocked(lock.replace('walker.lock', 'lock')))
-      await walkForCaller(stage.host, handle, order, (line) => line && told(line))
+      seen.push(stage.host.isLocked(lock?.replace('walker.lock', 'lock') ?? ''))
+      const say = (line: string) => line && told(line)
+      await workForCaller(stage.host, handle, order, say, async () => walkForCaller)
       return ENDED
     })
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
@@ -68,8 +70,11 @@ describe('a volume that a server or a daemon tells of', () => {
   it.each([
     [[{ refused: ['the disk is full'], isUnknownFormat: false }], /^the disk is full$/],
     [[{ failed: 'fchownat: EIO' }], /^fchownat: EIO$/],
-    [[{ counts: { visited: 1, changed: 1 } }], /^the process that walked the volume has crashed$/],
-    [[], /^the process that walked the volume has crashed$/],
+    [
+      [{ counts: { visited: 1, changed: 1 } }],
+      /^the process that worked for this call, as a server may hang, has crashed$/,
+    ],
+    [[], /^the process that worked for this call, as a server may hang, has crashed$/],
   ])('is walked again where it was not to its end: %j', async (lines, message) => {
     served(says(...lines))
     await expect(apply()).rejects.toThrow(message)

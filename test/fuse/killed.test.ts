@@ -1,6 +1,13 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { ERRAND } from '../../src/host/errand.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kinds } from '../../src/volume/index.ts'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
+import { BINARY } from '../helpers/kubelet-call.ts'
 import { titled } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'strace')
@@ -18,20 +25,29 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
 
   const success = { status: 'Success' }
   const other = { mountOptions: 'attr_timeout=2' }
-  const kinds = () => node.layers('one').map(({ fsType }) => fsType)
+  const layers = () => node.layers('one').map(({ fsType }) => fsType)
 
   /** SIGKILL in place of the `when`-th such system call of a mount. @returns whether it got there */
   async function isKilledAt(name: string, when: number, asked: Record<string, string>): Promise<boolean> {
-    // Not its children: the daemon has to go on without strace.
+    const config: NodeConfig = { ...DEFAULT_CONFIG, ...JSON.parse(fs.readFileSync(node.config, 'utf8')) }
+    const about = readRequest(node.podDirectory('one'), JSON.stringify(asked), config, kinds)
+    // The process that mounts for the call, and not its children: the daemon has to go on without strace.
     const inject = ['-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
-    node.wrapper = ['strace', '-qq', ...inject, '-o', '/dev/null']
-    const { text } = await node.start(['mount', node.podDirectory('one'), JSON.stringify(asked)]).ended
-    node.wrapper = []
-    return text === ''
+    const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ERRAND]
+    const root = fs.openSync('/', 'r')
+    const child = spawn('sh', ['-c', 'exec "$@" $$', 'sh', ...strace], {
+      stdio: ['pipe', 'ignore', 'ignore', root],
+      env: { PATH: process.env.PATH },
+    })
+    fs.closeSync(root)
+    child.stdin?.write(`${JSON.stringify({ work: 'mount', about, config, secrets: [] })}\n`)
+    const [code, signal] = await once(child, 'exit')
+    expect([code, signal]).toEqual(signal === null ? [0, null] : [null, 'SIGKILL'])
+    return signal !== null
   }
 
   function expectWhole(): void {
-    expect(kinds()).toEqual(['tmpfs', 'fuse'])
+    expect(layers()).toEqual(['tmpfs', 'fuse'])
     expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
     expect(node.staged()).toEqual([])
   }
@@ -39,11 +55,11 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
   it('is whole after the next call or heal, and has its guard beneath', async () => {
     const left = new Set<string>()
     for (let when = 1; await isKilledAt('move_mount', when, options); when++) {
-      left.add(kinds().join())
+      left.add(layers().join())
       for (const step of when % 2 === 0 ? ['heal', 'mount'] : ['mount', 'heal']) {
         if (step === 'mount') expect(await node.mount('one', options)).toEqual(success)
-        else if (kinds().length > 0) expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
-        if (kinds().length > 0) expectWhole()
+        else if (layers().length > 0) expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
+        if (layers().length > 0) expectWhole()
       }
       expect(await node.unmount('one')).toEqual(success)
       await until(() => node.processes().length === 0)
@@ -54,7 +70,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
   })
 
   it('has its guard given by heal alone', async () => {
-    for (let when = 1; kinds().join() !== 'fuse'; when++) {
+    for (let when = 1; layers().join() !== 'fuse'; when++) {
       expect(await isKilledAt('move_mount', when, options)).toBe(true)
     }
     const daemon = node.daemon('one')
@@ -74,7 +90,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     expect(deaths).toBe(3)
     expect(await node.unmount('one')).toEqual(success)
     await until(() => node.processes().length === 0)
-    expect([kinds(), node.staged(), node.mountState()]).toEqual([[], [], []])
+    expect([layers(), node.staged(), node.mountState()]).toEqual([[], [], []])
   })
 
   /** Kills the daemon, then the call that was to replace its mount, at each of its mounts. @returns how many that were */
@@ -94,17 +110,17 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
       const [old] = node.processes()
       const asked = { ...options, ...other }
       // The last such call takes the old mount away; before that nothing has been replaced.
-      for (let when = 1; kinds().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
+      for (let when = 1; layers().length < 3; when++) expect(await isKilledAt('umount2', when, asked)).toBe(true)
       process.kill(old ?? 0, 'SIGSTOP')
       if (next === 'heal') expect(node.heal()).toMatchObject([{ state: 'interrupted', action: 'replaced' }])
       else expect(await node.mount('one', asked)).toEqual(success)
       await until(() => !node.processes().includes(old ?? 0))
       // What the dead call has put beneath stays hidden there.
-      expect(kinds()).toEqual(['tmpfs', 'fuse', 'fuse'])
+      expect(layers()).toEqual(['tmpfs', 'fuse', 'fuse'])
       expect(fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')).toBe('hello')
       expect(await node.unmount('one')).toEqual(success)
       await until(() => node.processes().length === 0)
-      expect([kinds(), node.staged(), node.mountState()]).toEqual([[], [], []])
+      expect([layers(), node.staged(), node.mountState()]).toEqual([[], [], []])
     },
   )
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { failed, remount } from '../../src/heal/heal.ts'
+import { failed, remount } from '../../src/heal/heal-record.ts'
 import { judge } from '../../src/heal/judge.ts'
 import { HEAL_ACTIONS, MOUNT_STATES } from '../../src/heal/state.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { volumePlace } from '../../src/store/places.ts'
 import { openJournal } from '../../src/store/volume-journal.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -33,9 +34,10 @@ describe.skipIf(!isRoot)(title, () => {
   const run = (order: object, told: (line: string) => void) =>
     linuxHost.runErrand({ order: JSON.stringify(order), handle, lock, patience: 60_000, told })
   const walk = () => ({
-    config: { stateDir: top, stateQuota: 2 ** 30 },
-    volume: VOLUME,
-    order: { do: 'own', order: { group: 2000, access: 'keep' } },
+    work: 'walk',
+    config: { ...DEFAULT_CONFIG, stateDir: top },
+    secrets: [],
+    about: { volume: VOLUME, order: { do: 'own', order: { group: 2000, access: 'keep' } } },
   })
 
   it('is run by a process that the lock tells of, and says what it did', async () => {
@@ -46,7 +48,7 @@ describe.skipIf(!isRoot)(title, () => {
       pids.push(Number(fs.readFileSync(lock, 'utf8')))
     })
     expect(end).toEqual({ isSilent: false, leftBehind: undefined })
-    expect(said).toMatchObject([{ walked: { report: { visited: 2, changed: 2 } } }])
+    expect(said).toMatchObject([{ done: { report: { visited: 2, changed: 2 } } }])
     expect(pids).toEqual([expect.any(Number)])
     expect(pids[0]).toBeGreaterThan(1)
     expect(fs.statSync(`${top}/volume/file`).gid).toBe(2000)

@@ -19,7 +19,8 @@ const UNTIL_ENDED_MS = 2000
  * @throws {Refusal} where no process can be started; what `told` throws, and then the process is killed
  */
 export async function runErrand(errand: Errand): Promise<ErrandEnd> {
-  const child = start(errand, await waitFor(() => openLocked(errand.lock)))
+  const { lock } = errand
+  const child = start(errand, lock === undefined ? undefined : await waitFor(() => openLocked(lock)))
   if (child.pid === undefined) throw notStarted((await child).code)
   const exited = endingOf(child.nodeChildProcess)
   // Counted in looks: this process may itself have been stopped.
@@ -48,7 +49,7 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
   child.stdin.destroy()
   child.stdout.destroy()
   child.nodeChildProcess.unref()
-  if (ending !== undefined) unlessRefused(() => rmSync(errand.lock, { force: true }))
+  if (ending !== undefined && lock !== undefined) unlessRefused(() => rmSync(lock, { force: true }))
   if (failure !== undefined) throw failure.error
   return { isSilent, leftBehind: ending === undefined ? child.pid : undefined }
 }
@@ -57,21 +58,21 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
  * flock(2) is of the open file, which two processes have here: the lock is taken before the other one begins, and held
  * until its last thread has ended.
  */
-function start({ handle }: Errand, lock: number) {
-  using _ = closingFd(lock)
-  const child = execa(SELF, argumentsFor(ERRAND), {
+function start({ handle }: Errand, lock: number | undefined) {
+  using _ = lock === undefined ? undefined : closingFd(lock)
+  const child = execa(SELF, [...argumentsFor(ERRAND), String(process.pid)], {
     ...CHILD_OPTIONS,
     // Its types know descriptors up to 9 only.
-    stdio: ['pipe', 'pipe', 'ignore', handle as number as 3, lock as 3],
+    stdio: ['pipe', 'pipe', 'ignore', handle as number as 3, lock === undefined ? 'ignore' : (lock as 3)],
   } as const)
   // For people alone.
-  unlessRefused(() => writeSync(lock, String(child.pid ?? '')))
+  if (lock !== undefined) unlessRefused(() => writeSync(lock, String(child.pid ?? '')))
   return child
 }
 
 function notStarted(code: string | undefined): Refusal {
   return new Refusal(
-    `the process that a walk needs where a server or a daemon may hang could not be started (${code ?? 'no reason is known'}): free memory or process numbers of the node`,
+    `the process that works where a server or a daemon may hang could not be started (${code ?? 'no reason is known'}): free memory or process numbers of the node`,
   )
 }
 

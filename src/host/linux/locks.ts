@@ -1,7 +1,9 @@
 import { constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { type Lock, unless } from '../host.ts'
+import { isHeldByDoomed } from './doomed.ts'
 import { done, systemCall } from './kernel.ts'
-import { close } from './open.ts'
+import { close, closingFd } from './open.ts'
 
 const flock = systemCall('flock')
 
@@ -16,7 +18,7 @@ const LOCK_UN = 8
  * longer at its path means nothing and is not given.
  */
 export function tryLockFile(path: string): Lock | undefined {
-  return lockOf(path, openLocked(path))
+  return lockOf(path, openLocked(path) ?? (removeOfDoomed(path) ? openLocked(path) : undefined))
 }
 
 /** The same lock as a descriptor, which another process may get too: it is held until both have closed it. */
@@ -55,12 +57,35 @@ export function isLockedFile(path: string): boolean {
   return whileUnlocked(path, () => 'free') === 'locked'
 }
 
+/** The same of a file that a child may hold too, which lives on: who took the lock does not matter. */
+export function isHeldFile(path: string): boolean {
+  const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  if (fd === undefined) return false
+  using _ = unlocking(fd)
+  return !tryLock(fd, LOCK_SH)
+}
+
 /** A lock that is not there is nobody's. */
 export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
   const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
   if (fd === undefined) return look()
   using _ = unlocking(fd)
-  return tryLock(fd, LOCK_SH) ? look() : 'locked'
+  return tryLock(fd, LOCK_SH) || isHeldByDoomed(path, fd) ? look() : 'locked'
+}
+
+/**
+ * Makes room for another file where a killed process has the lock for as long as a server makes it wait. Under a lock of
+ * its directory, as the next file there is somebody's.
+ */
+function removeOfDoomed(path: string): boolean {
+  const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  if (fd === undefined) return true
+  using _ = closingFd(fd)
+  if (!isHeldByDoomed(path, fd)) return false
+  using alone = unless('ENOENT', () => tryLockDirectory(dirname(path)))
+  if (alone === undefined || !isStillAt(path, fd)) return false
+  rmSync(path)
+  return true
 }
 
 /** Not by close(2) alone: whoever else has the descriptor, as a child that is just started, would hold the lock. */

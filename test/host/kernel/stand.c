@@ -9,12 +9,14 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -139,6 +141,7 @@ static void look(void) {
     case SYS_pidfd_send_signal: whole(0); whole(1); return;
     case SYS_wait4: whole(0); room(1, sizeof(int), 1); whole(2); return;
     case SYS_getsockopt: whole(0); is(1, SOL_SOCKET); is(2, SO_PEERCRED); room(3, sizeof(struct ucred), 1); room(4, sizeof(socklen_t), 1); return;
+    case SYS_prctl: is(0, PR_SET_PDEATHSIG); is(1, SIGKILL); return;
     case SYS_prlimit64: is(1, RLIMIT_CORE); room(2, sizeof(struct rlimit), 0); return;
   }
   wrong("is of a call that nobody has asked for", 0);

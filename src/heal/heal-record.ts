@@ -1,0 +1,143 @@
+import type { Handle } from '../host/host.ts'
+import { mountLocked } from '../mount/mount.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { kindFaults } from '../request/request.ts'
+import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
+import { type MountRecord, requestOf } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { kindOf, kinds } from '../volume/index.ts'
+import { type IsSilent, isLocalSource, mayWait, silentSources } from '../volume/silence.ts'
+import { forget, type Judged, judge, judgeLocked } from './judge.ts'
+import type { Finding } from './state.ts'
+
+/** What became of a mount. */
+export type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
+  /** It is healthy, but an interrupted call has left something to do. */
+  isUnfinished?: boolean
+  /** Whoever tells of it does not respond: it stays as it is, and is not asked again under the lock. */
+  isSilent?: boolean
+}
+
+export const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
+
+const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
+
+const NO_ANSWER: Outcome = { ...UNANSWERED, reason: 'health unknown: the server of its source does not respond' }
+
+/** Judges without the lock. */
+export async function look(session: Session, record: MountRecord, isSilent: IsSilent): Promise<Outcome> {
+  try {
+    return await judge(session, record, (judged) => repair(session, judged, isSilent, true))
+  } catch (error) {
+    return failed('unknown', error)
+  }
+}
+
+/** Judges again, under the lock, and repairs. */
+export async function healOne(
+  session: Session,
+  record: MountRecord,
+  seen: Outcome['state'],
+  isSilent: IsSilent,
+): Promise<Outcome | 'gone'> {
+  const { directory } = record
+  if (mayWait(session, record.request)) return healElsewhere(session, { record, seen, isDry: false })
+  try {
+    const done = await judgeLocked(session, directory, (judged) => repair(session, judged, isSilent, false))
+    return done === 'busy' ? BUSY : done
+  } catch (error) {
+    return failed(seen, error)
+  }
+}
+
+/** What the other process is told. */
+interface Told {
+  record: MountRecord
+  seen: Outcome['state']
+  isDry: boolean
+}
+
+/** As a server may answer the question whether it does, and nothing after it. */
+async function healElsewhere(session: Session, about: Told): Promise<Outcome | 'gone'> {
+  try {
+    const givenUp = (_: number, waiting: string) => `${NO_ANSWER.reason}${waiting}`
+    return await doElsewhere(session, { work: 'heal', about, givenUp })
+  } catch (error) {
+    if (error instanceof Unresponsive) return { ...UNANSWERED, reason: error.message }
+    return failed(about.seen, error)
+  }
+}
+
+/** What the other process does. */
+export function healForCaller(session: Session, _: Handle, { record, seen, isDry }: Told): Promise<Outcome | 'gone'> {
+  const isSilent = silentSources(session)
+  return isDry ? look(session, record, isSilent) : healOne(session, record, seen, isSilent)
+}
+
+async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDry: boolean): Promise<Outcome> {
+  const { state, action, reason } = judged.plan
+  try {
+    switch (action) {
+      case 'leave':
+        return { state, action: 'none', reason }
+      case 'forget':
+        if (!isDry) await forget(session, judged)
+        return { state, action: 'forgotten', reason }
+      case 'mount':
+        if (await isSilent(judged.record)) return NO_ANSWER
+        if (isDry && state !== 'healthy' && mayWait(session, judged.record.request)) {
+          return (await healElsewhere(session, { record: judged.record, seen: state, isDry })) as Outcome
+        }
+        return await remount(session, judged, isDry)
+    }
+  } catch (error) {
+    return failed(state, error)
+  }
+}
+
+const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
+
+const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
+
+/**
+ * Does what kubelet's next call for the mount would do. Call it under the mount's lock, unless it is dry.
+ * @throws {Refusal} where the mount cannot be made
+ */
+export async function remount(
+  session: Session,
+  { record, point, plan: { state, reason } }: Judged,
+  isDry: boolean,
+): Promise<Outcome> {
+  if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
+  const request = { ...requestOf(record), directory: point.path }
+  // The configuration may have changed since.
+  const faults = kindFaults(request, session.config, kinds)
+  if (faults.length > 0) throw new Refusal(faults)
+  const warn = (message: string) => session.warn(`${point.path}: ${message}`)
+  // What is told of one mount is its finding.
+  const quiet = { ...session, note: () => {}, warn }
+  // Its server answers, as somebody else has asked. This process asks for no more than it must: a FUSE daemon may take
+  // a request and never answer, and nobody could end who waits for that. Kubelet's next call looks at the source.
+  if (state === 'healthy' && kindOf(request.fsType)?.root === 'source' && !isLocalSource(session.host, request)) {
+    return { state, action: 'none', reason: '' }
+  }
+  const isSecretive = record.hadSecrets
+  const manner = { isDry, finishes: isSecretive, isHealing: true }
+  const { plan, doubt, isBusy } = await mountLocked(quiet, request, point, manner)
+  if (plan.decision === 'ready') {
+    const isUnfinished = plan.steps.length > 0
+    if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
+    return { state: 'healthy', action: 'none', reason: '', isUnfinished }
+  }
+  if (isBusy) return { ...BUSY, reason: 'a call is at work on its volume' }
+  const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const
+  if (isSecretive) return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}` }
+  return { ...found, action: ACTIONS[plan.decision] }
+}
+
+/** @param state what the mount is as far as the mount table tells */
+export function failed(state: Outcome['state'], error: unknown): Outcome {
+  // What it shows is there, and can be had no more; any other error leaves open what it should show.
+  const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
+  return { state: seen, action: 'failed', reason: messageOf(error) }
+}

@@ -1,0 +1,30 @@
+import type { Handle } from '../host/host.ts'
+import { quoted } from '../refusal/refusal.ts'
+import type { MountRequest } from '../request/mount-request.ts'
+import { sourceText } from '../request/source.ts'
+import { doElsewhere } from '../store/elsewhere.ts'
+import type { Given } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { mayWait } from '../volume/silence.ts'
+import { mount } from './mount.ts'
+
+/**
+ * As `mount` does, by another process where a server or a daemon is asked: one that has answered may be silent at the
+ * next request.
+ * @throws {Refusal} as `mount` does; other errors of the system have lost all but their words
+ */
+export function mountAnywhere(session: Session, request: MountRequest): Promise<Given> {
+  if (!mayWait(session, request)) return mount(session, request)
+  const what = sourceText(request.source)
+  return doElsewhere(session, {
+    work: 'mount',
+    about: request,
+    givenUp: (seconds, waiting) =>
+      `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and kubelet's next call goes on${waiting}`,
+  })
+}
+
+/** What the other process does. */
+export function mountForCaller(session: Session, _: Handle, request: MountRequest): Promise<Given> {
+  return mount(session, request)
+}

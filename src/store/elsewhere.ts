@@ -1,0 +1,146 @@
+import type { Handle, Host } from '../host/host.ts'
+import { PATIENCE } from '../mount-table/silence.ts'
+import type { WalkCounts } from '../ownership/walk/report.ts'
+import { messageOf, Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import type { Secrets } from '../request/json-options.ts'
+import type { Session } from './session.ts'
+
+/** A server or a daemon has answered first, and then no more. */
+export class Unresponsive extends Refusal {}
+
+/** What the process that works is told: one line of JSON, on its stdin alone. */
+interface Told {
+  work: string
+  about: unknown
+  config: NodeConfig
+  /** In base64. */
+  secrets: readonly (readonly [name: string, value: string])[]
+}
+
+/** What it says, line by line; an empty line only says that it is alive. The last one is the outcome. */
+type Said =
+  | { note: Record<string, unknown> }
+  | { warn: string }
+  | { counts: WalkCounts }
+  | { done: unknown }
+  | { refused: readonly string[]; isUnknownFormat: boolean; isUnresponsive: boolean }
+  | { failed: string }
+
+export interface Elsewhere {
+  /** The name of what is to be done: see driver/errand.ts. */
+  work: string
+  /** What it is done with; can be written as JSON. */
+  about: unknown
+  /** A directory that it begins at; undefined: the node's root. */
+  handle?: Handle
+  /** See Errand. */
+  lock?: string
+  /** What is told where nothing is heard any more. @param waiting who then still waits, or nothing */
+  givenUp(seconds: number, waiting: string): string
+}
+
+/**
+ * Has another process do what may wait for a server or a daemon for ever: a thread that does cannot even be killed, and
+ * would keep this process and its locks. Notes, warnings and progress are the session's, as if it were done here.
+ * @throws {Unresponsive} where the other one was given up; otherwise what it threw, in words
+ */
+export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere): Promise<T> {
+  const { host, config, secrets = new Map() } = session
+  const { work, about, lock, givenUp } = elsewhere
+  const seconds = Math.max(PATIENCE / 1000, config.helperTimeoutSeconds)
+  const told: Told = { work, about, config, secrets: [...secrets].map(inBase64) }
+  let last: Said | undefined
+  const root = elsewhere.handle ?? host.inodes.openTrusted('/')
+  using _ = { [Symbol.dispose]: () => elsewhere.handle ?? host.inodes.close(root) }
+  const { isSilent, leftBehind } = await host.runErrand({
+    order: JSON.stringify(told),
+    handle: root,
+    lock,
+    patience: seconds * 1000,
+    told(line) {
+      const said = JSON.parse(line) as Said
+      if ('note' in said) session.note(said.note)
+      else if ('warn' in said) session.warn(said.warn)
+      else if ('counts' in said) session.progress?.(said.counts)
+      else last = said
+    },
+  })
+  if (isSilent) {
+    const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
+    throw new Unresponsive(givenUp(seconds, waiting))
+  }
+  return outcomeOf(last) as T
+}
+
+function inBase64([name, value]: [string, Uint8Array]): [string, string] {
+  return [name, Buffer.from(value).toString('base64')]
+}
+
+function outcomeOf(last: Said | undefined): unknown {
+  if (last !== undefined && 'done' in last) return last.done
+  if (last !== undefined && 'refused' in last) {
+    if (last.isUnresponsive) throw new Unresponsive(last.refused)
+    throw last.isUnknownFormat ? new UnknownFormat(last.refused) : new Refusal(last.refused)
+  }
+  throw new Error(
+    last !== undefined && 'failed' in last
+      ? last.failed
+      : 'the process that worked for this call, as a server may hang, has crashed',
+  )
+}
+
+/** @param isAlive to be called by work that leaves timers no turn. @returns what can be written as JSON */
+export type Work = (session: Session, handle: Handle, about: never, isAlive: () => void) => Promise<unknown>
+
+const PULSE_MS = 500
+
+/**
+ * What the other process does.
+ * @param told what it was told
+ * @param say writes a line to who waits for it
+ */
+export async function workForCaller(
+  host: Host,
+  handle: Handle,
+  told: string,
+  say: (line: string) => void,
+  workOf: (name: string) => Promise<Work>,
+): Promise<void> {
+  const tell = (said: Said) => say(JSON.stringify(said))
+  let said = performance.now()
+  const isAlive = () => {
+    if (performance.now() - said < PULSE_MS) return
+    said = performance.now()
+    say('')
+  }
+  const pulse = setInterval(isAlive, PULSE_MS)
+  try {
+    const { work, about, config, secrets } = JSON.parse(told) as Told
+    const session: Session = {
+      host,
+      config,
+      mayHang: true,
+      secrets: fromBase64(secrets),
+      note: (note) => tell({ note }),
+      warn: (warn) => tell({ warn }),
+      progress: (counts) => tell({ counts }),
+    }
+    const done = await (await workOf(work))(session, handle, about as never, isAlive)
+    tell({ done: done ?? null })
+  } catch (error) {
+    tell(failureOf(error))
+  } finally {
+    clearInterval(pulse)
+  }
+}
+
+function failureOf(error: unknown): Said {
+  if (!(error instanceof Refusal)) return { failed: messageOf(error) }
+  const [isUnknownFormat, isUnresponsive] = [error instanceof UnknownFormat, error instanceof Unresponsive]
+  return { refused: error.faults, isUnknownFormat, isUnresponsive }
+}
+
+function fromBase64(secrets: Told['secrets']): Secrets {
+  return new Map(secrets.map(([name, value]) => [name, Buffer.from(value, 'base64')]))
+}

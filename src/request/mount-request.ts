@@ -2,28 +2,25 @@ import * as z from 'zod/mini'
 import type { Lifecycle } from './rule.ts'
 import { sourceSchema } from './source.ts'
 
-const optionalGroup = z.optional(z.number())
-const text = z.string()
-const flag = z.boolean()
-
 /** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
-export const askedSchema = z.object({
-  source: sourceSchema,
-  /** The part of the source that is mounted; undefined: all of it. */
-  subPath: z.optional(text),
-  fsType: text,
-  mountOptions: z.readonly(z.array(text)),
-  readOnly: flag,
-  fsGroup: optionalGroup,
-  ownership: z.enum(['none', 'walk', 'idmap', 'auto']),
-  /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
-  idmapFrom: optionalGroup,
-  groupAccess: z.enum(['keep', 'grant']),
-  changePolicy: z.enum(['OnRootMismatch', 'Always']),
-  restoreOnUnmount: flag,
-})
+export const askedSchema = () =>
+  z.object({
+    source: sourceSchema(),
+    /** The part of the source that is mounted; undefined: all of it. */
+    subPath: z.optional(z.string()),
+    fsType: z.string(),
+    mountOptions: z.readonly(z.array(z.string())),
+    readOnly: z.boolean(),
+    fsGroup: z.optional(z.number()),
+    ownership: z.enum(['none', 'walk', 'idmap', 'auto']),
+    /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
+    idmapFrom: z.optional(z.number()),
+    groupAccess: z.enum(['keep', 'grant']),
+    changePolicy: z.enum(['OnRootMismatch', 'Always']),
+    restoreOnUnmount: z.boolean(),
+  })
 
-type AskedMount = z.infer<typeof askedSchema>
+type AskedMount = z.infer<ReturnType<typeof askedSchema>>
 
 /** The same for a mount directory: checked and complete. Groups are numeric, paths absolute. */
 export interface MountRequest extends AskedMount {
@@ -43,7 +40,20 @@ export function isSameMount(one: AskedMount, other: AskedMount): boolean {
   return comparable(one) === comparable(other)
 }
 
-const KEYS = Object.keys(askedSchema.shape) as (keyof AskedMount)[]
+/** Each key once; one that is missing is no type. */
+const KEYS = Object.keys({
+  source: true,
+  subPath: true,
+  fsType: true,
+  mountOptions: true,
+  readOnly: true,
+  fsGroup: true,
+  ownership: true,
+  idmapFrom: true,
+  groupAccess: true,
+  changePolicy: true,
+  restoreOnUnmount: true,
+} satisfies Record<keyof AskedMount, true>) as (keyof AskedMount)[]
 
 function comparable(asked: AskedMount): string {
   return JSON.stringify(KEYS.map((key) => (key === 'mountOptions' ? [...asked[key]].sort() : asked[key])))

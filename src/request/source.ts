@@ -1,17 +1,18 @@
 import * as z from 'zod/mini'
 
 /** What a pod's author names as the source of a volume. Texts are as they were written; nothing was looked at. */
-export const sourceSchema = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('none') }),
-  /** Of the node: a directory or a file, a file with a file system in it, a block device below /dev. */
-  z.object({ type: z.enum(['local', 'image', 'device']), path: z.string() }),
-  /** host:/directory, and //server/share with or without directories in it. The path is absolute, on the server. */
-  z.object({ type: z.enum(['export', 'share']), server: z.string(), path: z.string() }),
-  /** What only a program understands. */
-  z.object({ type: z.literal('text'), text: z.string() }),
-])
+export const sourceSchema = () =>
+  z.discriminatedUnion('type', [
+    z.object({ type: z.literal('none') }),
+    /** Of the node: a directory or a file, a file with a file system in it, a block device below /dev. */
+    z.object({ type: z.enum(['local', 'image', 'device']), path: z.string() }),
+    /** host:/directory, and //server/share with or without directories in it. The path is absolute, on the server. */
+    z.object({ type: z.enum(['export', 'share']), server: z.string(), path: z.string() }),
+    /** What only a program understands. */
+    z.object({ type: z.literal('text'), text: z.string() }),
+  ])
 
-export type Source = z.infer<typeof sourceSchema>
+export type Source = z.infer<ReturnType<typeof sourceSchema>>
 
 /** What a server's directories are written like. */
 export const REMOTE_EXAMPLES = { export: 'host:/export', share: '//server/share' } as const

@@ -31,7 +31,7 @@ const headerSchema = z.object({
   modekeep: z.string(),
   volume: z.string().check(z.refine(isVolumeIdentity)),
   /** Null where there was none that can be read. */
-  record: z.nullable(volumeRecordSchema),
+  record: z.nullable(volumeRecordSchema()),
   /** What the volume lay on, as the journal has it. */
   disk: z.nullable(z.string()),
   unsettled: z.array(count),

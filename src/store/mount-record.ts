@@ -7,67 +7,70 @@ import { sourceText } from '../request/source.ts'
 import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
 
-const text = z.string()
-const optional = z.optional(text)
-const number = z.number()
+function schema() {
+  const text = z.string()
+  const optional = z.optional(text)
+  const number = z.number()
+  /** How the group was given, and why so, in words for people. */
+  const given = z.discriminatedUnion('by', [
+    z.object({ by: z.literal('none'), why: optional }),
+    z.object({ by: z.literal('walk'), group: number, why: text }),
+    /** `from`: the group on disk that is shown as another. */
+    z.object({ by: z.literal('idmap'), from: number, why: text }),
+    z.object({ by: z.literal('option'), why: text }),
+  ])
 
-/** How the group was given, and why so, in words for people. */
-const given = z.discriminatedUnion('by', [
-  z.object({ by: z.literal('none'), why: optional }),
-  z.object({ by: z.literal('walk'), group: number, why: text }),
-  /** `from`: the group on disk that is shown as another. */
-  z.object({ by: z.literal('idmap'), from: number, why: text }),
-  z.object({ by: z.literal('option'), why: text }),
-])
-
-const schema = z.object({
-  /** The boot the mount belongs to: mount ids mean nothing in another. */
-  boot: text,
-  directory: text,
-  pod: optional,
-  /** The pod's. Records of earlier versions have none. */
-  namespace: optional,
-  /** Of a CSI volume. */
-  lifecycle: z.optional(z.enum(LIFECYCLES)),
-  /** What the rule that allowed it said; undefined: true. */
-  setGid: z.optional(z.boolean()),
-  request: askedSchema,
-  /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
-  source: optional,
-  /** What told the source from others of its name; undefined where its root's inode does. */
-  identity: optional,
-  /** The volume's identity; undefined where the volume goes with its mount. */
-  volume: optional,
-  given,
-  /** The mount, once it is finished; undefined: a call is making it, or was interrupted. */
-  mounted: z.optional(
-    z.object({
-      /** Decimal, as it has 64 bits. */
-      mountId: text,
-      device: number,
-      /** The mount namespace it was made in: its id means nothing in another. */
-      namespace: text,
-      /** Milliseconds since 1970. */
-      since: number,
-    }),
-  ),
-  /** The mount it took the place of, or is about to, with the staging directory of its daemon. */
-  replaces: z.optional(z.object({ mountId: text, staging: optional })),
-  /** The staging directory its daemon was started with, by which that is found. */
-  staging: optional,
-  /** The same of daemons whose mounts it took the place of: each ends by itself when its last user has gone. */
-  replacedDaemons: z.array(text),
-  /**
-   * The processes that were started with a staging directory and ran when its mount was ready: no other one is its
-   * daemon, whatever its arguments. Records of earlier versions have none: whoever has the mark is taken for it.
-   */
-  daemons: z.optional(z.array(z.object({ staging: text, processes: z.array(z.object({ pid: number, start: text })) }))),
-  /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
-  hadSecrets: z.boolean(),
-})
+  return z.object({
+    /** The boot the mount belongs to: mount ids mean nothing in another. */
+    boot: text,
+    directory: text,
+    pod: optional,
+    /** The pod's. Records of earlier versions have none. */
+    namespace: optional,
+    /** Of a CSI volume. */
+    lifecycle: z.optional(z.enum(LIFECYCLES)),
+    /** What the rule that allowed it said; undefined: true. */
+    setGid: z.optional(z.boolean()),
+    request: askedSchema(),
+    /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
+    source: optional,
+    /** What told the source from others of its name; undefined where its root's inode does. */
+    identity: optional,
+    /** The volume's identity; undefined where the volume goes with its mount. */
+    volume: optional,
+    given,
+    /** The mount, once it is finished; undefined: a call is making it, or was interrupted. */
+    mounted: z.optional(
+      z.object({
+        /** Decimal, as it has 64 bits. */
+        mountId: text,
+        device: number,
+        /** The mount namespace it was made in: its id means nothing in another. */
+        namespace: text,
+        /** Milliseconds since 1970. */
+        since: number,
+      }),
+    ),
+    /** The mount it took the place of, or is about to, with the staging directory of its daemon. */
+    replaces: z.optional(z.object({ mountId: text, staging: optional })),
+    /** The staging directory its daemon was started with, by which that is found. */
+    staging: optional,
+    /** The same of daemons whose mounts it took the place of: each ends by itself when its last user has gone. */
+    replacedDaemons: z.array(text),
+    /**
+     * The processes that were started with a staging directory and ran when its mount was ready: no other one is its
+     * daemon, whatever its arguments. Records of earlier versions have none: whoever has the mark is taken for it.
+     */
+    daemons: z.optional(
+      z.array(z.object({ staging: text, processes: z.array(z.object({ pid: number, start: text })) })),
+    ),
+    /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
+    hadSecrets: z.boolean(),
+  })
+}
 
 /** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
-export type MountRecord = z.infer<typeof schema>
+export type MountRecord = z.infer<ReturnType<typeof schema>>
 
 /** Without one, what is mounted is nobody's. */
 export const mountRecords = new RecordKind<MountRecord>({

@@ -7,7 +7,8 @@ import { type Store, volumePlace } from './places.ts'
 interface RecordForm<T extends object, Owner> {
   /** Written in the file. It changes whenever an older version would misread it. */
   format: number
-  schema: z.ZodMiniType<T>
+  /** Made when a record is read: most calls read few kinds. */
+  schema(): z.ZodMiniType<T>
   /** The mount directory or the volume that a record speaks of; undefined: there is one for the node. */
   ownerOf(record: T): Owner
   directoryOf(store: Store, owner: Owner): string
@@ -40,6 +41,7 @@ export interface Found<T> {
 /** Reads and writes one kind of record. */
 export class RecordKind<T extends object, Owner = string> {
   readonly #form: RecordForm<T, Owner>
+  #schema: z.ZodMiniType<T> | undefined
 
   constructor(form: RecordForm<T, Owner>) {
     this.#form = form
@@ -64,7 +66,7 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   find(store: Store, owner: Owner): Found<T> {
-    const { format, schema, ownerOf } = this.#form
+    const { format, ownerOf } = this.#form
     const path = this.#path(store, owner)
     const text = store.host.files.read(path)
     if (text === undefined) return {}
@@ -78,7 +80,8 @@ export class RecordKind<T extends object, Owner = string> {
         ),
       }
     }
-    const { success, data } = z.safeParse(schema, record)
+    this.#schema ??= this.#form.schema()
+    const { success, data } = z.safeParse(this.#schema, record)
     const isWhole = record.format === format && success && sum === sumOf(record) && ownerOf(data) === owner
     return isWhole ? { record: data } : { problem: new DamagedRecord(path) }
   }

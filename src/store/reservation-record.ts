@@ -4,20 +4,21 @@ import { isVolumeBusy, refusingLeftWalker } from './locks.ts'
 import { isVolumeIdentity, reservationsDirectory, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
 
-const schema = z.object({
-  volume: z.string(),
-  source: z.optional(z.string()),
-  /** Where the source lies, as far as the mount table tells. */
-  location: z.optional(z.object({ device: z.string(), path: z.string() })),
-  /** The group that a walk gives or a mapping expects on disk; undefined: a restore. */
-  group: z.optional(z.number()),
-  /** The mount that is being made; undefined: none will come of it. */
-  directory: z.optional(z.string()),
-  pod: z.optional(z.string()),
-})
+const schema = () =>
+  z.object({
+    volume: z.string(),
+    source: z.optional(z.string()),
+    /** Where the source lies, as far as the mount table tells. */
+    location: z.optional(z.object({ device: z.string(), path: z.string() })),
+    /** The group that a walk gives or a mapping expects on disk; undefined: a restore. */
+    group: z.optional(z.number()),
+    /** The mount that is being made; undefined: none will come of it. */
+    directory: z.optional(z.string()),
+    pod: z.optional(z.string()),
+  })
 
 /** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
-export type Reservation = z.infer<typeof schema>
+export type Reservation = z.infer<ReturnType<typeof schema>>
 
 /**
  * Written under the volume's lock and the node's lock for reservations, removed under either, and believed only while

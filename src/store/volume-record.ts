@@ -5,25 +5,26 @@ import { sourceText } from '../request/source.ts'
 import { RECORD_FILE } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 
-export const volumeRecordSchema = z.object({
-  volume: z.string(),
-  source: z.string(),
-  group: z.number(),
-  groupAccess: z.enum(['keep', 'grant']),
-  /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
-  complete: z.boolean(),
-  /** With `complete` false: its walk came to its end, but may have passed over directories that were moved meanwhile. */
-  hasEnded: z.optional(z.boolean()),
-  /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
-  restorePending: z.boolean(),
-  /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */
-  disk: z.optional(z.object({ shown: z.string(), identities: z.array(z.string()) })),
-  /** The path that a pod named, where a part of a source was walked: not `source` if links led on from there. */
-  asked: z.optional(z.string()),
-})
+export const volumeRecordSchema = () =>
+  z.object({
+    volume: z.string(),
+    source: z.string(),
+    group: z.number(),
+    groupAccess: z.enum(['keep', 'grant']),
+    /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
+    complete: z.boolean(),
+    /** With `complete` false: its walk came to its end, but may have passed over directories that were moved meanwhile. */
+    hasEnded: z.optional(z.boolean()),
+    /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
+    restorePending: z.boolean(),
+    /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */
+    disk: z.optional(z.object({ shown: z.string(), identities: z.array(z.string()) })),
+    /** The path that a pod named, where a part of a source was walked: not `source` if links led on from there. */
+    asked: z.optional(z.string()),
+  })
 
 /** What a walk has made of a volume. */
-export type VolumeRecord = z.infer<typeof volumeRecordSchema>
+export type VolumeRecord = z.infer<ReturnType<typeof volumeRecordSchema>>
 
 /** It is written in the files of exported journals too. */
 export const VOLUME_RECORD_FORMAT = 2

@@ -6,21 +6,22 @@ import { PROGRESS_FILE } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 import type { Session } from './session.ts'
 
-const schema = z.object({
-  volume: z.string(),
-  /** The process that walks. */
-  pid: z.number(),
-  /** Milliseconds since 1970. */
-  at: z.number(),
-  visited: z.number(),
-  changed: z.number(),
-})
+const schema = () =>
+  z.object({
+    volume: z.string(),
+    /** The process that walks. */
+    pid: z.number(),
+    /** Milliseconds since 1970. */
+    at: z.number(),
+    visited: z.number(),
+    changed: z.number(),
+  })
 
 /**
  * How far a walk or a restore of a volume is: written about once a second, so a short one leaves none. Believe it only
  * while the volume's lock is held: a process that was killed leaves it behind.
  */
-export const walkProgress = new RecordKind<z.infer<typeof schema>>({
+export const walkProgress = new RecordKind<z.infer<ReturnType<typeof schema>>>({
   format: 2,
   schema,
   ...OF_A_VOLUME,

@@ -3,10 +3,10 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { sizeOf } from '../request/size.ts'
 import type { VolumeKind } from './kind/kind.ts'
-import { freshFaults, NUMBER, nameOf, type OptionRules, optionFaults, ownOptions, rule } from './kind/options.ts'
+import { freshFaults, NUMBER, nameOf, optionFaults, ownOptions, rule, rulesOf } from './kind/options.ts'
 
 /** tmpfs(5) */
-const OPTIONS: OptionRules = new Map([
+const OPTIONS = rulesOf(() => [
   rule('size=64m', /[1-9][0-9]{0,14}[kmg]?/i),
   rule('nr_inodes=10k', /[1-9][0-9]{0,11}[kmg]?/i),
   rule('mode=0770', /[0-7]{3,4}/),
@@ -51,10 +51,10 @@ export const tmpfs: VolumeKind = {
   persistent: false,
   walk: true,
   root: 'file system',
-  optionRules: () => OPTIONS,
+  optionRules: OPTIONS,
 
   faults: (request, config) => [
-    ...optionFaults('tmpfs', request.mountOptions, OPTIONS),
+    ...optionFaults('tmpfs', request.mountOptions, OPTIONS()),
     ...sizeFaults(request.mountOptions, config),
     ...freshFaults('tmpfs', request),
   ],

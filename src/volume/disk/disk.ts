@@ -3,7 +3,7 @@ import { openInside } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
-import { nameOf, type OptionRules, optionFaults, ownOptions, rule, words } from '../kind/options.ts'
+import { nameOf, type OptionRules, optionFaults, ownOptions, rule, rulesOf, words } from '../kind/options.ts'
 import { pathOf, sourceFaults } from '../kind/source-path.ts'
 import {
   type Disk,
@@ -18,7 +18,7 @@ import { openBlockSource, openDevice } from './source.ts'
 interface DiskRules {
   name: string
   /** Deny by default: nothing that names another device, stops the node at an error, or speaks to other parts of it. */
-  options: OptionRules
+  options: () => OptionRules
   /** The option that leaves the log as it is, for a device that nobody can write: then the disk may look torn. */
   withoutLog?: string
   /** Given where the pod gives none of that name. */
@@ -30,7 +30,7 @@ interface DiskRules {
 const DISKS: readonly DiskRules[] = [
   {
     name: 'ext4',
-    options: new Map([
+    options: rulesOf(() => [
       rule('data=journal', /ordered|journal/),
       rule('errors=remount-ro', /remount-ro|continue/),
       ...words('discard', 'noload'),
@@ -41,12 +41,12 @@ const DISKS: readonly DiskRules[] = [
   },
   {
     name: 'xfs',
-    options: new Map(words('nouuid', 'noquota', 'discard', 'norecovery')),
+    options: rulesOf(() => words('nouuid', 'noquota', 'discard', 'norecovery')),
     withoutLog: 'norecovery',
   },
   {
     name: 'btrfs',
-    options: new Map([
+    options: rulesOf(() => [
       rule('subvol=data', /\/?[^/]+(\/[^/]+)*/),
       rule('subvolid=256', /[1-9][0-9]{0,17}/),
       rule('compress=zstd', /(no|zlib|lzo|zstd)(:[0-9]{1,2})?/),
@@ -55,7 +55,7 @@ const DISKS: readonly DiskRules[] = [
     ]),
     withoutLog: 'rescue=nologreplay',
   },
-  { name: 'squashfs', options: new Map(), isReadOnly: true },
+  { name: 'squashfs', options: rulesOf(() => []), isReadOnly: true },
 ]
 
 /** A file system on a disk of the node, or in an image file. */
@@ -66,10 +66,10 @@ function disk(rules: DiskRules): VolumeKind {
     persistent: true,
     walk: rules.isReadOnly ? 'nothing can be changed' : true,
     root: 'file system',
-    optionRules: () => rules.options,
+    optionRules: rules.options,
     faults: (request, config) => [
       ...sourceFaults(request, config, 'block device or image file'),
-      ...optionFaults(rules.name, request.mountOptions, rules.options),
+      ...optionFaults(rules.name, request.mountOptions, rules.options()),
       ...writeFaults(rules, request),
     ],
     openSource: (host, { source }) => openBlockSource(host, source),

@@ -1,5 +1,5 @@
 import type { Source } from '../../request/source.ts'
-import { NUMBER, type OptionRule, type OptionRules, rule, words } from '../kind/options.ts'
+import { NUMBER, type OptionRule, type OptionRules, rule, rulesOf, words } from '../kind/options.ts'
 import { sshLogin, sshSourceFaults } from './sshfs.ts'
 
 const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
@@ -11,7 +11,7 @@ function risky([name, plain]: readonly [string, OptionRule]): readonly [string, 
 }
 
 /** What libfuse itself takes, for whatever program (mount.fuse3(8)). */
-const GENERIC: OptionRules = new Map([
+const GENERIC = rulesOf(() => [
   risky(rule('uid=1000', NUMBER)),
   rule('gid=1000', NUMBER),
   risky(rule('umask=007', /[0-7]{3,4}/)),
@@ -27,7 +27,7 @@ interface Program {
    * What else it takes. Nothing here runs a command of the node, reads or writes a file of it that is not the source,
    * or connects anywhere else than the source says.
    */
-  options: OptionRules
+  options: () => OptionRules
   /** Where its source is no path of the node. */
   sourceFaults?(source: Source): string[]
   /** How it proves who it is, by secrets. */
@@ -38,7 +38,7 @@ const SSHFS: Program = {
   sourceFaults: sshSourceFaults,
   login: sshLogin,
   // sshfs(1). Not here: ssh_command, sftp_server, directport, delay_connect, idmap=file, and all files of ssh's.
-  options: new Map([
+  options: rulesOf(() => [
     rule('port=22', /[1-9][0-9]{0,4}/),
     rule('ServerAliveInterval=15', NUMBER),
     rule('ServerAliveCountMax=3', NUMBER),
@@ -55,7 +55,7 @@ const SSHFS: Program = {
 
 const BINDFS: Program = {
   // bindfs(1). Not here: resolve-symlinks, which leads out of the source; map-passwd and map-group, which are files.
-  options: new Map([
+  options: rulesOf(() => [
     risky(rule('force-user=1000', NUMBER)),
     rule('force-group=1000', NUMBER),
     risky(rule('perms=u=rwX:g=rX', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
@@ -76,10 +76,10 @@ const BINDFS: Program = {
 export const PROGRAMS: ReadonlyMap<string, Program> = new Map([
   ['sshfs', SSHFS],
   ['bindfs', BINDFS],
-  ['squashfuse', { options: new Map([rule('offset=4096', NUMBER)]) }],
+  ['squashfuse', { options: rulesOf(() => [rule('offset=4096', NUMBER)]) }],
 ])
 
 /** What is known of a program's options; any other program takes what a rule of the node names. */
 export function fuseRules(program: string): OptionRules {
-  return new Map([...GENERIC, ...(PROGRAMS.get(program)?.options ?? [])])
+  return new Map([...GENERIC(), ...(PROGRAMS.get(program)?.options() ?? [])])
 }

@@ -20,6 +20,15 @@ export type OptionRules = ReadonlyMap<string, OptionRule>
 
 type Entry = readonly [name: string, rule: OptionRule]
 
+/** The rules of a kind: made when a volume of it is asked for. */
+export function rulesOf(make: () => Iterable<Entry>): () => OptionRules {
+  let made: OptionRules | undefined
+  return () => {
+    made ??= new Map(make())
+    return made
+  }
+}
+
 export const NUMBER = /0|[1-9][0-9]{0,9}/
 
 /** An option with a value: its name is its example's. */

@@ -2,13 +2,13 @@ import { SECRET_FILE } from '../../host/helpers.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { choices, nameOf, numbers, type OptionRules, optionFaults, rule, security, words } from '../kind/options.ts'
+import { choices, nameOf, numbers, optionFaults, rule, rulesOf, security, words } from '../kind/options.ts'
 import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
 
 const MODE = /0?[0-7]{3,4}/
 
 /** mount.cifs(8). Not here: what names files of the node or another server than the source. */
-const OPTIONS: OptionRules = new Map([
+const OPTIONS = rulesOf(() => [
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
   ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
   ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),
@@ -35,7 +35,7 @@ export const cifs: VolumeKind = {
   walk: 'its server decides about groups',
   root: 'text',
   isRemote: true,
-  optionRules: () => OPTIONS,
+  optionRules: OPTIONS,
   usesSecrets: true,
 
   faults(request) {
@@ -49,7 +49,7 @@ export const cifs: VolumeKind = {
         (name) =>
           `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
       ),
-      ...optionFaults('cifs', others, OPTIONS),
+      ...optionFaults('cifs', others, OPTIONS()),
     ]
   },
 

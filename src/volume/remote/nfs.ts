@@ -1,14 +1,14 @@
 import { explained, type Handle, orClosed } from '../../host/host.ts'
 import { sourceText } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { choices, nameOf, numbers, type OptionRules, optionFaults, security, words } from '../kind/options.ts'
+import { choices, nameOf, numbers, optionFaults, rulesOf, security, words } from '../kind/options.ts'
 import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
 
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
 /** nfs(5). Not here: bg, which leaves a mount for later, and what names another server than the source. */
-const OPTIONS: OptionRules = new Map([
+const OPTIONS = rulesOf(() => [
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
@@ -32,9 +32,9 @@ function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
     walk: true,
     root: 'text',
     isRemote: true,
-    optionRules: () => OPTIONS,
+    optionRules: OPTIONS,
 
-    faults: (request) => [...remoteFaults(request, 'export'), ...optionFaults(name, request.mountOptions, OPTIONS)],
+    faults: (request) => [...remoteFaults(request, 'export'), ...optionFaults(name, request.mountOptions, OPTIONS())],
 
     async openTree(context) {
       const { host, request } = context

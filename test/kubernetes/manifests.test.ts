@@ -84,11 +84,73 @@ describe('the components', () => {
     },
   )
 
-  it('uninstall leaves nothing that heals, and no device plugin', () => {
+  it('uninstall leaves nothing that heals, no device plugin and no CSI server', () => {
     const template = podOf(
-      render(kustomization('overlays/default', { components: ['device-plugin', 'components/uninstall'] })),
+      render(kustomization('overlays/default', { components: ['device-plugin', 'csi', 'components/uninstall'] })),
     )
     expect(containersOf(template).map(({ name }) => name)).toEqual(['uninstall', 'modekeep'])
+  })
+})
+
+describe('the CSI driver', () => {
+  const resources = () => render(kustomization('overlays/default', { components: ['csi'] }))
+
+  it('has the object that the documentation shows', () => {
+    const page = fs.readFileSync(resolve(FOLDER, '../../docs/csi.md'), 'utf8')
+    const [, shown = ''] = /```yaml\n(apiVersion: storage[\s\S]*?)```/.exec(page) ?? []
+    expect(one(resources(), 'CSIDriver')).toEqual(parse(shown))
+  })
+
+  it('is started with arguments that modekeep takes, under the name that the object has, as the node', () => {
+    const container = named(podOf(resources()), 'csi')
+    const [wrapper, ...verb] = container?.command ?? []
+    expect(wrapper).toBe('on-node')
+    const args = container?.args.map((arg: string) => arg.replace('$(NODE_NAME)', 'node-1'))
+    const command = parseCommand([...verb, ...args], () => '/')
+    const { name } = one(resources(), 'CSIDriver').metadata
+    expect(command).toMatchObject({ verb: 'csi', directory: '/var/lib/kubelet', name, nodeId: 'node-1' })
+    const source = container?.env.find((variable: Resource) => variable.name === 'NODE_NAME').valueFrom
+    expect(source).toEqual({ fieldRef: { fieldPath: 'spec.nodeName' } })
+  })
+})
+
+describe('inline volumes by label', () => {
+  const resources = () => render(kustomization('overlays/default', { components: ['components/inline-by-label'] }))
+  const flex = { name: 'f', flexVolume: { driver: 'modekeep/fs' } }
+  const csi = { name: 'c', csi: { driver: 'modekeep.csi' } }
+  const others = [
+    { name: 'a', emptyDir: {} },
+    { name: 'b', flexVolume: { driver: 'other/fs' } },
+    { name: 'd', csi: { driver: 'other.csi' } },
+  ]
+
+  /** As the API server does, of whose language this is a small part. */
+  function isAllowed(spec: object): boolean {
+    const [{ expression }] = one(resources(), 'ValidatingAdmissionPolicy').spec.validations
+    const script = expression
+      .replaceAll(/has\(([\w.]+)\)/g, '($1 !== undefined)')
+      .replaceAll(/\.all\((\w), /g, '.every(($1) => ')
+    return new Function('object', `return ${script}`)({ spec })
+  }
+
+  it.each([
+    ['no volumes', {}, true],
+    ["others' volumes", { volumes: others }, true],
+    ['a FlexVolume', { volumes: [...others, flex] }, false],
+    ['a CSI volume', { volumes: [csi, ...others] }, false],
+    ['a claim', { volumes: [{ name: 'p', persistentVolumeClaim: { claimName: 'data' } }] }, true],
+  ])('%s', (_, spec, allowed) => {
+    expect(isAllowed(spec)).toBe(allowed)
+  })
+
+  it('are denied where the namespace does not have it', () => {
+    const { spec, metadata } = one(resources(), 'ValidatingAdmissionPolicyBinding')
+    expect(spec.policyName).toBe(one(resources(), 'ValidatingAdmissionPolicy').metadata.name)
+    expect(metadata.namespace).toBeUndefined()
+    expect(spec.validationActions).toEqual(['Deny'])
+    expect(spec.matchResources.namespaceSelector.matchExpressions).toEqual([
+      { key: 'modekeep/inline', operator: 'NotIn', values: ['allowed'] },
+    ])
   })
 })
 
@@ -133,6 +195,9 @@ describe('another configuration', () => {
       return { map: one(resources, 'ConfigMap'), used: volume.configMap.name }
     })
     expect(after?.map.data).toEqual(files)
+    for (const map of [before?.map, after?.map]) {
+      expect(map?.metadata.labels).toEqual({ 'app.kubernetes.io/name': 'modekeep' })
+    }
     expect(after?.used).toBe(after?.map.metadata.name)
     expect(before?.used).toBe(before?.map.metadata.name)
     expect(after?.used).not.toBe(before?.used)

@@ -5,11 +5,19 @@ import { stringify } from 'yaml'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
 
-const ALONE = [[], ['components/before-1.30'], ['components/heal-devices'], ['device-plugin'], ['components/uninstall']]
+const ALONE = [
+  [],
+  ['components/before-1.30'],
+  ['components/heal-devices'],
+  ['device-plugin'],
+  ['csi'],
+  ['components/uninstall'],
+]
 /** Lists of components, as they may stand together. */
 export const COMPONENTS: string[][] = [
   ...ALONE,
-  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'components/uninstall'],
+  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi'],
+  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi', 'components/uninstall'],
 ]
 
 export interface Wishes {

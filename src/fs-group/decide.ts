@@ -37,8 +37,16 @@ export interface Giving {
   refusal?: string
 }
 
-/** How the pod's group is given: the steps, or the reason why it cannot be. Pure. */
-export function giveGroup(request: MountRequest, source: SourceView | undefined, kind: KindFacts): Giving {
+/**
+ * How the pod's group is given: the steps, or the reason why it cannot be. Pure.
+ * @param hasUserNamespace the runtime maps the mount for the pod, and can do so only if it is not mapped yet
+ */
+export function giveGroup(
+  request: MountRequest,
+  source: SourceView | undefined,
+  kind: KindFacts,
+  hasUserNamespace = false,
+): Giving {
   const { ownership, fsGroup } = request
   if (fsGroup === undefined || ownership === 'none') return { steps: [] }
   if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup }
@@ -48,10 +56,14 @@ export function giveGroup(request: MountRequest, source: SourceView | undefined,
   if (ownership === 'walk' || needsBits) return walk
   // The group of root is everybody's who runs as root: it has what it needs.
   if (fsGroup === 0) return { steps: [] }
+  if (hasUserNamespace) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE }
   const instead = walk.steps[0] ?? (request.readOnly ? 'nothing' : 'refuse')
   const otherwise = ownership === 'auto' ? instead : 'refuse'
   return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
 }
+
+const MAPPED_TWICE =
+  'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods'
 
 type Walking = { steps: WalkStep[]; refusal?: string }
 

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { podDirectoryOf } from '../mount-table/kubelet-volume.ts'
 import { sourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
@@ -7,7 +8,7 @@ import { listMountRecords, listMounts, type MountRecord, mountRecords } from '..
 import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
-import { type IsSilent, isLocalSource, silentSources } from '../volume/silence.ts'
+import { type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
 import { BUSY, healOne, look, type Outcome } from './heal-record.ts'
 import type { Finding } from './state.ts'
 
@@ -31,7 +32,7 @@ export async function healMounts(session: Session, isDry: boolean, patience?: nu
       const seen = record && (await lookAgain(session, record, isSilent))
       if (!record || seen === undefined || seen === 'gone' || isDry || isSettled(seen)) return seen
       const { request } = record
-      const isLocal = isLocalSource(session.host, request)
+      const isLocal = !mayWait(session, request)
       const turn = isLocal ? '' : JSON.stringify(request.source)
       const before = repairs.get(turn) ?? Promise.resolve()
       const repaired = before.then(() => healOne(session, record, seen.state, isSilent))
@@ -52,12 +53,15 @@ export async function healMounts(session: Session, isDry: boolean, patience?: nu
 }
 
 /**
- * Directories whose changes may make a mount stale: the sources, those that they lie in, and with a subPath all between
+ * Directories whose changes may make a mount stale: those of pods with mapped groups, the sources, those that they lie in, and with a subPath all between
  * the source and what was found there, where a link may be exchanged.
  */
 export function sourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
   for (const record of listMountRecords(session)) {
+    // Kubelet writes there whether the pod has a user namespace, after the call that mapped.
+    const pod = record.given.by === 'idmap' ? podDirectoryOf(record.directory) : undefined
+    if (pod !== undefined) directories.add(pod)
     const source = sourcePath(record.request.source)
     if (source === undefined) continue
     for (const directory of [source, dirname(source)]) directories.add(directory)

@@ -1,4 +1,5 @@
 import type { Host } from '../host/host.ts'
+import { hasUserNamespace } from '../mount-table/kubelet-volume.ts'
 import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -20,6 +21,8 @@ export interface View extends Seen {
   /** Undefined for kinds that have none. */
   source: SourceView | undefined
   boot: string
+  /** The pod has a user namespace, so that the runtime maps its mounts; asked where a mapping is wanted or there. */
+  hasUserNamespace?: boolean
   /** Why the health of what is mounted is unknown. */
   doubt?: string | undefined
   /**
@@ -53,8 +56,13 @@ export async function observe(
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot: host.bootId(),
+    hasUserNamespace: mayMap(request) && hasUserNamespace(host, point.path),
     doubt,
   }
+}
+
+function mayMap({ ownership, fsGroup }: MountRequest): boolean {
+  return fsGroup !== undefined && (ownership === 'idmap' || ownership === 'auto')
 }
 
 /** That a daemon has died is learnt by asking it; the id of its mount the kernel tells without. */

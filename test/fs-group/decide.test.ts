@@ -47,6 +47,16 @@ describe('the group of a pod', () => {
     expect(giveGroup({ ...ASKED, ...over }, view().source, BIND)).toEqual({ steps })
   })
 
+  it('is walked for with auto where the pod has a user namespace, and not mapped with idmap', () => {
+    const { source } = view()
+    expect(giveGroup(ASKED, source, BIND, true)).toEqual({ steps: [walk] })
+    expect(giveGroup({ ...ASKED, ownership: 'idmap' }, source, BIND, true)).toEqual({
+      steps: [],
+      refusal: expect.stringMatching(/hostUsers: false.*use "walk", or "auto"/),
+    })
+    expect(giveGroup({ ...ASKED, ownership: 'idmap', fsGroup: 0 }, source, BIND, true)).toEqual({ steps: [] })
+  })
+
   it('is given to the root of a tmpfs alone', () => {
     const own = { do: 'own-root', group: 2000, access: 'keep' }
     const none = view({ source: undefined })

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { sourceDirectories } from '../../src/heal/heal.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
@@ -39,6 +40,62 @@ onKernelStages('ownership by a mapping', (open) => {
       path,
     ])
   }
+
+  describe('of a pod with a user namespace, which kubelet tells after its first call', () => {
+    const tellNamespace = (pod: string) => stage.fs.writeFileSync(`${stage.top}/pods/${pod}/userns`, '{}')
+    const states = async (isDry = false) =>
+      (await stage.heal(isDry)).map(({ state, action, reason }) => ({ state, action, reason }))
+    const NAMESPACE = expect.stringContaining('user namespace')
+
+    it('becomes a walk with auto: heal looks where kubelet tells it, and so does the next mount', async () => {
+      await stage.mount('a', { ...idmap(2000), ownership: 'auto', restoreOnUnmount: 'true' })
+      expect(given()).toMatchObject([{ by: 'idmap' }])
+      expect(sourceDirectories(stage.session())).toContain(`${stage.top}/pods/a`)
+      expect(await states()).toMatchObject([{ state: 'healthy' }])
+      tellNamespace('a')
+      expect(await states(true)).toEqual([{ state: 'stale', action: 'replaced', reason: NAMESPACE }])
+      expect(await states()).toEqual([{ state: 'stale', action: 'replaced', reason: NAMESPACE }])
+      expect(given()).toMatchObject([{ by: 'walk' }])
+      expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, one: 2000, other: 2000, sub: 2000 })
+      expect(await states()).toMatchObject([{ state: 'healthy', action: 'none' }])
+      await stage.mount('a', { ...idmap(2000), ownership: 'auto', restoreOnUnmount: 'true' })
+      expect(given()).toMatchObject([{ by: 'walk' }])
+      await stage.unmount('a')
+      expect(groups(listTree(stage.fs, source))).toEqual({ '.': 100, one: 100, other: 7, sub: 100 })
+    })
+
+    it('is no walk while another pod has it mapped: heal says why', async () => {
+      await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
+      await stage.mount('b', idmap(3000))
+      tellNamespace('a')
+      const [first, second] = await states()
+      expect(first).toEqual({
+        state: 'stale',
+        action: 'failed',
+        reason: expect.stringContaining('belongs to group 100'),
+      })
+      expect(second).toMatchObject({ state: 'healthy' })
+      expect(shown('b')).toMatchObject({ one: 3000 })
+    })
+
+    it('is refused with idmap, with the way out, and stays as it is', async () => {
+      await stage.mount('a', idmap(2000))
+      tellNamespace('a')
+      const wayOut = expect.stringMatching(/hostUsers: false.*use "walk", or "auto"/)
+      for (const isDry of [true, false])
+        expect(await states(isDry)).toEqual([{ state: 'stale', action: 'failed', reason: wayOut }])
+      await expect(stage.mount('a', idmap(2000))).rejects.toThrow(/hostUsers: false/)
+      expect(stage.layers('a')).toHaveLength(1)
+      await stage.mount('a', walk(2000))
+      expect(await states()).toMatchObject([{ state: 'healthy' }])
+    })
+
+    it("is left where nothing is mapped, as the group on disk is the pod's", async () => {
+      await stage.mount('a', idmap(100))
+      tellNamespace('a')
+      expect(await states()).toMatchObject([{ state: 'healthy', action: 'none' }])
+    })
+  })
 
   it('gives two pods two groups of one volume, for as long as they live', async () => {
     await stage.mount('a', idmap(2000))

@@ -40,7 +40,7 @@ export async function ownVolume(
   const { volume, source, asked, location, group, access, pod, directory } = order
   const { device } = session.host.inodes.statMountPoint(tree)
   const wanted = { volume, source, location, group, pod, directory }
-  using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(others, order, device))
+  using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(session, others, order, device))
   const disk = sameDisk(session, volume, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
@@ -83,10 +83,15 @@ export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): b
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */
 export function refuseOthers(session: Session, order: VolumeOrder, device: number): void {
-  refuseAny(othersWith(session, order, order.directory), order, device)
+  refuseAny(session, othersWith(session, order, order.directory), order, device)
 }
 
-function refuseAny(others: Others, { volume, source, group }: VolumeOrder, device: number): void {
+function refuseAny(
+  session: Session,
+  others: Others,
+  { volume, source, group, pod }: VolumeOrder,
+  device: number,
+): void {
   // Of one that was never finished no device is known.
   const copy = others.mounts.find(
     (other) => other.volume === volume && other.mounted !== undefined && other.mounted.device !== device,
@@ -98,10 +103,22 @@ function refuseAny(others: Others, { volume, source, group }: VolumeOrder, devic
   }
   const other = holders(others).find((holder) => ![undefined, group].includes(groupOnDisk(holder)))
   if (other === undefined) return
+  session.note({ heldBy: { pod: other.pod, source: other.source, directory: other.directory } })
   throw new Refusal(
-    `the volume belongs to group ${groupOnDisk(other)} while pod ${other.pod ?? '(unnamed)'} uses ${other.source} (${other.directory}), so group ${group} cannot have it: ` +
+    `the volume belongs to group ${groupOnDisk(other)} while ${holderFor(pod, other)}, so group ${group} cannot have it: ` +
       'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
+}
+
+/** Who reads a pod's events is not to learn of other namespaces: the log has all of it. */
+function holderFor(reader: string | undefined, { pod, source, directory }: MountRecord | Reservation): string {
+  const [here, there] = [namespaceOf(reader), namespaceOf(pod)]
+  if (here !== undefined && here !== there) return 'a pod of another namespace uses it or a part of it'
+  return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
+}
+
+function namespaceOf(pod: string | undefined): string | undefined {
+  return pod?.split('/', 1)[0]
 }
 
 /** The group that a mount has given its volume, or that its mapping expects there; undefined if it relies on none. */

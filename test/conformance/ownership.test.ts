@@ -150,6 +150,22 @@ onEveryStage('ownership by walk', (open) => {
     expect(stage.layers('b')).toHaveLength(1)
   })
 
+  it('does not name a pod of another namespace in the event, only in the log', async () => {
+    makeTree(stage.fs, source, ['file a 0644'])
+    const of = (name: string, namespace: string) => ({
+      'kubernetes.io/pod.name': name,
+      'kubernetes.io/pod.namespace': namespace,
+    })
+    await stage.mount('a', asked(2000, of('web', 'shop')))
+    const refused = await stage.mount('b', asked(3000, of('cart', 'bank'))).catch(({ message }) => message)
+    expect(refused).toMatch(
+      /^the volume belongs to group 2000 while a pod of another namespace uses it or a part of it, so/,
+    )
+    expect(refused).not.toMatch(/shop|web|\/pods\//)
+    expect(stage.noted.heldBy).toMatchObject({ pod: 'shop/web', source })
+    await expect(stage.mount('b', asked(3000, of('cart', 'shop')))).rejects.toThrow(/while pod shop\/web uses/)
+  })
+
   it('restores what is as it was left, and leaves what somebody changed since', async () => {
     makeTree(stage.fs, source, ['file kept 0640 5', 'file changed 0640 5', 'file gone 0640 5', 'file suid 4755 5'])
     await stage.mount('a', asked(2000, { restoreOnUnmount: 'true' }))

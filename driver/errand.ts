@@ -1,4 +1,3 @@
-import { fstatSync } from 'node:fs'
 import { ERRAND_HANDLE } from '../src/host/errand.ts'
 import type { Handle } from '../src/host/host.ts'
 import { endWithParent } from '../src/host/linux/doomed.ts'
@@ -24,13 +23,12 @@ async function workOf(name: string): Promise<Work> {
 /**
  * Runs an errand for the process that has started this one, and ends with it.
  * @param caller that process' number
- * @returns false where nobody has handed it what to work on
+ * @returns false where another process has started this one
  */
 export function runErrand(caller: string | undefined): boolean {
-  if (!isHanded()) return false
+  // Nobody else says so; where the caller has ended before, nobody is told.
+  if (caller !== String(process.ppid)) return false
   endWithParent()
-  // It may have ended before.
-  if (process.ppid !== Number(caller)) process.exit(1)
   const { stdin } = process
   const end = () => process.exit(1)
   const say = (line: string) => {
@@ -40,6 +38,7 @@ export function runErrand(caller: string | undefined): boolean {
   const read = (text: string) => {
     order += text
     if (!order.includes('\n')) return
+    say('')
     stdin.off('data', read)
     // What comes is its end alone, of which nobody is told who does not read.
     stdin.on('data', () => {})
@@ -47,13 +46,4 @@ export function runErrand(caller: string | undefined): boolean {
   }
   stdin.setEncoding('utf8').on('data', read).on('end', end).on('error', end)
   return true
-}
-
-/** No caller but modekeep hands on a directory by this number. */
-function isHanded(): boolean {
-  try {
-    return fstatSync(ERRAND_HANDLE).isDirectory()
-  } catch {
-    return false
-  }
 }

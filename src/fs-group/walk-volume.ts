@@ -1,10 +1,11 @@
+import { waitFor } from '../host/back-off.ts'
 import type { Handle } from '../host/host.ts'
 import { isLocalTree } from '../mount-table/silence.ts'
 import type { Quota } from '../ownership/journal/room.ts'
 import { type Walked, type WalkOrder, walkBy } from '../ownership/order.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { quoted } from '../refusal/refusal.ts'
-import { doElsewhere } from '../store/elsewhere.ts'
+import { doElsewhere, type Elsewhere } from '../store/elsewhere.ts'
 import { quotaOf, type StoreWithQuota } from '../store/journal-room.ts'
 import { walkerLock } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
@@ -40,13 +41,18 @@ export async function walkVolume(
   const { host } = session
   const quota = quotaFor(order, session, volume)
   if (isDisk || isLocalTree(host, tree, source)) {
+    // Its disk may lie on a server: see below.
+    using _ = session.isAlive && (await walkerHeld(session, volume))
     using journal = openJournal(session, volume, known, disk)
     begin()
-    return await walkWith(session, volume, (progress) => walkBy(order, host.inodes, tree, journal, { progress, quota }))
+    const options = { quota, ...slowly(session) }
+    return await walkWith(session, volume, (progress) =>
+      walkBy(order, host.inodes, tree, journal, { progress, ...options }),
+    )
   }
   openJournal(session, volume, known, disk).close()
   begin()
-  return walkWith(session, volume, (progress) => walkElsewhere({ ...session, progress }, tree, about, order))
+  return walkWith(session, volume, (progress) => walkElsewhere(session, tree, about, order, progress))
 }
 
 /** A restore may take what it needs. @throws {Refusal} where there is no room for another journal, before one is made */
@@ -60,35 +66,44 @@ interface Told {
   order: WalkOrder
 }
 
-function walkElsewhere(session: Session, handle: Handle, { volume, source }: ToWalk, order: WalkOrder) {
+function walkElsewhere(
+  session: Session,
+  handle: Handle,
+  { volume, source }: ToWalk,
+  order: WalkOrder,
+  progress: (counts: WalkCounts) => void,
+) {
   const about: Told = { volume, order }
-  return doElsewhere<Walked>(session, {
+  const elsewhere: Elsewhere = {
     work: 'walk',
     about,
     handle,
     lock: walkerLock(session, volume),
     givenUp: (seconds, waiting) =>
       `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and the next call goes on where this one was${waiting}`,
-  })
+  }
+  return doElsewhere<Walked>(session, elsewhere, progress)
 }
 
-/** So few that also a server which is slow to answer each request lets it say often that it is alive. */
-const BATCH = 32
+/** A process that was killed may have its last change made later: nobody else walks until it has ended. */
+async function walkerHeld(session: Session, volume: string): Promise<Disposable> {
+  const lock = await waitFor(() => session.host.tryErrand(walkerLock(session, volume)))
+  return { [Symbol.dispose]: () => lock.release(true) }
+}
+
+/** So few at once that also where a server is slow to answer each request it is often said that this process lives. */
+function slowly({ isAlive }: Session) {
+  return isAlive === undefined ? {} : { pulse: isAlive, largestBatch: 32 }
+}
 
 /** What the other process does. The journal is closed when it returns. */
-export async function walkForCaller(
-  session: Session,
-  tree: Handle,
-  { volume, order }: Told,
-  isAlive: () => void,
-): Promise<Walked> {
+export async function walkForCaller(session: Session, tree: Handle, { volume, order }: Told): Promise<Walked> {
   using journal = openJournal(session, volume, true)
   const quota = quotaFor(order, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
   return await walkBy(order, session.host.inodes, tree, journal, {
     progress,
-    pulse: isAlive,
-    largestBatch: BATCH,
     quota,
+    ...slowly(session),
   })
 }

@@ -6,7 +6,7 @@ import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kindOf, kinds } from '../volume/index.ts'
-import { type IsSilent, isLocalSource, mayWait, silentSources } from '../volume/silence.ts'
+import { asksForSource, type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
 import type { Finding } from './state.ts'
 
@@ -21,6 +21,8 @@ export type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
 export const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
 
 const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
+
+const HEALTHY: Outcome = { state: 'healthy', action: 'none', reason: '' }
 
 const NO_ANSWER: Outcome = { ...UNANSWERED, reason: 'health unknown: the server of its source does not respond' }
 
@@ -85,10 +87,10 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
         return { state, action: 'forgotten', reason }
       case 'mount':
         if (await isSilent(judged.record)) return NO_ANSWER
-        if (isDry && state !== 'healthy' && mayWait(session, judged.record.request)) {
-          return (await healElsewhere(session, { record: judged.record, seen: state, isDry })) as Outcome
-        }
-        return await remount(session, judged, isDry)
+        if (!asksForSource(session, judged.record.request)) return await remount(session, judged, isDry)
+        // A source that is replaced on a server is found by kubelet's next call.
+        if (state === 'healthy' && kindOf(judged.record.request.fsType)?.root === 'source') return HEALTHY
+        return (await healElsewhere(session, { record: judged.record, seen: state, isDry })) as Outcome
     }
   } catch (error) {
     return failed(state, error)
@@ -116,18 +118,13 @@ export async function remount(
   const warn = (message: string) => session.warn(`${point.path}: ${message}`)
   // What is told of one mount is its finding.
   const quiet = { ...session, note: () => {}, warn }
-  // Its server answers, as somebody else has asked. This process asks for no more than it must: a FUSE daemon may take
-  // a request and never answer, and nobody could end who waits for that. Kubelet's next call looks at the source.
-  if (state === 'healthy' && kindOf(request.fsType)?.root === 'source' && !isLocalSource(session.host, request)) {
-    return { state, action: 'none', reason: '' }
-  }
   const isSecretive = record.hadSecrets
   const manner = { isDry, finishes: isSecretive, isHealing: true }
   const { plan, doubt, isBusy } = await mountLocked(quiet, request, point, manner)
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
     if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
-    return { state: 'healthy', action: 'none', reason: '', isUnfinished }
+    return { ...HEALTHY, isUnfinished }
   }
   if (isBusy) return { ...BUSY, reason: 'a call is at work on its volume' }
   const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const

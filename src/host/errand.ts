@@ -1,6 +1,6 @@
 import type { Handle } from './handle.ts'
 
-/** The first argument of the process that runs an errand: of no use to anybody who does not hand it a directory. */
+/** The first argument of the process that runs an errand; the second is the number of who has started it. */
 export const ERRAND = 'errand'
 
 /** What the process finds, besides its order in the first line of its stdin. */

@@ -146,6 +146,8 @@ export interface Host {
   isLocked(path: string): boolean
   /** Whether an errand with this lock is under way, or only its end is waited for. */
   hasErrand(lock: string): boolean
+  /** Takes that lock for this process, which runs an errand itself. Undefined while somebody else has it. */
+  tryErrand(lock: string): Lock | undefined
   /** Looks while nobody has the lock, and nobody can take it. */
   whileUnlocked<T>(path: string, look: () => T): T | 'locked'
   /** Its integers are bigint. */

@@ -5,6 +5,7 @@ import { sourceText } from '../request/source.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
 import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
+import { kindOf } from '../volume/index.ts'
 import { mayWait } from '../volume/silence.ts'
 import { mount } from './mount.ts'
 
@@ -19,6 +20,7 @@ export function mountAnywhere(session: Session, request: MountRequest): Promise<
   return doElsewhere(session, {
     work: 'mount',
     about: request,
+    secrets: kindOf(request.fsType)?.usesSecrets ? session.secrets : undefined,
     givenUp: (seconds, waiting) =>
       `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and kubelet's next call goes on${waiting}`,
   })

@@ -1,4 +1,4 @@
-import type { Handle, Host } from '../host/host.ts'
+import { closing, type Handle, type Host } from '../host/host.ts'
 import { PATIENCE } from '../mount-table/silence.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { messageOf, Refusal, UnknownFormat } from '../refusal/refusal.ts'
@@ -36,6 +36,8 @@ export interface Elsewhere {
   handle?: Handle
   /** See Errand. */
   lock?: string
+  /** What it needs of the pod's. */
+  secrets?: Secrets | undefined
   /** What is told where nothing is heard any more. @param waiting who then still waits, or nothing */
   givenUp(seconds: number, waiting: string): string
 }
@@ -45,24 +47,25 @@ export interface Elsewhere {
  * would keep this process and its locks. Notes, warnings and progress are the session's, as if it were done here.
  * @throws {Unresponsive} where the other one was given up; otherwise what it threw, in words
  */
-export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere): Promise<T> {
-  const { host, config, secrets = new Map() } = session
-  const { work, about, lock, givenUp } = elsewhere
+export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, progress = session.progress): Promise<T> {
+  const { host, config } = session
+  const { work, about, lock, secrets = new Map(), givenUp } = elsewhere
+  using _turn = await turn()
   const seconds = Math.max(PATIENCE / 1000, config.helperTimeoutSeconds)
   const told: Told = { work, about, config, secrets: [...secrets].map(inBase64) }
   let last: Said | undefined
-  const root = elsewhere.handle ?? host.inodes.openTrusted('/')
-  using _ = { [Symbol.dispose]: () => elsewhere.handle ?? host.inodes.close(root) }
+  const root = elsewhere.handle === undefined ? host.inodes.openTrusted('/') : undefined
+  using _root = closing(host.inodes, root)
   const { isSilent, leftBehind } = await host.runErrand({
     order: JSON.stringify(told),
-    handle: root,
+    handle: elsewhere.handle ?? (root as Handle),
     lock,
     patience: seconds * 1000,
     told(line) {
       const said = JSON.parse(line) as Said
       if ('note' in said) session.note(said.note)
       else if ('warn' in said) session.warn(said.warn)
-      else if ('counts' in said) session.progress?.(said.counts)
+      else if ('counts' in said) progress?.(said.counts)
       else last = said
     },
   })
@@ -71,6 +74,23 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere): Pr
     throw new Unresponsive(givenUp(seconds, waiting))
   }
   return outcomeOf(last) as T
+}
+
+/** Each is a process of some 90 MB; one that waits for a server has its turn as long as it is waited for. */
+const MOST = 8
+let working = 0
+const waiting: (() => void)[] = []
+
+async function turn(): Promise<Disposable> {
+  if (working >= MOST) await new Promise<void>((next) => waiting.push(next))
+  else working++
+  return {
+    [Symbol.dispose]() {
+      const next = waiting.shift()
+      if (next) next()
+      else working--
+    },
+  }
 }
 
 function inBase64([name, value]: [string, Uint8Array]): [string, string] {
@@ -90,8 +110,8 @@ function outcomeOf(last: Said | undefined): unknown {
   )
 }
 
-/** @param isAlive to be called by work that leaves timers no turn. @returns what can be written as JSON */
-export type Work = (session: Session, handle: Handle, about: never, isAlive: () => void) => Promise<unknown>
+/** @returns what can be written as JSON */
+export type Work = (session: Session, handle: Handle, about: never) => Promise<unknown>
 
 const PULSE_MS = 500
 
@@ -121,12 +141,13 @@ export async function workForCaller(
       host,
       config,
       mayHang: true,
+      isAlive,
       secrets: fromBase64(secrets),
       note: (note) => tell({ note }),
       warn: (warn) => tell({ warn }),
       progress: (counts) => tell({ counts }),
     }
-    const done = await (await workOf(work))(session, handle, about as never, isAlive)
+    const done = await (await workOf(work))(session, handle, about as never)
     tell({ done: done ?? null })
   } catch (error) {
     tell(failureOf(error))

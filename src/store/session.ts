@@ -17,6 +17,8 @@ export interface Session {
   secrets?: Secrets
   /** Another process looks after this one: what may wait for a server for ever is done here. */
   mayHang?: true | undefined
+  /** That is told so by it, where timers have no turn. */
+  isAlive?(): void
   /** A person should look at this, though the call goes on. */
   warn(message: string): void
 }

@@ -43,9 +43,14 @@ export function isLocalSource(host: Host, request: Asked): boolean {
 }
 
 /** Whether a mount, or a look at its volume, asks somebody who may never answer, and another process must do it. */
-export function mayWait({ host, mayHang }: Session, request: Asked & Pick<MountRequest, 'fsType'>): boolean {
+export function mayWait(session: Session, request: Asked & Pick<MountRequest, 'fsType'>): boolean {
+  return !session.mayHang && (isRemoteType(request.fsType) || asksForSource(session, request))
+}
+
+/** The same of a look at what is to be mounted, links below the source included. */
+export function asksForSource({ host, mayHang }: Session, request: Asked): boolean {
   if (mayHang) return false
-  if (isRemoteType(request.fsType) || !isLocalSource(host, request)) return true
+  if (!isLocalSource(host, request)) return true
   const within = request.subPath === undefined ? undefined : sourcePath(request.source)
   return within !== undefined && hasRemoteBelow(host, within)
 }

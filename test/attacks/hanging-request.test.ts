@@ -13,8 +13,8 @@ const WALKED = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', fsGroupChan
 const COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 48, 200]
 /** At the same time: who waits for a server takes no processor. */
 const TOGETHER = 7
-/** Milliseconds: helperTimeoutSeconds is five, and each call asks first. */
-const LONGEST = 40_000
+/** Milliseconds: helperTimeoutSeconds is five, for the walk too, each call asks first, and the machine is busy. */
+const LONGEST = 25_000
 const SILENT = /respond/
 
 describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many requests, and no more', cannot), () => {
@@ -104,12 +104,30 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many reques
       expect(await node.mount('a', options)).toEqual(SUCCESS)
       for (const pod of ['a', 'local']) execFileSync('umount', ['--lazy', node.podDirectory(pod)])
       server.hang(String(count))
-      await ends(() => node.heal())
+      const [found] = (await ends(() => node.heal())).filter(({ directory }) => directory === node.podDirectory('a'))
+      if (node.layers('a').length === 0) expect(found).toMatchObject({ reason: expect.stringMatching(SILENT) })
+      else expect(found?.action).toBe('mounted')
       expect(node.layers('local')).toHaveLength(1)
       await ends(() => node.byHand('status'))
       server.resume()
     }
     await expectAllRight(node, options)
     expect(await node.unmount('local')).toEqual(SUCCESS)
+  })
+
+  it('a look at a healthy mount whose links lead there ends, and no other one waits', async () => {
+    const node = newNode()
+    const source = `${node.volumes}/outer`
+    fs.mkdirSync(`${source}/below`, { recursive: true })
+    fs.symlinkSync('below', `${source}/link`)
+    const server = await startHangingServer(`${source}/below`, `${node.top}/hangs`, 'all', FILES)
+    const options = { source, subPath: 'link' }
+    expect(await node.mount('a', options)).toEqual(SUCCESS)
+    for (const count of ['0', '1', '2', '4', '8']) {
+      server.hang(count)
+      expect((await ends(() => node.heal())).map(({ directory }) => directory)).toEqual([node.podDirectory('a')])
+      server.resume()
+    }
+    await expectAllRight(node, options)
   })
 })

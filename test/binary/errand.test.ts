@@ -9,8 +9,8 @@ const built = (name: string) => (isBuilt ? name : `${name} (skipped: there is no
 const NOT_SUPPORTED = { status: 'Not supported', message: `modekeep has no verb "${ERRAND}"` }
 
 /** @param fourth what it has as its fourth descriptor @param input the first line of its stdin */
-async function called(fourth: number | 'ignore', input: string) {
-  const child = spawn(MODEKEEP, [ERRAND], { stdio: ['pipe', 'pipe', 'pipe', fourth], env: {} })
+async function called(fourth: number, caller: number, input: string) {
+  const child = spawn(MODEKEEP, [ERRAND, String(caller)], { stdio: ['pipe', 'pipe', 'pipe', fourth], env: {} })
   let said = ''
   child.stdout?.on('data', (data) => {
     said += data
@@ -20,16 +20,13 @@ async function called(fourth: number | 'ignore', input: string) {
   return { said, status }
 }
 
-it.skipIf(!isBuilt).each([
-  ['nothing', 'ignore'],
-  ['a file', fs.openSync(import.meta.filename, 'r')],
-] as const)(built('an errand is no verb for who hands on %s'), async (_, fourth) => {
-  const { said, status } = await called(fourth, '{}\n')
+const directory = fs.openSync(import.meta.dirname, 'r')
+
+it.skipIf(!isBuilt)(built('an errand is no verb for who is not its caller'), async () => {
+  const { said, status } = await called(directory, process.pid + 1, '{}\n')
   expect([JSON.parse(said), status]).toEqual([NOT_SUPPORTED, 0])
 })
 
 it.skipIf(!isBuilt)(built('an errand without an order ends, and does nothing'), async () => {
-  const directory = fs.openSync(import.meta.dirname, 'r')
-  expect(await called(directory, '')).toEqual({ said: '', status: 1 })
-  fs.closeSync(directory)
+  expect(await called(directory, process.pid, '')).toEqual({ said: '', status: 1 })
 })

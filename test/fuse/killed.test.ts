@@ -36,14 +36,19 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ERRAND]
     const root = fs.openSync('/', 'r')
     const child = spawn('sh', ['-c', 'exec "$@" $$', 'sh', ...strace], {
-      stdio: ['pipe', 'ignore', 'ignore', root],
+      stdio: ['pipe', 'pipe', 'ignore', root],
       env: { PATH: process.env.PATH },
     })
     fs.closeSync(root)
     child.stdin?.write(`${JSON.stringify({ work: 'mount', about, config, secrets: [] })}\n`)
-    const [code, signal] = await once(child, 'exit')
-    expect([code, signal]).toEqual(signal === null ? [0, null] : [null, 'SIGKILL'])
-    return signal !== null
+    let said = ''
+    child.stdout?.on('data', (data) => {
+      said += data
+    })
+    const [code, signal] = await once(child, 'close')
+    if (signal === 'SIGKILL') return true
+    expect([code, said]).toEqual([0, expect.stringContaining('{"done":')])
+    return false
   }
 
   function expectWhole(): void {

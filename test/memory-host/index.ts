@@ -44,6 +44,10 @@ export function memoryHost(world: MemoryWorld): Host {
       return { release, [Symbol.dispose]: release }
     },
 
+    tryErrand(lock) {
+      return this.tryLock(lock)
+    },
+
     isLocked: (path) => world.locked.has(path),
     hasErrand: (lock) => world.locked.has(lock),
     whileUnlocked: (path, look) => (world.locked.has(path) ? 'locked' : look()),

@@ -1,37 +1,57 @@
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
-import { unless } from '../system-error.ts'
 import { systemCall } from './kernel.ts'
 
 const dieWithParent = systemCall('die_with_parent')
+
+/** What the kernel calls a process that runs an errand, in its own words: /proc/PID/comm, at most 15 bytes. */
+const NAME = 'modekeep errand'
 
 /** Bit SIGKILL - 1 of a mask of signals. */
 const KILL = 0x100n
 
 /**
- * Whether whoever holds flock(2) of a file was killed, and only waits in the kernel, as for a FUSE daemon that has taken
- * his request: he runs none of his own code any more, so that his lock guards nothing.
+ * Whether an errand holds flock(2) of a file that was killed and only waits in the kernel, as for a FUSE daemon that has
+ * taken its request. It runs none of its own code any more; of a walk, whose last change may still be made, the walker's
+ * own lock tells. Other processes than errands may have such a change under way: theirs is waited for.
+ * @param path as the holder has opened it: without links
  */
 export function isHeldByDoomed(path: string, fd: number): boolean {
   const { ino } = fstatSync(fd, { bigint: true })
   // fs/locks.c, lock_get_status; numbers of devices differ from those of stat(2) on some file systems.
-  const line = new RegExp(`FLOCK +ADVISORY +WRITE (\\d+) [0-9a-f]+:[0-9a-f]+:${ino} `)
-  const [, pid] = line.exec(readFileSync('/proc/locks', 'latin1')) ?? []
-  return pid !== undefined && unlessRefused(() => isDoomed(pid) && hasOpen(pid, path)) === true
+  const lines = readFileSync('/proc/locks', 'latin1').matchAll(
+    / FLOCK +ADVISORY +WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g,
+  )
+  const holders = [...lines].filter(([, , inode]) => inode === String(ino)).map(([, pid = '']) => pid)
+  return holders.some((pid) => unlessRefused(() => isDoomedErrand(pid) && hasOpen(pid, path)) === true)
 }
 
-function isDoomed(pid: string): boolean {
-  const [, pending = '0'] = /^SigPnd:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? []
+function isDoomedErrand(pid: string): boolean {
+  if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== NAME) return false
+  const alive = tasksOf(pid)
+    .map((task) => readFileSync(`${task}/status`, 'latin1'))
+    .filter((status) => !/^State:\s*[ZX]/m.test(status))
+  return alive.length > 0 && alive.every(isKilled)
+}
+
+function isKilled(status: string): boolean {
+  const [, pending = '0'] = /^SigPnd:\s*([0-9a-f]+)$/m.exec(status) ?? []
   return (BigInt(`0x${pending}`) & KILL) !== 0n
 }
 
 /** By the links' texts: what is open beside it may be a server's that does not respond. */
 function hasOpen(pid: string, path: string): boolean {
-  const directory = `/proc/${pid}/fd`
-  return readdirSync(directory).some((name) => unless('ENOENT', () => readlinkSync(`${directory}/${name}`)) === path)
+  return tasksOf(pid).some((task) =>
+    readdirSync(`${task}/fd`).some((name) => unlessRefused(() => readlinkSync(`${task}/fd/${name}`)) === path),
+  )
 }
 
-/** prctl(2), PR_SET_PDEATHSIG: this process is killed when the one that has started it ends, however that ends. */
+function tasksOf(pid: string): string[] {
+  return readdirSync(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`)
+}
+
+/** prctl(2), PR_SET_PDEATHSIG: this errand is killed when the process that has started it ends, however that ends. */
 export function endWithParent(): void {
+  process.title = NAME
   dieWithParent()
 }

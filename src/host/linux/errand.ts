@@ -12,6 +12,8 @@ import { argumentsFor, SELF } from './self.ts'
 
 const LOOK_MS = 250
 const UNTIL_ENDED_MS = 2000
+/** More for its first words, which it has before it asks anybody: many may start at once. */
+const STARTING_MS = 30_000
 
 /**
  * Runs an errand, and gives it up where nothing is heard of it. Who waits for a FUSE daemon that has taken his request
@@ -24,7 +26,7 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
   if (child.pid === undefined) throw notStarted((await child).code)
   const exited = endingOf(child.nodeChildProcess)
   // Counted in looks: this process may itself have been stopped.
-  let looks = 0
+  let looks = -STARTING_MS / LOOK_MS
   let failure: { error: unknown } | undefined
   const hear = (line: string) => {
     looks = 0

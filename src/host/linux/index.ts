@@ -3,7 +3,7 @@ import { nodeFs, readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
-import { isHeldFile, isLockedFile, tryLockFile, whileUnlocked } from './locks.ts'
+import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 import { linuxDaemons } from './processes.ts'
 
@@ -20,6 +20,7 @@ export const linuxHost: Host = {
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   hasErrand: isHeldFile,
+  tryErrand: tryLockOfErrand,
   whileUnlocked,
   openDatabase(path) {
     // Loaded by the calls that walk, not by those that find a volume ready.

@@ -21,20 +21,34 @@ export function tryLockFile(path: string): Lock | undefined {
   return lockOf(path, openLocked(path) ?? (removeOfDoomed(path) ? openLocked(path) : undefined))
 }
 
-/** The same lock as a descriptor, which another process may get too: it is held until both have closed it. */
+/**
+ * The same lock as a descriptor, which another process may get too: it is held until both have closed it. Its directory
+ * is locked with others, so that nobody is just removing the file as a killed process' one.
+ */
 export function openLocked(path: string): number | undefined {
-  return ifLocked(path, openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600))
+  using others = tryDirectory(dirname(path), LOCK_SH)
+  if (others === undefined) return undefined
+  return ifLocked(path, openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600), LOCK_EX)
+}
+
+/** As `tryLockFile`, but whoever is killed has it until he has ended. */
+export function tryLockOfErrand(path: string): Lock | undefined {
+  return lockOf(path, openLocked(path))
 }
 
 /** flock(2) on a directory: no file comes or goes with it. */
 export function tryLockDirectory(path: string): Lock | undefined {
-  return lockOf(path, ifLocked(path, openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)))
+  return tryDirectory(path, LOCK_EX)
 }
 
-function ifLocked(path: string, fd: number): number | undefined {
+function tryDirectory(path: string, how: number): Lock | undefined {
+  return lockOf(path, ifLocked(path, openSync(path, constants.O_RDONLY | constants.O_DIRECTORY), how))
+}
+
+function ifLocked(path: string, fd: number, how: number): number | undefined {
   let held = false
   try {
-    held = tryLock(fd, LOCK_EX) && isStillAt(path, fd)
+    held = tryLock(fd, how) && isStillAt(path, fd)
   } finally {
     if (!held) close(fd)
   }
@@ -54,15 +68,19 @@ function lockOf(path: string, fd: number | undefined): Lock | undefined {
 }
 
 export function isLockedFile(path: string): boolean {
-  return whileUnlocked(path, () => 'free') === 'locked'
+  return isHeld(path, (fd) => !isHeldByDoomed(path, fd))
 }
 
 /** The same of a file that a child may hold too, which lives on: who took the lock does not matter. */
 export function isHeldFile(path: string): boolean {
+  return isHeld(path, () => true)
+}
+
+function isHeld(path: string, byWhom: (fd: number) => boolean): boolean {
   const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
   if (fd === undefined) return false
   using _ = unlocking(fd)
-  return !tryLock(fd, LOCK_SH)
+  return !tryLock(fd, LOCK_SH) && byWhom(fd)
 }
 
 /** A lock that is not there is nobody's. */
@@ -70,20 +88,27 @@ export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
   const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
   if (fd === undefined) return look()
   using _ = unlocking(fd)
-  return tryLock(fd, LOCK_SH) || isHeldByDoomed(path, fd) ? look() : 'locked'
+  return tryLock(fd, LOCK_SH) ? look() : 'locked'
 }
 
+/** When it was asked last, in milliseconds of this process: /proc/locks stops all locks of the node for a moment. */
+const asked = new Map<string, number>()
+const PAUSE_MS = 1000
+
 /**
- * Makes room for another file where a killed process has the lock for as long as a server makes it wait. Under a lock of
- * its directory, as the next file there is somebody's.
+ * Makes room for another file where a killed errand has the lock for as long as a server makes it wait. The directory is
+ * this process' alone meanwhile: nobody has just got the lock that the holder, dying, gave back.
  */
 function removeOfDoomed(path: string): boolean {
+  const now = performance.now()
+  if (now - (asked.get(path) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return false
+  asked.set(path, now)
   const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
   if (fd === undefined) return true
   using _ = closingFd(fd)
   if (!isHeldByDoomed(path, fd)) return false
   using alone = unless('ENOENT', () => tryLockDirectory(dirname(path)))
-  if (alone === undefined || !isStillAt(path, fd)) return false
+  if (alone === undefined || !isStillAt(path, fd) || !isHeldByDoomed(path, fd)) return false
   rmSync(path)
   return true
 }

@@ -11,6 +11,9 @@ const SMALLEST = 1024
 // Of the slots at most so many are taken: a search ends at a free one.
 const FULLEST = 0.8
 const SPARE = 1.05
+/** A slot has some bits of the hash above the entry's number, so that a search reads no rows but the one it is for. */
+const NUMBER_BITS = 24
+const NUMBER = (1 << NUMBER_BITS) - 1
 
 /** Some entries. What few file systems and few inodes need is there where one of them does. */
 interface Chunk {
@@ -29,8 +32,10 @@ interface Chunk {
  * of their numbers, as a volume may have millions of inodes.
  */
 export class RecordIndex {
-  /** Numbers of entries, counted from 1. */
+  /** Numbers of entries, counted from 1, and bits of their hashes where the numbers leave room for them. */
   #table: Int32Array
+  /** The entry after the one that was found last: mostly the next that is looked for. */
+  #next = 0
   readonly #chunks: Chunk[] = []
   /** With those of forgotten inodes. */
   #count = 0
@@ -48,10 +53,7 @@ export class RecordIndex {
    * @returns the number of its entry
    */
   add(bytes: DataView, at: number, place: number): number {
-    if (this.#count >= this.#table.length * FULLEST) this.#grow()
-    const slot = this.#slotOf(bytes, at)
-    const known = this.#table[slot] as number
-    const entry = known === FREE ? this.#append(bytes, at, slot) : known - 1
+    const entry = this.#entryOf(bytes, at) ?? this.#append(bytes, at)
     const chunk = this.#chunkOf(entry)
     const index = entry % CHUNK
     const last = chunk.rows[index * ROW + LAST] as number
@@ -63,7 +65,8 @@ export class RecordIndex {
     return entry
   }
 
-  #append(bytes: DataView, at: number, slot: number): number {
+  #append(bytes: DataView, at: number): number {
+    if (this.#count >= this.#table.length * FULLEST) this.#grow()
     const entry = this.#count++
     if (entry % CHUNK === 0) this.#chunks.push(newChunk())
     const chunk = this.#chunkOf(entry)
@@ -74,7 +77,7 @@ export class RecordIndex {
     chunk.rows[index * ROW + 2] = bytes.getInt32(at + 12, true)
     if (high !== 0) chunk.highs ??= new Int32Array(CHUNK)
     if (chunk.highs) chunk.highs[index] = high
-    this.#table[slot] = entry + 1
+    putIn(this.#table, hashAt(bytes, at), entry)
     return entry
   }
 
@@ -116,8 +119,8 @@ export class RecordIndex {
 
   /** The entry of an inode that has a record. */
   find(bytes: DataView, at: number): number | undefined {
-    const known = this.#table[this.#slotOf(bytes, at)] as number
-    return known === FREE || this.lastIn(known - 1) < 0 ? undefined : known - 1
+    const entry = this.#entryOf(bytes, at)
+    return entry === undefined || this.lastIn(entry) < 0 ? undefined : entry
   }
 
   /** The places of the first record and of the last in an entry that was found. */
@@ -134,22 +137,36 @@ export class RecordIndex {
     return this.#chunks[entry >> CHUNK_BITS] as Chunk
   }
 
-  /** The slot that has the key's entry, or that is free for it. */
-  #slotOf(bytes: DataView, at: number): number {
+  /** Also of a forgotten inode. */
+  #entryOf(bytes: DataView, at: number): number | undefined {
+    const entry = this.#isOf(this.#next, bytes, at) ? this.#next : this.#search(bytes, at)
+    if (entry !== undefined) this.#next = entry + 1
+    return entry
+  }
+
+  #search(bytes: DataView, at: number): number | undefined {
     const table = this.#table
-    const a = bytes.getInt32(at, true)
-    const b = bytes.getInt32(at + 4, true)
-    const c = bytes.getInt32(at + 8, true)
-    const d = bytes.getInt32(at + 12, true)
-    for (let slot = firstSlot(table, a, b, c, d); ; slot = nextSlot(table, slot)) {
+    const mixed = hashAt(bytes, at)
+    const mask = maskOf(table)
+    for (let slot = firstSlot(table, mixed); ; slot = nextSlot(table, slot)) {
       const known = table[slot] as number
-      if (known === FREE) return slot
-      const { rows, highs } = this.#chunkOf(known - 1)
-      const index = (known - 1) % CHUNK
-      const row = index * ROW
-      if (rows[row] !== a || rows[row + 1] !== c || rows[row + 2] !== d) continue
-      if ((highs === undefined ? 0 : highs[index]) === b) return slot
+      if (known === FREE) return undefined
+      const entry = (known & mask) - 1
+      if (known === taken(mask, mixed, entry) && this.#isOf(entry, bytes, at)) return entry
     }
+  }
+
+  #isOf(entry: number, bytes: DataView, at: number): boolean {
+    if (entry >= this.#count) return false
+    const { rows, highs } = this.#chunkOf(entry)
+    const index = entry % CHUNK
+    const row = index * ROW
+    return (
+      rows[row] === bytes.getInt32(at, true) &&
+      rows[row + 1] === bytes.getInt32(at + 8, true) &&
+      rows[row + 2] === bytes.getInt32(at + 12, true) &&
+      (highs === undefined ? 0 : highs[index]) === bytes.getInt32(at + 4, true)
+    )
   }
 
   #grow(): void {
@@ -159,12 +176,27 @@ export class RecordIndex {
       const index = entry % CHUNK
       const row = index * ROW
       const high = highs === undefined ? 0 : (highs[index] as number)
-      let slot = firstSlot(table, rows[row] as number, high, rows[row + 1] as number, rows[row + 2] as number)
-      while (table[slot] !== FREE) slot = nextSlot(table, slot)
-      table[slot] = entry + 1
+      putIn(table, hash(rows[row] as number, high, rows[row + 1] as number, rows[row + 2] as number), entry)
     }
     this.#table = table
   }
+}
+
+/** Of an entry that is in no slot yet. */
+function putIn(table: Int32Array, mixed: number, entry: number): void {
+  let slot = firstSlot(table, mixed)
+  while (table[slot] !== FREE) slot = nextSlot(table, slot)
+  table[slot] = taken(maskOf(table), mixed, entry)
+}
+
+/** What of a slot is the entry's number. */
+function maskOf({ length }: Int32Array): number {
+  return length <= NUMBER ? NUMBER : -1
+}
+
+/** What the slot of an entry has: the lowest bits of the hash, as the highest tell the slot. */
+function taken(mask: number, mixed: number, entry: number): number {
+  return mask === NUMBER ? (mixed << NUMBER_BITS) | (entry + 1) : entry + 1
 }
 
 function newTable(expected: number): Int32Array {
@@ -180,13 +212,23 @@ function newChunk(): Chunk {
   }
 }
 
-function firstSlot(table: Int32Array, a: number, b: number, c: number, d: number): number {
+function firstSlot({ length }: Int32Array, mixed: number): number {
   // Any number of slots will do: a power of two could be twice what is needed.
-  return Math.floor((hash(a, b, c, d) * table.length) / 2 ** 32)
+  return Math.floor((mixed * length) / 2 ** 32)
 }
 
 function nextSlot(table: Int32Array, slot: number): number {
   return slot + 1 === table.length ? 0 : slot + 1
+}
+
+/** @param bytes and `at`: where inode and birth time lie */
+function hashAt(bytes: DataView, at: number): number {
+  return hash(
+    bytes.getInt32(at, true),
+    bytes.getInt32(at + 4, true),
+    bytes.getInt32(at + 8, true),
+    bytes.getInt32(at + 12, true),
+  )
 }
 
 /** Mixes all bits, as inode numbers come in rows (MurmurHash3's last steps). */

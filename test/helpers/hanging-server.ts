@@ -61,7 +61,8 @@ for (;;) {
   }
   const opcode = request.readUInt32LE(4)
   if (opcode === INIT) process.stdout.write('serving\n')
-  const isHanging = hangs(opcode)
+  // Before that is answered the kernel keeps everybody waiting, and nobody could ask it to go on.
+  const isHanging = opcode !== INIT && hangs(opcode)
   if ([FORGET, BATCH_FORGET, INTERRUPT].includes(opcode)) continue
   const unique = request.readBigUInt64LE(8)
   const reply = replyTo(opcode, request.readBigUInt64LE(16))

@@ -15,12 +15,16 @@ export async function startHangingServer(directory: string, flag: string, opcode
   await new Promise((done) => server.stdout.once('data', done))
   return {
     /** @param order see hanging-server.ts */
-    hang: (order = '') => fs.writeFileSync(flag, order),
+    hang(order = '') {
+      // In one step: half an order is another one.
+      fs.writeFileSync(`${flag}.new`, order)
+      fs.renameSync(`${flag}.new`, flag)
+    },
     /** Answers what waits too. */
     resume() {
       fs.rmSync(flag)
       // It looks when it is asked.
-      spawnSync('stat', ['-f', directory])
+      spawnSync('stat', ['-f', directory], { timeout: 10_000, killSignal: 'SIGKILL' })
     },
   }
 }

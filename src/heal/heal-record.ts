@@ -77,7 +77,8 @@ export function healForCaller(session: Session, _: Handle, { record, seen, isDry
 }
 
 async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDry: boolean): Promise<Outcome> {
-  const { state, action, reason } = judged.plan
+  const { record, plan } = judged
+  const { state, action, reason } = plan
   try {
     switch (action) {
       case 'leave':
@@ -86,11 +87,11 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
         if (!isDry) await forget(session, judged)
         return { state, action: 'forgotten', reason }
       case 'mount':
-        if (await isSilent(judged.record)) return NO_ANSWER
-        if (!asksForSource(session, judged.record.request)) return await remount(session, judged, isDry)
+        if (await isSilent(record)) return NO_ANSWER
+        if (!asksForSource(session, record.request)) return await remount(session, judged, isDry)
         // A source that is replaced on a server is found by kubelet's next call.
-        if (state === 'healthy' && kindOf(judged.record.request.fsType)?.root === 'source') return HEALTHY
-        return (await healElsewhere(session, { record: judged.record, seen: state, isDry })) as Outcome
+        if (state === 'healthy' && kindOf(record.request.fsType)?.root === 'source') return HEALTHY
+        return (await healElsewhere(session, { record, seen: state, isDry })) as Outcome
     }
   } catch (error) {
     return failed(state, error)

@@ -68,7 +68,7 @@ function lockOf(path: string, fd: number | undefined): Lock | undefined {
 }
 
 export function isLockedFile(path: string): boolean {
-  return isHeld(path, (fd) => !isHeldByDoomed(path, fd))
+  return isHeld(path, (fd) => !seemsDoomed(path, fd))
 }
 
 /** The same of a file that a child may hold too, which lives on: who took the lock does not matter. */
@@ -77,7 +77,7 @@ export function isHeldFile(path: string): boolean {
 }
 
 function isHeld(path: string, byWhom: (fd: number) => boolean): boolean {
-  const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  const fd = openToLook(path)
   if (fd === undefined) return false
   using _ = unlocking(fd)
   return !tryLock(fd, LOCK_SH) && byWhom(fd)
@@ -85,32 +85,42 @@ function isHeld(path: string, byWhom: (fd: number) => boolean): boolean {
 
 /** A lock that is not there is nobody's. */
 export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
-  const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  const fd = openToLook(path)
   if (fd === undefined) return look()
   using _ = unlocking(fd)
   return tryLock(fd, LOCK_SH) ? look() : 'locked'
 }
 
-/** When it was asked last, in milliseconds of this process: /proc/locks stops all locks of the node for a moment. */
+/** When a lock's holder was last found alive, in milliseconds of this process. */
 const asked = new Map<string, number>()
 const PAUSE_MS = 1000
+
+/** Whoever waits for a lock asks again and again: /proc/locks stops all locks of the node for a moment. */
+function seemsDoomed(path: string, fd: number): boolean {
+  const now = performance.now()
+  if (now - (asked.get(path) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return false
+  const isDoomed = isHeldByDoomed(path, fd)
+  if (!isDoomed) asked.set(path, now)
+  return isDoomed
+}
 
 /**
  * Makes room for another file where a killed errand has the lock for as long as a server makes it wait. The directory is
  * this process' alone meanwhile: nobody has just got the lock that the holder, dying, gave back.
  */
 function removeOfDoomed(path: string): boolean {
-  const now = performance.now()
-  if (now - (asked.get(path) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return false
-  asked.set(path, now)
-  const fd = unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  const fd = openToLook(path)
   if (fd === undefined) return true
   using _ = closingFd(fd)
-  if (!isHeldByDoomed(path, fd)) return false
+  if (!seemsDoomed(path, fd)) return false
   using alone = unless('ENOENT', () => tryLockDirectory(dirname(path)))
   if (alone === undefined || !isStillAt(path, fd) || !isHeldByDoomed(path, fd)) return false
   rmSync(path)
   return true
+}
+
+function openToLook(path: string): number | undefined {
+  return unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
 }
 
 /** Not by close(2) alone: whoever else has the descriptor, as a child that is just started, would hold the lock. */

@@ -14,6 +14,7 @@ export async function play(node: SoakNode, volumes: Volumes, { seed, kind, pods 
   const faults = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []))
   if (faults.length > 0)
     throw faults.length === 1 ? faults[0] : new AggregateError(faults, faults.map(String).join('; '))
+  if (kind === 'flip') volumes.removeOldContent()
   if (!lives.some((life) => life.hasRestorePending(lives))) return
   if (kind === 'keep' || kind === 'grant') volumes.mustBeOriginal(volumes.tree)
   if (kind === 'sub path') volumes.mustBeOriginal(volumes.sub)

@@ -45,7 +45,22 @@ export class Volumes {
 
   /** Gives the flipping volume its next content, as kubelet gives it to a ConfigMap. */
   flip(): void {
-    write(`${this.directory}/flip`, { config: `version ${++this.#version}\n` })
+    try {
+      write(`${this.directory}/flip`, { config: `version ${++this.#version}\n` })
+    } catch (error) {
+      // A file is busy while a mount covers the one that shows it: until the replacement of a mount ends, or the next
+      // call ends that of one that was killed. Kubelet reports it too, the new content being there.
+      if (!/resource busy/.test(String(error))) throw error
+    }
+  }
+
+  /** Removes what was busy. @throws {Error} if anything is, still, with no pod left */
+  removeOldContent(): void {
+    const flip = `${this.directory}/flip`
+    const current = fs.readlinkSync(`${flip}/..data`)
+    for (const name of fs.readdirSync(flip)) {
+      if (name.startsWith('..2') && name !== current) fs.rmSync(`${flip}/${name}`, { recursive: true })
+    }
   }
 
   /** @throws {Odd} naming inodes that are not as they were made */

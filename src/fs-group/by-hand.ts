@@ -12,7 +12,7 @@ import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
 
 /** What an operator asks for a directory. No mount directory and no pod have a part in it. */
-export type ByHandOrder = Pick<VolumeOrder, 'group' | 'access' | 'policy'>
+export type ByHandOrder = Pick<VolumeOrder, 'group' | 'access' | 'policy' | 'isForced'>
 
 /** A directory of the node as a volume, through a detached mount of its own that shows what a pod would see. */
 export interface VolumeByHand {
@@ -128,6 +128,12 @@ export function refuseRestore(session: Session, { directory, volume, tree }: Vol
 }
 
 function refuseHolders(others: Others): void {
+  const [lost] = others.lost
+  if (lost) {
+    throw new Refusal(
+      `a pod uses it (${lost.directory}), and the record of that mount is lost, so nobody can tell whether a restore would take its group from it: delete that pod first`,
+    )
+  }
   const holder = holders(others).find((other) => groupOnDisk(other) !== undefined)
   if (holder === undefined) return
   throw new Refusal(

@@ -1,4 +1,5 @@
 import { waitFor } from '../host/back-off.ts'
+import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import {
@@ -23,6 +24,7 @@ import {
   untilReleased,
 } from '../store/reservation-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
+import { unrecordedMounts } from '../store/unrecorded.ts'
 
 interface Volume {
   volume?: string | undefined
@@ -38,8 +40,17 @@ export interface Others {
   /** Where the volume itself lies, as far as the mount table tells. */
   location: TreeLocation | undefined
   mounts: MountRecord[]
+  /** Volumes of modekeep's whose records are lost. */
+  lost: LostMount[]
   /** Calls at work on parts of it, or on what it is a part of: not on the volume itself, which has a lock for that. */
   reservations: Reservation[]
+}
+
+/** A mount of which nobody can tell which group its pod relies on. */
+export interface LostMount {
+  directory: string
+  /** Its root's on disk, with which at least nothing is taken from it; undefined: it is not seen. */
+  group: number | undefined
 }
 
 /**
@@ -69,12 +80,44 @@ export function othersWith(session: Session, { volume, source, location }: Volum
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
       return overlap({ ...record, location: its, exported }, asked) && isLive(session, record) ? [record] : []
     }),
+    lost: lostMounts(session, rows, except, (directory) => overlap({ location: locationOf(directory) }, asked)),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
       const exported = record?.source === undefined ? undefined : exportOf(record.source)
       return record && overlap({ ...record, exported }, asked) ? [record] : []
     }),
   }
+}
+
+/** @param isAsked whether a mount shows the volume, a part of it, or what it is a part of */
+function lostMounts(
+  session: Session,
+  rows: readonly MountRow[],
+  except: string | undefined,
+  isAsked: (directory: string) => boolean,
+): LostMount[] {
+  const others = rows.filter(
+    ({ mountPoint }) => mountPoint !== except && isKubeletVolume(mountPoint) && isAsked(mountPoint),
+  )
+  return unrecordedMounts(session, others).flatMap((directory) => {
+    const there = idAt(session, directory)
+    // What an unmount has ended since the table was read is on no record either.
+    const isOver = there === undefined || findMounts(session, [directory]).length > 0
+    if (isOver || idAt(session, directory) !== there) return []
+    const isMapped = others.some((row) => row.mountPoint === directory && row.options.includes('idmapped'))
+    return [{ directory, group: isMapped ? undefined : rootGroup(session, directory) }]
+  })
+}
+
+function idAt(session: Session, directory: string): string | undefined {
+  const there = mountedAt(session, directory)
+  return typeof there === 'object' ? String(there.mountId) : there
+}
+
+function rootGroup({ host }: Session, directory: string): number | undefined {
+  using point = openMountPoint(host, directory)
+  const stat = point && statPoint(host, point)
+  return typeof stat === 'object' ? stat.gid : undefined
 }
 
 /** A mount that is being made holds a volume like one that is there. */

@@ -8,7 +8,7 @@ import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { hasJournal } from '../store/volume-journal.ts'
-import { volumeRecords } from '../store/volume-record.ts'
+import { howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { walkVolume } from './walk-volume.ts'
 
@@ -51,6 +51,8 @@ export async function ownVolume(
     }
     return { lock: held.move(), report: undefined }
   }
+  // A walk would leave it again.
+  if (record?.changedSince?.hasRoot) refuseShutOut(session, tree, order)
   const known = volumeRecords.has(session, volume)
   if (known && record === undefined) {
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
@@ -60,19 +62,44 @@ export async function ownVolume(
     session,
     tree,
     { volume, source, known, isDisk: location !== undefined, disk: disk && textOfDisk(disk) },
-    { do: 'own', order: { group, access, setGid: order.setGid } },
+    { do: 'own', order: { group, access, setGid: order.setGid, isForced: order.isForced } },
     () => volumeRecords.write(session, { ...next, complete: false }),
   )
   // What was moved meanwhile may be where the walk had been: the next mount walks again.
   const isWhole = hasEnteredAll(report)
-  volumeRecords.write(session, { ...next, complete: isWhole, hasEnded: isWhole ? undefined : true })
+  const changedSince = changesIn(report, !rootMatches(session.host.inodes.stat(tree), order))
+  volumeRecords.write(session, { ...next, changedSince, complete: isWhole, hasEnded: isWhole ? undefined : true })
+  if (changedSince?.hasRoot) refuseShutOut(session, tree, order)
   return { lock: held.move(), report }
 }
+
+function changesIn({ left }: WalkReport, isRootOther: boolean): VolumeRecord['changedSince'] {
+  const changed = left['changed since by its user']
+  return changed && { inodes: changed.count, hasRoot: isRootOther }
+}
+
+/**
+ * A root that only the node's root may write to keeps a pod out that relies on its group. Whoever owns it otherwise may
+ * be the pod itself, which changed it when it started.
+ * @throws {Refusal} for a mount; who calls by hand is told what was left
+ */
+function refuseShutOut(session: Session, tree: Handle, order: VolumeOrder): void {
+  const { uid, gid, mode } = session.host.inodes.stat(tree)
+  const { group, directory, isForced } = order
+  const mayWrite = uid !== 0 || gid === group || (mode & OTHERS_WRITE) !== 0
+  if (directory === undefined || isForced || mayWrite) return
+  throw new Refusal(
+    `somebody gave the root of ${order.source} group ${gid} since modekeep gave it group ${group}, and what others change is left so; ` +
+      `on the node ${howToGive(order)} gives the whole volume to the group again`,
+  )
+}
+
+const OTHERS_WRITE = 0o002
 
 /** False where the policy lets the root speak for the tree: it is as after a walk, and no walk was left half way. */
 export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): boolean {
   const { volume, policy, group, access } = order
-  if (policy === 'Always') return true
+  if (policy === 'Always' || order.isForced) return true
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const wasWalked = hasJournal(session, volume) || volumeRecords.has(session, volume)
   // A walk that granted has kept too.
@@ -101,12 +128,24 @@ function refuseAny(
       `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished: give one a new UUID`,
     )
   }
+  refuseLost(session, others, group)
   const other = holders(others).find((holder) => ![undefined, group].includes(groupOnDisk(holder)))
   if (other === undefined) return
   session.note({ heldBy: { pod: other.pod, source: other.source, directory: other.directory } })
   throw new Refusal(
     `the volume belongs to group ${groupOnDisk(other)} while ${holderFor(pod, other)}, so group ${group} cannot have it: ` +
       'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
+  )
+}
+
+/** @throws {Refusal} where a pod relies on a group of the volume that is not known, and may be another */
+function refuseLost(session: Session, { lost }: Others, group: number): void {
+  const other = lost.find((mount) => mount.group !== group)
+  if (other === undefined) return
+  session.note({ heldBy: other })
+  throw new Refusal(
+    'another pod uses the volume or a part of it, and the record of its mount is lost, so nobody can tell which group it relies on: ' +
+      'delete that pod ("modekeep status" on the node names its directory), then this one is mounted',
   )
 }
 

@@ -42,7 +42,8 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const location = disk === undefined ? undefined : locationOfTree(host, disk)
   const refuse = (others: Others) => {
     const [holder] = holders(others)
-    if (holder) throw new StillHeld(`pending until ${holder.directory} is unmounted and the volume is unmounted again`)
+    const there = holder ?? others.lost[0]
+    if (there) throw new StillHeld(`pending until ${there.directory} is unmounted and the volume is unmounted again`)
   }
   using lock = await reserveVolume(session, { volume, source, location }, directory, refuse).catch((error) => {
     if (!(error instanceof StillHeld)) throw error

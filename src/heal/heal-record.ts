@@ -5,6 +5,7 @@ import { kindFaults } from '../request/request.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
+import { changeOf, volumeRecords } from '../store/volume-record.ts'
 import { kindOf, kinds } from '../volume/index.ts'
 import { asksForSource, type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
@@ -98,6 +99,11 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
   }
 }
 
+function volumeChange(session: Session, { volume }: MountRecord): string | undefined {
+  const { record } = volume === undefined ? {} : volumeRecords.find(session, volume)
+  return record && changeOf(record)
+}
+
 const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
 
 const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
@@ -125,6 +131,8 @@ export async function remount(
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
     if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
+    const change = record.given.by === 'walk' ? volumeChange(session, record) : undefined
+    if (change !== undefined && !isUnfinished) return { state: 'changed', action: 'none', reason: change }
     return { ...HEALTHY, isUnfinished }
   }
   if (isBusy) return { ...BUSY, reason: 'a call is at work on its volume' }

@@ -1,12 +1,14 @@
 import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { podDirectoryOf } from '../mount-table/kubelet-volume.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { sourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
 import { listMountRecords, listMounts, type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
+import { unrecordedMounts } from '../store/unrecorded.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
 import { BUSY, healOne, look, type Outcome } from './heal-record.ts'
@@ -49,7 +51,25 @@ export async function healMounts(session: Session, isDry: boolean, patience?: nu
     return [{ directory, pod: record.pod ?? '', state, action, reason }]
   })
   if (!isDry) removeLeftovers(session)
-  return findings
+  return [...findings, ...unrecorded(session, new Set(findings.map(({ directory }) => directory)))]
+}
+
+/** Only a call that brings its request can put such a mount on record again. */
+const LOST = {
+  pod: '',
+  state: 'unknown',
+  action: 'none',
+  reason:
+    'it is mounted without a record: its pod goes on, but heal cannot repair the mount, and no other group gets the volume; ' +
+    "delete the pod, or wait for kubelet's next call for it, which CSI has every few minutes",
+} as const
+
+/** @param known what was on record a moment ago */
+function unrecorded(session: Session, known: ReadonlySet<string>): Finding[] {
+  const table = parseMountinfo(session.host.mounts.table())
+  return unrecordedMounts(session, table)
+    .filter((directory) => !known.has(directory))
+    .map((directory) => ({ directory, ...LOST }))
 }
 
 /**
@@ -72,7 +92,7 @@ export function sourceDirectories(session: Session): string[] {
 
 /** Whether nothing is to be done, which a look without the lock is enough for. */
 function isSettled(seen: Outcome): boolean {
-  return (seen.state === 'healthy' && !seen.isUnfinished) || seen.isSilent === true
+  return (seen.state === 'healthy' && !seen.isUnfinished) || seen.state === 'changed' || seen.isSilent === true
 }
 
 /**

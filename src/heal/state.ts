@@ -5,6 +5,8 @@ export const MOUNT_STATES = [
   'missing',
   /** Its source changed, its daemon is dead, or something of the same source is mounted over it. */
   'stale',
+  /** It is well, but others changed its volume since that was given to its group. */
+  'changed',
   /** Its pod is gone without an unmount. */
   'orphaned',
   /** The call that mounted or replaced it crashed. */

@@ -1,4 +1,12 @@
+import { dirname } from 'node:path'
+import { unlessRefused } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
+
+/** Of the CSI driver, in a pod's volume and the CSIDriver object; kubelet's directory for it has the same name. */
+export const CSI_DRIVER = 'modekeep.csi'
+
+const FLEX_VOLUME = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
+const CSI_VOLUME = /\/pods\/[^/]+\/volumes\/kubernetes\.io~csi\/[^/]+\/mount$/
 
 /** Only what kubelet made for a FlexVolume or a CSI volume is modekeep's to clear of mounts it has no record of. */
 export function isKubeletVolume(directory: string): boolean {
@@ -8,6 +16,17 @@ export function isKubeletVolume(directory: string): boolean {
 /** The same, and what kubelet has bound of such a one for a container's `subPath`. */
 export function isPodsVolume(path: string): boolean {
   return isKubeletVolume(path) || /\/volume-subpaths\/[^/]+\/[^/]+\/\d+$/.test(path)
+}
+
+/**
+ * Whether kubelet made the directory for a volume of this driver. For one of CSI, kubelet writes the driver's name beside
+ * it (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json); one by another name than the usual is not known.
+ */
+export function isOwnVolume({ files }: Host, directory: string): boolean {
+  if (FLEX_VOLUME.test(directory)) return true
+  if (!CSI_VOLUME.test(directory)) return false
+  const told = unlessRefused(() => files.readForeign(`${dirname(directory)}/vol_data.json`)) ?? ''
+  return /"driverName"\s*:\s*"([^"]*)"/.exec(told)?.[1] === CSI_DRIVER
 }
 
 /** The directory of the pod that a volume directory of kubelet's is in. */

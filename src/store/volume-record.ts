@@ -15,6 +15,8 @@ export const volumeRecordSchema = () =>
     complete: z.boolean(),
     /** With `complete` false: its walk came to its end, but may have passed over directories that were moved meanwhile. */
     hasEnded: z.optional(z.boolean()),
+    /** How many inodes its last walk left as others had changed them since an earlier walk, and whether its root is one. */
+    changedSince: z.optional(z.object({ inodes: z.number(), hasRoot: z.boolean() })),
     /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
     restorePending: z.boolean(),
     /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */
@@ -35,6 +37,23 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
   ...OF_A_VOLUME,
   name: RECORD_FILE,
 })
+
+/** So many a user may have meant; more are another's doing, such as `chgrp -R`. */
+const FEW = 10
+
+/** What to do where others changed so much of a volume since it was walked that its group may not get in. */
+export function changeOf({ changedSince, source, group, groupAccess }: VolumeRecord): string | undefined {
+  if (changedSince === undefined || (!changedSince.hasRoot && changedSince.inodes <= FEW)) return undefined
+  const { inodes, hasRoot } = changedSince
+  const which = `${hasRoot ? 'its root, among ' : ''}${inodes} of its files and directories`
+  return `somebody changed ${which} since modekeep gave them group ${group}, and modekeep left them so: ${howToGive({ source, group, access: groupAccess })} gives them to the group again`
+}
+
+/** @returns the command that gives a volume to a group, whatever its users changed since */
+export function howToGive({ source, group, access }: { source: string; group: number; access: string }): string {
+  const command = `modekeep apply DIR --fsgroup ${group}${access === 'grant' ? ' --group-access grant' : ''} --force`
+  return `"${command}", DIR being ${source} or where that is mounted,`
+}
 
 /** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
 export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {

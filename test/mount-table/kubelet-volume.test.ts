@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { isKubeletVolume, isPodsVolume } from '../../src/mount-table/kubelet-volume.ts'
+import type { Host } from '../../src/host/host.ts'
+import { isKubeletVolume, isOwnVolume, isPodsVolume } from '../../src/mount-table/kubelet-volume.ts'
 
 const POD = '/var/lib/kubelet/pods/8c03'
 
@@ -18,4 +19,21 @@ it.each([
 ])('%s: a volume %s, also counting subPaths %s', (path, isVolume, isPods) => {
   expect(isKubeletVolume(path)).toBe(isVolume)
   expect(isPodsVolume(path)).toBe(isPods)
+})
+
+it.each([
+  [`${POD}/volumes/modekeep~fs/data`, undefined, true],
+  [`${POD}/volumes/other~fs/data`, undefined, false],
+  ['/mnt/volumes/modekeep~fs/data', undefined, false],
+  [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, '{"attachmentID":"a","driverName":"modekeep.csi"}', true],
+  [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, '{"driverName":"other.csi"}', false],
+  [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, undefined, false],
+])('%s, where kubelet wrote %s: of this driver %s', (path, told, isOwn) => {
+  const asked: string[] = []
+  const readForeign = (file: string) => {
+    asked.push(file)
+    return told
+  }
+  expect(isOwnVolume({ files: { readForeign } } as unknown as Host, path)).toBe(isOwn)
+  expect(asked).toEqual(path.endsWith('/mount') ? [`${POD}/volumes/kubernetes.io~csi/pvc-1/vol_data.json`] : [])
 })

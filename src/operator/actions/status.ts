@@ -3,7 +3,7 @@ import type { Finding } from '../../heal/state.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
-import { volumeRecords } from '../../store/volume-record.ts'
+import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
 import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
 
@@ -17,6 +17,8 @@ export interface StatusDocument {
   verb: 'status'
   mounts: MountStatus[]
   volumes: VolumeStatus[]
+  /** Mount directories of running pods whose records are lost, and what that means. */
+  unrecorded: { directory: string; reason: string }[]
   /** Mount directories whose records are damaged, or of another version's format: no call removes those. */
   unreadable: { directory: string; fault: string }[]
 }
@@ -33,6 +35,8 @@ export interface VolumeStatus {
   complete: boolean
   /** Its last unmount, or `restore`, is to put it back. */
   restorePending: boolean
+  /** What others changed of it since, so that its group may not get in, and what to do; null where that is nothing. */
+  changed: string | null
   /** Recorded mounts of it. */
   mounts: number
   /** Why its record or its journal cannot be used, null where both can. */
@@ -75,8 +79,11 @@ export async function status(session: Session): Promise<StatusDocument> {
     const found = findings.get(record.directory)
     return found === undefined ? [] : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
   })
+  const known = new Set(recorded.map(({ directory }) => directory))
+  const unrecorded = [...findings.values()].filter(({ directory }) => !known.has(directory))
   return {
     verb: 'status',
+    unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
     volumes: listVolumes(session).map((volume) => aboutVolume(session, volume, records)),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
@@ -93,6 +100,7 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     groupAccess: record?.groupAccess ?? null,
     complete: record?.complete ?? false,
     restorePending: record?.restorePending ?? false,
+    changed: (record && changeOf(record)) ?? null,
     mounts: records.filter((mount) => mount.volume === volume).length,
     // Whoever is at work on it finds out himself.
     fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,

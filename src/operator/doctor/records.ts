@@ -15,9 +15,6 @@ import { volumeRecords } from '../../store/volume-record.ts'
 import { journalFault } from '../actions/volume.ts'
 import { type Found, fault, ok, silence, warning } from './findings.ts'
 
-/** A volume of this driver, in kubelet's directories. */
-const OURS = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
-
 /** Records against mounts, both ways. */
 export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   const elsewhere = refusalOf(() => refuseOtherNamespace(session))
@@ -40,11 +37,6 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   for (const [directory, problem] of problems) {
     const way = 'delete its pod: its unmount works without a record, which stays'
     if (problem !== undefined) yield fault(`${directory}: ${problem.message}`, way)
-  }
-  for (const path of new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))) {
-    if (!OURS.test(path) || problems.has(path)) continue
-    const way = "nothing, if its pod is to stay: its unmount works; kubelet's next mount call replaces it"
-    yield warning(`${path} is mounted without a record`, way)
   }
 }
 

@@ -18,6 +18,9 @@ const OPTIONS = {
     'grant: also rw for the group, and x on directories, as kubelet does',
   'fs-group-change-policy':
     'OnRootMismatch (default): no walk if the root has the group already; Always: look at every inode',
+  force:
+    'also what users of the volume changed since an earlier walk, unless its inode number may have been used again; ' +
+    'looks at every inode',
 } as const
 
 /** The directory, and what it is given. */
@@ -29,6 +32,7 @@ function orderOf(verb: string, args: Arguments): { directory: string; order: ByH
     group: Number(given.get('fsgroup')),
     access: given.get('group-access') === 'grant' ? 'grant' : 'keep',
     policy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
+    ...(given.has('force') && { isForced: true }),
   }
   return { directory, order }
 }
@@ -81,7 +85,10 @@ export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
     'It may be interrupted at any time. The same command continues, and restore puts everything back.',
   ],
   options: OPTIONS,
-  examples: ['modekeep apply /srv/volumes/data --fsgroup 2000'],
+  examples: [
+    'modekeep apply /srv/volumes/data --fsgroup 2000',
+    'modekeep apply /srv/volumes/data --fsgroup 2000 --force',
+  ],
   read: (args) => ({ verb: 'apply', ...orderOf('apply', args) }),
   run: runApply,
   lines({ directory, group, groupAccess, walked, report }) {

@@ -1,10 +1,8 @@
 import { LONGEST_PATH } from '../../grpc/socket.ts'
+import { CSI_DRIVER } from '../../mount-table/kubelet-volume.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { Arguments, VerbForm } from './form.ts'
 import { kubeletDirectory } from './paths.ts'
-
-/** Of the CSI driver, in a pod's volume and the CSIDriver object; kubelet's directory for it has the same name. */
-const NAME = 'modekeep.csi'
 
 /** The longest path of a socket of its below kubelet's directory. */
 const longestSocket = (name: string) =>
@@ -21,7 +19,7 @@ export const csi = {
   ],
   options: {
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
-    'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${NAME})`,
+    'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${CSI_DRIVER})`,
     'node-id': "what kubelet's CSINode object calls the node (default: its host name)",
     json: 'no effect: the output is JSON in any case',
   },
@@ -29,7 +27,7 @@ export const csi = {
   read(args: Arguments) {
     const { given, faults } = args
     const directory = kubeletDirectory(args)
-    const name = given.get('driver-name') ?? NAME
+    const name = given.get('driver-name') ?? CSI_DRIVER
     if (faults.length === 0 && Buffer.byteLength(directory) + longestSocket(name) > LONGEST_PATH) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)

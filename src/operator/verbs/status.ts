@@ -14,7 +14,7 @@ export const status: Work<StatusCommand, StatusDocument> = {
   summary: 'list mounts, how their groups were given, and their state',
   text: [
     'Lists what modekeep has mounted on this node: pod, source, group, age and state (healthy, missing, stale, ' +
-      'orphaned, interrupted, unknown, busy: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
+      'changed, orphaned, interrupted, unknown, busy: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
       'were changed. idmap: the mount shows another group. option: mount options give it.',
     'Below are the volumes that walks have changed, with pending restores and the progress of running walks. Changes ' +
       'nothing.',
@@ -38,7 +38,7 @@ export const status: Work<StatusCommand, StatusDocument> = {
 }
 
 /** @param now milliseconds since the epoch, from which ages are told */
-export function statusLines({ mounts, volumes, unreadable }: StatusDocument, now: number): Line[] {
+export function statusLines({ mounts, volumes, unrecorded, unreadable }: StatusDocument, now: number): Line[] {
   const mountTable = table(
     ['pod', 'source', 'group', 'ownership', 'age', 'state'],
     mounts.map((mount) => {
@@ -50,18 +50,22 @@ export function statusLines({ mounts, volumes, unreadable }: StatusDocument, now
   const volumeTable = table(
     ['volume', 'group', 'mounts', 'state', 'source'],
     volumes.map((about) => {
-      const { volume, group, mounts, source, walk, fault } = about
-      const below: Line[] = fault === null ? [] : [{ text: `  ${fault}`, style: 'notice' }]
+      const { volume, group, mounts, source, walk, fault, changed } = about
+      const notices = [fault, changed].filter((text) => text !== null)
+      const below = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
       return [
         [volume, String(group ?? '-'), String(mounts), stateOf(about), source || '-'],
         [...walkLines(walk), ...below],
       ]
     }),
   )
-  const damaged = unreadable.map(({ directory, fault }): Line => ({ text: `${directory}: ${fault}`, style: 'notice' }))
+  const noticed = (directory: string, text: string): Line => ({ text: `${directory}: ${text}`, style: 'notice' })
+  const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
+  const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
   return [
     ...(mounts.length === 0 ? ['modekeep has nothing mounted on this node'] : mountTable),
     ...(volumes.length === 0 ? [] : ['', ...volumeTable]),
+    ...(lost.length === 0 ? [] : ['', { text: 'mounts without a record', style: 'strong' } as const, ...lost]),
     ...(damaged.length === 0
       ? []
       : ['', { text: 'records that cannot be read', style: 'strong' } as const, ...damaged]),
@@ -74,10 +78,11 @@ function table(head: readonly string[], rows: readonly (readonly [cells: string[
   return [{ text: first, style: 'strong' }, ...rows.flatMap(([, below], row) => [texts[row] ?? '', ...below])]
 }
 
-function stateOf({ group, complete, restorePending, mounts, walk }: VolumeStatus): string {
+function stateOf({ group, complete, restorePending, mounts, walk, changed }: VolumeStatus): string {
   if (walk) return 'busy'
   if (group === null) return 'recorded'
   if (!complete) return 'interrupted'
+  if (changed !== null) return 'changed'
   return restorePending && mounts === 0 ? 'restore pending' : 'walked'
 }
 

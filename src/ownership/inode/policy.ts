@@ -18,6 +18,8 @@ export interface OwnOrder {
   access: 'keep' | 'grant'
   /** False: directories get no set-gid that they do not have. */
   setGid?: boolean | undefined
+  /** Also what somebody changed since an earlier walk, where it is surely the inode that was recorded. */
+  isForced?: boolean | undefined
 }
 
 /** Kubelet's masks (SetVolumeOwnership, pkg/volume/volume_linux.go): rw for files, rwx and set-gid for directories. */

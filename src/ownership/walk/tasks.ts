@@ -124,6 +124,7 @@ function ownTask({ order, firstTime, started, unfinished, hasRestoreBegun }: Own
       let meant: Meant | undefined = ownershipOf(found.stat)
       if (record) {
         meant = isUsers(record, found) ? undefined : meantState(record, found)
+        if (order.isForced) meant ??= overridden(record, found)
         if (meant === undefined) return leaveToUser(record)
       }
       const change = recordOf(record, found, path, meant, wanted(found, meant), wantedAcl(found))

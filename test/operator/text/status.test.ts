@@ -31,10 +31,11 @@ const volume: VolumeStatus = {
   restorePending: false,
   mounts: 1,
   fault: null,
+  changed: null,
   walk: null,
 }
 const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = []) =>
-  statusLines({ verb: 'status', mounts, volumes, unreadable: [] }, NOW)
+  statusLines({ verb: 'status', mounts, volumes, unrecorded: [], unreadable: [] }, NOW)
 const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
 describe('status for people', () => {
@@ -117,5 +118,21 @@ describe('heal for people', () => {
     expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
     expect(lines[1]?.text).toContain('would be mounted')
     expect(lines[2]?.text).toMatch(/^stale +failed/)
+  })
+
+  it('names what is mounted without a record, and what others changed of a volume', () => {
+    const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
+    const changed = { ...volume, changed: 'somebody changed its root' }
+    const lines = statusLines({ verb: 'status', mounts: [], volumes: [changed], unrecorded, unreadable: [] }, NOW)
+    expect(lines.map((line) => parts(line).text)).toEqual([
+      'modekeep has nothing mounted on this node',
+      '',
+      'volume  group  mounts  state    source',
+      'v       2000   1       changed  /srv/data',
+      '  somebody changed its root',
+      '',
+      'mounts without a record',
+      '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
+    ])
   })
 })

@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { applyByHand, restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+onEveryStage('what others change of a volume between two pods', (open) => {
+  let stage: Stage
+  let source: string
+  beforeEach(() => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, ['file a 0640 7', 'dir d 0750 8', 'file d/b 0640 9'])
+  })
+  afterEach(() => stage.close())
+
+  const mount = (pod: string, group = '2000', more: Record<string, string> = {}) =>
+    stage.mount(pod, { source, ownership: 'walk', 'kubernetes.io/fsGroup': group, ...more })
+  const now = () => groups(listTree(stage.fs, source))
+  const state = async (pod: string) => (await stage.heal()).find(({ directory }) => directory.includes(`/${pod}/`))
+
+  /** As `chown -R`. */
+  function give(uid: number, gid: number): void {
+    for (const name of Object.keys(now())) stage.fs.chownSync(`${source}/${name}`, uid, gid)
+    stage.fs.chownSync(source, uid, gid)
+  }
+
+  async function useOnce(pod: string): Promise<Record<string, number>> {
+    const before = now()
+    await mount(pod)
+    await stage.unmount(pod)
+    return before
+  }
+
+  it('is refused where it shuts the group out, and given back by one command', async () => {
+    const before = await useOnce('a')
+    give(0, 0)
+    const why = `gave the root of ${source} group 0 since modekeep gave it group 2000`
+    const way = `"modekeep apply DIR --fsgroup 2000 --force", DIR being ${source}`
+    for (let call = 0; call < 2; call++) {
+      await expect(mount('b')).rejects.toThrow(why)
+      await expect(mount('b')).rejects.toThrow(way)
+      expect(new Set(Object.values(now()))).toEqual(new Set([0]))
+      expect(stage.layers('b')).toEqual([])
+    }
+    const order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' } as const
+    const unforced = await stage.byHand(source, (session, opened) => applyByHand(session, opened, order))
+    expect(unforced?.left['changed since by its user']?.count).toBeGreaterThan(1)
+    const forced = { ...order, isForced: true }
+    const report = await stage.byHand(source, (session, opened) => applyByHand(session, opened, forced))
+    expect(report?.left['changed since by its user']).toBeUndefined()
+    await mount('b')
+    expect(new Set(Object.values(now()))).toEqual(new Set([2000]))
+    expect(await state('b')).toMatchObject({ state: 'healthy', reason: '' })
+    await stage.unmount('b')
+    await stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+    expect(now()).toEqual(before)
+  })
+
+  it('is told, and nothing more, where it may be the pod itself that owns its volume', async () => {
+    await useOnce('a')
+    give(999, 999)
+    await mount('b')
+    expect(new Set(Object.values(now()))).toEqual(new Set([999]))
+    expect(await state('b')).toMatchObject({
+      state: 'changed',
+      action: 'none',
+      reason: expect.stringContaining('changed its root, among 4 of its files and directories'),
+    })
+  })
+
+  it('is no news where it is a few files, and told where they are many', async () => {
+    const many = Array.from({ length: 12 }, (_, n) => `file f${n} 0640 9`)
+    makeTree(stage.fs, source, many)
+    await useOnce('a')
+    for (const [pod, changed, expected] of [
+      ['b', ['f0', 'f1'], 'healthy'],
+      ['c', many.map((spec) => spec.split(' ')[1] as string), 'changed'],
+    ] as const) {
+      for (const name of changed) stage.fs.chownSync(`${source}/${name}`, 999, 999)
+      await mount(pod, '2000', { fsGroupChangePolicy: 'Always' })
+      expect((await state(pod))?.state).toBe(expected)
+    }
+  })
+})

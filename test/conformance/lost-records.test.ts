@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { mountPlace, RECORD_FILE } from '../../src/store/places.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+onEveryStage('a mount whose record is lost under its pod', (open) => {
+  let stage: Stage
+  let source: string
+  beforeEach(async () => {
+    stage = open()
+    source = `${stage.top}/volumes/data`
+    makeTree(stage.fs, source, ['file a 0640 7', 'dir d 0750 8', 'file d/b 0640 9'])
+    await mount('first', '2000')
+    lose('first')
+  })
+  afterEach(() => stage.close())
+
+  const mount = (pod: string, group: string, more: Record<string, string> = {}) =>
+    stage.mount(pod, { source, ownership: 'walk', 'kubernetes.io/fsGroup': group, ...more })
+  const lose = (pod: string) =>
+    stage.fs.rmSync(`${mountPlace(stage.session(), stage.podDirectory(pod)).path}/${RECORD_FILE}`)
+  const all = () => new Set(Object.values(groups(listTree(stage.fs, source))))
+  const LOST = /record of its mount is lost.*delete that pod/
+
+  it('lets no second group in: not to all of it, and not to a part', async () => {
+    await expect(mount('second', '3000')).rejects.toThrow(LOST)
+    expect(stage.noted.heldBy).toEqual({ directory: stage.podDirectory('first'), group: 2000 })
+    await expect(mount('second', '3000', { subPath: 'd' })).rejects.toThrow(LOST)
+    await expect(stage.byHand(source, (session, opened) => restoreByHand(session, opened))).rejects.toThrow(
+      'the record of that mount is lost',
+    )
+    expect(all()).toEqual(new Set([2000]))
+    await stage.unmount('first')
+    await mount('second', '3000')
+    expect(all()).toEqual(new Set([3000]))
+  })
+
+  it('lets the same group in', async () => {
+    await mount('second', '2000')
+    expect(stage.layers('second')).toHaveLength(1)
+  })
+
+  it('is told by heal, and on record again after the next call for it', async () => {
+    const directory = stage.podDirectory('first')
+    expect(await stage.heal()).toEqual([
+      {
+        directory,
+        pod: '',
+        state: 'unknown',
+        action: 'none',
+        reason: expect.stringContaining('mounted without a record'),
+      },
+    ])
+    await mount('first', '2000')
+    expect(await stage.heal()).toMatchObject([{ directory, state: 'healthy', action: 'none' }])
+    expect(stage.layers('first')).toHaveLength(1)
+  })
+
+  it('says nothing of what lies elsewhere, or is mounted in other directories', async () => {
+    const other = `${stage.top}/volumes/other`
+    makeTree(stage.fs, other, ['file a 0640 7'])
+    await stage.mount('second', { source: other, ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })
+    expect(stage.layers('second')).toHaveLength(1)
+  })
+})

@@ -10,3 +10,12 @@ export function exposeMetrics(session: Session, output: string | undefined): Pro
     output === undefined ? writeAll(text) : writeTextfile(session.host, output, text),
   )
 }
+
+/** The same for whoever asks over HTTP. */
+export async function metricsText(session: Session): Promise<string> {
+  let told = ''
+  await expose(fs, session, VERSION, (text) => {
+    told = text
+  })
+  return told
+}

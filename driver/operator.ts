@@ -32,6 +32,8 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     readConfig: (file) => readConfig(env, file),
     onInterrupt,
     watch: watchNode,
+    serveHealth: async (where, told) => (await import('./health-server.ts')).serveHealth(where, told),
+    metrics: async (session) => (await import('./metrics.ts')).metricsText(session),
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
     runCsi: async (command) => (await import('./csi.ts')).csi(command, env),

@@ -6,6 +6,7 @@ import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
 import { keepHealing, type Watch } from './actions/heal.ts'
+import type { ServeHealth } from './actions/health.ts'
 import { logs } from './actions/logs.ts'
 import { doctor, type Patient } from './doctor/index.ts'
 import { jsonDocument, jsonText, printable, render } from './text/output.ts'
@@ -49,6 +50,9 @@ export interface World extends Omit<Patient, 'configuration'> {
   /** Says something when Ctrl-C or SIGTERM ends the process, until it is disposed of. */
   onInterrupt(say: () => void): Disposable
   watch: Watch
+  serveHealth: ServeHealth
+  /** In Prometheus' text format. */
+  metrics(session: Session): Promise<string>
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
   runInstaller(command: CommandOf<'install' | 'uninstall'>, isJson: boolean): Promise<number>
@@ -128,7 +132,8 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   const session = { host, config, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {
     const configNow = async () => (await configFor(world, command)).config
-    await keepHealing(session, command, { fs, watch, configNow, tell })
+    const { serveHealth, metrics } = world
+    await keepHealing(session, command, { fs, watch, configNow, tell, serveHealth, metrics })
     return OK
   }
   if (command.verb === 'status' && command.metrics) {

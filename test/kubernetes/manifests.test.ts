@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
 import { parseCommand } from '../../src/operator/verbs/command.ts'
+import type { CommandOf } from '../../src/operator/verbs/index.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -67,7 +68,9 @@ describe('the components', () => {
     '%s: a whole DaemonSet',
     (_, list) => {
       const resources = render(kustomization('overlays/default', { components: list }))
-      expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
+      // A PodMonitor is the Prometheus operator's.
+      const own = resources.filter(({ kind }) => kind !== 'PodMonitor')
+      expect(own.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
       const { selector, template } = one(resources, 'DaemonSet').spec
       expect(template.metadata.labels).toEqual(selector.matchLabels)
       const names = containersOf(template).map(({ name }) => name)
@@ -89,6 +92,34 @@ describe('the components', () => {
       render(kustomization('overlays/default', { components: ['device-plugin', 'csi', 'components/uninstall'] })),
     )
     expect(containersOf(template).map(({ name }) => name)).toEqual(['uninstall', 'modekeep'])
+  })
+})
+
+describe('probes and metrics', () => {
+  const container = (components: string[]) =>
+    named(podOf(render(kustomization('overlays/default', { components }))), 'modekeep')
+  const commandOf = ([, ...command]: string[]) => parseCommand(command, () => '/') as CommandOf<'heal'>
+
+  it('are asked for where heal answers', () => {
+    const { command, livenessProbe, readinessProbe } = container([]) as Resource
+    const { listen } = commandOf(command)
+    expect(listen).toMatchObject({ address: undefined, hasMetrics: false })
+    for (const [probe, path] of [
+      [livenessProbe, '/healthz'],
+      [readinessProbe, '/readyz'],
+    ]) {
+      expect(probe.httpGet).toEqual({ path, port: listen?.port })
+    }
+  })
+
+  it('are for Prometheus with their component alone', () => {
+    const { command, ports } = container(['components/metrics']) as Resource
+    const { listen } = commandOf(command)
+    expect(listen?.hasMetrics).toBe(true)
+    const resources = render(kustomization('overlays/default', { components: ['components/metrics'] }))
+    const { spec } = one(resources, 'PodMonitor')
+    expect(ports).toEqual([{ name: spec.podMetricsEndpoints[0].port, containerPort: listen?.port }])
+    expect(spec.selector).toEqual(one(resources, 'DaemonSet').spec.selector)
   })
 })
 

@@ -11,6 +11,7 @@ const ALONE = [
   ['components/heal-devices'],
   ['device-plugin'],
   ['csi'],
+  ['components/metrics'],
   ['components/uninstall'],
 ]
 /** Lists of components, as they may stand together. */

@@ -42,6 +42,8 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   },
   watch: async () => {},
   exposeMetrics: async () => {},
+  serveHealth: async () => ({ [Symbol.dispose]() {} }),
+  metrics: async () => '',
   runInstaller: async () => 7,
   runPlugin: async () => 7,
   runCsi: async () => 7,

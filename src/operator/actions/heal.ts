@@ -8,10 +8,11 @@ import { succeeds } from '../../host/file-error.ts'
 import { callLog } from '../../log/call-log.ts'
 import { appendLine } from '../../log/log-file.ts'
 import { localPaths } from '../../mount-table/silence.ts'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { messageOf, quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
+import type { Listening, ServeHealth } from './health.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
 const SETTLING = 3000
@@ -24,6 +25,7 @@ export interface HealCommand {
   verb: 'heal'
   isDry: boolean
   isWatching: boolean
+  listen: Listening | undefined
   kubelet: string | undefined
 }
 
@@ -64,20 +66,24 @@ interface Surroundings {
   configNow(): Promise<NodeConfig>
   /** Prints what a heal found. */
   tell(found: HealDocument): void
+  serveHealth: ServeHealth
+  /** In Prometheus' text format. */
+  metrics(session: Session): Promise<string>
 }
 
 /** `heal --watch`: heals after each change until it is told to end. What stays as it was is not told again. */
 export async function keepHealing(
   session: Session,
   order: HealCommand,
-  { fs, watch, configNow, tell }: Surroundings,
+  { fs, watch, configNow, tell, serveHealth, metrics }: Surroundings,
 ): Promise<void> {
   let { config } = session
   // What each heal warns of is not written each time.
   const last = { repeated: 0, told: 0 }
   const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line), last)
-  let lastTold = ''
+  let lastTold: string | undefined
   let lastFailure = ''
+  let notReady: string | undefined = 'no heal has ended yet'
   let lastDone = Number.NEGATIVE_INFINITY
   const healNow: Heal = async () => {
     config = await configNow()
@@ -95,9 +101,10 @@ export async function keepHealing(
     if (hasDone || (news !== lastTold && news !== '[[],[]]')) {
       log.end('Success')
       tell(document)
-    }
+    } else if (lastTold === undefined) tell(document)
     lastFailure = ''
     lastTold = news
+    notReady = undefined
     // A call that was at work may have seen what was before; what failed may work the next time.
     const isUndone = mounts.some(({ state, action }) => state === 'busy' || action === 'failed')
     const kubelets = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
@@ -112,10 +119,14 @@ export async function keepHealing(
     }
   }
   const failed = (error: unknown) => {
+    notReady = messageOf(error)
     const failure = toCompare(String(error))
     if (failure !== lastFailure) newLog().end('Failure', error)
     lastFailure = failure
   }
+  const { listen } = order
+  const scrape = listen?.hasMetrics ? () => metrics({ ...session, config, note: () => {}, warn: () => {} }) : undefined
+  using _server = listen && (await serveHealth(listen, { notReady: () => notReady, metrics: scrape }))
   await watch(healNow, { warn: (message) => newLog().warn(message), failed })
 }
 

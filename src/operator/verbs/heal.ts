@@ -1,5 +1,6 @@
 import type { HealAction } from '../../heal/state.ts'
 import { type HealCommand, type HealDocument, heal as run } from '../actions/heal.ts'
+import { parseListening } from '../actions/health.ts'
 import { aligned } from '../text/output.ts'
 import type { Work } from './form.ts'
 import { kubeletDirectory } from './paths.ts'
@@ -18,6 +19,9 @@ export const heal: Work<HealCommand, HealDocument> = {
       "also repair kubelet's own subPath mounts of ConfigMaps, Secrets and similar volumes whose source an update " +
       "deleted; without it the container's next start fails",
     'kubelet-dir': 'where kubelet keeps its pods (default: /var/lib/kubelet)',
+    listen:
+      'with --watch: answer HTTP there, /healthz while it runs and /readyz while its heals succeed; :PORT is every address',
+    metrics: "with --listen: also answer /metrics, in Prometheus' text format (docs/metrics.md)",
     json: 'one JSON document on stdout; with --watch one line each time',
   },
   examples: ['modekeep heal --dry-run --kubelet-subpaths'],
@@ -31,7 +35,12 @@ export const heal: Work<HealCommand, HealDocument> = {
       faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
     }
     if (isWatching && isDry) faults.push('--watch repairs and --dry-run does not: keep one')
-    return { verb: 'heal', isDry, isWatching, kubelet: isForKubelet ? kubeletDirectory(args) : undefined }
+    if (given.has('listen') && !isWatching) faults.push('--listen is for --watch: give both, or leave it out')
+    if (given.has('metrics') && !given.has('listen'))
+      faults.push('--metrics is for --listen: give both, or leave it out')
+    const where = parseListening(given.get('listen') ?? '')
+    const listen = where && { ...where, hasMetrics: given.has('metrics') }
+    return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? kubeletDirectory(args) : undefined }
   },
   run,
   /** What was not well, and the count of what was. */

@@ -1,6 +1,7 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
 import { isVolumeIdentity } from '../../store/places.ts'
+import { parseListening } from '../actions/health.ts'
 
 /** How an option is written, as node's parseArgs reads it too. Each verb that has it tells what it does (verbs/). */
 interface OptionForm {
@@ -42,6 +43,8 @@ const driver = unless(
   'write up to 63 of a-z, 0-9, - and ., the first and the last a letter or a digit',
 )
 const node = unless(/^[!-~]{1,256}$/, 'write the name of the node, up to 256 letters without a space')
+const listening = (value: string) =>
+  parseListening(value) ? undefined : 'write ADDRESS:PORT, or :PORT for every address, with a port from 1 to 65535'
 const sum = unless(/^[0-9a-f]{64}$/i, 'write 64 hexadecimal digits')
 
 const flag = (short?: string) => ({ type: 'boolean', ...(short && { short }) }) as const
@@ -58,6 +61,8 @@ const FORMS = {
   force: flag(),
   watch: flag(),
   'kubelet-subpaths': flag(),
+  listen: { type: 'string', value: 'ADDRESS:PORT', example: 'where, such as 127.0.0.1:9808,', fault: listening },
+  metrics: flag(),
   'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
   'driver-name': { type: 'string', value: 'NAME', example: 'a name, such as modekeep.csi,', fault: driver },
   'node-id': { type: 'string', value: 'NAME', example: 'the name of the node', fault: node },

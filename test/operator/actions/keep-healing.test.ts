@@ -21,12 +21,14 @@ beforeEach(() => {
 async function watching(play: (heal: Heal, ...told: Parameters<Watch>) => Promise<void>, config = stage.config) {
   await keepHealing(
     { ...stage.session(), config },
-    { verb: 'heal', isDry: false, isWatching: true, kubelet: undefined },
+    { verb: 'heal', isDry: false, isWatching: true, listen: undefined, kubelet: undefined },
     {
       fs: stage.fs,
       configNow: async () => stage.config,
       tell: (found) => told.push(found),
       watch: (heal, more) => play(heal, heal, more),
+      serveHealth: async () => ({ [Symbol.dispose]() {} }),
+      metrics: async () => '',
     },
   )
 }
@@ -40,14 +42,16 @@ const logged = () =>
     : []
 
 describe('a heal that watches', () => {
-  it('is silent while nothing is to be done, and names what to watch', async () => {
+  it('tells what it found when it starts, is silent while nothing is to be done, and names what to watch', async () => {
     await stage.mount('a', { source })
     await watching(async (heal) => {
       const { watched, isUnsettled } = await heal()
       expect(watched).toContain(`${stage.top}/volumes`)
       expect(isUnsettled).toBe(false)
+      await heal()
     })
-    expect([told, logged()]).toEqual([[], []])
+    expect(told).toMatchObject([{ mounts: [{ state: 'healthy' }], subPaths: [] }])
+    expect(logged()).toEqual([])
   })
 
   it('tells what it did, once, and looks again soon', async () => {

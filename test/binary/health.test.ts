@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { createServer } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+const title = `what heal --watch answers over HTTP${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+
+describe.skipIf(!isRoot)(title, () => {
+  async function freePort(): Promise<number> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    server.close()
+    await once(server, 'close')
+    return port
+  }
+
+  async function watched(...more: string[]) {
+    const node = new BinaryNode()
+    const at = `127.0.0.1:${await freePort()}`
+    const { child, ended } = node.start(['heal', '--watch', '--listen', at, ...more])
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await ended
+    })
+    const get = (path: string, init: RequestInit = {}) =>
+      fetch(`http://${at}${path}`, { ...init, signal: AbortSignal.timeout(20_000) })
+    const status = (path: string) =>
+      get(path).then(
+        ({ status }) => status,
+        () => 0,
+      )
+    await expect.poll(() => status('/readyz'), { timeout: 600_000 }).toBe(200)
+    return { node, at, child, ended, get, status }
+  }
+
+  it('is that it runs and heals, and with --metrics what status --prometheus says', async () => {
+    const { node, get, status } = await watched('--metrics')
+    const directory = node.podDirectory('a')
+    fs.mkdirSync(`${node.volumes}/data`)
+    expect(await node.call('mount', directory, JSON.stringify({ source: `${node.volumes}/data` }))).toEqual({
+      status: 'Success',
+    })
+    expect(await status('/healthz')).toBe(200)
+    const answer = await get('/metrics')
+    expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+    expect(await answer.text()).toContain('modekeep_mounts{type="bind",ownership="none",state="healthy"} 1')
+    expect(await status('/else')).toBe(404)
+    expect((await get('/healthz', { method: 'POST' })).status).toBe(405)
+  })
+
+  it('is not the metrics where they were not asked for, and ends with it', async () => {
+    const { status, child, ended } = await watched()
+    expect(await status('/metrics')).toBe(404)
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(0)
+    expect(await status('/healthz')).toBe(0)
+  })
+
+  it('is why its heals do not succeed, until they do', async () => {
+    const { node, get, status } = await watched()
+    const config = `${node.top}/config.json`
+    const good = fs.readFileSync(config, 'utf8')
+    fs.writeFileSync(config, '{ "allow": 1 }')
+    // What wakes it.
+    const wake = () => node.call('mount', node.podDirectory('a'), JSON.stringify({ 'kubernetes.io/fsType': 'tmpfs' }))
+    fs.mkdirSync(`${node.volumes}/data`)
+    await expect
+      .poll(
+        async () => {
+          fs.writeFileSync(config, good)
+          await wake()
+          fs.writeFileSync(config, '{ "allow": 1 }')
+          await node.call('unmount', node.podDirectory('a'))
+          return status('/readyz')
+        },
+        { timeout: 600_000 },
+      )
+      .toBe(503)
+    expect(await (await get('/readyz')).text()).toContain('key "allow"')
+    expect(await status('/healthz')).toBe(200)
+  })
+
+  it('cannot be had twice', async () => {
+    const { node, at } = await watched()
+    const { text, code } = await node.start(['heal', '--watch', '--listen', at]).ended
+    expect(code).toBe(1)
+    expect(text).toContain(`--listen ${at} cannot be had`)
+  })
+})

@@ -110,6 +110,9 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
 
 function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'state' | 'reason'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
+  const walk = record.volume === undefined ? null : walkUnderWay(session, record.volume)
+  // What is recorded of the group is recorded when it has been given.
+  const isGiven = mounted !== undefined || given.by !== 'none' || walk === null
   return {
     directory,
     volume,
@@ -118,10 +121,10 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 's
     fsType: request.fsType,
     readOnly: request.readOnly,
     group: request.fsGroup ?? null,
-    ownership: given.by,
-    why: given.why ?? '',
+    ownership: isGiven ? given.by : 'walk',
+    why: isGiven ? (given.why ?? '') : 'under way',
     since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
-    walk: record.volume === undefined ? null : walkUnderWay(session, record.volume),
+    walk,
     daemon: daemonStatus(session, record),
   }
 }

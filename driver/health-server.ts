@@ -36,7 +36,7 @@ export const serveHealth: ServeHealth = async ({ address, port }, { notReady, me
     const send = (status: number, text: string) =>
       response.writeHead(status, { 'content-type': TEXT, connection: 'close' }).end(text)
     if (request.method !== 'GET') return send(405, 'only GET\n')
-    return answer(request.url).then(
+    return answer(request.url?.split('?', 1)[0]).then(
       ([status, text]) => send(status, text),
       (error) => send(500, `${messageOf(error)}\n`),
     )
@@ -50,6 +50,8 @@ export const serveHealth: ServeHealth = async ({ address, port }, { notReady, me
       cause: error,
     })
   }
+  // One connection that cannot be accepted is no reason to end.
+  server.on('error', () => {})
   return {
     [Symbol.dispose]() {
       server.close()

@@ -1,5 +1,5 @@
 import { waitFor } from '../host/back-off.ts'
-import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
+import { isKubeletVolume, isSameVolume } from '../mount-table/kubelet-volume.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import {
@@ -14,7 +14,7 @@ import { Refusal } from '../refusal/refusal.ts'
 import { type Remote, remoteOf } from '../request/source.ts'
 import { holdPlace } from '../store/leftovers.ts'
 import { hasWalker, tryLockNode } from '../store/locks.ts'
-import { findMounts, isOurs, type MountRecord } from '../store/mount-record.ts'
+import { findMounts, hasMountRecord, isOurs, type MountRecord } from '../store/mount-record.ts'
 import { volumePlace } from '../store/places.ts'
 import {
   listReservations,
@@ -80,7 +80,9 @@ export function othersWith(session: Session, { volume, source, location }: Volum
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
       return overlap({ ...record, location: its, exported }, asked) && isLive(session, record) ? [record] : []
     }),
-    lost: lostMounts(session, rows, except, (directory) => overlap({ location: locationOf(directory) }, asked)),
+    lost: lostMounts(session, rows, except, (directory) =>
+      overlap({ location: locationOf(directory), exported: exportOf(directory) }, asked),
+    ),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
       const exported = record?.source === undefined ? undefined : exportOf(record.source)
@@ -96,15 +98,14 @@ function lostMounts(
   except: string | undefined,
   isAsked: (directory: string) => boolean,
 ): LostMount[] {
-  const others = rows.filter(
-    ({ mountPoint }) => mountPoint !== except && isKubeletVolume(mountPoint) && isAsked(mountPoint),
-  )
-  return unrecordedMounts(session, others).flatMap((directory) => {
+  const volumes = rows.filter(({ mountPoint }) => isKubeletVolume(mountPoint))
+  return unrecordedMounts(session, volumes).flatMap((directory) => {
+    if ((except !== undefined && isSameVolume(directory, except)) || !isAsked(directory)) return []
     const there = idAt(session, directory)
     // What an unmount has ended since the table was read is on no record either.
-    const isOver = there === undefined || findMounts(session, [directory]).length > 0
+    const isOver = there === undefined || hasMountRecord(session, directory)
     if (isOver || idAt(session, directory) !== there) return []
-    const isMapped = others.some((row) => row.mountPoint === directory && row.options.includes('idmapped'))
+    const isMapped = volumes.some((row) => row.mountPoint === directory && row.options.includes('idmapped'))
     return [{ directory, group: isMapped ? undefined : rootGroup(session, directory) }]
   })
 }

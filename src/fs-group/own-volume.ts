@@ -8,7 +8,7 @@ import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { hasJournal } from '../store/volume-journal.ts'
-import { howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { howToGive, isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { walkVolume } from './walk-volume.ts'
 
@@ -46,13 +46,17 @@ export async function ownVolume(
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
   if (!needsWalk(session, tree, order)) {
     session.note({ ownership: 'the root has the group already: not walked' })
-    if (record && record.restorePending !== restorePending) {
-      volumeRecords.write(session, { ...record, restorePending })
+    // Whoever gave the root back may have given back the rest.
+    const hasRoot = record?.changedSince?.hasRoot ?? false
+    if (record && (record.restorePending !== restorePending || hasRoot)) {
+      const changedSince = hasRoot ? undefined : record.changedSince
+      volumeRecords.write(session, { ...record, restorePending, changedSince })
     }
     return { lock: held.move(), report: undefined }
   }
-  // A walk would leave it again.
-  if (record?.changedSince?.hasRoot) refuseShutOut(session, tree, order)
+  // The same walk would leave it again, if it is the same root.
+  const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
+  if (isSame && record.changedSince?.hasRoot) refuseShutOut(session, tree, order)
   const known = volumeRecords.has(session, volume)
   if (known && record === undefined) {
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
@@ -79,22 +83,21 @@ function changesIn({ left }: WalkReport, isRootOther: boolean): VolumeRecord['ch
 }
 
 /**
- * A root that only the node's root may write to keeps a pod out that relies on its group. Whoever owns it otherwise may
- * be the pod itself, which changed it when it started.
+ * A root that was given back to the node's root keeps a pod out that relies on its group. Any other owner or group may be
+ * the choice of the pod itself, which changed it when it started.
  * @throws {Refusal} for a mount; who calls by hand is told what was left
  */
 function refuseShutOut(session: Session, tree: Handle, order: VolumeOrder): void {
   const { uid, gid, mode } = session.host.inodes.stat(tree)
   const { group, directory, isForced } = order
-  const mayWrite = uid !== 0 || gid === group || (mode & OTHERS_WRITE) !== 0
-  if (directory === undefined || isForced || mayWrite) return
+  // What the group may do, and others may not.
+  const lost = (mode >> 3) & 0o7 & ~mode
+  if (directory === undefined || isForced || uid !== 0 || gid !== 0 || gid === group || lost === 0) return
   throw new Refusal(
-    `somebody gave the root of ${order.source} group ${gid} since modekeep gave it group ${group}, and what others change is left so; ` +
+    `somebody gave the root of ${order.source} group ${gid} since modekeep gave it another, and what others change is left so; ` +
       `on the node ${howToGive(order)} gives the whole volume to the group again`,
   )
 }
-
-const OTHERS_WRITE = 0o002
 
 /** False where the policy lets the root speak for the tree: it is as after a walk, and no walk was left half way. */
 export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): boolean {

@@ -108,7 +108,7 @@ export async function restoreTree(
   isForced = false,
 ): Promise<{ isDone: boolean; report: WalkReport }> {
   const toWalk = { ...about, known: record !== undefined }
-  const unfinished = record && { ...record, complete: false, hasEnded: undefined }
+  const unfinished = record && { ...record, complete: false, hasEnded: undefined, changedSince: undefined }
   const { report, isRootRecorded } = await walkVolume(session, tree, toWalk, { do: 'restore', isForced }, () => {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     if (unfinished) volumeRecords.write(session, unfinished)

@@ -55,7 +55,7 @@ export async function healMounts(session: Session, isDry: boolean, patience?: nu
 }
 
 /** Only a call that brings its request can put such a mount on record again. */
-const LOST = {
+export const LOST = {
   pod: '',
   state: 'unknown',
   action: 'none',

@@ -29,6 +29,12 @@ export function isOwnVolume({ files }: Host, directory: string): boolean {
   return /"driverName"\s*:\s*"([^"]*)"/.exec(told)?.[1] === CSI_DRIVER
 }
 
+/** Whether two paths are those of one volume of one pod, whose uid is nobody else's. */
+export function isSameVolume(one: string, other: string): boolean {
+  const of = (path: string) => /\/pods\/[^/]+\/volumes\/.*$/.exec(path)?.[0]
+  return of(one) !== undefined && of(one) === of(other)
+}
+
 /** The directory of the pod that a volume directory of kubelet's is in. */
 export function podDirectoryOf(directory: string): string | undefined {
   return isKubeletVolume(directory) ? /^(.*\/pods\/[^/]+)\/volumes\//.exec(directory)?.[1] : undefined

@@ -142,13 +142,17 @@ export function listMounts(store: Store): ({ directory: string } & Found<MountRe
  * are on record.
  */
 export function findMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listMounts> {
-  const { files } = store.host
   return [...directories].flatMap((directory) => {
-    // Most mounts are others'. One may be where the name of a record would be longer than any path.
-    const isThere = unless('ENAMETOOLONG', () => files.has(`${mountPlace(store, directory).path}/${RECORD_FILE}`))
-    const found = isThere ? mountRecords.find(store, directory) : {}
+    // Most mounts are others'.
+    const found = hasMountRecord(store, directory) ? mountRecords.find(store, directory) : {}
     return (found.record ?? found.problem) ? [{ directory, ...found }] : []
   })
+}
+
+/** Readable or not. No mount has one where its name would be longer than any path. */
+export function hasMountRecord(store: Store, directory: string): boolean {
+  const path = `${mountPlace(store, directory).path}/${RECORD_FILE}`
+  return unless('ENAMETOOLONG', () => store.host.files.has(path)) ?? false
 }
 
 /** Those that can be read. */

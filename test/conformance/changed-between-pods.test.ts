@@ -32,9 +32,10 @@ onEveryStage('what others change of a volume between two pods', (open) => {
   }
 
   it('is refused where it shuts the group out, and given back by one command', async () => {
+    stage.fs.chmodSync(source, 0o770)
     const before = await useOnce('a')
     give(0, 0)
-    const why = `gave the root of ${source} group 0 since modekeep gave it group 2000`
+    const why = `gave the root of ${source} group 0 since modekeep gave it another`
     const way = `"modekeep apply DIR --fsgroup 2000 --force", DIR being ${source}`
     for (let call = 0; call < 2; call++) {
       await expect(mount('b')).rejects.toThrow(why)
@@ -56,11 +57,36 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     expect(now()).toEqual(before)
   })
 
-  it('is told, and nothing more, where it may be the pod itself that owns its volume', async () => {
+  it('keeps no other group out, which finds the volume as it was at first', async () => {
+    stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
-    give(999, 999)
+    give(0, 0)
+    await expect(mount('b')).rejects.toThrow('since modekeep gave it another')
+    stage.fs.chmodSync(source, 0o770)
+    await mount('c', '3000')
+    expect(stage.fs.statSync(source).gid).toBe(3000)
+  })
+
+  it('is no news any more where somebody gave the root back by hand', async () => {
+    stage.fs.chmodSync(source, 0o770)
+    await useOnce('a')
+    give(0, 0)
+    await expect(mount('b')).rejects.toThrow('since modekeep gave it another')
+    give(0, 2000)
     await mount('b')
-    expect(new Set(Object.values(now()))).toEqual(new Set([999]))
+    expect(await state('b')).toMatchObject({ state: 'healthy', reason: '' })
+  })
+
+  it.each([
+    ['that owns its volume', 0o770, 999, 999],
+    ['that gives it a group of its own', 0o770, 0, 999],
+    ['or takes nothing from anybody', 0o755, 0, 0],
+  ])('is told, and nothing more, where it may be the pod itself %s', async (_, mode, uid, gid) => {
+    stage.fs.chmodSync(source, mode)
+    await useOnce('a')
+    give(uid, gid)
+    await mount('b')
+    expect(new Set(Object.values(now()))).toEqual(new Set([gid]))
     expect(await state('b')).toMatchObject({
       state: 'changed',
       action: 'none',

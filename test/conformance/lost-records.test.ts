@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { mountPlace, RECORD_FILE } from '../../src/store/places.ts'
@@ -55,6 +56,25 @@ onEveryStage('a mount whose record is lost under its pod', (open) => {
     await mount('first', '2000')
     expect(await stage.heal()).toMatchObject([{ directory, state: 'healthy', action: 'none' }])
     expect(stage.layers('first')).toHaveLength(1)
+  })
+
+  it("is not what a bind mount of kubelet's directory shows once more", async () => {
+    await mount('first', '2000')
+    const { inodes, mounts } = stage.host
+    const copy = `${stage.top}/copy/pods/first/volumes/modekeep~fs/v`
+    stage.fs.mkdirSync(copy, { recursive: true })
+    const [shown, target] = [inodes.openTrusted(stage.podDirectory('first')), inodes.openTrusted(copy)]
+    const tree = mounts.cloneTree(shown)
+    mounts.attach(tree, target)
+    try {
+      expect(await stage.heal()).toHaveLength(1)
+      await expect(mount('second', '3000')).rejects.toThrow('the volume belongs to group 2000')
+    } finally {
+      for (const handle of [shown, target, tree]) inodes.close(handle)
+      const above = inodes.openTrusted(dirname(copy))
+      mounts.detach(above, Buffer.from('v'))
+      inodes.close(above)
+    }
   })
 
   it('says nothing of what lies elsewhere, or is mounted in other directories', async () => {

@@ -1,5 +1,5 @@
 import type * as NodeFs from 'node:fs'
-import { healMounts, sourceDirectories } from '../../heal/heal.ts'
+import { healMounts, LOST, sourceDirectories } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import type { Finding } from '../../heal/state.ts'
 import { healSubPaths, type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
@@ -113,7 +113,9 @@ export async function keepHealing(
     const watched = sources.filter(localPaths(session.host))
     return {
       watched: [...watched, ...kubelets],
-      isBlind: watched.length < sources.length || mounts.some(({ state }) => state === 'unknown'),
+      isBlind:
+        watched.length < sources.length ||
+        mounts.some(({ state, reason }) => state === 'unknown' && reason !== LOST.reason),
       daemons: [...before, ...daemons()],
       isUnsettled: isUndone || performance.now() - lastDone < SETTLING,
     }

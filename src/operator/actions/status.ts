@@ -1,4 +1,4 @@
-import { healMounts } from '../../heal/heal.ts'
+import { healMounts, LOST } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
@@ -79,8 +79,7 @@ export async function status(session: Session): Promise<StatusDocument> {
     const found = findings.get(record.directory)
     return found === undefined ? [] : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
   })
-  const known = new Set(recorded.map(({ directory }) => directory))
-  const unrecorded = [...findings.values()].filter(({ directory }) => !known.has(directory))
+  const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
   return {
     verb: 'status',
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),

@@ -12,17 +12,13 @@ const MOST_CONNECTIONS = 200
 
 /** Answers probes, and scrapes where `metrics` is given, over HTTP. @throws {Refusal} where the address cannot be had */
 export const serveHealth: ServeHealth = async ({ address, port }, { notReady, metrics }) => {
-  let last: { text: Promise<string>; until: number } | undefined
+  let scrape: Promise<string> | undefined
+  const forget = () => {
+    scrape = undefined
+  }
   const scraped = (make: () => Promise<string>) => {
-    if (last === undefined || performance.now() > last.until) {
-      const text = make()
-      last = { text, until: Number.POSITIVE_INFINITY }
-      const isOver = () => {
-        last = { text, until: performance.now() + FRESH_MS }
-      }
-      text.then(isOver, isOver)
-    }
-    return last.text
+    scrape ??= make().finally(() => setTimeout(forget, FRESH_MS).unref())
+    return scrape
   }
   const answer = async (path: string | undefined): Promise<[status: number, text: string]> => {
     if (path === '/healthz') return [200, 'ok\n']
@@ -32,7 +28,7 @@ export const serveHealth: ServeHealth = async ({ address, port }, { notReady, me
     }
     return path === '/metrics' && metrics !== undefined ? [200, await scraped(metrics)] : [404, 'not found\n']
   }
-  const server = createServer({ ...LIMITS, keepAlive: false }, (request, response) => {
+  const server = createServer(LIMITS, (request, response) => {
     const send = (status: number, text: string) =>
       response.writeHead(status, { 'content-type': TEXT, connection: 'close' }).end(text)
     if (request.method !== 'GET') return send(405, 'only GET\n')

@@ -1,5 +1,5 @@
 import { waitFor } from '../host/back-off.ts'
-import { isKubeletVolume, isSameVolume } from '../mount-table/kubelet-volume.ts'
+import { podVolumeOf } from '../mount-table/kubelet-volume.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import {
@@ -98,14 +98,14 @@ function lostMounts(
   except: string | undefined,
   isAsked: (directory: string) => boolean,
 ): LostMount[] {
-  const volumes = rows.filter(({ mountPoint }) => isKubeletVolume(mountPoint))
-  return unrecordedMounts(session, volumes).flatMap((directory) => {
-    if ((except !== undefined && isSameVolume(directory, except)) || !isAsked(directory)) return []
+  const own = except === undefined ? undefined : podVolumeOf(except)
+  const matters = (directory: string) => podVolumeOf(directory) !== own && isAsked(directory)
+  return unrecordedMounts(session, rows, matters).flatMap((directory) => {
     const there = idAt(session, directory)
     // What an unmount has ended since the table was read is on no record either.
     const isOver = there === undefined || hasMountRecord(session, directory)
     if (isOver || idAt(session, directory) !== there) return []
-    const isMapped = volumes.some((row) => row.mountPoint === directory && row.options.includes('idmapped'))
+    const isMapped = rows.some((row) => row.mountPoint === directory && row.options.includes('idmapped'))
     return [{ directory, group: isMapped ? undefined : rootGroup(session, directory) }]
   })
 }

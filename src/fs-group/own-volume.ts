@@ -95,7 +95,7 @@ function refuseShutOut(session: Session, tree: Handle, order: VolumeOrder): void
   if (directory === undefined || isForced || uid !== 0 || gid !== 0 || gid === group || lost === 0) return
   throw new Refusal(
     `somebody gave the root of ${order.source} group ${gid} since modekeep gave it another, and what others change is left so; ` +
-      `on the node ${howToGive(order)} gives the whole volume to the group again`,
+      `on the node ${howToGive({ ...order, groupAccess: order.access })} gives the whole volume to the group again`,
   )
 }
 

@@ -5,8 +5,7 @@ import type { Host } from '../host/host.ts'
 /** Of the CSI driver, in a pod's volume and the CSIDriver object; kubelet's directory for it has the same name. */
 export const CSI_DRIVER = 'modekeep.csi'
 
-const FLEX_VOLUME = /\/pods\/[^/]+\/volumes\/modekeep~fs\/[^/]+$/
-const CSI_VOLUME = /\/pods\/[^/]+\/volumes\/kubernetes\.io~csi\/[^/]+\/mount$/
+const POD_VOLUME = /\/pods\/[^/]+\/volumes\/(modekeep~fs\/[^/]+|kubernetes\.io~csi\/[^/]+\/mount)$/
 
 /** Only what kubelet made for a FlexVolume or a CSI volume is modekeep's to clear of mounts it has no record of. */
 export function isKubeletVolume(directory: string): boolean {
@@ -19,20 +18,22 @@ export function isPodsVolume(path: string): boolean {
 }
 
 /**
+ * Names a pod's volume that may be this driver's, wherever kubelet's directory shows: a pod's uid is nobody else's.
+ * Undefined for other directories.
+ */
+export function podVolumeOf(directory: string): string | undefined {
+  return POD_VOLUME.exec(directory)?.[0]
+}
+
+/**
  * Whether kubelet made the directory for a volume of this driver. For one of CSI, kubelet writes the driver's name beside
  * it (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json); one by another name than the usual is not known.
  */
 export function isOwnVolume({ files }: Host, directory: string): boolean {
-  if (FLEX_VOLUME.test(directory)) return true
-  if (!CSI_VOLUME.test(directory)) return false
+  const [, volume] = POD_VOLUME.exec(directory) ?? []
+  if (!volume?.startsWith('kubernetes.io~csi/')) return volume !== undefined
   const told = unlessRefused(() => files.readForeign(`${dirname(directory)}/vol_data.json`)) ?? ''
   return /"driverName"\s*:\s*"([^"]*)"/.exec(told)?.[1] === CSI_DRIVER
-}
-
-/** Whether two paths are those of one volume of one pod, whose uid is nobody else's. */
-export function isSameVolume(one: string, other: string): boolean {
-  const of = (path: string) => /\/pods\/[^/]+\/volumes\/.*$/.exec(path)?.[0]
-  return of(one) !== undefined && of(one) === of(other)
 }
 
 /** The directory of the pod that a volume directory of kubelet's is in. */

@@ -42,11 +42,12 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
 const FEW = 10
 
 /** What to do where others changed so much of a volume since it was walked that its group may not get in. */
-export function changeOf({ changedSince, volume, source, group, groupAccess }: VolumeRecord): string | undefined {
+export function changeOf(record: VolumeRecord): string | undefined {
+  const { changedSince, group } = record
   if (changedSince === undefined || (!changedSince.hasRoot && changedSince.inodes <= FEW)) return undefined
   const { inodes, hasRoot } = changedSince
   const which = `${hasRoot ? 'its root, among ' : ''}${inodes} of its files and directories`
-  return `somebody changed ${which} since modekeep gave them group ${group}, and modekeep left them so: ${howToGive({ volume, source, group, access: groupAccess })} gives them to the group again`
+  return `somebody changed ${which} since modekeep gave them group ${group}, and modekeep left them so: ${howToGive(record)} gives them to the group again`
 }
 
 /** @returns the command that gives a volume to a group, whatever its users changed since */
@@ -54,11 +55,11 @@ export function howToGive({
   volume,
   source,
   group,
-  access,
-}: Pick<VolumeRecord, 'volume' | 'source' | 'group'> & { access: string }): string {
+  groupAccess,
+}: Pick<VolumeRecord, 'volume' | 'source' | 'group' | 'groupAccess'>): string {
   // By its directory a server's volume is another one, with other records.
   if (isTextIdentity(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
-  const command = `modekeep apply DIR --fsgroup ${group}${access === 'grant' ? ' --group-access grant' : ''} --force`
+  const command = `modekeep apply DIR --fsgroup ${group}${groupAccess === 'grant' ? ' --group-access grant' : ''} --force`
   return `"${command}", DIR being ${source} or where that is mounted,`
 }
 

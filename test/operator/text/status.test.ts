@@ -39,6 +39,22 @@ const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = []) =>
 const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
 describe('status for people', () => {
+  it('names what is mounted without a record, and what others changed of a volume', () => {
+    const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
+    const changed = { ...volume, changed: 'somebody changed its root' }
+    const lines = statusLines({ verb: 'status', mounts: [], volumes: [changed], unrecorded, unreadable: [] }, NOW)
+    expect(lines.map((line) => parts(line).text)).toEqual([
+      'modekeep has nothing mounted on this node',
+      '',
+      'volume  group  mounts  state    source',
+      'v       2000   1       changed  /srv/data',
+      '  somebody changed its root',
+      '',
+      'mounts without a record',
+      '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
+    ])
+  })
+
   it('says so where nothing is mounted', () => {
     expect(texts([])).toEqual(['modekeep has nothing mounted on this node'])
   })
@@ -118,21 +134,5 @@ describe('heal for people', () => {
     expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
     expect(lines[1]?.text).toContain('would be mounted')
     expect(lines[2]?.text).toMatch(/^stale +failed/)
-  })
-
-  it('names what is mounted without a record, and what others changed of a volume', () => {
-    const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
-    const changed = { ...volume, changed: 'somebody changed its root' }
-    const lines = statusLines({ verb: 'status', mounts: [], volumes: [changed], unrecorded, unreadable: [] }, NOW)
-    expect(lines.map((line) => parts(line).text)).toEqual([
-      'modekeep has nothing mounted on this node',
-      '',
-      'volume  group  mounts  state    source',
-      'v       2000   1       changed  /srv/data',
-      '  somebody changed its root',
-      '',
-      'mounts without a record',
-      '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
-    ])
   })
 })

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import type { Outcome } from '../../src/csi/jobs.ts'
 import { type Ended, modekeepOn } from '../helpers/inject.ts'
 import { expectPreceded } from './durable-first.ts'
 import { FaultNode } from './fault-node.ts'
@@ -11,6 +12,8 @@ export interface Situation {
   title: string
   pods?: string[]
   args(on: FaultNode): string[]
+  /** What it reads from stdin. */
+  input?(on: FaultNode): string
   before?(on: FaultNode): Promise<void>
   /** Whatever befell the call: nothing is damaged, and a pod sees nothing or the whole. */
   sound(on: FaultNode, after: After): void
@@ -22,8 +25,8 @@ export interface Situation {
    * Of a volume that was to come, or is forgotten, no record speaks: heal, or the first call after a reboot, removes its lock.
    */
   isHealed?: boolean
-  /** Who reads the answer. */
-  reader: 'kubelet' | 'person'
+  /** Who reads the answer: the CSI server that of a worker. */
+  reader: 'kubelet' | 'person' | 'server'
 }
 
 export function callScenario(situation: Situation): Scenario {
@@ -33,7 +36,7 @@ export function callScenario(situation: Situation): Scenario {
   const { reader } = situation
   return {
     title: situation.title,
-    program: () => modekeepOn(on.node, situation.args(on)),
+    program: () => modekeepOn(on.node, situation.args(on), situation.input?.(on)),
     async prepare() {
       on.fresh()
       await situation.before?.(on)
@@ -58,8 +61,10 @@ export function callScenario(situation: Situation): Scenario {
   }
 }
 
+const SUCCESS = { kubelet: '"status":"Success"', person: '', server: '{"outcome":{}}' } as const
+
 export function hasSucceeded(reader: Situation['reader'], { text, code }: Ended): boolean {
-  return code === 0 && (reader === 'person' || text.includes('"status":"Success"'))
+  return code === 0 && text.includes(SUCCESS[reader])
 }
 
 /** An errno's name, or a sentence about a thing that is named. */
@@ -73,6 +78,11 @@ function expectAnswer(reader: Situation['reader'], { ended: { text, errors, code
     return
   }
   expect({ code, errors }).toEqual({ code: 0, errors: '' })
+  if (reader === 'server') {
+    const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: Outcome }
+    if (outcome.failure) expect(outcome.failure.message).toMatch(NAMES_WHAT_FAILED)
+    return
+  }
   expect(text).toMatch(/^\{[^\n]*\}\n$/)
   const { status, message } = JSON.parse(text) as { status: string; message?: string }
   expect(['Success', 'Failure']).toContain(status)

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
+import { publish, unpublish } from '../../src/csi/publish.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
@@ -74,6 +75,10 @@ export class FaultNode extends Crashing {
     const session = this.#session()
     if (verb === 'mount') await mount(session, readRequest(directory, options, this.#config, kinds))
     else if (verb === 'unmount') await unmount(session, directory)
+    else if (verb === 'publish') {
+      const request = readRequest(directory, options, this.#config, kinds)
+      await publish(session, { ...request, lifecycle: 'inline' })
+    } else if (verb === 'unpublish') await unpublish(session, directory)
     else throw new Error(`no call of kubelet's: ${verb}`)
   }
 

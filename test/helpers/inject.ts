@@ -14,6 +14,8 @@ export interface Program {
   env: Record<string, string | undefined>
   /** Below it traces are written. */
   top: string
+  /** What its stdin has; without it, nothing. */
+  input?: string
 }
 
 export interface Ended {
@@ -28,8 +30,10 @@ export interface Ended {
 const LONGEST = 120_000
 
 /** Runs a program to its end, or for two minutes. */
-export function runToEnd({ argv: [file = '', ...args], env }: Program): Promise<Ended> {
-  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true })
+export function runToEnd({ argv: [file = '', ...args], env, input }: Program): Promise<Ended> {
+  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'], env, detached: true })
+  // Who is killed does not read to the end.
+  child.stdin.on('error', () => {}).end(input)
   const ended = { text: '', errors: '', hung: false }
   child.stdout.on('data', (data) => {
     ended.text += data
@@ -55,9 +59,9 @@ function underStrace(program: Program, options: readonly string[], file: string)
 }
 
 /** A call of the built executable as kubelet makes it. */
-export function modekeepOn(node: NodeDirectory, args: readonly string[]): Program {
+export function modekeepOn(node: NodeDirectory, args: readonly string[], input = ''): Program {
   const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: `${node.top}/config.json` }
-  return { argv: [BINARY, ...args], env, top: node.top }
+  return { argv: [BINARY, ...args], env, top: node.top, input }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { callScenario, type Situation } from '../call-scenario.ts'
 import type { CommandName, Scenario } from '../scenario.ts'
+import { CSI } from './csi.ts'
 import { HEAL } from './heal.ts'
 import { INSTALL } from './install.ts'
 import { MOUNT } from './mount.ts'
@@ -19,5 +20,6 @@ export const SCENARIOS: readonly { command: CommandName; open(): Scenario }[] = 
   ...calls('walk', WALK),
   ...calls('restore', RESTORE),
   ...calls('heal', HEAL),
+  ...calls('csi', CSI),
   ...INSTALL.map((open) => ({ command: 'install' as const, open })),
 ]

@@ -3,10 +3,14 @@ import * as fs from 'node:fs'
 import { cached } from './cache.ts'
 import { run } from './command.ts'
 import { debianArchive } from './debian.ts'
+import { type Go, unpackKubernetes } from './kubernetes-tree.ts'
 import { unpackCompiler } from './packages.ts'
 import { KUBERNETES } from './pinned.ts'
 
 export const KUBERNETES_VERSION = '1.20.2'
+
+/** Without it they take themselves for version 0.0.0. */
+const VERSIONED = ['-ldflags', `-s -w -X k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`]
 
 /** A program to build inside of Kubernetes' source. */
 export interface Program {
@@ -17,42 +21,65 @@ export interface Program {
   flags?: readonly string[]
 }
 
+/** One of Kubernetes' own, which knows its version. */
+export const ownProgram = (name: string): Program => ({ name, flags: VERSIONED })
+
 /**
  * The path of a program, built from Debian's source package of Kubernetes if the cache has none of the same making.
  * @throws {Error} with the last words of what failed
  */
 export function kubernetesProgram(program: Program, say: (text: string) => void): string {
   const { name, main = '', flags = [] } = program
-  const making = [build.toString(), KUBERNETES.sum, flags.join(), main]
-  const key = createHash('sha256').update(making.join('\0')).digest('hex').slice(0, 12)
-  return cached(`${name}-${KUBERNETES_VERSION}-${key}`, (binary) => {
-    say(`fetching Kubernetes' source and a compiler for ${name} …`)
-    unpackCompiler(`${binary}.tools`)
-    const archive = debianArchive(KUBERNETES)
+  const making = [build.toString(), unpackKubernetes.toString(), KUBERNETES.sum, flags.join(), main]
+  return cached(`${name}-${KUBERNETES_VERSION}-${key(making)}`, (binary) => {
+    const go = goTree(say)
     say(`building ${name} (once, some minutes) …`)
-    build(program, archive, binary)
+    build(program, go, binary)
   })
 }
 
+const key = (parts: readonly (string | Buffer)[]) =>
+  createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 12)
+
+/** The source, its compiler and what has been compiled of it: one for all programs, which share most of their packages. */
+function goTree(say: (text: string) => void): Go {
+  const tree = cached(
+    `kubernetes-tree-${KUBERNETES_VERSION}-${key([unpackKubernetes.toString(), KUBERNETES.sum])}`,
+    (directory) => {
+      say("fetching Kubernetes' source and a compiler …")
+      unpackCompiler(`${directory}/tools`)
+      unpackKubernetes(directory, debianArchive(KUBERNETES))
+    },
+  )
+  return goIn(tree)
+}
+
 /** Go cannot use this package's go.mod with its vendored modules; with GOPATH it can. */
-function build({ name, main, flags = [] }: Program, archive: string, binary: string): void {
-  const [work, compiler] = [`${binary}.build`, `${binary}.tools/usr/lib/go-1.19`]
-  const source = `${work}/gopath/src/k8s.io/kubernetes`
-  fs.mkdirSync(source, { recursive: true })
-  run('tar', ['-xzf', archive, '-C', source, '--strip-components=1'])
-  if (main !== undefined) {
-    fs.mkdirSync(`${source}/cmd/${name}`)
-    fs.writeFileSync(`${source}/cmd/${name}/main.go`, main)
-  }
-  const go = {
+function goIn(tree: string): Go {
+  const [source, compiler] = [`${tree}/gopath/src/k8s.io/kubernetes`, `${tree}/tools/usr/lib/go-1.19`]
+  const settings = {
     GO111MODULE: 'off',
     GOFLAGS: '',
-    GOPATH: `${work}/gopath`,
-    GOCACHE: `${work}/go-cache`,
+    GOPATH: `${tree}/gopath`,
+    GOCACHE: `${tree}/go-cache`,
     CGO_ENABLED: '0',
+    GOROOT: compiler,
+    PWD: source,
   }
-  const env = { ...process.env, ...go, GOROOT: compiler, PWD: source }
-  const compile = [`${compiler}/bin/go`, 'build', ...flags, '-o', binary, `./cmd/${name}`]
-  // It is not to go on alone when this process is killed.
-  run('setpriv', ['--pdeathsig', 'KILL', ...compile], { cwd: source, env })
+  return { source, compiler: `${compiler}/bin/go`, env: { ...process.env, ...settings } }
+}
+
+function build({ name, main, flags = [] }: Program, { source, compiler, env }: Go, binary: string): void {
+  const directory = main === undefined ? name : `modekeep-${process.pid}-${name}`
+  if (main !== undefined) {
+    fs.mkdirSync(`${source}/cmd/${directory}`)
+    fs.writeFileSync(`${source}/cmd/${directory}/main.go`, main)
+  }
+  try {
+    const compile = [compiler, 'build', ...flags, '-o', binary, `./cmd/${directory}`]
+    // It is not to go on alone when this process is killed.
+    run('setpriv', ['--pdeathsig', 'KILL', ...compile], { cwd: source, env })
+  } finally {
+    if (main !== undefined) fs.rmSync(`${source}/cmd/${directory}`, { recursive: true })
+  }
 }

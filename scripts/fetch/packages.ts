@@ -6,6 +6,7 @@ import { aptGet } from './mirrors.ts'
 
 // Of the machine's own release: they run with its libraries.
 const RUNTIME = ['containerd', 'runc', 'busybox-static']
+const CONTROL_PLANE = ['etcd-server', 'containernetworking-plugins']
 const SHELL = ['busybox-static']
 const COMPILER = ['golang-1.19-go', 'golang-1.19-src']
 
@@ -20,6 +21,12 @@ export interface Runtime {
 export function provideRuntime(): Runtime {
   const root = unpacked('containerd', RUNTIME)
   return { path: `${root}/usr/sbin:${root}/usr/bin`, busybox: `${root}/bin/busybox` }
+}
+
+/** etcd, and the directory of the plugins for the network of pods, in the same way. */
+export function provideControlPlane(): { etcd: string; plugins: string } {
+  const root = unpacked('control-plane', CONTROL_PLANE)
+  return { etcd: `${root}/usr/bin/etcd`, plugins: `${root}/usr/lib/cni` }
 }
 
 /** Debian's static busybox and its licence, in the same way. */

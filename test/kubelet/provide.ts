@@ -1,11 +1,7 @@
-import { KUBERNETES_VERSION, kubernetesProgram } from '../../scripts/fetch/kubernetes.ts'
+import { kubernetesProgram, ownProgram } from '../../scripts/fetch/kubernetes.ts'
 import { provideRuntime, type Runtime } from '../../scripts/fetch/packages.ts'
 import { provideKubectl } from '../kubernetes/render.ts'
 import { Clock } from './report/clock.ts'
-
-// Without it the kubelet takes itself for version 0.0.0.
-const VERSION = `k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`
-const FLAGS = ['-ldflags', `-s -w -X ${VERSION}`]
 
 /**
  * Fills the cache with all that a run needs: inside of it there is no network.
@@ -15,7 +11,7 @@ const FLAGS = ['-ldflags', `-s -w -X ${VERSION}`]
 export function provide(clock: Clock, say: (text: string) => void): { kubelet: string; runtime: Runtime } {
   const runtime = clock.measure('containerd and runc', provideRuntime)
   clock.measure('kubectl', provideKubectl)
-  const kubelet = clock.measure('kubelet', () => kubernetesProgram({ name: 'kubelet', flags: FLAGS }, say))
+  const kubelet = clock.measure('kubelet', () => kubernetesProgram(ownProgram('kubelet'), say))
   return { kubelet, runtime }
 }
 

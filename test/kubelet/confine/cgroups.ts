@@ -18,7 +18,7 @@ export interface Hierarchy {
  * Where the run's own control groups are, or are to be: below those of this process, so that their limits hold; with
  * version 2 alone below the root, since only there may a group have processes and controlled children.
  */
-export function hierarchies(): Hierarchy[] {
+export function hierarchies(name = NAME): Hierarchy[] {
   const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')).filter(
     ({ fsType, root }) => root === '/' && (fsType === 'cgroup' || fsType === 'cgroup2'),
   )
@@ -27,7 +27,7 @@ export function hierarchies(): Hierarchy[] {
     const version = row.fsType === 'cgroup' ? 1 : 2
     const options = version === 1 ? controllers(row).join() : ''
     const parent = pure ? '' : ownGroup(options)
-    return { version, mountPoint: row.mountPoint, options, group: `${row.mountPoint}${parent}/${NAME}` }
+    return { version, mountPoint: row.mountPoint, options, group: `${row.mountPoint}${parent}/${name}` }
   })
 }
 

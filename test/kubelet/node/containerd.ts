@@ -3,11 +3,12 @@ import { run } from '../../../scripts/fetch/command.ts'
 import type { World } from '../world.ts'
 import { Daemon } from './daemon.ts'
 import { IMAGE, makeImages, PAUSE } from './images.ts'
+import type { Network } from './network.ts'
 import { until } from './until.ts'
 
 export const SOCKET = '/run/containerd/containerd.sock'
 
-const configuration = (directory: string, runc: string) => `
+const configuration = (directory: string, runc: string, network?: Network) => `
 version = 2
 root = "${directory}/root"
 state = "/run/containerd"
@@ -27,14 +28,28 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         BinaryName = "${runc}"
+${network === undefined ? '' : ofNetwork(network)}`
+
+const ofNetwork = ({ plugins, configuration }: Network) => `
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "${plugins}"
+    conf_dir = "${configuration}"
 `
 
 /** Starts containerd and gives it the two images. */
-export async function startContainerd({ place, runtime }: World, logs: string): Promise<Daemon> {
+export async function startContainerd(
+  { place, runtime }: Pick<World, 'place' | 'runtime'>,
+  logs: string,
+  network?: Network,
+): Promise<Daemon> {
   const directory = `${place}/containerd`
   fs.mkdirSync(directory, { recursive: true })
-  const [sbin] = runtime.path.split(':')
-  fs.writeFileSync(`${directory}/config.toml`, configuration(directory, `${sbin}/runc`))
+  const runc = runtime.path
+    .split(':')
+    .map((bin) => `${bin}/runc`)
+    .find((path) => fs.existsSync(path))
+  if (runc === undefined) throw new Error(`no runc in ${runtime.path}`)
+  fs.writeFileSync(`${directory}/config.toml`, configuration(directory, runc, network))
   const command = ['containerd', '--config', `${directory}/config.toml`]
   const containerd = new Daemon('containerd', logs, command, process.env)
   containerd.start()

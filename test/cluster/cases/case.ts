@@ -1,0 +1,13 @@
+import type { Cluster } from '../plane/cluster.ts'
+
+export interface Case {
+  name: string
+  /** The kubelet from which on it can be run, like `1.22`. */
+  needs?: string
+  /**
+   * Runs alone, on a cluster that has the driver, and leaves it so.
+   * @returns what was seen, in a few words
+   * @throws {Error} what differs from the promise
+   */
+  run(cluster: Cluster): Promise<string>
+}

@@ -1,0 +1,112 @@
+import { execFile, execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { run } from '../../../scripts/fetch/command.ts'
+import { startContainerd } from '../../kubelet/node/containerd.ts'
+import { Daemon } from '../../kubelet/node/daemon.ts'
+import { PLUGINS } from '../../kubelet/node/kubelet.ts'
+import { makeNetwork } from '../../kubelet/node/network.ts'
+import { until } from '../../kubelet/node/until.ts'
+import type { Resource } from '../../kubernetes/render.ts'
+import type { World } from '../world.ts'
+import { ADDRESS, makeCertificates, NODE } from './certificates.ts'
+import { commands, kubeletsFile } from './commands.ts'
+import { isAtLeast } from './version.ts'
+
+type Name = keyof ReturnType<typeof commands> | 'containerd'
+
+/** A cluster of one node. */
+export interface Cluster {
+  /** Like `v1.20.2`. */
+  version: string
+  /** Sources of volumes are made here; the node's configuration allows them. */
+  volumes: string
+  /** For what is to lie outside of it. */
+  elsewhere: string
+  /** A static one. */
+  busybox: string
+  daemons: Record<Name, Daemon>
+  /** Whether the kubelet is of this version or newer, like `1.22`. */
+  atLeast(version: string): boolean
+  /** kubectl as the administrator. Rejects with its last words. */
+  kubectl(...args: string[]): Promise<string>
+  apply(...resources: readonly Resource[]): Promise<void>
+  /** A resource, like `pod/name`; undefined if there is none. */
+  get(what: string, namespace?: string): Promise<Resource | undefined>
+  /** Ends a program and starts it again; waits until the cluster answers. */
+  restart(name: Name, signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+/** Starts all of it in this process's namespaces, which makeOwnPlace has made; returns when the node is ready. */
+export async function startCluster({ place, programs }: Omit<World, 'options'>): Promise<Cluster> {
+  const logs = `${place}/logs`
+  const [volumes, elsewhere] = [`${place}/volumes`, `${place}/elsewhere`]
+  for (const directory of [logs, volumes, elsewhere, PLUGINS]) fs.mkdirSync(directory, { recursive: true })
+  process.env.PATH = `${programs.runtime.path}:${process.env.PATH}`
+  execFileSync(programs.runtime.busybox, ['ip', 'address', 'add', `${ADDRESS}/32`, 'dev', 'lo'])
+  makeCertificates(`${place}/pki`)
+  const version = /v\d+\.\d+\S*/.exec(run(programs.kubernetes.kubelet, ['--version']))?.[0] ?? ''
+  const args = commands(programs, version, place)
+  fs.writeFileSync(`${place}/kubelet.json`, kubeletsFile(version, place))
+
+  const kubectl = (...words: string[]) =>
+    new Promise<string>((done, failed) => {
+      const whole = [`--kubeconfig=${place}/pki/admin.kubeconfig`, `--cache-dir=${place}/kubectl`, ...words]
+      execFile(programs.kubernetes.kubectl, whole, { maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+        if (error) failed(new Error(`kubectl ${words.join(' ')}: ${stderr.trim() || stdout.trim()}`))
+        else done(stdout)
+      })
+    })
+  const of = (name: keyof typeof args) => new Daemon(name, logs, args[name], process.env)
+  const plane = {
+    etcd: of('etcd'),
+    'kube-apiserver': of('kube-apiserver'),
+    'kube-controller-manager': of('kube-controller-manager'),
+    'kube-scheduler': of('kube-scheduler'),
+    kubelet: of('kubelet'),
+  }
+  for (const name of ['etcd', 'kube-apiserver'] as const) plane[name].start()
+  const network = makeNetwork(programs.plugins, `${place}/cni`)
+  const containerd = await startContainerd({ place, runtime: programs.runtime }, logs, network)
+  const daemons = { ...plane, containerd }
+  const answers = () =>
+    until('the API server answers', async () => {
+      for (const name of ['etcd', 'kube-apiserver'] as const) plane[name].mustRun()
+      return (await kubectl('get', '--raw', '/readyz')) === 'ok'
+    })
+  const ready = () =>
+    until('the node is ready', async () => {
+      for (const daemon of Object.values(daemons)) daemon.mustRun()
+      const path = '{.status.conditions[?(@.type=="Ready")].status} {.spec.taints}'
+      return (await kubectl('get', 'node', NODE, '-o', `jsonpath=${path}`)).trim() === 'True'
+    })
+  await answers()
+  for (const name of ['kube-controller-manager', 'kube-scheduler', 'kubelet'] as const) plane[name].start()
+  await ready()
+  await until('pods can have an account', async () => (await kubectl('get', 'serviceaccount', 'default')) !== '')
+
+  let files = 0
+  return {
+    version,
+    volumes,
+    elsewhere,
+    busybox: programs.runtime.busybox,
+    daemons,
+    atLeast: (wanted) => isAtLeast(version, wanted),
+    kubectl,
+    async apply(...resources) {
+      const file = `${elsewhere}/applied-${files++}.json`
+      fs.writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: resources }))
+      await kubectl('apply', '-f', file)
+    },
+    async get(what, namespace = 'default') {
+      const text = await kubectl('get', what, '-n', namespace, '-o', 'json', '--ignore-not-found')
+      return text === '' ? undefined : JSON.parse(text)
+    },
+    async restart(name, signal = 'SIGTERM') {
+      await daemons[name].stop(signal)
+      daemons[name].start()
+      await answers()
+      await ready()
+    },
+  }
+}

@@ -1,0 +1,56 @@
+import * as fs from 'node:fs'
+import { modekeepImage } from '../../../scripts/image/modekeep.ts'
+import { ctr } from '../../kubelet/node/containerd.ts'
+import { BINARY } from '../../kubelet/node/drivers.ts'
+import { until } from '../../kubelet/node/until.ts'
+import { type Resource, render } from '../../kubernetes/render.ts'
+import { kustomization } from '../../kubernetes/tree.ts'
+import type { Cluster } from './cluster.ts'
+
+const NAMESPACE = 'kube-system'
+
+/** Gives the node the image of driver/kubernetes, with this executable. */
+export function giveImage({ elsewhere, busybox }: Cluster, version: string, binary = BINARY): void {
+  const archive = `${elsewhere}/image-${version}.tar`
+  fs.writeFileSync(archive, modekeepImage({ binary, version, busybox, licence: '' }))
+  ctr('images', 'import', '--snapshotter', 'native', archive)
+  fs.rmSync(archive)
+}
+
+/**
+ * All of the release for this cluster. kubectl 1.20 has a kustomize without components, so a newer one renders what `apply -k`
+ * would send.
+ */
+export function releaseOf(cluster: Cluster, version: string, components: readonly string[] = ['csi']): Resource[] {
+  const before = cluster.atLeast('1.30') ? [] : ['components/before-1.30']
+  const allow = [{ sources: [`${cluster.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] }]
+  return render(
+    // The node's plugin directory is Flatcar's.
+    kustomization('overlays/flatcar', {
+      components: [...before, ...components],
+      image: { newTag: version },
+      config: JSON.stringify({ allow }),
+    }),
+  )
+}
+
+/** Applies it and waits until the pod of the DaemonSet is ready and kubelet has the CSI driver. */
+export async function applyRelease(cluster: Cluster): Promise<void> {
+  giveImage(cluster, '1')
+  await cluster.apply(...releaseOf(cluster, '1'))
+  await rolledOut(cluster)
+}
+
+export async function rolledOut(cluster: Cluster): Promise<void> {
+  await cluster
+    .kubectl('rollout', 'status', 'daemonset/modekeep', '-n', NAMESPACE, '--timeout=90s')
+    .catch(async (error) => {
+      const state = await cluster.kubectl('get', 'pods', '-n', NAMESPACE, '-o', 'wide')
+      const events = await cluster.kubectl('get', 'events', '-n', NAMESPACE)
+      throw new Error(`${error.message}\n${state}\n${events}`)
+    })
+  await until('kubelet has the CSI driver', async () => {
+    const drivers: Resource[] = (await cluster.get('csinode/node'))?.spec.drivers ?? []
+    return drivers.some(({ name }) => name === 'modekeep.csi')
+  })
+}

@@ -1,0 +1,12 @@
+import type { Runtime } from '../../scripts/fetch/packages.ts'
+
+export const PROGRAMS = ['kubelet', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'] as const
+
+/** Paths of all that a cluster runs. */
+export interface Programs {
+  runtime: Runtime
+  etcd: string
+  /** The directory of the plugins for the network of pods. */
+  plugins: string
+  kubernetes: Record<(typeof PROGRAMS)[number], string>
+}

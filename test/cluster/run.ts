@@ -1,0 +1,77 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { release } from 'node:os'
+import { closeWith } from '../helpers/tally.ts'
+import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
+import { Clock } from '../kubelet/report/clock.ts'
+import { type Result, table } from '../kubelet/report/table.ts'
+import type { Case } from './cases/case.ts'
+import { CASES } from './cases/index.ts'
+import { type Cluster, startCluster } from './plane/cluster.ts'
+import { applyRelease } from './plane/release.ts'
+import type { World } from './world.ts'
+
+/** Runs all cases in this process's namespaces and prints their table. Returns whether one failed. */
+export async function run(world: World): Promise<boolean> {
+  const clock = new Clock((text) => console.log(text))
+  const { place, programs, cgroups, options } = world
+  clock.measure('disk, mounts and control groups', () => makeOwnPlace(place, cgroups, programs.runtime.busybox))
+  try {
+    const cluster = await clock.wait('a cluster', () => startCluster(world))
+    await clock.wait('the driver', () => applyRelease(cluster))
+    return await runCases(world, cluster, clock)
+  } finally {
+    if (options.logs) {
+      fs.mkdirSync(options.logs, { recursive: true })
+      for (const logs of [`${place}/logs`, '/var/log/modekeep', '/var/log/pods']) {
+        if (fs.existsSync(logs)) fs.cpSync(logs, options.logs, { recursive: true })
+      }
+    }
+  }
+}
+
+async function runCases({ options, programs }: World, cluster: Cluster, clock: Clock): Promise<boolean> {
+  const chosen = CASES.filter(({ name }) => name.includes(options.only))
+  if (chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
+  const results: Result[] = []
+  const lacking: string[] = []
+  for (const one of chosen) {
+    if (one.needs !== undefined && !cluster.atLeast(one.needs)) {
+      lacking.push(one.name)
+      console.log(`not run: ${one.name}: needs kubelet ${one.needs}, this is ${cluster.version}`)
+    } else results.push(await clock.wait(one.name, () => result(one, cluster)))
+  }
+  console.log(`\n${table(results, CASES.length - chosen.length)}`)
+  const failed = results.filter(({ failure }) => failure !== undefined).length
+  if (options.results) {
+    const cases = [
+      ...results.map(({ name, failure }) => ({ name, verdict: failure === undefined ? 'passed' : 'failed' })),
+      ...lacking.map((name) => ({ name, verdict: 'not run' })),
+    ]
+    const said = (program: string) =>
+      /\d+\.\d+\.\d+\S*/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' }))?.[0]
+    const versions = {
+      kubernetes: cluster.version,
+      containerd: said('containerd'),
+      runc: said('runc'),
+      kernel: release(),
+      etcd: said(programs.etcd),
+    }
+    const whole = { date: new Date().toISOString().slice(0, 10), versions, cases }
+    fs.writeFileSync(options.results, `${JSON.stringify(whole, undefined, 2)}\n`)
+  }
+  closeWith({ passed: results.length - failed, failed, skipped: lacking.length + CASES.length - chosen.length })
+  return failed > 0
+}
+
+async function result(one: Case, cluster: Cluster): Promise<Result> {
+  const before = performance.now()
+  const seconds = () => (performance.now() - before) / 1000
+  try {
+    const seen = await one.run(cluster)
+    return { name: one.name, seconds: seconds(), seen: { modekeep: seen } }
+  } catch (error) {
+    const failure = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    return { name: one.name, seconds: seconds(), failure }
+  }
+}

@@ -9,8 +9,9 @@ import { KUBERNETES } from './pinned.ts'
 
 export const KUBERNETES_VERSION = '1.20.2'
 
-/** Without it they take themselves for version 0.0.0. */
-const VERSIONED = ['-ldflags', `-s -w -X k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`]
+/** Without it they take themselves for version 0.0.0. In a GOPATH a vendored package has this whole path. */
+const VARIABLE = 'k8s.io/kubernetes/vendor/k8s.io/component-base/version.gitVersion'
+const VERSIONED = ['-ldflags', `-s -w -X ${VARIABLE}=v${KUBERNETES_VERSION}`]
 
 /** A program to build inside of Kubernetes' source. */
 export interface Program {

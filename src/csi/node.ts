@@ -4,6 +4,7 @@ import type { Space } from '../host/inodes.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { CallFailure, type Job, type Outcome, type Stats } from './jobs.ts'
 import type { Content, Identity, Node } from './messages.ts'
+import { givesGroups } from './older-kubelet.ts'
 import type { Publications } from './publications.ts'
 import { readPublish, readTarget } from './request.ts'
 
@@ -62,8 +63,8 @@ export function nodeHandlers(
     Probe: () => ({ ready: { value: true } }),
     NodeGetCapabilities: () => ({ capabilities }),
     NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
-    async NodePublishVolume(request, until) {
-      const { namespace, ...asked } = readPublish(request)
+    async NodePublishVolume(request, until, client) {
+      const { namespace, ...asked } = readPublish(request, givesGroups(client))
       await done({ do: 'publish', ...asked }, namespace, until)
       return {}
     },
@@ -96,7 +97,7 @@ function told({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> 
 
 type Replies<S> = {
   [N in keyof S]: S[N] extends grpc.MethodDefinition<infer I, infer O>
-    ? (request: I, until: number) => O | Promise<O>
+    ? (request: I, until: number, client: string) => O | Promise<O>
     : never
 }
 
@@ -107,11 +108,12 @@ function handlers<S extends grpc.ServiceDefinition>(
 ): grpc.UntypedServiceImplementation {
   const handler = (
     name: string,
-    reply: (request: unknown, until: number) => unknown,
+    reply: (request: unknown, until: number, client: string) => unknown,
   ): grpc.handleUnaryCall<unknown, unknown> => {
     return async (call, answer) => {
       try {
-        answer(null, await reply(call.request, answerBy(call.getDeadline())))
+        const client = String(call.metadata.get('user-agent')[0] ?? '')
+        answer(null, await reply(call.request, answerBy(call.getDeadline()), client))
       } catch (error) {
         const { code, message } = failureOf(error)
         refused(name, code, message)

@@ -39,9 +39,10 @@ const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
 
 /**
  * Reads a NodePublishVolume. Pure. What an option's value may be is the engine's to say.
+ * @param givesGroup whether the caller would have handed the group over, if the pod had one
  * @throws {Refusal} with every fault of the call's form
  */
-export function readPublish(request: Content<'NodePublishVolumeRequest'>): Publication {
+export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesGroup = true): Publication {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
   const faults = missing({ volume_id: volumeId, target_path: request.targetPath })
   const directory = directoryOf('target_path', request.targetPath, faults)
@@ -50,6 +51,13 @@ export function readPublish(request: Content<'NodePublishVolumeRequest'>): Publi
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}
   if (volumeMountGroup !== '' && typeof parseGroup(volumeMountGroup) !== 'number') {
     faults.push(`volume_mount_group is ${quoted(volumeMountGroup)}: kubelet gives a group's number there`)
+  }
+  const { ownership = 'none' } = context
+  // Without this such a pod would run, and lack the access that its author asks for.
+  if (!givesGroup && volumeMountGroup === '' && ownership !== 'none') {
+    faults.push(
+      `ownership is ${quoted(ownership)}, but this kubelet is older than 1.23 and hands no fsGroup over to CSI drivers: leave ownership out, or use the FlexVolume driver`,
+    )
   }
   if (faults.length > 0) throw new Refusal(faults)
   const isReadOnly = request.readonly || READERS.includes(capability?.accessMode?.mode ?? 0)

@@ -36,9 +36,10 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
   const results: Result[] = []
   const lacking: string[] = []
   for (const one of chosen) {
-    if (one.needs !== undefined && !cluster.atLeast(one.needs)) {
+    const why = reason(one, cluster)
+    if (why !== undefined) {
       lacking.push(one.name)
-      console.log(`not run: ${one.name}: needs kubelet ${one.needs}, this is ${cluster.version}`)
+      console.log(`not run: ${one.name}: ${why}, this is ${cluster.version}`)
     } else results.push(await clock.wait(one.name, () => result(one, cluster)))
   }
   console.log(`\n${table(results, CASES.length - chosen.length)}`)
@@ -62,6 +63,13 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
   }
   closeWith({ passed: results.length - failed, failed, skipped: lacking.length + CASES.length - chosen.length })
   return failed > 0
+}
+
+/** Why a case cannot be run on this kubelet; undefined if it can. */
+function reason({ needs, before }: Case, { atLeast }: Cluster): string | undefined {
+  if (needs !== undefined && !atLeast(needs)) return `needs kubelet ${needs}`
+  if (before !== undefined && atLeast(before)) return `is of kubelets before ${before}`
+  return undefined
 }
 
 async function result(one: Case, cluster: Cluster): Promise<Result> {

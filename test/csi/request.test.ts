@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Content } from '../../src/csi/messages.ts'
+import { givesGroups } from '../../src/csi/older-kubelet.ts'
 import { readPublish, readTarget } from '../../src/csi/request.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
@@ -143,6 +144,32 @@ describe('a NodePublishVolume', () => {
     ],
   ])('with %s is refused', (_what, over, message) => {
     expect(() => readPublish(publish(over))).toThrow(message)
+  })
+
+  it.each(['walk', 'idmap', 'auto'])(
+    'of a kubelet that hands no group over is refused with ownership %s',
+    (ownership) => {
+      expect(() => readPublish(attributes({ ownership }), false)).toThrow('hands no fsGroup over to CSI drivers')
+      expect(() => readPublish(attributes({ ownership }), true)).not.toThrow()
+    },
+  )
+
+  it('of a kubelet that hands no group over is served without ownership, or with a group that came all the same', () => {
+    expect(() => readPublish(attributes({}), false)).not.toThrow()
+    expect(() => readPublish(attributes({ ownership: 'none' }), false)).not.toThrow()
+    const given = { ...attributes({ ownership: 'walk' }), volumeCapability: capability({ volumeMountGroup: '2000' }) }
+    expect(() => readPublish(given, false)).not.toThrow()
+  })
+
+  it.each([
+    ['grpc-go/1.27.1', false],
+    ['grpc-go/1.38.0', false],
+    ['grpc-go/1.40.0', true],
+    ['grpc-go/1.72.2', true],
+    ['grpc-node-js/1.14.7', true],
+    ['', true],
+  ])('of the client %j has the group, if the pod has one: %s', (client, expected) => {
+    expect(givesGroups(client)).toBe(expected)
   })
 
   it.each(['kubernetes.io/pod.namespace', 'kubernetes.io/fsGroup', 'kubernetes.io/secret/x', 'sourc', 'constructor'])(

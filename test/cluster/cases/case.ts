@@ -4,6 +4,8 @@ export interface Case {
   name: string
   /** The kubelet from which on it can be run, like `1.22`. */
   needs?: string
+  /** The first kubelet on which it cannot be run any more. */
+  before?: string
   /**
    * Runs alone, on a cluster that has the driver, and leaves it so.
    * @returns what was seen, in a few words

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } from '../../kubelet/cases/tree.ts'
-import { byClaim, claimed, event, exec, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
+import { bind, byClaim, claimed, event, exec, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
 import type { Case } from './case.ts'
 
 const bothInline: Case = {
@@ -27,7 +27,8 @@ const bothClaimed: Case = {
     for (const door of ['flex', 'csi'] as const) {
       const source = makeFiles(`${cluster.volumes}/claimed-${door}`, { file: 0o644 })
       const name = `claimed-${door}`
-      await cluster.apply(...claimed(door, name, { source }), pod(name, podSpec([byClaim('v', name)])))
+      await bind(cluster, name, claimed(door, name, { source }))
+      await cluster.apply(pod(name, podSpec([byClaim('v', name)])))
     }
     const seen = []
     for (const name of ['claimed-flex', 'claimed-csi']) {
@@ -56,7 +57,7 @@ const flexGroup: Case = {
 
 const csiGroup: Case = {
   name: 'the group of a pod comes through CSI',
-  needs: '1.22',
+  needs: '1.23',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/csi-walked`, SIX)
     await cluster.apply(pod('csi-walked', podSpec([inline('csi', 'v', { source, ownership: 'walk' })], FSGROUP)))
@@ -69,14 +70,13 @@ const csiGroup: Case = {
 }
 
 const noGroup: Case = {
-  name: 'ownership through CSI without a group is refused in the event, nothing is changed',
+  name: 'a kubelet that hands no group over: ownership through CSI is refused in the event, nothing is changed',
+  before: '1.23',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/csi-groupless`, SIX)
     const before = look(source)
-    // From 1.22 on kubelet hands a group over, so there the pod has none.
-    const group = cluster.atLeast('1.22') ? undefined : FSGROUP
-    await cluster.apply(pod('groupless', podSpec([inline('csi', 'v', { source, ownership: 'walk' })], group)))
-    const said = await event(cluster, 'groupless', 'InvalidArgument', 'fsGroup')
+    await cluster.apply(pod('groupless', podSpec([inline('csi', 'v', { source, ownership: 'walk' })], FSGROUP)))
+    const said = await event(cluster, 'groupless', 'rpc error', 'fsGroup')
     await remove(cluster, 'groupless')
     assert.deepEqual(look(source), before)
     return /desc = (.*)$/s.exec(said)?.[1] ?? said

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { look, makeFiles } from '../../kubelet/cases/tree.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
-import { byClaim, claimed, event, exec, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
+import { bind, byClaim, claimed, event, exec, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
 import type { Case } from './case.ts'
 
 const walks: Case = {
@@ -57,7 +57,8 @@ const rolling: Case = {
         template: { metadata: { labels, annotations: { version } }, spec: podSpec([byClaim('v', 'rolling')]) },
       },
     })
-    await cluster.apply(...claimed('csi', 'rolling', { source }), deployment('1'))
+    await bind(cluster, 'rolling', claimed('csi', 'rolling', { source }))
+    await cluster.apply(deployment('1'))
     const done = () => cluster.kubectl('rollout', 'status', 'deployment/rolling', '--timeout=90s')
     await done()
     await cluster.apply(deployment('2'))

@@ -38,6 +38,12 @@ export function claimed(door: Door, name: string, options: Record<string, string
   ]
 }
 
+/** Applies a volume and its claim, and waits for their bond: the scheduler lets a pod that comes before it wait for long. */
+export async function bind({ apply, get }: Cluster, name: string, both: readonly Resource[]): Promise<void> {
+  await apply(...both)
+  await until(`${name} is bound`, async () => (await get(`pvc/${name}`))?.status?.phase === 'Bound')
+}
+
 export const byClaim = (name: string, claimName: string): Resource => ({ name, persistentVolumeClaim: { claimName } })
 
 /** What a pod or a template is made of: a container that sleeps, with its volumes at /data/NAME. */
@@ -45,6 +51,8 @@ export function podSpec(volumes: readonly Resource[], fsGroup?: number, more: Re
   return {
     terminationGracePeriodSeconds: 0,
     automountServiceAccountToken: false,
+    // There is no name server.
+    dnsPolicy: 'Default',
     ...(fsGroup === undefined ? {} : { securityContext: { fsGroup, runAsUser: 1000, runAsGroup: 1000 } }),
     containers: [
       {

@@ -38,25 +38,33 @@ async function everything(): Promise<number> {
     ['unit', vitest('run', UNISOLATED, ...unitTests())],
     ['vitest', vitest('run', ...otherTests())],
   ]
-  return withAll(parts, kubelet('--small'))
+  return withAll(parts, [['kubelet', kubelet('--small')]], 'test/kubelet/provide.ts')
 }
 
 async function long(): Promise<number> {
   process.env.MODEKEEP_TEST_SIZE ??= 'long'
   const parts: [string, string[]][] = [['vitest', vitest('run', ...sizedTests())]]
-  return withAll(parts, kubelet())
+  const last: Part[] = [
+    ['kubelet', kubelet()],
+    ['cluster', [node, 'test/cluster/main.ts']],
+  ]
+  return withAll(parts, last, 'test/cluster/provide.ts')
 }
 
-/** Runs vitest's parts, and beside them fetches and builds what the real kubelet's needs, which comes last. */
-async function withAll(parts: readonly [name: string, command: string[]][], last: string[]): Promise<number> {
+type Part = [name: string, command: string[]]
+
+/** Runs vitest's parts, and beside them has a script fetch and build what the real kubelet's need, which come last. */
+async function withAll(parts: readonly Part[], last: readonly Part[], provide: string): Promise<number> {
   await installPackages(isRoot)
   if (!isRoot) console.log(NEEDS_ROOT)
-  const prepared = isRoot ? new Preparation(node, `${root}/test/kubelet/provide.ts`) : undefined
+  const prepared = isRoot ? new Preparation(node, `${root}/${provide}`) : undefined
   try {
     const tallies: Tally[] = []
     for (const [name, command] of parts) tallies.push(await part(name, command, 'SIGKILL'))
     await prepared?.done()
-    tallies.push(isRoot ? await part('kubelet', last, 'SIGTERM') : withoutKubelet())
+    for (const [name, command] of last) {
+      tallies.push(isRoot ? await part(name, command, 'SIGTERM') : withoutKubelet(name))
+    }
     const total = sum(tallies)
     closeWith(total)
     return total.failed > 0 ? 1 : 0
@@ -79,8 +87,8 @@ async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM')
   return tallyOf(file, status)
 }
 
-function withoutKubelet(): Tally {
-  console.log('\nskipped 1: pods of a real kubelet (skipped: they need root; run "sudo npm test")')
+function withoutKubelet(name: string): Tally {
+  console.log(`\nskipped 1: pods of a real ${name} (skipped: they need root; run "sudo npm test")`)
   return { passed: 0, failed: 0, skipped: 1 }
 }
 

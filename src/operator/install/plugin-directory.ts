@@ -1,6 +1,7 @@
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_PLUGIN_DIR, type Kubelet, kubelets } from '../kubelet/discovery.ts'
+import { checkNamed } from './kubelet-check.ts'
 import type { Job } from './site.ts'
 
 /** Where kubelet can be told to look on a node whose /usr is read-only. */
@@ -25,11 +26,15 @@ const BY_NAME = '--plugin-dir DIR'
  */
 export function choosePluginDirectory(job: Job, root: string): { directory: string; reason: string } {
   const { admin, command } = job
-  if (command.pluginDir !== undefined) {
-    return { directory: command.pluginDir.replace(/\/$/, ''), reason: 'named by --plugin-dir' }
-  }
   // No process of this system is about the one below --root.
   const proc = command.proc ?? (root === '' ? '/proc' : undefined)
+  if (command.pluginDir !== undefined) {
+    const directory = command.pluginDir.replace(/\/$/, '')
+    // What is there goes from where it is, whoever looks there now.
+    const isChecked = proc !== undefined && command.verb === 'install'
+    const reason = isChecked ? checkNamed({ ...job, command }, directory, proc, root) : 'named by --plugin-dir'
+    return { directory, reason }
+  }
   const found = proc === undefined ? [] : kubelets(admin.files, proc, root)
   if (proc === undefined || found.length === 0) return knownOne(admin.files, root)
   const chosen = theirs(found)

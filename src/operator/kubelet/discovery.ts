@@ -14,6 +14,8 @@ export interface Kubelet {
   directory: string | undefined
   /** What says so, or why nothing does. */
   why: string
+  /** Nothing was found that names a directory, so it is taken for the default one. */
+  isDefault?: boolean
 }
 
 type Files = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
@@ -24,8 +26,14 @@ type View = Pick<Files, 'list' | 'readForeign'>
  * Finds the kubelets among the processes of `proc`, in the order of their ids. What others than root run is none, and
  * one that others than root can write is not asked.
  * @param root before the path of each file that a process names, unless that process sees the file in a root of its own
+ * @param trust whether to ask one whose executable cannot be seen: for a comparison, which chooses no directory
  */
-export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
+export function kubelets(
+  files: Files,
+  proc = '/proc',
+  root = '',
+  trust?: 'an unseen executable is believed',
+): Kubelet[] {
   return (unlessRefused(() => files.list(proc)) ?? [])
     .filter((name) => /^\d+$/.test(name))
     .sort((one, other) => Number(one) - Number(other))
@@ -35,7 +43,8 @@ export function kubelets(files: Files, proc = '/proc', root = ''): Kubelet[] {
       if (!mayBeKubelet(textOf('status'))) return []
       const found = kubeletArguments(textOf('cmdline').replace(/\0$/, '').split('\0'))
       if (found === undefined) return []
-      const why = executableFault(files.stat(`${proc}/${pid}/exe`))
+      const executable = unlessRefused(() => files.stat(`${proc}/${pid}/exe`))
+      const why = executable === undefined && trust ? undefined : executableFault(executable)
       if (why !== undefined) return [{ pid, kind: found.kind, directory: undefined, why }]
       return directoryOf(viewOf(files, [`${proc}/${pid}/root`, root]), pid, found)
     })
@@ -70,7 +79,8 @@ function directoryOf(view: View, pid: string, { kind, pluginDir, config, configD
   const found = last(view, configurations, pluginDirIn) ?? (kind === 'kubelet' ? undefined : ofDistribution(view, kind))
   if (found) return told(...found)
   // rke2 starts a kubelet process of its own, which is the one to ask.
-  return kind === 'rke2' ? [] : told("says nothing: the kubelet's default", DEFAULT_PLUGIN_DIR)
+  if (kind === 'rke2') return []
+  return told("says nothing: the kubelet's default", DEFAULT_PLUGIN_DIR).map((one) => ({ ...one, isDefault: true }))
 }
 
 /** k3s and rke2 hide their arguments: those of their unit precede those of their configuration. */

@@ -28,6 +28,8 @@ export const install = {
     'Installs or upgrades the driver modekeep/fs on this node: finds the plugin directory of the running kubelet, tries ' +
       'the driver there, and shows it to kubelet by one rename. It is safe to run again at any time, also while pods ' +
       'use the old version. What fails leaves the driver that was there.',
+    'A directory that is named with --plugin-dir is compared with that of the kubelet, where one is seen: it is refused ' +
+      'where kubelet would never look for the driver.',
     'install.sh, which is beside the executable, compares its sum and runs this verb; with --uninstall it runs ' +
       '"modekeep uninstall".',
   ],
@@ -40,6 +42,7 @@ export const install = {
     'try-in':
       "try the driver in the system below DIR: for a container that has the node's directories at their own paths, " +
       'but not its C library',
+    'any-kubelet': 'install in the directory of --plugin-dir although the kubelet that runs looks in another one',
     ...COMMON,
   },
   examples: [
@@ -57,6 +60,8 @@ export const install = {
     config: pathOf('config', args),
     /** The root directory that the driver is tried in. */
     tryIn: pathOf('try-in', args),
+    /** Kubelet may look elsewhere now. */
+    isForAnyKubelet: args.given.has('any-kubelet'),
   }),
 } satisfies VerbForm
 

@@ -81,6 +81,7 @@ const FORMS = {
   purge: flag(),
   root: directory(filled),
   'try-in': directory(filled),
+  'any-kubelet': flag(),
   proc: directory(filled),
   man: flag(),
   json: flag(),

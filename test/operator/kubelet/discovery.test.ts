@@ -39,6 +39,7 @@ describe('the kubelets that run', () => {
         kind: 'kubelet',
         directory: '/usr/libexec/kubernetes/kubelet-plugins/volume/exec',
         why: "says nothing: the kubelet's default",
+        isDefault: true,
       },
     ])
   })

@@ -1,0 +1,92 @@
+import { dirname, normalize } from 'node:path'
+import type { NodeFiles } from '../../host/node-files.ts'
+import { Refusal } from '../../refusal/refusal.ts'
+import { type Kubelet, kubelets } from '../kubelet/discovery.ts'
+import type { InstallCommand } from '../verbs/install.ts'
+import type { Job } from './site.ts'
+
+/** The overlays of driver/kubernetes by the directory that they are for. */
+export const OVERLAYS: Readonly<Record<string, string>> = {
+  '/usr/libexec/kubernetes/kubelet-plugins/volume/exec': 'default or k3s',
+  '/etc/kubernetes/kubelet-plugins/volume/exec': 'openshift',
+  '/home/kubernetes/flexvolume': 'gke',
+  '/etc/kubernetes/volumeplugins': 'aks',
+  '/var/lib/kubelet/volumeplugins': 'flatcar or rke2',
+}
+
+/**
+ * Compares the directory that was named with those of the kubelets that are seen. Only what is surely another is refused:
+ * a kubelet of this system, whose directory was read, while no other one here looks where it is named.
+ * @param root '' for the system that runs
+ * @returns what is said of the directory
+ * @throws {Refusal} with the directory to name, and the overlay that has it
+ */
+export function checkNamed(job: Job<InstallCommand>, named: string, proc: string, root: string): string {
+  const { admin, command, warn } = job
+  const { files } = admin
+  // In a container the node's files are there, and a kubelet's executable cannot be seen.
+  const view = root || (command.tryIn ?? '')
+  const found = kubelets(files, proc, view, 'an unseen executable is believed')
+  if (found.length === 0) return 'named by --plugin-dir; no kubelet is seen, so nobody says whether it looks there'
+  const wanted = placesOf(files, [root], named)
+  const isThere = ({ pid, directory }: Kubelet) =>
+    directory !== undefined &&
+    (normalize(directory) === normalize(named) ||
+      placesOf(files, [`${proc}/${pid}/root`, view], directory).some((place) => wanted.includes(place)))
+  const agreeing = found.find(isThere)
+  if (agreeing) return `named by --plugin-dir, as it is the directory of ${agreeing.kind}, pid ${agreeing.pid}`
+  const here = found.filter(({ pid }) => isHere(files, proc, pid))
+  const sure = here.filter(isSure)
+  const [first] = sure
+  if (first === undefined || sure.length < here.length) {
+    const untold = found.find((kubelet) => !sure.includes(kubelet)) as Kubelet
+    const why = here.includes(untold) ? untold.why : 'it has mounts of its own'
+    return `named by --plugin-dir; whether ${untold.kind}, pid ${untold.pid}, looks there is not known: ${why}`
+  }
+  const other = first.directory ?? ''
+  const fault = `${first.kind} (pid ${first.pid}) looks for drivers in ${other}, not in ${named} (${first.why})`
+  if (command.isForAnyKubelet) {
+    warn(fault)
+    return 'named by --plugin-dir, for any kubelet'
+  }
+  const overlay = OVERLAYS[other]
+  throw new Refusal([
+    fault,
+    `on this node: --plugin-dir ${other}`,
+    overlay === undefined
+      ? `on a cluster: a copy of an overlay with ${other} in its three places`
+      : `on a cluster: the overlay ${overlay}`,
+    `if kubelet is to look in ${named} soon: --any-kubelet`,
+  ])
+}
+
+/** k3s hides its arguments, and its unit may be anywhere: that nothing says another directory is no proof of the default. */
+const isSure = ({ kind, directory, isDefault }: Kubelet) =>
+  directory?.startsWith('/') && (kind === 'kubelet' || !isDefault)
+
+/** A directory that may not be there yet, by the inode of what is there above it. */
+function placesOf(files: NodeFiles, roots: readonly string[], directory: string): string[] {
+  return roots.flatMap((root) => {
+    let above = normalize(directory).replace(/(?<=.)\/$/, '')
+    const path = above
+    for (;;) {
+      const stat = files.stat(`${root}${above}`)
+      if (stat) return [`${stat.dev}:${stat.ino}:${path.slice(above.length).replace(/^\//, '')}`]
+      if (above === dirname(above)) return []
+      above = dirname(above)
+    }
+  })
+}
+
+/**
+ * Whether a process sees the node's mounts. One in a container of its own may have the directory under another name. Unlike
+ * all else that tells it, anybody may read this; ids of mounts are the whole system's.
+ */
+function isHere(files: NodeFiles, proc: string, pid: string): boolean {
+  const mountOf = (process: string) =>
+    /^\d+ /.exec(files.head(`${proc}/${process}/mountinfo`, FIRST_LINE)?.toString() ?? '')?.[0]
+  const its = mountOf(pid)
+  return its !== undefined && ['self', '1'].some((process) => mountOf(process) === its)
+}
+
+const FIRST_LINE = 32

@@ -1,0 +1,169 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { parse } from 'yaml'
+import { OVERLAYS } from '../../src/operator/install/kubelet-check.ts'
+import { BINARY, checkout, fakeProc, makeWorld, missing, needing, put, runHere, standIn, type World } from './world.ts'
+
+const flatcar = '/var/lib/kubelet/volumeplugins'
+const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
+const config = '/var/lib/kubelet/config.yaml'
+
+/** @param elsewhere processes that have mounts of their own */
+function node(world: World, processes: string[][], elsewhere: number[] = []) {
+  fakeProc(world, ...processes)
+  const ids = ['self', ...processes.map((_, index) => String(101 + index))]
+  for (const id of ids) {
+    const mount = elsewhere.includes(Number(id)) ? 900 : 22
+    writeFileSync(join(world.proc, id, 'mountinfo'), `${mount} 1 8:1 / / rw - ext4 /dev/sda1 rw\n`)
+  }
+}
+
+function look(world: World, named: string, ...more: string[]) {
+  const places = ['--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--plugin-dir', named]
+  return runHere(['install', ...places, '--dry-run', ...more])
+}
+
+describe('a plugin directory that is named', () => {
+  it.each([
+    ['a flag', [['kubelet', '--volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of an overlay with /srv/x'],
+    ['its default', [['kubelet']], {}, byDefault, 'the overlay default or k3s'],
+    [
+      'its configuration',
+      [['kubelet', `--config=${config}`]],
+      { [config]: `volumePluginDir: ${byDefault}\n` },
+      byDefault,
+      'the overlay default or k3s',
+    ],
+    ['an argument of k3s', [['k3s', 'server', '--kubelet-arg=volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of'],
+  ] as const)(
+    'is refused where %s of the kubelet says another, which is named',
+    async (_, processes, files, its, way) => {
+      const world = makeWorld()
+      node(
+        world,
+        processes.map((argv) => [...argv]),
+      )
+      for (const [path, text] of Object.entries(files)) put(world, path, text)
+      const { exitCode, stderr } = await look(world, flatcar)
+      expect(exitCode).toBe(1)
+      expect(stderr).toMatch(/^error: (kubelet|k3s) \(pid 101\) looks for drivers in /)
+      expect(stderr).toContain(`in ${its}, not in ${flatcar} (`)
+      expect(stderr).toContain(`--plugin-dir ${its}\n`)
+      expect(stderr).toContain(way)
+      expect(readdirSync(world.root)).toEqual(Object.keys(files).length > 0 ? ['var'] : [])
+      const forced = await look(world, flatcar, '--any-kubelet')
+      expect(forced).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^warning: .* looks for drivers in/) })
+      expect((await look(world, its)).stdout).toContain(`named by --plugin-dir, as it is the directory of`)
+    },
+  )
+
+  it.each([
+    ['no kubelet is seen', [['sleep', '1']], [], 'no kubelet is seen'],
+    [
+      'one of several looks there',
+      [
+        ['kubelet', '--volume-plugin-dir=/a'],
+        ['kubelet', `--volume-plugin-dir=${flatcar}/`],
+      ],
+      [],
+      'pid 102',
+    ],
+    [
+      'a configuration cannot be read',
+      [['kubelet', '--config=/gone']],
+      [],
+      'not known: cannot read its configuration /gone',
+    ],
+    [
+      'one that differs is not the only one',
+      [
+        ['kubelet', '--volume-plugin-dir=/a'],
+        ['kubelet', '--config=/gone'],
+      ],
+      [],
+      'pid 102, looks there is not known',
+    ],
+    ['k3s, whose arguments are hidden, says nothing', [['k3s server']], [], 'k3s, pid 101, looks there is not known'],
+    [
+      'the kubelet has mounts of its own',
+      [['kubelet', '--volume-plugin-dir=/a']],
+      [101],
+      'not known: it has mounts of its own',
+    ],
+  ] as const)('is taken where %s', async (_, processes, elsewhere, said) => {
+    const world = makeWorld()
+    node(
+      world,
+      processes.map((argv) => [...argv]),
+      [...elsewhere],
+    )
+    const { exitCode, stdout, stderr } = await look(world, flatcar)
+    expect([exitCode, stderr]).toEqual([0, ''])
+    expect(stdout).toContain(said)
+  })
+
+  it.each([true, false])(
+    'may be a link to that of the kubelet, or the other way round (there: %s)',
+    async (isThere) => {
+      const world = makeWorld()
+      mkdirSync(join(world.root, isThere ? 'disk/kubelet/volumeplugins' : 'disk/kubelet'), { recursive: true })
+      mkdirSync(join(world.root, 'var/lib'), { recursive: true })
+      symlinkSync('../../disk/kubelet', join(world.root, 'var/lib/kubelet'))
+      node(world, [['kubelet', `--volume-plugin-dir=${flatcar}`]])
+      expect(await look(world, '/disk/kubelet/volumeplugins')).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(await look(world, '/disk/kubelet/others')).toMatchObject({ exitCode: 1 })
+    },
+  )
+
+  it('of an uninstall is not compared: what is there goes', async () => {
+    const world = makeWorld()
+    node(world, [['kubelet']])
+    const args = ['uninstall', '--root', world.root, '--proc', world.proc, '--plugin-dir', flatcar, '--dry-run']
+    expect(await runHere(args)).toMatchObject({ exitCode: 0 })
+  })
+
+  it('is compared with the overlays that there are', () => {
+    const overlays = readdirSync(join(checkout, 'driver/kubernetes/overlays'))
+    const named = Object.values(OVERLAYS).flatMap((names) => names.split(' or '))
+    expect(named.sort()).toEqual(overlays.sort())
+    for (const [directory, names] of Object.entries(OVERLAYS)) {
+      for (const name of names.split(' or ')) {
+        const text = readFileSync(join(checkout, 'driver/kubernetes/overlays', name, 'kustomization.yaml'), 'utf8')
+        expect(parse(text).patches?.[0].patch ?? byDefault, name).toContain(directory)
+      }
+    }
+  })
+})
+
+needing(missing.root, missing.dist, missing.setpriv).describe('the executable', () => {
+  const without = ['setpriv', '--bounding-set=-all,+sys_chroot', '--no-new-privs']
+
+  it.each([
+    ['as root', []],
+    ['without the right to look into other processes, as in the container', without],
+  ])('sees a kubelet that runs, %s', async (_, prefix) => {
+    const world = makeWorld()
+    put(world, 'kubelet.yaml', 'volumePluginDir: /srv/of-kubelet\n')
+    const kubelet = spawn('/bin/sh', ['-c', 'echo; read _', 'sh', `--config=${world.root}/kubelet.yaml`], {
+      argv0: 'kubelet',
+    })
+    onTestFinished(() => void kubelet.kill('SIGKILL'))
+    await new Promise((resolve) => kubelet.stdout.once('data', resolve))
+    const run = (directory: string) => {
+      const args = ['install', '--dry-run', '--binary', standIn(world, 'a'), '--plugin-dir', directory]
+      const [file = '', ...rest] = [...prefix, BINARY, ...args]
+      return execa(file, rest, { reject: false })
+    }
+    expect(await run('/srv/of-nobody')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(
+        `kubelet (pid ${kubelet.pid}) looks for drivers in /srv/of-kubelet, not in /srv/of-nobody`,
+      ),
+    })
+    const { exitCode, stdout } = await run('/srv/of-kubelet')
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`the directory of kubelet, pid ${kubelet.pid}`)])
+  })
+})

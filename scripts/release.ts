@@ -5,19 +5,30 @@ import { ARCHITECTURES, type Architecture } from './build/runtime.ts'
 import { endFor } from './fetch/unavailable.ts'
 import { archiveFor, type ReleaseFile } from './release/archive.ts'
 import { sumsOf } from './release/contents.ts'
+import { imageFor, type Program } from './release/image.ts'
 import { sourceDate } from './release/source-date.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
 const USAGE = `Usage: npm run release -- [--arch ${ARCHITECTURES.join('|')}]... [--output DIR]
 
-Makes an archive for each processor (default: all), its bill of materials, and SHA256SUMS, in DIR (default: dist/release).`
+Makes an archive for each processor (default: all), its bill of materials, one image for them, and SHA256SUMS, in DIR (default: dist/release).`
 
 const { architectures, output } = order()
 const { version } = await fs.readJson(join(ROOT, 'package.json'))
 const time = await sourceDate(ROOT, process.env.SOURCE_DATE_EPOCH)
 const files: ReleaseFile[] = []
-for (const arch of architectures) files.push(...(await archiveFor(arch, version, time).catch(endFor('release'))))
+const programs: Program[] = []
+try {
+  for (const arch of architectures) {
+    const released = await archiveFor(arch, version, time)
+    files.push(...released.files)
+    programs.push({ arch, program: released.program })
+  }
+  files.push(...imageFor(version, programs))
+} catch (error) {
+  endFor('release')(error)
+}
 for (const file of [...files, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(files)) }]) {
   await fs.outputFile(join(output, `${file.path}.new`), file.bytes)
   await fs.rename(join(output, `${file.path}.new`), join(output, file.path))

@@ -8,6 +8,8 @@ import { aptGet } from './mirrors.ts'
 const RUNTIME = ['containerd', 'runc', 'busybox-static']
 const CONTROL_PLANE = ['etcd-server', 'containernetworking-plugins']
 const SHELL = ['busybox-static']
+// What a machine without it lacks too: its libraries beside libc.
+const SKOPEO = ['skopeo', 'libgpgme11', 'libassuan0', 'libdevmapper1.02.1']
 const COMPILER = ['golang-1.19-go', 'golang-1.19-src']
 
 export interface Runtime {
@@ -33,6 +35,13 @@ export function provideControlPlane(): { etcd: string; plugins: string } {
 export function provideShell(): { busybox: string; licence: string } {
   const root = unpacked('busybox', SHELL)
   return { busybox: `${root}/bin/busybox`, licence: `${root}/usr/share/doc/busybox-static/copyright` }
+}
+
+/** skopeo in the same way: its path, and where its libraries are. */
+export function provideSkopeo(): { skopeo: string; libraries: string } {
+  const root = unpacked('skopeo', SKOPEO)
+  const below = (top: string) => fs.readdirSync(`${root}/${top}`).map((name) => `${root}/${top}/${name}`)
+  return { skopeo: `${root}/usr/bin/skopeo`, libraries: [...below('usr/lib'), ...below('lib')].join(':') }
 }
 
 function unpacked(name: string, packages: readonly string[]): string {

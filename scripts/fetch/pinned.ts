@@ -90,6 +90,32 @@ export const GCC_LICENCES = {
   },
 } as const satisfies Record<string, PinnedFile>
 
+/** The shell of the image in a release: Debian 12's. Source: Debian's source package busybox, 1:1.35.0-4+deb12u1. */
+export const BUSYBOX = {
+  x64: {
+    archive: {
+      address: 'pool/main/b/busybox/busybox-static_1.35.0-4+deb12u1+b1_amd64.deb',
+      sum: '3d3fdbe91d4660c873e14b092c213fe81c1da6362daa236eb25d0171eb108744',
+    },
+    path: 'bin/busybox',
+    sum: '3d9f2889d6782537624a4e1a10e68a2ddd53e0ee8bac02676f27308f42ec6bf6',
+  },
+  arm64: {
+    archive: {
+      address: 'pool/main/b/busybox/busybox-static_1.35.0-4+deb12u1+b1_arm64.deb',
+      sum: '732c9135564fc71337e0e05fb4da4d11e6c28c1834bce3e405e575afef2a52f5',
+    },
+    path: 'bin/busybox',
+    sum: '61781806ad3650b0b9d2b3fc6971e2bffdca967af1a95375abd0578bafff14fb',
+  },
+} as const satisfies Record<string, PinnedFile>
+
+export const BUSYBOX_LICENCE: PinnedFile = {
+  archive: BUSYBOX.x64.archive,
+  path: 'usr/share/doc/busybox-static/copyright',
+  sum: '336d995e819d3a7a3fdbf3f5041c07094f75ee849acb3bb742b7503d45786329',
+}
+
 /** Kubernetes 1.20.2: tests build kubelet from it and compare with its interfaces. Debian's patches of it change kubectl alone. */
 export const KUBERNETES: Archive = {
   address: 'pool/main/k/kubernetes/kubernetes_1.20.5+really1.20.2.orig.tar.gz',

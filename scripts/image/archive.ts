@@ -6,7 +6,7 @@ export interface Image {
   /** With its tag. */
   name: string
   command: readonly string[]
-  labels?: Readonly<Record<string, string>>
+  labels?: Readonly<Record<string, string>> | undefined
 }
 
 /** An image bears no time of its own. */
@@ -19,20 +19,7 @@ const EPOCH = 0
 export function dockerArchive(images: readonly Image[], files: readonly Entry[], arch: Architecture): Buffer {
   const layer = tar(files, EPOCH)
   const digest = sha256(layer)
-  const configs = images.map(({ command, labels }) =>
-    json({
-      architecture: PROCESSOR[arch],
-      os: 'linux',
-      created: new Date(EPOCH * 1000).toISOString(),
-      config: {
-        Cmd: command,
-        Env: ['PATH=/bin'],
-        WorkingDir: '/',
-        ...(labels === undefined ? {} : { Labels: labels }),
-      },
-      rootfs: { type: 'layers', diff_ids: [`sha256:${digest}`] },
-    }),
-  )
+  const configs = images.map((image) => json(imageConfig(image, arch, digest)))
   const named = configs.map((bytes) => ({ path: `${sha256(bytes)}.json`, bytes, mode: 0o644 }))
   const manifest = images.map(({ name }, index) => ({
     Config: named[index]?.path,
@@ -45,6 +32,22 @@ export function dockerArchive(images: readonly Image[], files: readonly Entry[],
     { path: 'layer.tar', bytes: layer, mode: 0o644 },
   ]
   return tar(entries, EPOCH)
+}
+
+/** What a runtime makes a container of. @param layer the SHA-256 of the one layer as it is unpacked */
+export function imageConfig({ command, labels }: Image, arch: Architecture, layer: string): object {
+  return {
+    architecture: PROCESSOR[arch],
+    os: 'linux',
+    created: new Date(EPOCH * 1000).toISOString(),
+    config: {
+      Cmd: command,
+      Env: ['PATH=/bin'],
+      WorkingDir: '/',
+      ...(labels === undefined ? {} : { Labels: labels }),
+    },
+    rootfs: { type: 'layers', diff_ids: [`sha256:${layer}`] },
+  }
 }
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { VERSION } from '../../driver/version.ts'
 import type { Entry } from '../archive/tar.ts'
 import type { Architecture } from '../build/runtime.ts'
-import { dockerArchive } from './archive.ts'
+import { dockerArchive, type Image } from './archive.ts'
 import { shellRoot } from './shell.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -39,29 +39,35 @@ const LIBRARIES: readonly Entry[] = [
   { path: 'usr/lib64', link: '../host/usr/lib64' },
 ]
 
-/**
- * The docker-archive of the image that driver/kubernetes runs: the driver, which installs itself, and a static shell for
- * APPLETS. The same parts are always the same bytes.
- */
+/** The docker-archive of the image, for this processor. The same parts are always the same bytes. */
 export function modekeepImage({ binary, busybox, licence, version = VERSION }: Parts): Buffer {
-  const commands = fs.readdirSync(COMMANDS).sort()
-  const file = (path: string, source: string, mode: number): Entry => ({ path, bytes: fs.readFileSync(source), mode })
-  const name = `${IMAGE}:${version}`
+  const files = imageFiles(fs.readFileSync(binary), busybox, licence)
+  return dockerArchive([imageOf(version)], files, process.arch as Architecture)
+}
+
+/** How the image is called, and what is run where nothing else is said. */
+export function imageOf(version: string): Image {
   const labels = {
     'org.opencontainers.image.title': IMAGE,
     'org.opencontainers.image.version': version,
     'org.opencontainers.image.licenses': 'Apache-2.0 AND GPL-2.0-only',
   }
-  return dockerArchive(
-    [{ name, command: ['/modekeep', 'help'], labels }],
-    [
-      ...shellRoot(busybox, APPLETS),
-      ...LIBRARIES,
-      ...commands.map((command) => file(`bin/${command}`, `${COMMANDS}/${command}`, 0o755)),
-      file('LICENSE', `${ROOT}/LICENSE`, 0o644),
-      ...(licence === '' ? [] : [file('LICENSE.busybox', licence, 0o644)]),
-      file('modekeep', binary, 0o755),
-    ],
-    process.arch as Architecture,
-  )
+  return { name: `${IMAGE}:${version}`, command: ['/modekeep', 'help'], labels }
+}
+
+/**
+ * What is in the image that driver/kubernetes runs: the driver, which installs itself, and a static shell for APPLETS.
+ * @param busybox its path, and that of its licence ('' for none)
+ */
+export function imageFiles(program: Buffer, busybox: string, licence: string): Entry[] {
+  const commands = fs.readdirSync(COMMANDS).sort()
+  const file = (path: string, source: string, mode: number): Entry => ({ path, bytes: fs.readFileSync(source), mode })
+  return [
+    ...shellRoot(busybox, APPLETS),
+    ...LIBRARIES,
+    ...commands.map((command) => file(`bin/${command}`, `${COMMANDS}/${command}`, 0o755)),
+    file('LICENSE', `${ROOT}/LICENSE`, 0o644),
+    ...(licence === '' ? [] : [file('LICENSE.busybox', licence, 0o644)]),
+    { path: 'modekeep', bytes: program, mode: 0o755 },
+  ]
 }

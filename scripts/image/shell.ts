@@ -14,10 +14,14 @@ export function shellRoot(busybox: string, wanted?: readonly string[]): Entry[] 
   const bytes = fs.readFileSync(busybox)
   if (readSegments(bytes).some(({ type }) => type === PT.INTERP))
     throw new Error(`${busybox} is not static: the image has no libraries for it`)
-  const applets = execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n')
-  const missing = wanted?.filter((name) => !applets.includes(name)) ?? []
+  const applets = isOwn(bytes) ? execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n') : undefined
+  if (applets === undefined && wanted === undefined)
+    throw new Error(`${busybox} is for another processor: name applets`)
+  // One that cannot be run has their names, each between two zeros.
+  const has = (name: string) => applets?.includes(name) ?? bytes.includes(`\0${name}\0`)
+  const missing = wanted?.filter((name) => !has(name)) ?? []
   if (missing.length > 0) throw new Error(`${busybox} has no ${missing.join(', ')}`)
-  const links = [...(wanted ?? applets)].filter((name) => name !== 'busybox').sort()
+  const links = [...(wanted ?? applets ?? [])].filter((name) => name !== 'busybox').sort()
   return [
     ...DIRECTORIES.map((path) => ({ path, directory: true as const, mode: 0o755 })),
     { path: 'tmp', directory: true, mode: 0o1777 },
@@ -27,3 +31,7 @@ export function shellRoot(busybox: string, wanted?: readonly string[]): Entry[] 
     { path: 'etc/group', bytes: Buffer.from('root:x:0:\n'), mode: 0o644 },
   ]
 }
+
+// Where an ELF header names its processor.
+const isOwn = (bytes: Buffer) => bytes.readUInt16LE(MACHINE) === fs.readFileSync(process.execPath).readUInt16LE(MACHINE)
+const MACHINE = 18

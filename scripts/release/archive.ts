@@ -15,12 +15,18 @@ export interface ReleaseFile {
   bytes: Buffer
 }
 
+export interface Released {
+  files: ReleaseFile[]
+  /** The executable in the archive. */
+  program: Buffer
+}
+
 /**
  * The archive for a processor, and its bill of materials, which is in it too. It carries Debian's libraries and no others.
  * @param time that all of it bears, in seconds since 1970
  * @throws {Unavailable} where Debian's libraries cannot be fetched
  */
-export async function archiveFor(arch: Architecture, version: string, time: number): Promise<ReleaseFile[]> {
+export async function archiveFor(arch: Architecture, version: string, time: number): Promise<Released> {
   const node = await nodePackage(arch)
   const libraries = debianLibraries(arch)
   const [program, packages] = [await buildProgram(arch, ENTRY, libraries), await bundledPackages(ENTRY)]
@@ -32,10 +38,13 @@ export async function archiveFor(arch: Architecture, version: string, time: numb
   ]
   const all = [...entries, { path: 'SHA256SUMS', bytes: Buffer.from(sumsOf(entries)) }]
   const name = `modekeep-${version}-linux-${PROCESSOR[arch]}`
-  return [
-    { path: `${name}.tar.gz`, bytes: gzipSync(tar(treeOf(name, all), time), { level: 6 }) },
-    { path: `${name}.cdx.json`, bytes: sbom },
-  ]
+  return {
+    program,
+    files: [
+      { path: `${name}.tar.gz`, bytes: gzipSync(tar(treeOf(name, all), time), { level: 6 }) },
+      { path: `${name}.cdx.json`, bytes: sbom },
+    ],
+  }
 
   async function ingredients(): Promise<Ingredients> {
     const { version: nodeVersion } = await fs.readJson(join(node, 'package.json'))

@@ -6,10 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { debianLibraries } from '../../scripts/build/libraries.ts'
 import { ARCHITECTURES, type Architecture, PROCESSOR } from '../../scripts/build/runtime.ts'
 import { debianFile } from '../../scripts/fetch/debian.ts'
-import { GCC_LIBRARIES, GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
+import { BUSYBOX, GCC_LIBRARIES, GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
 import { linksOf } from '../docs/pages.ts'
 import { sized } from '../helpers/size.ts'
 import { whyUnavailable } from '../helpers/unavailable.ts'
+import { layoutOf } from './layout.ts'
 import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -23,6 +24,7 @@ const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 const unavailable = whyUnavailable(() => {
   for (const arch of made) debianLibraries(arch)
   for (const licence of Object.values(GCC_LICENCES)) debianFile(licence)
+  for (const arch of made) debianFile(BUSYBOX[arch])
 })
 
 let first: Made
@@ -54,7 +56,7 @@ function filesBelow(directory: string): string[] {
 describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, () => {
   it('made twice, in other directories and at other times, has the same bytes', () => {
     const names = filesBelow(first.output)
-    expect(names).toHaveLength(2 * made.length + 1)
+    expect(names).toHaveLength(2 * made.length + 3)
     expect(filesBelow(second.output)).toEqual(names)
     expect(names.filter((name) => !read(first.output, name).equals(read(second.output, name)))).toEqual([])
   })
@@ -126,6 +128,12 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     expect(String(read(unpacked, 'LICENSE'))).toContain('Apache License')
     expect(String(read(unpacked, 'licenses/gcc/GPL-3'))).toContain('GNU GENERAL PUBLIC LICENSE')
     expect(String(read(unpacked, 'licenses/gcc/COPYRIGHT'))).toContain('\nGCC RUNTIME LIBRARY EXCEPTION\n')
+  })
+
+  it('has the same executable in its image', () => {
+    const image = basename(unpacked).replace(/-linux-.*/, '-image.tar')
+    const { root } = layoutOf(join(first.output, image))
+    expect(read(root(own), 'modekeep').equals(read(unpacked, 'modekeep'))).toBe(true)
   })
 
   it('has whatever its pages link to', () => {

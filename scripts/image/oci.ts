@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { type Entry, tar } from '../archive/tar.ts'
+import { type Architecture, PROCESSOR } from '../build/runtime.ts'
+import { type Image, imageConfig } from './archive.ts'
+
+/** An image for one processor. */
+export interface Variant {
+  arch: Architecture
+  files: readonly Entry[]
+}
+
+export interface OciArchive {
+  archive: Buffer
+  /** The image's index of its processors: its SHA-256 is the image's digest, wherever it is pushed. */
+  index: Buffer
+}
+
+/** An image bears no time of its own. */
+const EPOCH = 0
+const TYPE = 'application/vnd.oci.image'
+
+/**
+ * One image for several processors as an archive with an OCI layout, for containerd, skopeo and podman, and with the
+ * manifest.json of docker's own. That one knows no processors, so it has a tag for each.
+ */
+export function ociArchive({ name, command, labels }: Image, variants: readonly Variant[]): OciArchive {
+  const blobs = new Map<string, Buffer>()
+  const add = (mediaType: string, bytes: Buffer) => {
+    const sum = createHash('sha256').update(bytes).digest('hex')
+    blobs.set(`blobs/sha256/${sum}`, bytes)
+    return { mediaType: `${TYPE}.${mediaType}`, digest: `sha256:${sum}`, size: bytes.length }
+  }
+  const images = variants.map(({ arch, files }) => {
+    const whole = tar(files, EPOCH)
+    const diff = createHash('sha256').update(whole).digest('hex')
+    const layer = add('layer.v1.tar+gzip', gzipSync(whole, { level: 6 }))
+    const config = add('config.v1+json', json(imageConfig({ name, command, labels }, arch, diff)))
+    const manifest = { schemaVersion: 2, mediaType: `${TYPE}.manifest.v1+json`, config, layers: [layer] }
+    return { arch, config, layer, manifest: add('manifest.v1+json', json(manifest)) }
+  })
+  const index = json({
+    schemaVersion: 2,
+    mediaType: `${TYPE}.index.v1+json`,
+    manifests: images.map(({ arch, manifest }) => ({
+      ...manifest,
+      platform: { architecture: PROCESSOR[arch], os: 'linux' },
+    })),
+    annotations: labels,
+  })
+  const annotations = {
+    // As containerd writes a name without a registry, and as kubelet asks it for one.
+    'io.containerd.image.name': `docker.io/library/${name}`,
+    'org.opencontainers.image.ref.name': name.replace(/^.*:/, ''),
+  }
+  const top = { schemaVersion: 2, manifests: [{ ...add('index.v1+json', index), annotations }] }
+  const dockers = images.map(({ arch, config, layer }) => ({
+    Config: pathOf(config),
+    RepoTags: [`${name}-${PROCESSOR[arch]}`],
+    Layers: [pathOf(layer)],
+  }))
+  const entries: Entry[] = [
+    { path: 'oci-layout', bytes: json({ imageLayoutVersion: '1.0.0' }), mode: 0o644 },
+    { path: 'index.json', bytes: json(top), mode: 0o644 },
+    { path: 'manifest.json', bytes: json(dockers), mode: 0o644 },
+    ...['blobs', 'blobs/sha256'].map((path) => ({ path, directory: true as const, mode: 0o755 })),
+    ...[...blobs].map(([path, bytes]) => ({ path, bytes, mode: 0o644 })),
+  ]
+  return { archive: tar(entries, EPOCH), index }
+}
+
+const pathOf = ({ digest }: { digest: string }) => `blobs/${digest.replace(':', '/')}`
+const json = (value: unknown) => Buffer.from(JSON.stringify(value))

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { ARCHITECTURES } from '../../scripts/build/runtime.ts'
+import { debianFile } from '../../scripts/fetch/debian.ts'
+import { BUSYBOX } from '../../scripts/fetch/pinned.ts'
+import { sumsOf } from '../../scripts/release/contents.ts'
+import { imageFor } from '../../scripts/release/image.ts'
+import { whyUnavailable } from '../helpers/unavailable.ts'
+import { layoutOf } from './layout.ts'
+
+const unavailable = whyUnavailable(() => ARCHITECTURES.map((arch) => debianFile(BUSYBOX[arch])))
+const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-release-image-'))
+afterAll(() => fs.rmSync(place, { recursive: true, force: true }))
+
+const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const base = resolve(import.meta.dirname, '../../driver/kubernetes/base/daemonset.yaml')
+const [, version = ''] = /image: modekeep:(\S+)/.exec(fs.readFileSync(base, 'utf8')) ?? []
+
+describe.skipIf(unavailable)(`the image of a release${unavailable && ` (${unavailable})`}`, () => {
+  it('has the executable and a pinned shell of each processor, under the name of the manifests, and its digest as a sum', () => {
+    const programs = ARCHITECTURES.map((arch) => ({ arch, program: Buffer.from(`modekeep for ${arch}`) }))
+    const files = imageFor(version, programs)
+    expect(files.map(({ path }) => path)).toEqual([`modekeep-${version}-image.tar`, `modekeep-${version}-image.json`])
+    for (const { path, bytes } of files) fs.writeFileSync(join(place, path), bytes)
+    const { image, processors, root } = layoutOf(join(place, `modekeep-${version}-image.tar`))
+    expect(image.annotations['io.containerd.image.name']).toBe(`docker.io/library/modekeep:${version}`)
+    expect(sumsOf(files)).toContain(`${image.digest.replace('sha256:', '')}  modekeep-${version}-image.json\n`)
+    expect(processors).toEqual(['amd64', 'arm64'])
+    for (const { arch, program } of programs) {
+      const at = root(arch)
+      expect(fs.readFileSync(join(at, 'modekeep')).equals(program)).toBe(true)
+      expect(sum(fs.readFileSync(join(at, 'bin/busybox')))).toBe(BUSYBOX[arch].sum)
+      expect(fs.readlinkSync(join(at, 'bin/nsenter'))).toBe('busybox')
+      expect(fs.readFileSync(join(at, 'LICENSE.busybox'), 'utf8')).toContain('GNU General Public License')
+    }
+  })
+})

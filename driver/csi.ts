@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
+import { probe } from '../src/csi/probe.ts'
 import { serveCsi } from '../src/csi/server.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
@@ -11,12 +12,26 @@ import { readConfig } from './config.ts'
 import { startCsiWorker } from './csi-workers.ts'
 import { tellEvent } from './events.ts'
 import { endSignal } from './signals.ts'
+import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
 
 const LOOK_MS = 500
+const STDERR = 2
 
-/** Serves kubelet's CSI calls until SIGTERM or SIGINT. @returns the exit status */
-export async function csi(
+/** Serves kubelet's CSI calls until SIGTERM or SIGINT, or looks whether another does. @returns the exit status */
+export function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
+  return command.isProbe ? tellProbe(command) : serve(command, env)
+}
+
+/** In words, as kubelet's event shows them. */
+async function tellProbe({ directory, name }: CommandOf<'csi'>): Promise<number> {
+  const why = await probe(directory, name)
+  if (why === undefined) return OK
+  writeAll(`${why}\n`, STDERR)
+  return FAILED
+}
+
+async function serve(
   { directory, name, nodeId = hostname() }: CommandOf<'csi'>,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {

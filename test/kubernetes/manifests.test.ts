@@ -132,6 +132,19 @@ describe('the CSI driver', () => {
     expect(one(resources(), 'CSIDriver')).toEqual(parse(shown))
   })
 
+  it('is probed over the socket that it serves, with time for the answer', () => {
+    const { command, livenessProbe, readinessProbe } = named(podOf(resources()), 'csi') as Resource
+    const served = parseCommand(command.slice(1), () => '/') as CommandOf<'csi'>
+    for (const { exec, timeoutSeconds } of [livenessProbe, readinessProbe]) {
+      const [wrapper, ...verb] = exec.command
+      expect(wrapper).toBe('modekeep')
+      const { directory, name } = served
+      expect(parseCommand(verb, () => '/')).toMatchObject({ verb: 'csi', isProbe: true, directory, name })
+      expect(timeoutSeconds).toBeGreaterThan(5)
+    }
+    expect(livenessProbe.failureThreshold).toBeGreaterThan(1)
+  })
+
   it('is started with arguments that modekeep takes, under the name that the object has, as the node', () => {
     const container = named(podOf(resources()), 'csi')
     const [wrapper, ...verb] = container?.command ?? []

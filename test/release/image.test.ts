@@ -25,7 +25,7 @@ describe.skipIf(unavailable)(`the image of a release${unavailable && ` (${unavai
     const files = imageFor(version, programs)
     expect(files.map(({ path }) => path)).toEqual([`modekeep-${version}-image.tar`, `modekeep-${version}-image.json`])
     for (const { path, bytes } of files) fs.writeFileSync(join(place, path), bytes)
-    const { image, processors, root } = layoutOf(join(place, `modekeep-${version}-image.tar`))
+    const { image, processors, root } = layoutOf(join(place, `modekeep-${version}-image.tar`), join(place, 'layout'))
     expect(image.annotations['io.containerd.image.name']).toBe(`docker.io/library/modekeep:${version}`)
     expect(sumsOf(files)).toContain(`${image.digest.replace('sha256:', '')}  modekeep-${version}-image.json\n`)
     expect(processors).toEqual(['amd64', 'arm64'])

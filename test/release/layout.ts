@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { type Architecture, PROCESSOR } from '../../scripts/build/runtime.ts'
 import { unpack } from './made.ts'
 
-/** Unpacks an archive with an image's OCI layout beside it. */
-export function layoutOf(archive: string) {
-  const directory = `${archive}.layout`
+/** Unpacks an archive with an image's OCI layout into a new directory. */
+export function layoutOf(archive: string, directory: string) {
   fs.mkdirSync(directory)
   execFileSync('tar', ['-xf', archive, '-C', directory])
   const parsed = (path: string) => JSON.parse(fs.readFileSync(join(directory, path), 'utf8'))

@@ -131,8 +131,8 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
   })
 
   it('has the same executable in its image', () => {
-    const image = basename(unpacked).replace(/-linux-.*/, '-image.tar')
-    const { root } = layoutOf(join(first.output, image))
+    const archive = join(first.output, basename(unpacked).replace(/-linux-.*/, '-image.tar'))
+    const { root } = layoutOf(archive, join(dirname(unpacked), 'image'))
     expect(read(root(own), 'modekeep').equals(read(unpacked, 'modekeep'))).toBe(true)
   })
 

@@ -21,9 +21,10 @@ export const csi = {
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
     'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${CSI_DRIVER})`,
     'node-id': "what kubelet's CSINode object calls the node (default: its host name)",
+    probe: 'serve nothing: ask the server that runs for an answer, and fail where none comes within 5 s',
     json: 'no effect: the output is JSON in any case',
   },
-  examples: ['modekeep csi --kubelet-dir /var/lib/kubelet'],
+  examples: ['modekeep csi --kubelet-dir /var/lib/kubelet', 'modekeep csi --probe'],
   read(args: Arguments) {
     const { given, faults } = args
     const directory = kubeletDirectory(args)
@@ -32,6 +33,6 @@ export const csi = {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
     }
-    return { verb: 'csi' as const, directory, name, nodeId: given.get('node-id') }
+    return { verb: 'csi' as const, directory, name, nodeId: given.get('node-id'), isProbe: given.has('probe') }
   },
 } satisfies VerbForm

@@ -66,6 +66,7 @@ const FORMS = {
   'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
   'driver-name': { type: 'string', value: 'NAME', example: 'a name, such as modekeep.csi,', fault: driver },
   'node-id': { type: 'string', value: 'NAME', example: 'the name of the node', fault: node },
+  probe: flag(),
   follow: flag('f'),
   lines: { type: 'string', short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },
   pod: { type: 'string', value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },

@@ -3,13 +3,14 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
+import { RESULTS_FILE } from '../test/helpers/results.ts'
 import { closeWith, sum, TALLY_FILE, type Tally, tallyOf } from '../test/helpers/tally.ts'
 import { installPackages } from './test/install.ts'
 import { Preparation } from './test/preparation.ts'
 import { otherTests, sizedTests, unitTests } from './test/selection.ts'
 
 // Without arguments what a change is held by, with --long what takes longer, with --unit what needs no root and no build;
-// with other arguments only what they name of vitest's tests.
+// with other arguments only what they name of vitest's tests; with --results FILE before them, FILE says how they ended.
 const root = resolve(import.meta.dirname, '..')
 const node = process.execPath
 const bin = `${root}/node_modules/.bin`
@@ -122,7 +123,11 @@ function run(): Promise<number> {
     return named(UNISOLATED, ...unitTests(), ...rest)
   }
   if (!isRoot) console.log(NEEDS_ROOT)
-  return named(...args)
+  if (mode !== '--results') return named(...args)
+  const [file, ...tests] = rest
+  if (file === undefined || tests.length === 0) throw new Error('--results FILE TEST...: name the tests too')
+  process.env[RESULTS_FILE] = resolve(file)
+  return named(...tests)
 }
 
 run().then(

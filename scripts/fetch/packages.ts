@@ -31,6 +31,18 @@ export function provideControlPlane(): { etcd: string; plugins: string } {
   return { etcd: `${root}/usr/bin/etcd`, plugins: `${root}/usr/lib/cni` }
 }
 
+/** What its programs say of themselves. */
+export function versionsOf({ path }: Runtime): { containerd: string; runc: string } {
+  const env = { ...process.env, PATH: `${path}:${process.env.PATH}` }
+  const versionOf = (program: string) => {
+    const said = run(program, ['--version'], { env })
+    const [version] = /(?<= v?)\d+\.\d+[^\s~+]*/.exec(said) ?? []
+    if (version === undefined) throw new Error(`${program} --version says no version: ${said}`)
+    return version
+  }
+  return { containerd: versionOf('containerd'), runc: versionOf('runc') }
+}
+
 /** Debian's static busybox and its licence, in the same way. */
 export function provideShell(): { busybox: string; licence: string } {
   const root = unpacked('busybox', SHELL)

@@ -1,15 +1,19 @@
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import { RESULTS_FILE, writeResults } from './results.ts'
 import { closeWith } from './tally.ts'
 
 /** Ends the run with the reason of every skipped test and one line that a machine can read. */
 export class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
+    const tried = new Map<string, boolean>()
     const count = { passed: 0, failed: 0, skipped: 0, pending: 0 }
     const reasons = new Map<string, number>()
     for (const module of modules) {
       for (const test of module.children.allTests()) {
         const result = test.result()
         count[result.state]++
+        for (const fileSystem of result.state === 'skipped' ? [] : fileSystemsIn(test.fullName))
+          tried.set(fileSystem, result.state === 'passed' && tried.get(fileSystem) !== false)
         if (result.state !== 'skipped') continue
         const reason = result.note ?? reasonOf(test)
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
@@ -19,8 +23,17 @@ export class ClosingLine implements Reporter {
     }
     for (const [reason, times] of reasons) process.stdout.write(`\nskipped ${times}: ${reason}`)
     if (reasons.size > 0) process.stdout.write('\n')
-    closeWith({ passed: count.passed, failed: count.failed, skipped: count.skipped + count.pending })
+    const tally = { passed: count.passed, failed: count.failed, skipped: count.skipped + count.pending }
+    const file = process.env[RESULTS_FILE]
+    const fileSystems = [...tried].filter(([, isFine]) => isFine).map(([name]) => name)
+    if (file) writeResults(file, 'test', tally, { fileSystems: fileSystems.sort() })
+    closeWith(tally)
   }
+}
+
+/** Tests of one name it in their titles. */
+function fileSystemsIn(title: string): string[] {
+  return title.match(/\b(ext4|xfs|btrfs|squashfs|tmpfs|overlayfs)\b/g) ?? []
 }
 
 /** Groups that cannot run say why in their title, or in that of a group around them. */

@@ -10,6 +10,8 @@ export interface Options {
   small: boolean
   /** Where the logs of the node's programs go at the end; '' for nowhere. */
   logs: string
+  /** Where what the run was made with and how it ended goes (docs/results); '' for nowhere. */
+  results: string
 }
 
 export const USAGE = `Usage: npm run test:kubelet -- [OPTION]...
@@ -19,6 +21,7 @@ Runs pods of a real kubelet on the built driver, beside a driver that leaves fsG
   --only TEXT    only the cases with this text in their name
   --small        only the cases that npm test runs
   --logs DIR     put the logs of kubelet, containerd and modekeep there at the end
+  --results FILE say there what the run was made with and how it ended, for the table in the README
 `
 
 /** @throws {Error} which option is wrong */
@@ -30,11 +33,13 @@ export function readOptions(args: readonly string[]): Options | 'help' {
       only: { type: 'string', default: '' },
       small: { type: 'boolean', default: false },
       logs: { type: 'string', default: '' },
+      results: { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
     },
   })
   if (values.help) return 'help'
   const files = Number(values.files)
   if (!Number.isSafeInteger(files) || files < 1000) throw new Error('--files wants a number from 1000 on')
-  return { files, only: values.only, small: values.small, logs: values.logs && resolve(values.logs) }
+  const [logs, results] = [values.logs, values.results].map((path) => path && resolve(path)) as [string, string]
+  return { files, only: values.only, small: values.small, logs, results }
 }

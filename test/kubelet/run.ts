@@ -1,5 +1,8 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
+import { KUBERNETES_VERSION } from '../../scripts/fetch/kubernetes.ts'
+import { versionsOf } from '../../scripts/fetch/packages.ts'
+import { writeResults } from '../helpers/results.ts'
 import { closeWith } from '../helpers/tally.ts'
 import type { Case, Scene } from './cases/case.ts'
 import { CASES } from './cases/index.ts'
@@ -36,7 +39,7 @@ export async function run(world: World): Promise<boolean> {
   }
 }
 
-async function runCases({ options }: World, node: TestNode, clock: Clock): Promise<boolean> {
+async function runCases({ options, runtime }: World, node: TestNode, clock: Clock): Promise<boolean> {
   const asked = options.small ? CASES.filter((one) => one.small) : CASES
   const chosen = asked.filter(({ name }) => name.includes(options.only))
   if (chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
@@ -63,7 +66,12 @@ async function runCases({ options }: World, node: TestNode, clock: Clock): Promi
   const skipped = asked.length - chosen.length
   console.log(`\n${table(inOrder, skipped)}`)
   const failed = inOrder.filter(({ failure }) => failure !== undefined).length
-  closeWith({ passed: inOrder.length - failed, failed, skipped })
+  const passed = inOrder.length - failed
+  if (options.results) {
+    const tally = { passed, failed, skipped: CASES.length - chosen.length }
+    writeResults(options.results, 'test:kubelet', tally, { kubernetes: KUBERNETES_VERSION, ...versionsOf(runtime) })
+  }
+  closeWith({ passed, failed, skipped })
   return failed > 0
 }
 

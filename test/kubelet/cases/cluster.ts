@@ -31,8 +31,10 @@ const life: Case = {
       assert(!(await early.isRunning()))
 
       giveImage(node, BINARY, '1')
+      const other = await refusesOtherOverlay(node, config)
       const first = await runDaemonSet(node, 'modekeep-1', { config, image: { newTag: '1' } }).running()
       await early.running()
+      assert.match(said(first, 'install'), /as it is the directory of kubelet, pid \d+/)
       assert.equal(fs.readFileSync(CONFIG, 'utf8'), config)
       assert.deepEqual(modes(look(source)), SIX_MODES)
       assert.equal(look(source).get('test1')?.group, FSGROUP)
@@ -46,7 +48,7 @@ const life: Case = {
       const refusal = await refusesFaults(node, config)
       await uninstalled(node, early)
       return {
-        modekeep: `pod ran when the driver came; heal: ${repaired}, ${served}; ${refusal}; gone after its last pod`,
+        modekeep: `pod ran when the driver came; heal: ${repaired}, ${served}; ${other}, ${refusal}; gone after its last pod`,
       }
     } finally {
       node.allow([node.volumes])
@@ -136,6 +138,17 @@ async function hasFuse(node: TestNode, config: string): Promise<string> {
   await node.remove(served)
   await node.remove(pod)
   return 'a dead FUSE daemon is replaced'
+}
+
+/** With the overlay of another distribution kubelet would never find the driver, and pods would wait without a word. */
+async function refusesOtherOverlay(node: TestNode, config: string): Promise<string> {
+  const pod = runDaemonSet(node, 'modekeep-other', { config, image: { newTag: '1' } }, 'default')
+  await until('the directory is refused', () => said(pod, 'install').includes('looks for drivers in'))
+  assert.match(said(pod, 'install'), /on a cluster: the overlay flatcar or rke2/)
+  assert(!(await pod.isRunning()))
+  assert(!fs.existsSync(CONFIG))
+  await node.remove(pod)
+  return 'another overlay refused'
 }
 
 /** The pod of a configuration with a fault does not come up, so a rollout stops; what was in force stays so. */

@@ -18,11 +18,11 @@ export function giveImage(node: TestNode, binary: string, version: string): void
 /**
  * Runs the pod of the rendered DaemonSet as a cluster would on this node, whose kubelet knows pods from files alone: a
  * ConfigMap is a directory with its data, and there is no account.
+ * @param overlay the node's plugin directory is Flatcar's
  */
-export function runDaemonSet(node: TestNode, name: string, wishes: Wishes): Pod {
-  // The node's plugin directory is Flatcar's.
+export function runDaemonSet(node: TestNode, name: string, wishes: Wishes, overlay = 'flatcar'): Pod {
   const components = ['components/before-1.30', ...(wishes.components ?? [])]
-  const resources = render(kustomization('overlays/flatcar', { ...wishes, components }))
+  const resources = render(kustomization(`overlays/${overlay}`, { ...wishes, components }))
   const { metadata, spec } = one(resources, 'DaemonSet').spec.template
   const { serviceAccountName: _, ...rest } = spec
   const volumes = spec.volumes.map((volume: Resource) => fromFiles(node, volume, one(resources, 'ConfigMap')))

@@ -1,0 +1,61 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type Results, readResults, triedTable, withTable } from '../../scripts/docs/results.ts'
+import { writeResults } from '../helpers/results.ts'
+import { ROOT } from './pages.ts'
+
+const README = fs.readFileSync(join(ROOT, 'README.md'), 'utf8')
+
+function directory(): string {
+  const path = fs.mkdtempSync(join(tmpdir(), 'modekeep-results-'))
+  onTestFinished(() => fs.rmSync(path, { recursive: true }))
+  return path
+}
+
+describe('what modekeep was tried with', () => {
+  it('is in the README what docs/results says: "npm run docs" writes it', () => {
+    expect(readResults()).not.toEqual([])
+    expect(README).toBe(withTable(README, triedTable(readResults())))
+  })
+
+  it('is a row for each run with its failures, and nothing else is called tried', () => {
+    const kernel = '6.1.0-13-amd64'
+    const run: Results = {
+      suite: 'test:kubelet',
+      date: '2026-01-02',
+      kernel,
+      cases: { passed: 3, failed: 1, notRun: 2 },
+    }
+    const text = triedTable([
+      { ...run, kubernetes: '1.36.1', containerd: '2.1.0' },
+      { ...run, suite: 'test', fileSystems: ['ext4'] },
+    ])
+    const [, , first, second, last, ...more] = text.split('\n')
+    expect(first).toContain(
+      'Kubernetes 1.36.1, containerd 2.1.0, Linux 6.1.0 | 3 passed, 1 failed, 2 not run | 2026-01-02',
+    )
+    expect(second).toContain('ext4, Linux 6.1.0')
+    expect(last).toContain('not tried')
+    expect(more).toEqual([])
+  })
+
+  it('is written by a run in the form that is read', () => {
+    const place = directory()
+    writeResults(join(place, 'a.json'), 'test', { passed: 1, failed: 0, skipped: 2 }, { fileSystems: ['ext4', 'xfs'] })
+    expect(readResults(place)).toMatchObject([
+      { suite: 'test', fileSystems: ['ext4', 'xfs'], cases: { passed: 1, failed: 0, notRun: 2 } },
+    ])
+    expect(fs.readFileSync(join(place, 'a.json'), 'utf8')).toContain('"fileSystems": ["ext4", "xfs"],\n')
+  })
+
+  it.each([
+    ['cases.failed', { passed: 1, notRun: 0 }, '2026-01-02'],
+    ['date', { passed: 1, failed: 0, notRun: 0 }, 'yesterday'],
+  ])('is refused where a file has no %s', (key, cases, date) => {
+    const place = directory()
+    fs.writeFileSync(join(place, 'b.json'), JSON.stringify({ suite: 'test', date, kernel: '6', cases }))
+    expect(() => readResults(place)).toThrow(`docs/results/b.json: ${key}: `)
+  })
+})

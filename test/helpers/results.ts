@@ -1,0 +1,21 @@
+import * as fs from 'node:fs'
+import { release } from 'node:os'
+import { dirname } from 'node:path'
+import type { TriedSuite } from '../../scripts/docs/results.ts'
+import type { Tally } from './tally.ts'
+
+/** Names the file in which a run leaves what it was made with and how it ended, for the table in the README. */
+export const RESULTS_FILE = 'MODEKEEP_TEST_RESULTS'
+
+/** @param more versions of what the run had beside this kernel */
+export function writeResults(file: string, suite: TriedSuite, { passed, failed, skipped }: Tally, more: object): void {
+  const date = new Date().toISOString().slice(0, 10)
+  const result = { suite, date, ...more, kernel: release(), cases: { passed, failed, notRun: skipped } }
+  const text = JSON.stringify(result, null, 2)
+  fs.mkdirSync(dirname(file), { recursive: true })
+  // A list on one line, as the formatter has it.
+  fs.writeFileSync(
+    file,
+    `${text.replace(/\[[^\]]*\]/g, (list) => JSON.stringify(JSON.parse(list)).replaceAll(',', ', '))}\n`,
+  )
+}

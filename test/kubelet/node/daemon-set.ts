@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
+import type { Architecture } from '../../../scripts/build/runtime.ts'
 import { provideRuntime } from '../../../scripts/fetch/packages.ts'
-import { modekeepImage } from '../../../scripts/image/modekeep.ts'
+import { imageFiles, imageOf } from '../../../scripts/image/modekeep.ts'
+import { ociArchive } from '../../../scripts/image/oci.ts'
 import { one, type Resource, render } from '../../kubernetes/render.ts'
 import { kustomization, type Wishes } from '../../kubernetes/tree.ts'
 import { ctr } from './containerd.ts'
@@ -10,7 +12,9 @@ import type { Pod } from './pod.ts'
 /** Makes the image of driver/kubernetes with this executable, and gives it to the node. */
 export function giveImage(node: TestNode, binary: string, version: string): void {
   const archive = `${node.elsewhere}/image-${version}.tar`
-  fs.writeFileSync(archive, modekeepImage({ binary, version, busybox: provideRuntime().busybox, licence: '' }))
+  // As a release has it.
+  const files = imageFiles(fs.readFileSync(binary), provideRuntime().busybox, '')
+  fs.writeFileSync(archive, ociArchive(imageOf(version), [{ arch: process.arch as Architecture, files }]).archive)
   ctr('images', 'import', '--snapshotter', 'native', archive)
   fs.rmSync(archive)
 }

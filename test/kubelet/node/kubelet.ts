@@ -35,7 +35,11 @@ const arguments_ = (manifests: string, place: string) => [
 export function makeKubelet({ place, kubelet }: World, logs: string, manifests: string): Daemon {
   fs.mkdirSync(manifests, { recursive: true })
   fs.mkdirSync(PLUGINS, { recursive: true })
-  return new Daemon('kubelet', logs, [kubelet, ...arguments_(manifests, place)], process.env)
+  // By its own name, by which the installer knows it.
+  const program = `${place}/kubelet`
+  fs.rmSync(program, { force: true })
+  fs.symlinkSync(kubelet, program)
+  return new Daemon('kubelet', logs, [program, ...arguments_(manifests, place)], process.env)
 }
 
 interface Ended {

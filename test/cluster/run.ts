@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { release } from 'node:os'
+import { versionsOf } from '../../scripts/fetch/packages.ts'
+import { writeResults } from '../helpers/results.ts'
 import { closeWith } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
@@ -39,29 +39,18 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
     const why = reason(one, cluster)
     if (why !== undefined) {
       lacking.push(one.name)
-      console.log(`not run: ${one.name}: ${why}, this is ${cluster.version}`)
+      console.log(`not run: ${one.name}: ${why}, this is ${cluster.version}; give newer programs by --kubernetes DIR`)
     } else results.push(await clock.wait(one.name, () => result(one, cluster)))
   }
   console.log(`\n${table(results, CASES.length - chosen.length)}`)
   const failed = results.filter(({ failure }) => failure !== undefined).length
+  const passed = results.length - failed
+  const skipped = lacking.length + CASES.length - chosen.length
   if (options.results) {
-    const cases = [
-      ...results.map(({ name, failure }) => ({ name, verdict: failure === undefined ? 'passed' : 'failed' })),
-      ...lacking.map((name) => ({ name, verdict: 'not run' })),
-    ]
-    const said = (program: string) =>
-      /\d+\.\d+\.\d+\S*/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' }))?.[0]
-    const versions = {
-      kubernetes: cluster.version,
-      containerd: said('containerd'),
-      runc: said('runc'),
-      kernel: release(),
-      etcd: said(programs.etcd),
-    }
-    const whole = { date: new Date().toISOString().slice(0, 10), versions, cases }
-    fs.writeFileSync(options.results, `${JSON.stringify(whole, undefined, 2)}\n`)
+    const versions = { kubernetes: cluster.version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
+    writeResults(options.results, 'test:cluster', { passed, failed, skipped }, versions)
   }
-  closeWith({ passed: results.length - failed, failed, skipped: lacking.length + CASES.length - chosen.length })
+  closeWith({ passed, failed, skipped })
   return failed > 0
 }
 

@@ -3,6 +3,7 @@ import { execa } from 'execa'
 import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
 import { CHILD_OPTIONS, type Ending, endingOf, within } from './child.ts'
 import { HelperOutput } from './helper-output.ts'
+import { inGroups, nodeGroups } from './node-groups.ts'
 import { closingFd } from './open.ts'
 import { endAll, leaderOf, signalGroup } from './processes.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
@@ -33,24 +34,38 @@ export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd =
   }
 }
 
-/** A daemon of a helper's must outlive the service that kubelet is. */
+/** A daemon of a helper's must outlive the service that kubelet is, and the container of the CSI server. */
 async function commandOf(order: HelperOrder, path: readonly string[], hasSystemd: () => boolean): Promise<Command> {
   const plain = { program: findProgram(order.program, path), args: order.args }
-  if (!order.leavesDaemon || !hasSystemd()) return plain
-  const scoped = (command: Command): Command => {
-    const { program, args } = scopedCommand(command, uniqueName())
-    return { program: findProgram(program, path), args }
-  }
+  if (!order.leavesDaemon) return plain
+  const isScoped = hasSystemd()
   try {
+    const apart = isScoped ? scopedCommand : groupedCommand(nodeGroups())
+    const found = (command: Command): Command => {
+      const { program, args } = apart(command, uniqueName())
+      return { program: findProgram(program, path), args }
+    }
     // With a program that does nothing: after a failure with the helper nobody could say whether that has run.
-    const trial = scoped({ program: findProgram('true', path), args: [] })
-    await runProgram(trial, { program: 'systemd-run', timeoutSeconds: SCOPE_SECONDS, secrets: [] }, path)
-    return scoped(plain)
+    const trial = found({ program: findProgram('true', path), args: [] })
+    await runProgram(
+      trial,
+      { program: isScoped ? 'systemd-run' : 'sh', timeoutSeconds: SCOPE_SECONDS, secrets: [] },
+      path,
+    )
+    return found(plain)
   } catch (error) {
     const why = (error as Error).message
-    order.warn?.(`${order.program} gets no scope of systemd's, so that a restart of kubelet may end it (${why})`)
+    const place = isScoped
+      ? "gets no scope of systemd's, so that a restart of kubelet may end it"
+      : 'stays in the control groups of its caller, so that the end of a container may end it'
+    order.warn?.(`${order.program} ${place} (${why})`)
     return plain
   }
+}
+
+/** Without systemd: into the node's own control groups. */
+function groupedCommand(groups: readonly string[]) {
+  return ({ program, args }: Command): Command => ({ program: 'sh', args: inGroups(groups, [program, ...args]) })
 }
 
 /**

@@ -1,0 +1,29 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+
+/** Below a node's cgroup2, where a group with controlled children may have no process of its own (cgroups(7)). */
+const LEAF = 'modekeep-fuse'
+
+/**
+ * The files that take a process out of whatever control groups it is in, into those of the node: a container runtime kills
+ * all that is in its container's.
+ * @param mountinfo as /proc/self/mountinfo has it
+ * @throws where a group cannot be made
+ */
+export function nodeGroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): string[] {
+  return mountinfo.split('\n').flatMap((line) => {
+    const [left = '', right = ''] = line.split(' - ')
+    const [, , , , mountPoint = ''] = left.split(' ')
+    const [type] = right.split(' ')
+    if (type === 'cgroup') return [`${mountPoint}/cgroup.procs`]
+    if (type !== 'cgroup2') return []
+    mkdirSync(`${mountPoint}/${LEAF}`, { recursive: true })
+    return [`${mountPoint}/${LEAF}/cgroup.procs`]
+  })
+}
+
+const ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; done; shift; exec "$@"'
+
+/** The words that start a command in these groups; of what is started later none is in others. */
+export function inGroups(files: readonly string[], command: readonly string[]): string[] {
+  return ['-c', ENTER, 'sh', ...files, '--', ...command]
+}

@@ -5,6 +5,7 @@ import { makeFiles } from '../../kubelet/cases/tree.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
+import type { Cluster } from '../plane/cluster.ts'
 import { exec, gone, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
 import type { Case } from './case.ts'
 
@@ -43,21 +44,29 @@ const server: Case = {
     await cluster.apply(pod('server-away', podSpec([inline('csi', 'v', { source })])))
     const { uid } = (await running(cluster, 'server-away')).metadata
     const before = mounts('csi', uid)
-    const restarts = async () => {
-      const found = await cluster.kubectl('get', 'pods', '-n', 'kube-system', '-o', 'json')
-      const statuses: Resource[] = JSON.parse(found).items.flatMap(({ status }: Resource) => status.containerStatuses)
-      const csi = statuses.find(({ name }) => name === 'csi')
-      return csi?.ready ? (csi.restartCount as number) : -1
-    }
-    const count = await restarts()
-    for (const pid of servers()) process.kill(pid, 'SIGKILL')
-    await cluster.kubectl('delete', 'pod', 'server-away', '--wait=false')
-    await until('the server runs again', async () => (await restarts()) > count)
+    await killServers(cluster, () => cluster.kubectl('delete', 'pod', 'server-away', '--wait=false'))
     await gone(uid)
     assert.equal(before.length, 1)
     assert.deepEqual(mounts('csi', uid), [])
     return 'restarted by kubelet, nothing left'
   },
+}
+
+/** Kills the CSI server and waits until kubelet has started another one, which is asked before it counts as ready. */
+export async function killServers(
+  { kubectl }: Cluster,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<void> {
+  const restarts = async () => {
+    const found = await kubectl('get', 'pods', '-n', 'kube-system', '-o', 'json')
+    const statuses: Resource[] = JSON.parse(found).items.flatMap(({ status }: Resource) => status.containerStatuses)
+    const csi = statuses.find(({ name }) => name === 'csi')
+    return csi?.ready ? (csi.restartCount as number) : -1
+  }
+  const count = await restarts()
+  for (const pid of servers()) process.kill(pid, 'SIGKILL')
+  await meanwhile()
+  await until('the server runs again', async () => (await restarts()) > count)
 }
 
 /** The processes of `modekeep csi`. */

@@ -23,7 +23,10 @@ export function giveImage({ elsewhere, busybox }: Cluster, version: string, bina
  */
 export function releaseOf(cluster: Cluster, version: string, components: readonly string[] = ['csi']): Resource[] {
   const before = cluster.atLeast('1.30') ? [] : ['components/before-1.30']
-  const allow = [{ sources: [`${cluster.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] }]
+  const allow = [
+    { sources: [`${cluster.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] },
+    { sources: ['bob@127.0.0.1:/srv/*'], fsTypes: ['fuse.sshfs'] },
+  ]
   return render(
     // The node's plugin directory is Flatcar's.
     kustomization('overlays/flatcar', {

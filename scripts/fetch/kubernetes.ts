@@ -43,7 +43,7 @@ const key = (parts: readonly (string | Buffer)[]) =>
   createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 12)
 
 /** The source, its compiler and what has been compiled of it: one for all programs, which share most of their packages. */
-function goTree(say: (text: string) => void): Go {
+export function goTree(say: (text: string) => void): Go {
   const tree = cached(
     `kubernetes-tree-${KUBERNETES_VERSION}-${key([unpackKubernetes.toString(), KUBERNETES.sum])}`,
     (directory) => {

@@ -7,6 +7,7 @@ import { aptGet } from './mirrors.ts'
 // Of the machine's own release: they run with its libraries.
 const RUNTIME = ['containerd', 'runc', 'busybox-static']
 const CONTROL_PLANE = ['etcd-server', 'containernetworking-plugins']
+const EMBEDDER = ['go-bindata']
 const SHELL = ['busybox-static']
 // What a machine without it lacks too: its libraries beside libc.
 const SKOPEO = ['skopeo', 'libgpgme11', 'libassuan0', 'libdevmapper1.02.1']
@@ -41,6 +42,11 @@ export function versionsOf({ path }: Runtime): { containerd: string; runc: strin
     return version
   }
   return { containerd: versionOf('containerd'), runc: versionOf('runc') }
+}
+
+/** go-bindata, which makes Go source of files, in the same way. */
+export function provideEmbedder(): string {
+  return `${unpacked('go-bindata', EMBEDDER)}/usr/bin/go-bindata`
 }
 
 /** Debian's static busybox and its licence, in the same way. */

@@ -6,6 +6,8 @@ export interface Image {
   /** With its tag. */
   name: string
   command: readonly string[]
+  /** What a container's own arguments are appended to. */
+  entrypoint?: readonly string[]
   labels?: Readonly<Record<string, string>> | undefined
 }
 
@@ -35,12 +37,13 @@ export function dockerArchive(images: readonly Image[], files: readonly Entry[],
 }
 
 /** What a runtime makes a container of. @param layer the SHA-256 of the one layer as it is unpacked */
-export function imageConfig({ command, labels }: Image, arch: Architecture, layer: string): object {
+export function imageConfig({ command, entrypoint, labels }: Image, arch: Architecture, layer: string): object {
   return {
     architecture: PROCESSOR[arch],
     os: 'linux',
     created: new Date(EPOCH * 1000).toISOString(),
     config: {
+      ...(entrypoint === undefined ? {} : { Entrypoint: entrypoint }),
       Cmd: command,
       Env: ['PATH=/bin'],
       WorkingDir: '/',

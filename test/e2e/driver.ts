@@ -17,5 +17,7 @@ export function writeDriver(file: string, volumes: string): void {
     SupportedSizeRange: { Min: '1Mi' },
     StressTestOptions: { NumPods: 4, NumRestarts: 3 },
   }
-  fs.writeFileSync(file, JSON.stringify({ StorageClass: { FromName: true }, InlineVolumes, DriverInfo }))
+  // 1.20 asks for a class of snapshots before every spec of a claim, whatever it tests.
+  const [StorageClass, SnapshotClass] = [{ FromName: true }, { FromName: true }]
+  fs.writeFileSync(file, JSON.stringify({ StorageClass, SnapshotClass, InlineVolumes, DriverInfo }))
 }

@@ -25,7 +25,8 @@ export const REASONS: readonly { pattern: string; reason: string }[] = [
 
 /** What npm run test:long runs: each kind of volume, no spec that waits for minutes. */
 export const QUICK = [
-  'ephemeral should',
+  'ephemeral should create',
+  'ephemeral should support multiple',
   'subPath should support existing directory',
   'subPath should support file as subpath',
   'subPath should be able to unmount after',

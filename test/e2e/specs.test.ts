@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest'
+import { QUICK, REASONS, reasonFor } from './reasons.ts'
+import { specsOf } from './report.ts'
+
+const XML = `<testsuite><testcase name="External Storage [Testpattern: Dynamic PV (default fs)] volumes should store data" classname="K" time="3.5"></testcase>
+<testcase name="[It] a &#34;b&#34; &amp; c" classname="K" time="0"><skipped></skipped></testcase>
+<testcase name="d" classname="K" time="61"><failure type="Failure">x.go:1&#xA;no &lt;file&gt;</failure></testcase></testsuite>`
+
+describe("the suite's own tests", () => {
+  it("reads the suite's file: what passed, was left out and failed", () => {
+    expect(specsOf(XML)).toEqual([
+      {
+        name: 'External Storage [Testpattern: Dynamic PV (default fs)] volumes should store data',
+        verdict: 'passed',
+        seconds: 3.5,
+      },
+      { name: 'a "b" & c', verdict: 'skipped', seconds: 0 },
+      { name: 'd', verdict: 'failed', seconds: 61, failure: 'x.go:1\nno <file>' },
+    ])
+  })
+
+  it('has a reason for what modekeep has not, and none for what it promises', () => {
+    expect(reasonFor('[Testpattern: Dynamic PV (block volmode)] volumes should store data')).toMatch(/Block/)
+    expect(reasonFor('[Testpattern: Dynamic PV (default fs)] volumes should store data')).toBeUndefined()
+    for (const text of QUICK) expect(reasonFor(`[Testpattern: Dynamic PV (default fs)] ${text}`), text).toBeUndefined()
+    for (const { pattern } of REASONS) expect(() => new RegExp(pattern)).not.toThrow()
+  })
+})

@@ -9,7 +9,12 @@ import { ctr } from '../kubelet/node/containerd.ts'
 import type { World } from './world.ts'
 
 /** Of 1.20, whose suite cannot say it. */
-const OF_1_20 = ['docker.io/library/busybox:1.29', 'k8s.gcr.io/e2e-test-images/agnhost:2.21', 'k8s.gcr.io/pause:3.2']
+const OF_1_20 = [
+  'docker.io/library/busybox:1.29',
+  'k8s.gcr.io/build-image/debian-iptables:buster-v1.3.0',
+  'k8s.gcr.io/e2e-test-images/agnhost:2.21',
+  'k8s.gcr.io/pause:3.2',
+]
 const SLEEP = ['/bin/sleep', '1000000']
 
 /** Gives the node what the suite's pods run, under the names of a registry that is not in reach. */
@@ -17,7 +22,9 @@ export function giveImages({ suite, place }: World, { atLeast, busybox }: Cluste
   const all = atLeast('1.22') ? listed(suite['e2e.test']) : OF_1_20
   const root = shellRoot(busybox)
   const agnhost: Entry = { path: 'agnhost', bytes: fs.readFileSync(suite.agnhost), mode: 0o755 }
-  const plain = all.filter((name) => /\/(busybox|pause):/.test(name)).map((name) => ({ name, command: SLEEP }))
+  const plain = all
+    .filter((name) => /\/(busybox|debian-iptables|pause):/.test(name))
+    .map((name) => ({ name, command: SLEEP }))
   const tools = all
     .filter((name) => /\/agnhost:/.test(name))
     .map((name) => ({ name, command: ['pause'], entrypoint: ['/agnhost'] }))

@@ -48,7 +48,7 @@ describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, pag
   })
 
   it('names npm scripts that exist', () => {
-    const named = [...page.text.matchAll(/\bnpm (?:run )?([a-z:]+)/g)]
+    const named = [...page.text.matchAll(/\bnpm (?:run )?([a-z0-9:]+)/g)]
       .filter(([text, name]) => text.includes(' run ') || name === 'start' || name === 'test')
       .map(([, name = '']) => name)
     expect(named.filter((name) => !(name in scripts))).toEqual([])

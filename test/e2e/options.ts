@@ -15,7 +15,7 @@ Runs Kubernetes' own storage tests on the CSI driver, on a cluster of one node. 
   --kubernetes DIR   take Kubernetes' programs from there, as test:cluster does, and e2e.test and agnhost
                      (default: 1.20.2, built once)
   --focus TEXT       only the specs with this text in their name
-  --quick            only the specs that npm run test:long runs
+  --quick            only short specs, some of each kind
   --results FILE     write versions and verdicts there, as JSON
   --logs DIR         put the logs of the suite, of the cluster's programs and of modekeep there at the end
 `

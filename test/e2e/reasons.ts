@@ -23,7 +23,7 @@ export const REASONS: readonly { pattern: string; reason: string }[] = [
   { pattern: 'on(?: a)? different node', reason: 'wants two nodes' },
 ]
 
-/** What npm run test:long runs: each kind of volume, no spec that waits for minutes. */
+/** Some of each kind of volume, none that waits for minutes. */
 export const QUICK = [
   'ephemeral should create',
   'ephemeral should support multiple',

@@ -11,9 +11,12 @@ import type { World } from './world.ts'
 /** Of 1.20, whose suite cannot say it. */
 const OF_1_20 = [
   'docker.io/library/busybox:1.29',
-  'k8s.gcr.io/build-image/debian-iptables:buster-v1.3.0',
   'k8s.gcr.io/e2e-test-images/agnhost:2.21',
   'k8s.gcr.io/pause:3.2',
+  // Of the spec that runs a script of the volume, for its shell.
+  'docker.io/library/nginx:1.14-alpine',
+  // multiVolume has it in some pods, for its shell.
+  'k8s.gcr.io/build-image/debian-iptables:buster-v1.3.0',
 ]
 const SLEEP = ['/bin/sleep', '1000000']
 
@@ -23,7 +26,7 @@ export function giveImages({ suite, place }: World, { atLeast, busybox }: Cluste
   const root = shellRoot(busybox)
   const agnhost: Entry = { path: 'agnhost', bytes: fs.readFileSync(suite.agnhost), mode: 0o755 }
   const plain = all
-    .filter((name) => /\/(busybox|debian-iptables|pause):/.test(name))
+    .filter((name) => /\/(busybox|pause|debian-iptables|distroless-iptables|nginx):/.test(name))
     .map((name) => ({ name, command: SLEEP }))
   const tools = all
     .filter((name) => /\/agnhost:/.test(name))

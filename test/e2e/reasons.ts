@@ -10,6 +10,10 @@ export const REASONS: readonly { pattern: string; reason: string }[] = [
     reason: "of drivers in Kubernetes' own tree: the suite cannot be given another's",
   },
   { pattern: 'block volmode', reason: 'volumeMode Block is refused by modekeep' },
+  {
+    pattern: 'in a pod with mismatched mode',
+    reason: 'of drivers that have volumeMode Block: the suite leaves it out',
+  },
   { pattern: 'with different volume mode', reason: 'one of its two volumes is of volumeMode Block' },
   { pattern: 'Snapshot', reason: 'modekeep has no controller: nothing is copied' },
   { pattern: 'pvc data source', reason: 'modekeep has no controller: nothing is copied' },

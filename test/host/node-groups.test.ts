@@ -14,17 +14,20 @@ beforeEach(() => {
 
 describe("the node's control groups", () => {
   it('are the roots of version 1 and a group of their own in version 2', () => {
+    const ofContainer = `${top}-container`
     const mounts = [
       '29 24 0:26 / /sys rw - sysfs sysfs rw',
       `30 24 0:27 / ${top}/memory rw,nosuid shared:9 - cgroup cgroup rw,memory`,
       `31 24 0:28 /../.. ${top}/unified rw - cgroup2 cgroup2 rw`,
+      `32 24 0:28 /pod ${ofContainer}/unified rw - cgroup2 cgroup2 rw`,
       '',
     ]
-    expect(nodeGroups(mounts.join('\n'))).toEqual([
+    expect(nodeGroups(mounts.join('\n'), top)).toEqual([
       `${top}/memory/cgroup.procs`,
       `${top}/unified/modekeep-fuse/cgroup.procs`,
     ])
     expect(fs.readdirSync(`${top}/unified`)).toEqual(['modekeep-fuse'])
+    expect(fs.existsSync(ofContainer)).toBe(false)
   })
 
   it('are entered before the command starts, whose words stay as they are', () => {

@@ -6,13 +6,15 @@ const LEAF = 'modekeep-fuse'
 /**
  * The files that take a process out of whatever control groups it is in, into those of the node: a container runtime kills
  * all that is in its container's.
- * @param mountinfo as /proc/self/mountinfo has it
+ * @param mountinfo as /proc/self/mountinfo has it: what a container's file system shows of its own groups may be there too
+ * @param top where the node has its groups
  * @throws where a group cannot be made
  */
-export function nodeGroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): string[] {
+export function nodeGroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8'), top = '/sys/fs/cgroup'): string[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [left = '', right = ''] = line.split(' - ')
     const [, , , , mountPoint = ''] = left.split(' ')
+    if (mountPoint !== top && !mountPoint.startsWith(`${top}/`)) return []
     const [type] = right.split(' ')
     if (type === 'cgroup') return [`${mountPoint}/cgroup.procs`]
     if (type !== 'cgroup2') return []

@@ -9,11 +9,26 @@ export interface Go {
   env: NodeJS.ProcessEnv
 }
 
+/** How Go is called in such a tree: it cannot use this package's go.mod with its vendored modules; with GOPATH it can. */
+export function goIn(tree: string): Go {
+  const [source, compiler] = [`${tree}/gopath/src/k8s.io/kubernetes`, `${tree}/tools/usr/lib/go-1.19`]
+  const settings = {
+    GO111MODULE: 'off',
+    GOFLAGS: '',
+    GOPATH: `${tree}/gopath`,
+    GOCACHE: `${tree}/go-cache`,
+    CGO_ENABLED: '0',
+    GOROOT: compiler,
+    PWD: source,
+  }
+  return { source, compiler: `${compiler}/bin/go`, env: { ...process.env, ...settings } }
+}
+
 const NOT_SERVED = /testdata|code-generator|sample|example/
 
 /** Below `tree`, beside the compiler in `tools`: the source, with the package of schemas that the API server serves. */
 export function unpackKubernetes(tree: string, archive: string): void {
-  const source = `${tree}/gopath/src/k8s.io/kubernetes`
+  const { source, compiler, env } = goIn(tree)
   fs.mkdirSync(source, { recursive: true })
   run('tar', ['-xzf', archive, '-C', source, '--strip-components=1'])
   const found = run('grep', ['-rl', '--include=*.go', '+k8s:openapi-gen=true', 'pkg', 'staging/src'], { cwd: source })
@@ -23,22 +38,14 @@ export function unpackKubernetes(tree: string, archive: string): void {
       .filter((file) => file !== '' && !NOT_SERVED.test(file))
       .map((file) => `k8s.io/kubernetes/${dirname(file).replace('staging/src', 'vendor')}`),
   )
-  const compiler = `${tree}/tools/usr/lib/go-1.19`
-  const go = {
-    GO111MODULE: 'off',
-    GOFLAGS: '',
-    GOPATH: `${tree}/gopath`,
-    GOCACHE: `${tree}/go-cache`,
-    CGO_ENABLED: '0',
-  }
-  const options = { cwd: source, env: { ...process.env, ...go, GOROOT: compiler, PWD: source } }
+  const options = { cwd: source, env }
   const generator = `${tree}/openapi-gen`
-  run(`${compiler}/bin/go`, ['build', '-o', generator, './vendor/k8s.io/kube-openapi/cmd/openapi-gen'], options)
+  run(compiler, ['build', '-o', generator, './vendor/k8s.io/kube-openapi/cmd/openapi-gen'], options)
   const where = ['-p', 'k8s.io/kubernetes/pkg/generated/openapi', '-O', 'zz_generated.openapi']
   const header = ['-h', `${source}/vendor/k8s.io/code-generator/hack/boilerplate.go.txt`]
   run(generator, ['-i', [...packages].sort().join(), ...where, ...header, '-r', `${tree}/openapi.report`], {
     ...options,
     // It runs the compiler, to find where its packages are.
-    env: { ...options.env, PATH: `${compiler}/bin:${process.env.PATH}` },
+    env: { ...env, PATH: `${dirname(compiler)}:${env.PATH}` },
   })
 }

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { cached } from './cache.ts'
 import { run } from './command.ts'
 import { debianArchive } from './debian.ts'
-import { type Go, unpackKubernetes } from './kubernetes-tree.ts'
+import { type Go, goIn, unpackKubernetes } from './kubernetes-tree.ts'
 import { unpackCompiler } from './packages.ts'
 import { KUBERNETES } from './pinned.ts'
 
@@ -31,7 +31,7 @@ export const ownProgram = (name: string): Program => ({ name, flags: VERSIONED }
  */
 export function kubernetesProgram(program: Program, say: (text: string) => void): string {
   const { name, main = '', flags = [] } = program
-  const making = [build.toString(), unpackKubernetes.toString(), KUBERNETES.sum, flags.join(), main]
+  const making = [build.toString(), goIn.toString(), unpackKubernetes.toString(), KUBERNETES.sum, flags.join(), main]
   return cached(`${name}-${KUBERNETES_VERSION}-${key(making)}`, (binary) => {
     const go = goTree(say)
     say(`building ${name} (once, some minutes) …`)
@@ -53,21 +53,6 @@ export function goTree(say: (text: string) => void): Go {
     },
   )
   return goIn(tree)
-}
-
-/** Go cannot use this package's go.mod with its vendored modules; with GOPATH it can. */
-function goIn(tree: string): Go {
-  const [source, compiler] = [`${tree}/gopath/src/k8s.io/kubernetes`, `${tree}/tools/usr/lib/go-1.19`]
-  const settings = {
-    GO111MODULE: 'off',
-    GOFLAGS: '',
-    GOPATH: `${tree}/gopath`,
-    GOCACHE: `${tree}/go-cache`,
-    CGO_ENABLED: '0',
-    GOROOT: compiler,
-    PWD: source,
-  }
-  return { source, compiler: `${compiler}/bin/go`, env: { ...process.env, ...settings } }
 }
 
 function build({ name, main, flags = [] }: Program, { source, compiler, env }: Go, binary: string): void {

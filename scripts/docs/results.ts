@@ -9,7 +9,7 @@ const DIRECTORY = resolve(import.meta.dirname, '../../docs/results')
 const SUITES = {
   'test:kubelet': 'pods of a kubelet, in containers, over its restarts',
   'test:cluster': 'a cluster with an API server',
-  'test:e2e': 'a cluster of several nodes',
+  'test:e2e': "Kubernetes' own storage tests, through CSI",
   test: 'mounts, mappings, walks and refusals on file systems',
 } as const
 

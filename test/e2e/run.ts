@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
+import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { type Cluster, startCluster } from '../cluster/plane/cluster.ts'
 import { applyRelease } from '../cluster/plane/release.ts'
+import { writeResults } from '../helpers/results.ts'
 import { closeWith } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
@@ -49,21 +51,23 @@ function choose(listed: readonly string[], { options }: World): string[] {
   return chosen
 }
 
-function report({ options }: World, { version }: Cluster, listed: readonly string[], specs: readonly Spec[]): boolean {
+function report(
+  { options, programs }: World,
+  { version }: Cluster,
+  listed: readonly string[],
+  specs: readonly Spec[],
+): boolean {
   // What the suite leaves out by itself is to have a reason here.
   const failed = specs.filter(({ verdict }) => verdict !== 'passed')
   for (const { name, verdict, seconds, failure } of specs) {
     console.log(`${verdict}  ${seconds.toFixed(0)} s  ${name.replace(/^.*?Testpattern: /, '')}`)
     if (failure !== undefined) console.log(failure.split('\n').slice(0, 12).join('\n'))
   }
+  const tally = { passed: specs.length - failed.length, failed: failed.length, skipped: 0 }
   if (options.results) {
-    const left = listed.map((name) => ({ name, reason: reasonFor(name) })).filter(({ reason }) => reason !== undefined)
-    const date = new Date().toISOString().slice(0, 10)
-    fs.writeFileSync(
-      options.results,
-      `${JSON.stringify({ date, kubernetes: version, specs, notRun: left }, undefined, 2)}\n`,
-    )
+    const versions = { kubernetes: version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
+    writeResults(options.results, 'test:e2e', { ...tally, skipped: listed.length - specs.length }, versions)
   }
-  closeWith({ passed: specs.length - failed.length, failed: failed.length, skipped: 0 })
+  closeWith(tally)
   return failed.length > 0
 }

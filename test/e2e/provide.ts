@@ -9,8 +9,11 @@ import { Clock } from '../kubelet/report/clock.ts'
  * @param directory has programs of another version; '' for those that are built
  * @throws {Error} with the last words of what failed, or what the directory lacks
  */
-export function provide(directory: string, say: (text: string) => void): { programs: Programs; suite: Suite } {
-  const clock = new Clock(say)
+export function provide(
+  directory: string,
+  clock: Clock,
+  say: (text: string) => void,
+): { programs: Programs; suite: Suite } {
   const programs = providePrograms(directory, clock, say)
   if (directory === '') return { programs, suite: clock.measure('e2e.test and agnhost', () => provideSuite(say)) }
   const suite: Suite = { 'e2e.test': `${directory}/e2e.test`, agnhost: `${directory}/agnhost` }
@@ -19,4 +22,4 @@ export function provide(directory: string, say: (text: string) => void): { progr
 }
 
 // Run by itself it does this for a run that is to come.
-if (import.meta.main) provide('', console.log)
+if (import.meta.main) provide('', new Clock(console.log), console.log)

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { type MountRow, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 
-const NAME = 'modekeep-kubelet-test'
+/** Of the kubelet's own run. */
+export const NAME = 'modekeep-kubelet-test'
 const LEAF = 'processes'
 
 /** A control group hierarchy: what `mount` needs to mount it again, and where the run's own group in it is. */

@@ -15,12 +15,12 @@ while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift
 exec unshare --pid --fork --kill-child --mount --propagation private --net --ipc "$0" -c '"$@"; exit $?' "$0" "$@"`
 
 /**
- * Runs a script of Node in control groups and namespaces of its own, with this JSON as its argument; nothing is left of it.
+ * Calls a module's `run` with this world, in control groups and namespaces of its own; nothing is left of it.
  * @param place a directory that one run at a time has
  * @returns its exit code
  */
 export async function confined(
-  script: string,
+  module: string,
   world: object,
   place: string,
   cgroups: readonly Hierarchy[],
@@ -28,7 +28,7 @@ export async function confined(
   const clean = await careFor({ name: basename(place), cgroups, directory: place })
   fs.mkdirSync(place)
   const { groups, leaves } = makeGroups(cgroups)
-  const inside = [process.execPath, script, JSON.stringify(world)]
+  const inside = [process.execPath, `${import.meta.dirname}/inside.ts`, module, JSON.stringify(world)]
   try {
     return await runConfined(['sh', '-c', ENTER, 'sh', ...groups, '--', ...leaves, '--', ...inside], {
       ...process.env,

@@ -29,8 +29,18 @@ export async function startHangingServer(directory: string, flag: string, opcode
   }
 }
 
-/** See proc_pid_stat(5); undefined for a process that has ended. */
+/**
+ * See proc_pid_stat(5); D where any thread is in that state: the first one of a process that was killed is a zombie while
+ * another one waits for the server.
+ * @returns undefined for a process that has ended
+ */
 export function stateOf(pid: number | undefined): string | undefined {
-  const file = `/proc/${pid}/stat`
+  const tasks = `/proc/${pid}/task`
+  const ids = fs.existsSync(tasks) ? fs.readdirSync(tasks) : []
+  const states = ids.map((id) => stateOfThread(`${tasks}/${id}/stat`)).filter((state) => state !== undefined)
+  return states.includes('D') ? 'D' : states[0]
+}
+
+function stateOfThread(file: string): string | undefined {
   return fs.existsSync(file) ? /\) ([^ZX]) /.exec(fs.readFileSync(file, 'utf8'))?.[1] : undefined
 }

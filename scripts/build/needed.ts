@@ -3,7 +3,7 @@ import { DT, dynamicValue, dynamicValues, fileOffset, readSegments, readString, 
 export interface VersionNeed {
   /** Where the file keeps the offset of the library's name. */
   nameAt: number
-  library: string
+  soname: string
   versions: string[]
 }
 
@@ -19,7 +19,7 @@ export function versionNeeds(elf: Buffer, segments: Segment[]): VersionNeed[] {
       versions.push(readString(elf, strings + elf.readUInt32LE(version + 8)))
       version += elf.readUInt32LE(version + 12)
     }
-    needs.push({ nameAt: at + 4, library: readString(elf, strings + elf.readUInt32LE(at + 4)), versions })
+    needs.push({ nameAt: at + 4, soname: readString(elf, strings + elf.readUInt32LE(at + 4)), versions })
     const next = elf.readUInt32LE(at + 12)
     if (next === 0) return needs
     at += next
@@ -45,10 +45,10 @@ export function renameNeeded(elf: Buffer, segments: Segment[], addressOf: Readon
   const strings = fileOffset(segments, table)
   const needs = versionNeeds(elf, segments)
   const dynamic = dynamicValues(elf, segments, DT.NEEDED)
-  for (const [library, address] of addressOf) {
-    const entry = dynamic.find((at) => readString(elf, strings + Number(elf.readBigUInt64LE(at))) === library)
-    if (entry === undefined) throw new Error(`Node does not need ${library}; drop it from the carried libraries`)
+  for (const [soname, address] of addressOf) {
+    const entry = dynamic.find((at) => readString(elf, strings + Number(elf.readBigUInt64LE(at))) === soname)
+    if (entry === undefined) throw new Error(`Node does not need ${soname}; drop it from the carried libraries`)
     elf.writeBigUInt64LE(BigInt(address - table), entry)
-    for (const need of needs.filter((need) => need.library === library)) elf.writeUInt32LE(address - table, need.nameAt)
+    for (const need of needs.filter((need) => need.soname === soname)) elf.writeUInt32LE(address - table, need.nameAt)
   }
 }

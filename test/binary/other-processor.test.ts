@@ -70,7 +70,7 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
     const node = fs.readFileSync(join(await nodePackage(arch), 'bin/node'))
     const needs = versionNeeds(node, readSegments(node))
     const others = needs
-      .map(({ library }) => library)
+      .map(({ soname }) => soname)
       .filter((name) => !/^(ld-linux-[a-z0-9-]+|lib(c|dl|m|pthread|rt))\.so\.\d$/.test(name))
     expect(others.sort()).toEqual([...LIBRARIES].sort())
     expect(newestGlibc([node])).toBe(OLDEST_GLIBC)

@@ -1,3 +1,4 @@
+import type { SerializedError } from 'vitest'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 import { RESULTS_FILE, writeResults } from './results.ts'
 import { closeWith } from './tally.ts'
@@ -7,7 +8,7 @@ import { closeWith } from './tally.ts'
  * machine can read: who keeps but the end of a long output has what failed.
  */
 export class ClosingLine implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[]): void {
+  onTestRunEnd(modules: readonly TestModule[], elsewhere: readonly SerializedError[]): void {
     const tried = new Map<string, boolean>()
     const count = { passed: 0, failed: 0, skipped: 0, pending: 0 }
     const reasons = new Map<string, number>()
@@ -29,6 +30,10 @@ export class ClosingLine implements Reporter {
       count.failed++
       failures.push(failure(module.relativeModuleId, module.errors()))
     }
+    if (elsewhere.length > 0) {
+      count.failed++
+      failures.push(failure('outside of every test', elsewhere))
+    }
     for (const [reason, times] of reasons) process.stdout.write(`\nskipped ${times}: ${reason}`)
     if (reasons.size > 0) process.stdout.write('\n')
     for (const text of failures) process.stdout.write(`\nfailed: ${text}\n`)
@@ -40,13 +45,12 @@ export class ClosingLine implements Reporter {
   }
 }
 
-function failure(name: string, errors: readonly { message: string }[]): string {
-  return [name, ...errors.map(({ message }) => `  ${message.slice(0, MOST_OF_MESSAGE).replaceAll('\n', '\n  ')}`)].join(
-    '\n',
-  )
-}
-
 const MOST_OF_MESSAGE = 1500
+
+function failure(name: string, errors: readonly { message: string }[]): string {
+  const messages = errors.map(({ message }) => message.slice(0, MOST_OF_MESSAGE))
+  return [name, ...messages].join('\n').replaceAll('\n', '\n  ')
+}
 
 /** Tests of one name it in their titles. */
 function fileSystemsIn(title: string): string[] {

@@ -124,10 +124,10 @@ describe('what a walk has to change', () => {
   })
 
   it('is recorded as any other would record it, but without an object for each', () => {
-    const chunks: Uint8Array[] = []
+    const recorded: { objects: number; bytes: Uint8Array }[] = []
     const line = pipeline({
-      record(records, plain = new Uint8Array()) {
-        chunks.push(joined([plain, encode(records, acls)]))
+      record(objects, plain = new Uint8Array()) {
+        recorded.push({ objects: objects.length, bytes: joined([plain, encode(objects, acls)]) })
         return 1n
       },
     })
@@ -139,7 +139,7 @@ describe('what a walk has to change', () => {
       const meant = { gid: 0, mode: 0o640 }
       return recordOf(undefined, found, Buffer.from(name), meant, { gid: 2000, mode: 0o640 }, undefined)
     })
-    expect(chunks).toEqual([encode(records, acls)])
+    expect(recorded).toEqual([{ objects: 0, bytes: encode(records, acls) }])
   })
 
   it('and was refused before anything was made of it need not be remembered', () => {

@@ -1,3 +1,4 @@
+import { FUSE_DEVICE } from '../src/fuse-device/access.ts'
 import { runPlugin, type Settings, TIMING } from '../src/fuse-device/plugin.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
@@ -10,7 +11,7 @@ export async function devicePlugin({ directory, devices }: CommandOf<'device-plu
   const settings: Settings = {
     directory,
     count: devices,
-    device: '/dev/fuse',
+    device: FUSE_DEVICE,
     timing: TIMING,
     log: tellEvent,
   }

@@ -5,6 +5,7 @@ import type { BackOff } from '../host/back-off.ts'
 import { DirectoryWatches } from '../host/linux/directory-watches.ts'
 import type { Level } from '../log/call-log.ts'
 import { messageOf } from '../refusal/refusal.ts'
+import { whyRootsAlone } from './access.ts'
 import { type Action, advance, decide, type Event, START } from './decide.ts'
 import { type DeviceServer, register, serveDevices } from './server.ts'
 import { KUBELET_SOCKET, observe, socketName, sweep } from './sockets.ts'
@@ -53,6 +54,7 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
   let server: DeviceServer | undefined
   let asking: { abort: AbortController; end: Promise<void> } | undefined
   let health: { healthy: boolean; message?: string } | undefined
+  let restriction: string | undefined
   let nextLook = 0
 
   function note(event: Event): void {
@@ -68,9 +70,12 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
 
   async function lookAtDevice(): Promise<void> {
     const before = health
-    const message = await whyUnhealthy(device)
-    health = message === undefined ? { healthy: true } : { healthy: false, message }
+    const { unhealthy, restricted } = await examine(device)
+    health = unhealthy === undefined ? { healthy: true } : { healthy: false, message: unhealthy }
     nextLook = performance.now() + timing.lookMs
+    // The devices stay healthy: to a pod that is root they are of use.
+    if (restricted !== undefined && restricted !== restriction) log('warn', 'restricted', { message: restricted })
+    restriction = restricted
     if (before?.healthy === health.healthy) return
     log(health.healthy ? 'info' : 'warn', 'health', health)
     server?.send()
@@ -165,12 +170,20 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
   }
 }
 
-/** Only an open tells: the device may lack its kernel module, or be denied by its cgroup. @returns why not */
-export async function whyUnhealthy(device: string): Promise<string | undefined> {
+/** What is wrong with a device: for everybody, and for who is not root. */
+export interface Examined {
+  unhealthy?: string | undefined
+  restricted?: string | undefined
+}
+
+/** Only an open tells: the device may lack its kernel module, or be denied by its cgroup. */
+export async function examine(device: string): Promise<Examined> {
   try {
     await using handle = await open(device, 'r+')
-    return (await handle.stat()).isCharacterDevice() ? undefined : `${device} is not a character device`
+    const stat = await handle.stat()
+    if (!stat.isCharacterDevice()) return { unhealthy: `${device} is not a character device` }
+    return { restricted: whyRootsAlone(device, stat.mode) }
   } catch (error) {
-    return messageOf(error)
+    return { unhealthy: messageOf(error) }
   }
 }

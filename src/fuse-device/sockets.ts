@@ -5,6 +5,9 @@ import type { View } from './decide.ts'
 
 export const KUBELET_SOCKET = 'kubelet.sock'
 
+/** Sockets of plugins of this kind, of those that were killed too. */
+export const isPluginSocket = (name: string) => OWN.test(name)
+
 const OWN = /^modekeep-fuse-\d+-[0-9a-z]+\.sock$/
 
 /** Another plugin's socket is bound for a moment before it listens. */
@@ -36,7 +39,7 @@ export function observe(directory: string, own: { path: string; inode: bigint | 
 
 /** Removes sockets that a killed plugin of this kind left. @returns their names */
 export async function sweep(directory: string, now: number): Promise<string[]> {
-  const names = fs.readdirSync(directory).filter((name) => OWN.test(name))
+  const names = fs.readdirSync(directory).filter(isPluginSocket)
   const removed: string[] = []
   for (const name of names) {
     const path = join(directory, name)

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
@@ -205,6 +205,22 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     expect(bad(node)).toEqual([])
     expect(fs.readdirSync(node.top)).toEqual(before)
     expect(fs.readFileSync('/proc/self/mountinfo', 'utf8')).toBe(table)
+  })
+
+  it.skipIf(!fs.existsSync('/dev/fuse'))('warns where a device plugin offers a device that root alone can open', () => {
+    const node = new BinaryNode()
+    const device = `${node.top}/fuse`
+    execFileSync('mknod', ['-m', '0600', device, 'c', '10', '229'])
+    const play =
+      'mount -t tmpfs none /var/lib && mkdir -p /var/lib/kubelet/device-plugins && ' +
+      `touch /var/lib/kubelet/device-plugins/modekeep-fuse-7-a1.sock && mount --bind ${device} /dev/fuse && exec "$@"`
+    const levels = [0o600, 0o666].map((mode) => {
+      fs.chmodSync(device, mode)
+      const { stdout } = call(node, ['doctor', '--json'], {}, ['unshare', '-m', 'sh', '-c', play, '-'])
+      const { findings: found } = JSON.parse(stdout) as { findings: Finding[] }
+      return found.filter(({ text }) => text.includes('/dev/fuse')).map(({ area, level }) => `${area}: ${level}`)
+    })
+    expect(levels).toEqual([['kubelet: warning'], ['kubelet: ok']])
   })
 
   it('fails with a remedy where the configuration is wrong, others can write, or a helper is missing', () => {

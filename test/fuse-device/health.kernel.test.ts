@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { whyUnhealthy } from '../../src/fuse-device/plugin.ts'
+import { examine } from '../../src/fuse-device/plugin.ts'
 import { Stage, until } from './stage.ts'
 
 describe('the health of the devices', () => {
@@ -44,7 +44,7 @@ describe('the health of the devices', () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     fs.writeFileSync(device, '')
-    expect(await whyUnhealthy(device)).toBe(`${device} is not a character device`)
-    expect(await whyUnhealthy('/dev/null')).toBeUndefined()
+    expect(await examine(device)).toEqual({ unhealthy: `${device} is not a character device` })
+    expect(await examine('/dev/null')).toEqual({ restricted: undefined })
   })
 })

@@ -2,6 +2,7 @@ import type { Diagnosis } from '../../host/diagnosis.ts'
 import { messageOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { type Configuration, configurationFindings } from './configuration.ts'
+import { devicePluginFindings } from './device-plugin.ts'
 import { type CheckFinding, type DoctorDocument, type Found, fault } from './findings.ts'
 import { kubeletFindings } from './kubelet.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
@@ -25,6 +26,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['system calls', () => systemCallFindings(diagnosis.selfTest())],
     ['helpers', () => helperFindings(diagnosis, config)],
     ['kubelet', () => kubeletFindings(host, diagnosis, executable)],
+    ['kubelet', () => devicePluginFindings(host)],
     ['configuration', () => configurationFindings(host, config, configuration)],
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],

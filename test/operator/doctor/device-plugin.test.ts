@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { devicePluginFindings } from '../../../src/operator/doctor/device-plugin.ts'
+import { memoryStage } from '../../helpers/stage.ts'
+
+const SOCKET = 'modekeep-fuse-7-mh3k1.sock'
+
+/** On a node with these sockets of device plugins, and a device of this mode. */
+function look(sockets: string[], mode: number | undefined) {
+  const { host, fs } = memoryStage()
+  fs.mkdirSync('/dev', { recursive: true })
+  fs.chmodSync('/dev', 0o755)
+  if (mode !== undefined) fs.writeFileSync('/dev/fuse', '', { mode })
+  if (mode !== undefined) fs.chmodSync('/dev/fuse', mode)
+  const list = (path: string) => (path === '/var/lib/kubelet/device-plugins' ? sockets : [])
+  return [...devicePluginFindings({ ...host, files: { ...host.files, list } })]
+}
+
+describe('what doctor says of the device that the device plugin offers', () => {
+  it.each([0o600, 0o660, 0o664, 0o000])('is a warning with mode %o, which lets root alone open it', (mode) => {
+    expect(look(['kubelet.sock', SOCKET], mode)).toEqual([
+      {
+        level: 'warning',
+        text: expect.stringContaining(`/dev/fuse has mode ${mode.toString(8).padStart(4, '0')}, and containers get it`),
+        remedy: expect.stringContaining('chmod 0666 /dev/fuse'),
+      },
+    ])
+  })
+
+  it('is well where everybody may read and write it', () => {
+    expect(look([SOCKET], 0o666)).toMatchObject([{ level: 'ok' }])
+  })
+
+  it('is nothing where no plugin is at work, or no device to be seen', () => {
+    expect(look(['kubelet.sock', 'nvidia.sock'], 0o600)).toEqual([])
+    expect(look([SOCKET], undefined)).toEqual([])
+  })
+})

@@ -4,8 +4,9 @@ import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { otherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
+import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
-import { isTextIdentity, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
+import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { A_DIRECTORY, holdsOwnRecords, openNode } from '../volume/kind/source-path.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
@@ -30,11 +31,12 @@ export interface VolumeByHand {
  * lies on a server or a daemon that does not respond
  */
 export async function openByHand(
-  { host, config }: Session,
+  session: Session,
   directory: string,
   flags: MountFlags,
   known?: string,
 ): Promise<VolumeByHand> {
+  const { host, config } = session
   if (holdsOwnRecords(directory, config)) {
     throw new Refusal(
       `directory ${quoted(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
@@ -44,7 +46,7 @@ export async function openByHand(
   const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
   // A server's root does not tell.
-  const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(host, handle, stat)
+  const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }

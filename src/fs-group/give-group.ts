@@ -5,6 +5,7 @@ import { change } from '../ownership/walk/change.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
+import { refuseRenamed } from '../store/volume-identity.ts'
 import { volumeRecords } from '../store/volume-record.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import type { MapStep, WalkStep } from './decide.ts'
@@ -82,6 +83,7 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       const wanted = { volume, source, location: tree.location, group, pod, directory }
       // Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume.
       reserved.use(await reserveVolume(session, wanted, directory, () => {}))
+      refuseRenamed(session, volume, tree.handle, source ?? '')
       if (!isOfOneGroup(session, volume)) {
         throw new Unmappable(`a walk or a restore of it was not finished, so its files have several groups`)
       }

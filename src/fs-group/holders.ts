@@ -1,4 +1,5 @@
 import { waitFor } from '../host/back-off.ts'
+import { mayHaveUuid } from '../host/btrfs.ts'
 import { podVolumeOf } from '../mount-table/kubelet-volume.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
@@ -131,7 +132,7 @@ function overlap(one: Volume, other: Volume): boolean {
   if (one.volume !== undefined && one.volume === other.volume) return true
   if (areOnServer(one.exported, other.exported)) return true
   if (isUnlisted(one.location) || isUnlisted(other.location))
-    return fileSystemOf(one.volume) === fileSystemOf(other.volume)
+    return mayBeOneFileSystem(fileSystemOf(one.volume), fileSystemOf(other.volume))
   if (one.location && other.location) return isNested(one.location, other.location)
   return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
 }
@@ -165,6 +166,16 @@ function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | undefin
 /** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
 const isUnlisted = (location: TreeLocation | undefined) => location?.device === ''
 const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
+
+const isUuid = (id: string) => /^[0-9a-f]{32}$/.test(id)
+
+/** One of two parts of a btrfs may have the name that it had on a kernel that told no UUID of one. */
+function mayBeOneFileSystem(one: string | undefined, other: string | undefined): boolean {
+  if (one === other) return true
+  if (one === undefined || other === undefined || one.includes('.') === other.includes('.')) return false
+  const [id, uuid] = one.includes('.') ? [one, other] : [other, one]
+  return isUuid(uuid) && mayHaveUuid(id, Buffer.from(uuid, 'hex'))
+}
 
 function isLive(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()

@@ -7,6 +7,7 @@ import type { MountRecord } from '../store/mount-record.ts'
 import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
+import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasJournal } from '../store/volume-journal.ts'
 import { howToGive, isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
@@ -41,6 +42,7 @@ export async function ownVolume(
   const { device } = session.host.inodes.statMountPoint(tree)
   const wanted = { volume, source, location, group, pod, directory }
   using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(session, others, order, device))
+  refuseRenamed(session, volume, tree, source)
   const disk = sameDisk(session, volume, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)

@@ -8,7 +8,8 @@ import { doElsewhere } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseOtherDisk } from '../store/volume-disk.ts'
-import { type VolumeRecord, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
+import { volumeIdentity } from '../store/volume-identity.ts'
+import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNode } from '../volume/kind/source-path.ts'
@@ -88,10 +89,11 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
 }
 
 /** A disk that is not mounted yet, or a directory moved away, leaves another one under the source's name. */
-function openTree({ host }: Session, volume: string, source: string): Handle {
+function openTree(session: Session, volume: string, source: string): Handle {
+  const { host } = session
   const { handle, stat } = openNode(host, source)
   using _ = closing(host.inodes, handle)
-  if (volumeIdentity(host, handle, stat) === volume) return host.mounts.cloneTree(handle)
+  if (volumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw new Refusal(`source ${quoted(source)} is another directory than the one that was mounted: put that one back`)
 }
 

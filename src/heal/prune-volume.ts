@@ -4,8 +4,9 @@ import { prune } from '../ownership/walks.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
 import { otherDisk } from '../store/volume-disk.ts'
+import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
-import { isTextIdentity, volumeIdentity, volumeRecords } from '../store/volume-record.ts'
+import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 
 /**
@@ -26,7 +27,7 @@ export async function pruneVolume(session: Session, volume: string, isSilentAt: 
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)
-  if (volumeIdentity(host, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
+  if (volumeIdentity(session, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
   // What is mounted below it hides nothing.
   const tree = host.mounts.cloneTree(handle)
   using _tree = closing(host.inodes, tree)

@@ -4,6 +4,7 @@ import { type IsSilentAt, silentDirectory, silentPaths, unanswered } from '../mo
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
+import { nameNotice } from '../store/former-name.ts'
 import { removeTransient, tryHoldPlace } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
 import { listMounts } from '../store/mount-record.ts'
@@ -123,6 +124,8 @@ async function judge(
       ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   }
+  const notice = await nameNotice(session, record, isSilentAt)
+  if (notice !== undefined && notice.state !== 'used') return keep(notice.text)
   const way = `"modekeep restore ${volume}"`
   if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
   return keep(`${source} was walked for group ${group}: ${way} puts it back`)
@@ -160,7 +163,8 @@ async function isSwappedAway(
     try {
       const handle = inodes.openLinkFree(above)
       using _ = closing(inodes, handle)
-      return volume.startsWith(`${inodes.fileSystemId(handle)}-`) && otherDisk(session, volume, handle) === undefined
+      const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
+      return ids.some((id) => volume.startsWith(`${id}-`)) && otherDisk(session, volume, handle) === undefined
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') return false
     }

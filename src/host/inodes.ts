@@ -183,6 +183,8 @@ export interface Inodes {
   removeAttribute(handle: Handle, name: string): void
   /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
   fileSystemId(handle: Handle): string
+  /** The latter in any case: what it is called where the kernel does not tell the UUID. Undefined where that says nothing. */
+  formerFileSystemId(handle: Handle): string | undefined
   /** statfs(2) of the file system that a handle is on: its server or daemon is asked. */
   space(handle: Handle): { bytes: Space; inodes: Space }
 }

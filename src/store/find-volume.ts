@@ -5,11 +5,13 @@ import { type IsSilentAt, localPaths, silentDirectory, silentPaths } from '../mo
 import { mountsFrom } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
+import { nameNotice } from './former-name.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { otherDisk, otherSource } from './volume-disk.ts'
+import { volumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
-import { isTextIdentity, textIdentity, volumeIdentity, volumeRecords } from './volume-record.ts'
+import { isTextIdentity, textIdentity, volumeRecords } from './volume-record.ts'
 
 /** Where a volume is; or, of places whose server does not respond and where it may be, the first. */
 export interface Place {
@@ -31,6 +33,8 @@ export async function findVolume(session: Session, volume: string): Promise<stri
   if (found !== undefined) return found.path
   const [source] = sourcesOf(session, volume)
   if (source !== undefined) {
+    const notice = await nameNotice(session, { volume, source }, isSilentAt)
+    if (notice !== undefined && notice.state !== 'used') throw new Refusal(notice.text)
     throw new Refusal(
       `volume ${volume} was ${source}, which is missing or another one now: put it back or mount it, then call this again`,
     )
@@ -127,13 +131,14 @@ export async function otherInPlace(
 }
 
 /** All names that a directory may have as a volume: its own first, then those of a server's export that is mounted there. */
-export function volumesAt({ host }: Session, directory: string, handle: Handle): string[] {
+export function volumesAt(session: Session, directory: string, handle: Handle): string[] {
+  const { host } = session
   const stat = host.inodes.statMountPoint(handle)
   const rows = parseMountinfo(host.mounts.table()).filter(
     (row) => row.mountPoint === directory && row.root === '/' && isMountOf(row, stat),
   )
   const byText = rows.flatMap(textIdentities)
-  return [volumeIdentity(host, handle, host.inodes.stat(handle)), ...byText]
+  return [volumeIdentity(session, handle, host.inodes.stat(handle)), ...byText]
 }
 
 /** Where it was, as far as records tell. */
@@ -150,7 +155,7 @@ function leadsTo(session: Session, path: string, volume: string, isAny: boolean)
     const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
     // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
     const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
-    if (!isLike || volumeIdentity(host, handle, host.inodes.stat(handle)) !== volume) return false
+    if (!isLike || volumeIdentity(session, handle, host.inodes.stat(handle)) !== volume) return false
     return isAny || otherDisk(session, volume, handle) === undefined
   })
 }

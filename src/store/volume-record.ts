@@ -1,5 +1,4 @@
 import * as z from 'zod/mini'
-import type { Handle, Host, Stat } from '../host/host.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import { RECORD_FILE } from './places.ts'
@@ -61,11 +60,6 @@ export function howToGive({
   if (isTextIdentity(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
   const command = `modekeep apply DIR --fsgroup ${group}${groupAccess === 'grant' ? ' --group-access grant' : ''} --force`
   return `"${command}", DIR being ${source} or where that is mounted,`
-}
-
-/** Names a volume across reboots and whatever path leads to it: file system id, root inode, birth time. */
-export function volumeIdentity(host: Host, root: Handle, stat: Stat): string {
-  return `${host.inodes.fileSystemId(root)}-${stat.inode.toString(16)}-${stat.born.toString(16)}`
 }
 
 /** Names a volume whose root says nothing about it (a server's, a daemon's): the same request has the same volume. */

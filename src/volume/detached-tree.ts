@@ -5,7 +5,8 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import { mountRecords, type SourceFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { textIdentity, volumeIdentity } from '../store/volume-record.ts'
+import { volumeIdentity } from '../store/volume-identity.ts'
+import { textIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { newStagingName } from './kind/staged.ts'
 
@@ -18,7 +19,7 @@ export interface SourceView extends SourceFacts {
 
 /** What is known of a source before its mount is made. */
 export function sourceView(
-  { host }: Session,
+  session: Session,
   request: MountRequest,
   { root }: VolumeKind,
   source: OpenedSource | undefined,
@@ -32,7 +33,7 @@ export function sourceView(
   const { device, inode, gid: group } = stat
   // A disk's file system has a root of its own, but another disk under its name is another inode or device.
   if (root !== 'source') return { ...unknown, identity: `${device}:${inode}:${stat.born}`, path }
-  const volume = volumeIdentity(host, handle, stat)
+  const volume = volumeIdentity(session, handle, stat)
   return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
 }
 
@@ -120,7 +121,7 @@ export function detachedTree(
     get volume(): string | undefined {
       if (!kind.persistent) return undefined
       if (kind.root === 'text') return textIdentity(request)
-      volume ??= volumeIdentity(host, this.handle, host.inodes.stat(this.handle))
+      volume ??= volumeIdentity(session, this.handle, host.inodes.stat(this.handle))
       return volume
     },
 

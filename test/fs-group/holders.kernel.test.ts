@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { holders, othersWith } from '../../src/fs-group/holders.ts'
 import { mountPlace } from '../../src/store/places.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
-import { volumeIdentity } from '../../src/store/volume-record.ts'
+import { volumeIdentity } from '../../src/store/volume-identity.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -24,7 +24,7 @@ describe.skipIf(!isRoot)(title, () => {
   function found(): (string | undefined)[] {
     const { inodes } = stage.host
     const handle = inodes.openTrusted(source())
-    const volume = volumeIdentity(stage.host, handle, inodes.stat(handle))
+    const volume = volumeIdentity(stage, handle, inodes.stat(handle))
     inodes.close(handle)
     return holders(othersWith(stage.session(), { volume, source: source() }, undefined)).map(
       ({ directory }) => directory,

@@ -5,7 +5,8 @@ import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
-import { textIdentity, volumeIdentity } from '../../src/store/volume-record.ts'
+import { volumeIdentity } from '../../src/store/volume-identity.ts'
+import { textIdentity } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -21,7 +22,7 @@ function arrange(): Stage {
 function found(stage: Stage, path: string, except = ''): string[] {
   const source = `${stage.top}/volumes/${path}`
   const handle = stage.host.inodes.openTrusted(source)
-  const volume = volumeIdentity(stage.host, handle, stage.host.inodes.stat(handle))
+  const volume = volumeIdentity(stage, handle, stage.host.inodes.stat(handle))
   const others = othersWith(stage.session(), { volume, source }, except)
   return holders(others).flatMap(({ directory }) => /\/pods\/([^/]+)\//.exec(directory ?? '')?.[1] ?? [])
 }

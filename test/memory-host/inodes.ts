@@ -129,6 +129,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     },
 
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
+    formerFileSystemId: () => undefined,
     space(handle) {
       const inodes = BigInt(world.at(handle).mount.fileSystem.fs.readdirSync('/').length)
       return {

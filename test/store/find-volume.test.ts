@@ -5,7 +5,8 @@ import { silentPaths } from '../../src/mount-table/silence.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { findVolume, placeOfVolume, volumesAt } from '../../src/store/find-volume.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
-import { textIdentity, volumeIdentity, volumeRecords } from '../../src/store/volume-record.ts'
+import { volumeIdentity } from '../../src/store/volume-identity.ts'
+import { textIdentity, volumeRecords } from '../../src/store/volume-record.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -19,7 +20,7 @@ beforeEach(() => {
   makeTree(stage.fs, SOURCE, ['file a 0640'])
   const { inodes } = stage.host
   const handle = inodes.openLinkFree(SOURCE)
-  volume = volumeIdentity(stage.host, handle, inodes.stat(handle))
+  volume = volumeIdentity(stage, handle, inodes.stat(handle))
   inodes.close(handle)
 })
 

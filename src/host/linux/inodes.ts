@@ -129,6 +129,7 @@ export const linuxInodes: Inodes = {
   setAttribute,
   removeAttribute,
   fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
+  formerFileSystemId: formerIdOf,
   space: spaceOf,
 }
 
@@ -161,4 +162,10 @@ export function askUuid(readable: number, target: string): Buffer {
 function fsidOf(handle: Handle): string {
   const { type, id } = statFs(handle, 'a volume')
   return `${type.toString(16)}.${id}`
+}
+
+function formerIdOf(handle: Handle): string | undefined {
+  const id = fsidOf(handle)
+  // Every file system of the type that has none would be called so.
+  return /\.0+$/.test(id) ? undefined : id
 }

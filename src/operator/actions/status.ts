@@ -1,5 +1,7 @@
 import { healMounts, LOST } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
+import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
+import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
@@ -37,6 +39,8 @@ export interface VolumeStatus {
   restorePending: boolean
   /** What others changed of it since, so that its group may not get in, and what to do; null where that is nothing. */
   changed: string | null
+  /** What it is if its records stand under a name that another kernel gives it; null where they do not. */
+  name: string | null
   /** Recorded mounts of it. */
   mounts: number
   /** Why its record or its journal cannot be used, null where both can. */
@@ -74,6 +78,7 @@ export interface MountStatus {
 export async function status(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
   const recorded = listMounts(session)
+  const isSilentAt = silentPaths(session.host)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
@@ -84,12 +89,17 @@ export async function status(session: Session): Promise<StatusDocument> {
     verb: 'status',
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
-    volumes: listVolumes(session).map((volume) => aboutVolume(session, volume, records)),
+    volumes: await Promise.all(listVolumes(session).map((volume) => aboutVolume(session, volume, records, isSilentAt))),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
 }
 
-function aboutVolume(session: Session, volume: string, records: readonly MountRecord[]): VolumeStatus {
+async function aboutVolume(
+  session: Session,
+  volume: string,
+  records: readonly MountRecord[],
+  isSilentAt: IsSilentAt,
+): Promise<VolumeStatus> {
   const { record, problem } = volumeRecords.find(session, volume)
   const walk = walkUnderWay(session, volume)
   return {
@@ -100,6 +110,7 @@ function aboutVolume(session: Session, volume: string, records: readonly MountRe
     complete: record?.complete ?? false,
     restorePending: record?.restorePending ?? false,
     changed: (record && changeOf(record)) ?? null,
+    name: (record && (await nameNotice(session, record, isSilentAt)))?.text ?? null,
     mounts: records.filter((mount) => mount.volume === volume).length,
     // Whoever is at work on it finds out himself.
     fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,

@@ -6,12 +6,13 @@ import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
 import { otherInPlace } from '../../store/find-volume.ts'
+import { nameNotice } from '../../store/former-name.ts'
 import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
-import { volumeRecords } from '../../store/volume-record.ts'
+import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { journalFault } from '../actions/volume.ts'
 import { type Found, fault, ok, silence, warning } from './findings.ts'
 
@@ -99,7 +100,22 @@ async function aboutVolume(session: Session, volume: string, isSilentAt: IsSilen
     return [fault(`the record of volume ${volume} cannot be read`, way)]
   }
   if (record === undefined) return []
-  const { source, group, complete, hasEnded, restorePending } = record
+  const named = await aboutName(session, record, isSilentAt)
+  return [...named, ...(await aboutRecord(session, record, isSilentAt))]
+}
+
+/** Of a record that stands under a name of another kernel's. */
+async function aboutName(session: Session, record: VolumeRecord, isSilentAt: IsSilentAt): Promise<Found[]> {
+  const notice = await nameNotice(session, record, isSilentAt)
+  if (notice === undefined) return []
+  const text = `volume ${record.volume}: ${notice.text}`
+  const way = `modekeep restore ${record.volume}, while no pod uses it: the next pod has it walked under its new name`
+  if (notice.state === 'used') return [notice.isFleeting ? warning(text, way) : ok(text)]
+  return [warning(text, 'what it says')]
+}
+
+async function aboutRecord(session: Session, record: VolumeRecord, isSilentAt: IsSilentAt): Promise<Found[]> {
+  const { volume, source, group, complete, hasEnded, restorePending } = record
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume)
   if (isUsed || (complete && !restorePending)) return []
   const other = await otherInPlace(session, volume, isSilentAt)

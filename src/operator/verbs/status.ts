@@ -50,8 +50,8 @@ export function statusLines({ mounts, volumes, unrecorded, unreadable }: StatusD
   const volumeTable = table(
     ['volume', 'group', 'mounts', 'state', 'source'],
     volumes.map((about) => {
-      const { volume, group, mounts, source, walk, fault, changed } = about
-      const notices = [fault, changed].filter((text) => text !== null)
+      const { volume, group, mounts, source, walk, fault, changed, name } = about
+      const notices = [fault, changed, name].filter((text) => text !== null)
       const below = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
       return [
         [volume, String(group ?? '-'), String(mounts), stateOf(about), source || '-'],

@@ -31,6 +31,7 @@ const volume: VolumeStatus = {
   restorePending: false,
   mounts: 1,
   fault: null,
+  name: null,
   changed: null,
   walk: null,
 }

@@ -1,0 +1,166 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { expectSame, makeVolume, owned, type Snapshot, snapshot } from '../crash/volume.ts'
+import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
+import { needed } from '../helpers/needs.ts'
+import { lacking } from '../helpers/refuse.ts'
+import { cannotRun } from './mapped-volume.ts'
+
+const SUCCESS = { status: 'Success' }
+const SIZES = { ext4: '32M', xfs: '300M', btrfs: '110M' } as const
+type FsType = keyof typeof SIZES
+const skipped = cannotRun('')
+
+/** A node whose volumes lie on a disk, with one that has an inode of every kind. */
+class Upgraded extends BinaryNode {
+  readonly source = `${this.volumes}/data`
+  readonly original: Snapshot
+  readonly #image = `${this.top}/disk.img`
+
+  constructor(fsType: FsType) {
+    super()
+    execFileSync('truncate', ['-s', SIZES[fsType], this.#image])
+    execFileSync(needed(`mkfs.${fsType}`), [...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), this.#image])
+    execFileSync('mount', ['-o', 'loop', this.#image, this.volumes])
+    this.original = makeVolume(this.source)
+  }
+
+  kernel(age: 'before 6.9' | 'since 6.9'): void {
+    this.wrapper = age === 'before 6.9' ? lacking(['FS_IOC_GETFSUUID']) : []
+  }
+
+  mount(pod: string, more: Record<string, string> = {}) {
+    const group = { 'kubernetes.io/mounterArgs.FsGroup': '2000', ownership: 'walk', restoreOnUnmount: 'true' }
+    return this.call('mount', this.podDirectory(pod), JSON.stringify({ ...group, source: this.source, ...more }))
+  }
+
+  unmount(pod: string) {
+    return this.call('unmount', this.podDirectory(pod))
+  }
+
+  people(...args: string[]): { stdout: string; stderr: string; status: number | null } {
+    const [program = BINARY, ...rest] = [...this.wrapper, BINARY, ...args]
+    const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: `${this.top}/config.json` }
+    return spawnSync(program, rest, { env, encoding: 'utf8' })
+  }
+
+  get recorded(): string[] {
+    const place = `${this.state}/ownership`
+    return fs.existsSync(place) ? fs.readdirSync(place) : []
+  }
+}
+
+describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
+  `a volume on %s that was walked before the kernel was upgraded to 6.9${skipped}`,
+  (fsType) => {
+    it('is put back by the unmount after the upgrade', async () => {
+      const node = new Upgraded(fsType)
+      node.kernel('before 6.9')
+      expect(await node.mount('one')).toMatchObject(SUCCESS)
+      expect(node.recorded).toEqual([expect.stringMatching(/^[0-9a-f]+\.[0-9a-f]{16}-/)])
+      node.kernel('since 6.9')
+      expect(await node.unmount('one')).toMatchObject(SUCCESS)
+      expectSame(snapshot(node.source), node.original)
+      expect(node.recorded).toEqual([])
+    })
+
+    it('is the same for the next pods, whose last unmount puts all of it back, and new only then', async () => {
+      const node = new Upgraded(fsType)
+      node.kernel('before 6.9')
+      expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
+      expect(await node.unmount('one')).toMatchObject(SUCCESS)
+      const names = node.recorded
+      node.kernel('since 6.9')
+      expect(await node.mount('two', { groupAccess: 'grant' })).toMatchObject(SUCCESS)
+      expect(await node.mount('three', { 'kubernetes.io/mounterArgs.FsGroup': '3000' })).toMatchObject({
+        status: 'Failure',
+        message: expect.stringContaining('the volume belongs to group 2000'),
+      })
+      expect(node.recorded).toEqual(names)
+      expect(await node.unmount('two')).toMatchObject(SUCCESS)
+      expectSame(snapshot(node.source), node.original)
+      expect(await node.mount('four', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
+      expect(node.recorded).toEqual([expect.stringMatching(/^[0-9a-f]{32}-/)])
+    })
+
+    it('is told of by status and doctor, kept by gc, and put back by its name', async () => {
+      const node = new Upgraded(fsType)
+      node.kernel('before 6.9')
+      expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
+      expect(await node.unmount('one')).toMatchObject(SUCCESS)
+      const [name = ''] = node.recorded
+      expect(node.people('status').stdout).not.toContain('kernels before 6.9')
+      node.kernel('since 6.9')
+      expect(node.people('status').stdout).toContain('its records have the name that kernels before 6.9 give it')
+      const level = fsType === 'xfs' ? 'warning' : 'ok'
+      expect(node.people('doctor').stdout).toMatch(new RegExp(`${level} +volume ${name}: its records have the name`))
+      expect(node.people('gc').stdout).toContain('0 removed')
+      expect(node.people('restore', name)).toMatchObject({ stderr: '', status: 0 })
+      expectSame(snapshot(node.source), node.original)
+    })
+  },
+)
+
+describe.skipIf(skipped !== '')(`a volume on btrfs${skipped}`, () => {
+  it('is put back after an upgrade of the kernel too, whichever name it has then', async () => {
+    const node = new Upgraded('btrfs')
+    node.kernel('before 6.9')
+    expect(await node.mount('one')).toMatchObject(SUCCESS)
+    node.kernel('since 6.9')
+    expect(await node.unmount('one')).toMatchObject(SUCCESS)
+    expectSame(snapshot(node.source), node.original)
+    expect(node.recorded).toEqual([])
+  })
+})
+
+describe.skipIf(skipped !== '')(`a volume that has records under both of its names${skipped}`, () => {
+  /** Walked before the upgrade, and again after it by a version that did not know the older name. */
+  async function both() {
+    const node = new Upgraded('ext4')
+    node.kernel('before 6.9')
+    expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
+    expect(await node.unmount('one')).toMatchObject(SUCCESS)
+    const [older = ''] = node.recorded
+    fs.renameSync(`${node.state}/ownership/${older}`, `${node.top}/aside`)
+    const before = snapshot(node.source)
+    node.kernel('since 6.9')
+    expect(await node.mount('two', { restoreOnUnmount: 'false', groupAccess: 'grant' })).toMatchObject(SUCCESS)
+    expect(await node.unmount('two')).toMatchObject(SUCCESS)
+    const [newer = ''] = node.recorded
+    fs.renameSync(`${node.top}/aside`, `${node.state}/ownership/${older}`)
+    return { node, older, newer, before }
+  }
+
+  it('is put back by the newer first, which says so, and then by the older', async () => {
+    const { node, older, newer, before } = await both()
+    const way = `"modekeep restore ${newer}", then "modekeep restore ${older}"`
+    expect(node.people('restore', older)).toMatchObject({ status: 1, stderr: expect.stringContaining(way) })
+    for (const verb of ['status', 'doctor']) expect(node.people(verb).stdout).toContain(way)
+    expect(node.people('gc').stdout).toContain('0 removed')
+    expect(node.recorded).toHaveLength(2)
+    expect(node.people('restore', newer)).toMatchObject({ status: 0 })
+    expectSame(snapshot(node.source), before)
+    expectSame(owned(node.original, node.source), before)
+    expect(node.people('restore', older)).toMatchObject({ status: 0 })
+    expectSame(snapshot(node.source), node.original)
+    expect(node.recorded).toEqual([])
+  })
+})
+
+describe.skipIf(skipped !== '')(`a kernel that goes back to before 6.9${skipped}`, () => {
+  it('does not know a name that is a UUID: status and doctor say so, and it is kept', async () => {
+    const node = new Upgraded('ext4')
+    node.kernel('since 6.9')
+    expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
+    expect(await node.unmount('one')).toMatchObject(SUCCESS)
+    const [name = ''] = node.recorded
+    node.kernel('before 6.9')
+    const said = 'these records are not used until Linux 6.9 or newer runs'
+    for (const verb of ['status', 'doctor', 'gc']) expect(node.people(verb).stdout).toContain(said)
+    expect(node.people('restore', name)).toMatchObject({ status: 1, stderr: expect.stringContaining(said) })
+    node.kernel('since 6.9')
+    expect(node.people('restore', name)).toMatchObject({ status: 0 })
+    expectSame(snapshot(node.source), node.original)
+  })
+})

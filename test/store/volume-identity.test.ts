@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import type { Handle, Stat } from '../../src/host/host.ts'
+import { JOURNAL_FILE, type Store } from '../../src/store/places.ts'
+import { namesOf, refuseRenamed, volumeIdentity } from '../../src/store/volume-identity.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
+import { memoryHost } from '../memory-host/index.ts'
+import { MemoryWorld } from '../memory-host/world.ts'
+
+const ROOT = 5 as Handle
+const UUID = '0123456789abcdef0123456789abcdef'
+const FORMER = 'ef53.00112233445566ff'
+const BORN = 0xabcn
+const [NOW, OLDER] = [`${UUID}-2-abc`, `${FORMER}-2-abc`]
+
+interface Kernel {
+  id?: string
+  former?: string | undefined
+  inode?: bigint
+  born?: bigint
+}
+
+/** A node on whose kernel a root has these, and where these volumes are on record. */
+function arrange(kernel: Kernel, recorded: Record<string, string>) {
+  const { id, former, inode, born } = { id: UUID, former: FORMER, inode: 2n, born: BORN, ...kernel }
+  const world = new MemoryWorld()
+  const host = memoryHost(world)
+  const stat = { inode, born } as Stat
+  host.inodes = { ...host.inodes, fileSystemId: () => id, formerFileSystemId: () => former, stat: () => stat }
+  const store: Store = { host, config: { stateDir: '/state' } }
+  for (const [volume, file] of Object.entries(recorded)) {
+    world.fs.mkdirSync(`/state/ownership/${volume}`, { recursive: true })
+    world.fs.writeFileSync(`/state/ownership/${volume}/${file}`, '')
+  }
+  return { store, named: () => volumeIdentity(store, ROOT, stat), names: () => namesOf(host, ROOT, stat) }
+}
+
+describe('the name of a volume on a kernel that tells UUIDs', () => {
+  it.each([
+    ['the new one where nothing is recorded', {}, {}, NOW],
+    ['the new one where that is recorded', {}, { [NOW]: 'record.json' }, NOW],
+    ['the older one while that is recorded alone', {}, { [OLDER]: 'record.json' }, OLDER],
+    ['the older one while it has a journal alone', {}, { [OLDER]: JOURNAL_FILE }, OLDER],
+    ['the new one where both are recorded', {}, { [OLDER]: 'record.json', [NOW]: JOURNAL_FILE }, NOW],
+    ['the new one where of the older a lock alone is left', {}, { [OLDER]: 'lock' }, NOW],
+    ['the older one where of the new a lock alone is there', {}, { [OLDER]: JOURNAL_FILE, [NOW]: 'lock' }, OLDER],
+    ['the new one where f_fsid is another', { former: 'ef53.00112233445566fe' }, { [OLDER]: 'record.json' }, NOW],
+    ['the new one where f_fsid says nothing', { former: undefined }, { [OLDER]: 'record.json' }, NOW],
+    ['the new one of another root', { inode: 3n }, { [OLDER]: 'record.json' }, `${UUID}-3-abc`],
+    ['the new one of a root made at another moment', { born: 0xabdn }, { [OLDER]: 'record.json' }, `${UUID}-2-abd`],
+    ['the new one where no birth time is known', { born: 0n }, { [`${FORMER}-2-0`]: 'record.json' }, `${UUID}-2-0`],
+    ['f_fsid where there is no UUID', { id: FORMER }, { [NOW]: 'record.json' }, OLDER],
+  ])('is %s', (_what, kernel: Kernel, recorded: Record<string, string>, wanted) => {
+    expect(arrange(kernel, recorded).named()).toBe(wanted)
+  })
+
+  it('is one of two, of which none is another where the kernel tells no UUID', () => {
+    expect(arrange({}, {}).names()).toEqual({ now: NOW, former: OLDER })
+    expect(arrange({ id: FORMER }, {}).names()).toEqual({ now: OLDER, former: undefined })
+  })
+
+  it('is the new one once the older record is gone, and who still has the older one is refused', () => {
+    const { store, named } = arrange({}, { [OLDER]: 'record.json' })
+    expect(named()).toBe(OLDER)
+    const check = (volume: string) => () => refuseRenamed(store, volume, ROOT, '/srv/data')
+    expect(check(OLDER)).not.toThrow()
+    expect(check(NOW)).toThrow('another call has put /srv/data back meanwhile')
+    volumeRecords.remove(store, OLDER)
+    expect(named()).toBe(NOW)
+    expect(check(OLDER)).toThrow('call this again')
+    expect(check(NOW)).not.toThrow()
+    expect(check('text-0123')).not.toThrow()
+  })
+})

@@ -4,5 +4,6 @@ import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
 import { RESTARTS } from './restarts.ts'
+import { UNTOUCHED } from './untouched.ts'
 
-export const CASES: readonly Case[] = [...DOORS, ...GROUPS, ...ENDS, ...RESTARTS, ...DAEMON_SET]
+export const CASES: readonly Case[] = [...DOORS, ...UNTOUCHED, ...GROUPS, ...ENDS, ...RESTARTS, ...DAEMON_SET]

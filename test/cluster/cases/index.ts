@@ -3,7 +3,16 @@ import { DAEMON_SET } from './daemon-set.ts'
 import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
+import { PLANE_AWAY } from './plane-away.ts'
 import { RESTARTS } from './restarts.ts'
 import { UNTOUCHED } from './untouched.ts'
 
-export const CASES: readonly Case[] = [...DOORS, ...UNTOUCHED, ...GROUPS, ...ENDS, ...RESTARTS, ...DAEMON_SET]
+export const CASES: readonly Case[] = [
+  ...DOORS,
+  ...UNTOUCHED,
+  ...GROUPS,
+  ...ENDS,
+  ...RESTARTS,
+  ...PLANE_AWAY,
+  ...DAEMON_SET,
+]

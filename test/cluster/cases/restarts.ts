@@ -1,21 +1,12 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
-import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 import { makeFiles } from '../../kubelet/cases/tree.ts'
-import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
 import type { Cluster } from '../plane/cluster.ts'
+import { mounts } from '../plane/mounts.ts'
 import { exec, gone, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
 import type { Case } from './case.ts'
-
-const DIRECTORIES = { flex: 'modekeep~fs/v', csi: 'kubernetes.io~csi/v/mount' } as const
-
-/** The ids of what is mounted for a pod's volume `v`. */
-function mounts(door: keyof typeof DIRECTORIES, uid: string): string[] {
-  const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))
-  return layersAt(rows, `${KUBELETS_ROOT}/pods/${uid}/volumes/${DIRECTORIES[door]}`).map(({ id }) => String(id))
-}
 
 const programs: Case = {
   name: 'mounts stay the same ones over restarts of kubelet, containerd and the API server',

@@ -4,6 +4,7 @@ import { tryHoldPlace } from '../store/leftovers.ts'
 import { isOurs, type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
+import { awaitsRestore } from '../store/volume-record.ts'
 import type { MountState } from './state.ts'
 
 /** What is there of a mount that a record speaks of. */
@@ -12,6 +13,8 @@ export interface HealView extends Seen {
   boot: string
   /** The topmost mount shows the same directory or file as the record's source. */
   showsSource: boolean
+  /** Its volume is to be put back by its last unmount, which finds it by this record. */
+  awaitsRestore: boolean
 }
 
 export interface HealPlan {
@@ -42,7 +45,8 @@ export async function judge<T>(
   const { host } = session
   using point = openMountPoint(host, record.directory)
   const seen: Seen = point ? lookAt(host, point, statPoint(host, point)) : { mounted: undefined, target: 'missing' }
-  const view = { ...seen, showsSource: showsVolume(record, seen.mounted) }
+  const awaits = awaitsRestore(session, record.volume)
+  const view = { ...seen, showsSource: showsVolume(record, seen.mounted), awaitsRestore: awaits }
   return await work({ record, point, plan: planHeal({ record, boot: host.bootId(), ...view }) })
 }
 
@@ -61,7 +65,7 @@ export async function judgeLocked<T>(
   return record ? await judge(session, record, work) : 'gone'
 }
 
-/** Call it under the lock. The pending restore of a deleted pod is run; after a reboot the pod comes again. */
+/** Call it under the lock. The pending restore of a deleted pod is run. */
 export function forget(session: Session, { record, point, plan }: Judged): Promise<void> {
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
@@ -79,7 +83,8 @@ export function planHeal(view: HealView): HealPlan {
   const isMissing = mounted === undefined
   if (isMissing && target === 'missing') return { state: 'orphaned', action: 'forget', reason: 'its directory is gone' }
   if (record.boot !== boot) {
-    return isMissing ? { state: 'missing', action: 'forget', reason: 'the node was rebooted' } : FOREIGN
+    if (!isMissing) return FOREIGN
+    return { state: 'missing', action: view.awaitsRestore ? 'leave' : 'forget', reason: 'the node was rebooted' }
   }
   if (record.mounted === undefined) {
     return isMissing ? mount('interrupted', 'the call that mounted it was interrupted') : FOREIGN

@@ -4,7 +4,7 @@ import { tryLockNode } from './locks.ts'
 import { listMountRecords, type MountRecord, mountRecords } from './mount-record.ts'
 import { JOURNAL_FILES, mountPlace, volumePlace } from './places.ts'
 import type { Session } from './session.ts'
-import { volumeRecords } from './volume-record.ts'
+import { awaitsRestore, volumeRecords } from './volume-record.ts'
 
 /**
  * Removes the record of a mount, after the place of its volume where nothing is remembered of that. Call it under the
@@ -27,8 +27,8 @@ export function forgetVolume(session: Session, volume: string): void {
 }
 
 /**
- * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. A pending restore
- * is the volume's, not the mount's, and stays pending.
+ * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. Those of volumes
+ * with a pending restore stay: a pod that was deleted meanwhile has no other, by which its unmount or heal runs that.
  */
 export function forgetAfterBoot(session: Session): void {
   const { host, config } = session
@@ -41,7 +41,8 @@ export function forgetAfterBoot(session: Session): void {
   if (lock === undefined || isSwept()) return
   let sweptRecords = 0
   for (const record of listMountRecords(session)) {
-    if (record.boot !== boot && forgetUnlessBusy(session, record)) sweptRecords++
+    if (record.boot === boot || awaitsRestore(session, record.volume)) continue
+    if (forgetUnlessBusy(session, record)) sweptRecords++
   }
   removeLeftovers(session)
   removeImports(session)

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
-import { RECORD_FILE } from './places.ts'
+import { RECORD_FILE, type Store } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 
 export const volumeRecordSchema = () =>
@@ -36,6 +36,10 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
   ...OF_A_VOLUME,
   name: RECORD_FILE,
 })
+
+/** Whether the last unmount of this volume is to put it back. A record that cannot be read asks for nothing. */
+export const awaitsRestore = (store: Store, volume: string | undefined): boolean =>
+  volume !== undefined && volumeRecords.find(store, volume).record?.restorePending === true
 
 /** So many a user may have meant; more are another's doing, such as `chgrp -R`. */
 const FEW = 10

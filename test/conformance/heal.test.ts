@@ -172,11 +172,18 @@ onEveryStage('heal', (open) => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     stage.reboot()
-    await heals('missing, forgotten')
+    await heals('missing, none')
     expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 2000, first: 2000 })
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     await stage.unmount('a')
     expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 0, first: 0 })
+  })
+
+  it('forgets what a reboot has ended where there is nothing to put back', async () => {
+    await stage.mount('a', { source: `${volumes}/one` })
+    stage.reboot()
+    await heals('missing, forgotten')
+    expect(records()).toEqual([])
   })
 
   it('passes over a mount that a call is at work on', async () => {

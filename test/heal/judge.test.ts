@@ -62,16 +62,29 @@ it('gives the lock and every handle back where the work fails', async () => {
   expect(stage.host.isLocked(lockPath())).toBe(false)
 })
 
-it.each([
-  ['a deleted pod', true, 0],
-  ['a pod that a reboot has ended, and that comes again', false, 2000],
-])('what is forgotten of %s', async (_what, isDeleted, group) => {
+const inVolume = () => groups(listTree(stage.fs, `${stage.top}/volumes/one`))
+
+it('what is forgotten of a deleted pod is put back', async () => {
   stage.reboot()
-  if (isDeleted) stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
+  stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
   await judgeLocked(stage.session(), record.directory, async (seen) => {
-    expect(seen.plan).toMatchObject({ state: isDeleted ? 'orphaned' : 'missing', action: 'forget' })
+    expect(seen.plan).toMatchObject({ state: 'orphaned', action: 'forget' })
     await forget(stage.session(), seen)
   })
   expect(listMountRecords(stage)).toEqual([])
-  expect(groups(listTree(stage.fs, `${stage.top}/volumes/one`))).toEqual({ '.': group, first: group })
+  expect(inVolume()).toEqual({ '.': 0, first: 0 })
+})
+
+it('of a pod that a reboot has ended the record stays while its unmount is to restore', async () => {
+  stage.reboot()
+  await judgeLocked(stage.session(), record.directory, ({ plan }) =>
+    expect(plan).toEqual({ state: 'missing', action: 'leave', reason: 'the node was rebooted' }),
+  )
+  // The first call after the boot, which another pod makes.
+  makeTree(stage.fs, `${stage.top}/volumes/two`, [])
+  await stage.mount('b', { source: `${stage.top}/volumes/two` })
+  expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
+  await stage.unmount('a')
+  expect(listMountRecords(stage)).toHaveLength(1)
+  expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })

@@ -30,6 +30,7 @@ it.each<[string, Partial<HealView>, HealPlan['state'], HealPlan['action']]>([
   ],
   ['an interrupted call below something unknown is left', { record: interrupted, mounted: other }, 'unknown', 'leave'],
   ['a reboot ended it', { record: ofOtherBoot }, 'missing', 'forget'],
+  ['a reboot ended it, its unmount has to restore', { record: ofOtherBoot, awaitsRestore: true }, 'missing', 'leave'],
   ['what was mounted since a reboot is left', { record: ofOtherBoot, mounted: ours }, 'unknown', 'leave'],
   ['an unknown mount over it is left', { mounted: other }, 'unknown', 'leave'],
   ['its own source over it is taken away', { mounted: other, showsSource: true }, 'stale', 'mount'],
@@ -41,6 +42,7 @@ it.each<[string, Partial<HealView>, HealPlan['state'], HealPlan['action']]>([
     mounted: undefined,
     target: 'directory',
     showsSource: false,
+    awaitsRestore: false,
     ...over,
   }
   expect(planHeal(view)).toMatchObject({ state, action })

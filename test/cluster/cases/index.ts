@@ -4,6 +4,7 @@ import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
 import { PLANE_AWAY } from './plane-away.ts'
+import { REBOOT } from './reboot.ts'
 import { RESTARTS } from './restarts.ts'
 import { UNTOUCHED } from './untouched.ts'
 
@@ -14,5 +15,6 @@ export const CASES: readonly Case[] = [
   ...ENDS,
   ...RESTARTS,
   ...PLANE_AWAY,
+  ...REBOOT,
   ...DAEMON_SET,
 ]

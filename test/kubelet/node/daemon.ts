@@ -43,6 +43,11 @@ export class Daemon {
     await until(`${this.#name} has ended`, () => this.ended)
   }
 
+  /** Of the newest start; undefined before the first. */
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
   get ended(): boolean {
     return this.#child === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null
   }

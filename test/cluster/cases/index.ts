@@ -5,6 +5,7 @@ import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
 import { PLANE_AWAY } from './plane-away.ts'
 import { REBOOT } from './reboot.ts'
+import { REMOVED } from './removed.ts'
 import { RESTARTS } from './restarts.ts'
 import { UNTOUCHED } from './untouched.ts'
 
@@ -16,5 +17,6 @@ export const CASES: readonly Case[] = [
   ...RESTARTS,
   ...PLANE_AWAY,
   ...REBOOT,
+  ...REMOVED,
   ...DAEMON_SET,
 ]

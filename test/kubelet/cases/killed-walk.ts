@@ -26,7 +26,7 @@ const killed: Case = {
     const theirs = await killedIn(scene, 'naive', true)
     assert.equal(ours.foreign, 0)
     assert.equal(ours.widened, 0)
-    control('widened', theirs.widened, scene.options.files)
+    control('widened', theirs.widened, scene.files)
     return { modekeep: words(scene, ours), naive: words(scene, theirs) }
   },
 }
@@ -42,16 +42,16 @@ const orphaned: Case = {
   },
 }
 
-const words = ({ options }: Scene, { done, foreign, widened }: Outcome) =>
-  `killed at ${done} % of ${options.files} files; then ${foreign} without the group, ${widened} widened`
+const words = ({ files }: Scene, { done, foreign, widened }: Outcome) =>
+  `killed at ${done} % of ${files} files; then ${foreign} without the group, ${widened} widened`
 
-async function killedIn({ node, options }: Scene, driver: DriverName, drivers: boolean): Promise<Outcome> {
+async function killedIn({ node, files }: Scene, driver: DriverName, drivers: boolean): Promise<Outcome> {
   const name = `${drivers ? 'killed' : 'orphaned'}-${driver}`
   const source = `${node.volumes}/${name}`
-  const sample = makeMany(source, options.files)
+  const sample = makeMany(source, files)
   const owned = () => sample.filter((path) => fs.statSync(path).gid === FSGROUP).length
   const more = driver === 'modekeep' ? { ownership: 'walk' } : {}
-  const pod = node.give({ name, driver, options: { source, ...more }, fsGroup: FSGROUP, first: FOREIGN })
+  const pod = await node.give({ name, driver, options: { source, ...more }, fsGroup: FSGROUP, first: FOREIGN })
   await until('a part of the walk is done', () => owned() >= sample.length * PART)
   await node.kubelet.stop('SIGKILL')
   // As an init system does that ends a service: all of its processes.

@@ -2,17 +2,18 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { BINARY, INSTALLED, install, modekeepsLog } from '../node/drivers.ts'
 import { volumeStats } from '../node/kubelet.ts'
+import type { StandaloneNode } from '../node/node.ts'
 import { until } from '../node/until.ts'
 import type { Case } from './case.ts'
 import { control, makeFiles } from './tree.ts'
 
-const refused: Case = {
+const refused: Case<StandaloneNode> = {
   name: "a refused source is named in the pod's event, and the pod starts by itself when it is right",
   when: 'together',
   small: true,
   async run({ node }) {
     const source = `${node.elsewhere}/late`
-    const pod = node.give({ name: 'refused', driver: 'modekeep', options: { source } })
+    const pod = await node.give({ name: 'refused', driver: 'modekeep', options: { source } })
     const notAllowed = await event(`may not have bind "${source}"`)
     assert(!(await pod.isRunning()))
     node.allow([node.volumes, node.elsewhere])
@@ -87,7 +88,7 @@ const upgrade: Case = {
     const pods = []
     let upgrades = 0
     for (let round = 0; round < ROUNDS; round++) {
-      pods.push(node.give({ name: `upgrade-${round}`, driver: 'modekeep', options: { source } }))
+      pods.push(await node.give({ name: `upgrade-${round}`, driver: 'modekeep', options: { source } }))
       if (install(round % 2 === 0 ? other : BINARY).includes('upgraded')) upgrades++
       await new Promise((done) => setTimeout(done, 1000))
     }
@@ -103,4 +104,6 @@ const upgrade: Case = {
   },
 }
 
-export const SOURCE = [refused, metrics, upgrade]
+export const METRICS = [metrics]
+/** They change what a DaemonSet is to write. */
+export const OF_THE_NODE = [refused, upgrade]

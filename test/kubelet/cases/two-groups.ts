@@ -67,7 +67,7 @@ const walks: Case = {
     })
     assert(first && second)
     const holder = await node.run(first)
-    const waiting = node.give(second)
+    const waiting = await node.give(second)
     let refusal = ''
     await until('the second is refused', () => {
       const lines = modekeepsLog().filter(({ directory }) => directory === waiting.mountPoint)

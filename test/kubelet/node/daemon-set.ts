@@ -6,11 +6,11 @@ import { ociArchive } from '../../../scripts/image/oci.ts'
 import { one, type Resource, render } from '../../kubernetes/render.ts'
 import { kustomization, type Wishes } from '../../kubernetes/tree.ts'
 import { ctr } from './containerd.ts'
-import type { TestNode } from './node.ts'
+import type { StandaloneNode } from './node.ts'
 import type { Pod } from './pod.ts'
 
 /** Makes the image of driver/kubernetes with this executable, and gives it to the node. */
-export function giveImage(node: TestNode, binary: string, version: string): void {
+export function giveImage(node: StandaloneNode, binary: string, version: string): void {
   const archive = `${node.elsewhere}/image-${version}.tar`
   // As a release has it.
   const files = imageFiles(fs.readFileSync(binary), provideRuntime().busybox, '')
@@ -24,7 +24,7 @@ export function giveImage(node: TestNode, binary: string, version: string): void
  * ConfigMap is a directory with its data, and there is no account.
  * @param overlay the node's plugin directory is Flatcar's
  */
-export function runDaemonSet(node: TestNode, name: string, wishes: Wishes, overlay = 'flatcar'): Pod {
+export function runDaemonSet(node: StandaloneNode, name: string, wishes: Wishes, overlay = 'flatcar'): Pod {
   const components = ['components/before-1.30', ...(wishes.components ?? [])]
   const resources = render(kustomization(`overlays/${overlay}`, { ...wishes, components }))
   const { metadata, spec } = one(resources, 'DaemonSet').spec.template
@@ -39,7 +39,7 @@ export function runDaemonSet(node: TestNode, name: string, wishes: Wishes, overl
   return node.giveAsItIs({ name, driver: 'modekeep', options: {} }, whole)
 }
 
-function fromFiles(node: TestNode, volume: Resource, { metadata, data }: Resource): Resource {
+function fromFiles(node: StandaloneNode, volume: Resource, { metadata, data }: Resource): Resource {
   if (volume.configMap?.name !== metadata.name) return volume
   const path = `${node.elsewhere}/${metadata.name}`
   fs.mkdirSync(path, { recursive: true })

@@ -11,11 +11,25 @@ import { until } from './until.ts'
 const ALLOWED_KINDS = ['bind', 'tmpfs', 'fuse.bindfs']
 
 /** A machine with containerd, kubelet and the two drivers. */
-export class TestNode {
+export interface TestNode {
   readonly kubelet: Daemon
   /** Sources of volumes are made here; the node's configuration allows them. */
   readonly volumes: string
   /** For what is to lie outside of it. */
+  readonly elsewhere: string
+  /** Gives the kubelet a pod, without waiting for it. */
+  give(wish: PodWish): Promise<Pod>
+  run(wish: PodWish): Promise<Pod>
+  /** Takes pods away and waits until nothing of them is left in the kubelet's directory. */
+  remove(...pods: readonly Pod[]): Promise<void>
+  /** Ends the kubelet and starts it; waits until it has set up the volumes of these pods again. */
+  restartKubelet(signal: 'SIGTERM' | 'SIGKILL', pods: readonly Pod[]): Promise<void>
+}
+
+/** One whose kubelet has no API server: its pods are files. */
+export class StandaloneNode implements TestNode {
+  readonly kubelet: Daemon
+  readonly volumes: string
   readonly elsewhere: string
   readonly #manifests: string
 
@@ -28,13 +42,13 @@ export class TestNode {
   }
 
   /** Both drivers are installed while the kubelet runs. */
-  static async start(world: World): Promise<TestNode> {
+  static async start(world: World): Promise<StandaloneNode> {
     const logs = `${world.place}/logs`
     fs.mkdirSync(logs)
     process.env.PATH = `${world.runtime.path}:${process.env.PATH}`
     await startContainerd(world, logs)
     const manifests = `${world.place}/manifests`
-    const node = new TestNode(world.place, makeKubelet(world, logs, manifests), manifests)
+    const node = new StandaloneNode(world.place, makeKubelet(world, logs, manifests), manifests)
     await node.#start()
     node.allow([node.volumes])
     install()
@@ -59,8 +73,7 @@ export class TestNode {
     fs.renameSync('/etc/modekeep/config.json.new', '/etc/modekeep/config.json')
   }
 
-  /** Gives the kubelet a pod, without waiting for it. */
-  give(wish: PodWish): Pod {
+  async give(wish: PodWish): Promise<Pod> {
     return this.giveAsItIs(wish, manifest(wish))
   }
 
@@ -70,11 +83,11 @@ export class TestNode {
     // The kubelet passes over names with a leading dot.
     fs.writeFileSync(`${this.#manifests}/.${wish.name}`, JSON.stringify(whole))
     fs.renameSync(`${this.#manifests}/.${wish.name}`, file)
-    return new Pod(wish)
+    return new Pod(wish, wish.name)
   }
 
   async run(wish: PodWish): Promise<Pod> {
-    return this.give(wish).running()
+    return (await this.give(wish)).running()
   }
 
   /** Takes a pod away, without waiting for its end. */
@@ -82,22 +95,24 @@ export class TestNode {
     fs.rmSync(`${this.#manifests}/${wish.name}.json`)
   }
 
-  /** Takes pods away and waits until nothing of them is left in the kubelet's directory. */
   async remove(...pods: readonly Pod[]): Promise<void> {
     for (const pod of pods) this.withdraw(pod)
     for (const { directory, uid } of pods) await until(`${uid} is gone`, () => !fs.existsSync(directory))
   }
 
-  /** Ends the kubelet and starts it; waits until it has set up the volumes of these pods again. */
   async restartKubelet(signal: 'SIGTERM' | 'SIGKILL', pods: readonly Pod[]): Promise<void> {
     await this.kubelet.stop(signal)
     await this.#start()
-    for (const { uid } of pods) await until(`${uid}: mounted again`, () => this.hasSetUp(uid))
+    await mountedAgain(this.kubelet, pods)
   }
+}
 
-  /** Whether the kubelet has set up the pod's volume since its last start. */
-  hasSetUp(uid: string): boolean {
-    const lines = this.kubelet.log().split('\n')
-    return lines.some((line) => line.includes('MountVolume.SetUp succeeded') && line.includes(`(UID: "${uid}")`))
-  }
+/** Returns when the kubelet has set up the volumes of these pods since its last start. */
+export async function mountedAgain(kubelet: Daemon, pods: readonly Pod[]): Promise<void> {
+  const isSetUp = (uid: string) =>
+    kubelet
+      .log()
+      .split('\n')
+      .some((line) => line.includes('MountVolume.SetUp succeeded') && line.includes(`(UID: "${uid}")`))
+  for (const { uid } of pods) await until(`${uid}: mounted again`, () => isSetUp(uid))
 }

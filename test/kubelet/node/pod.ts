@@ -17,9 +17,9 @@ export class Pod {
   readonly mountPoint: string
   #commands = 0
 
-  constructor(wish: PodWish) {
+  constructor(wish: PodWish, uid: string) {
     this.wish = wish
-    this.uid = wish.name
+    this.uid = uid
     this.directory = `${KUBELETS_ROOT}/pods/${this.uid}`
     this.mountPoint = `${this.directory}/volumes/${DRIVERS[wish.driver].replace('/', '~')}/${VOLUME}`
   }

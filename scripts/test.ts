@@ -48,8 +48,9 @@ async function long(): Promise<number> {
   const last: Part[] = [
     ['kubelet', kubelet()],
     ['cluster', [node, 'test/cluster/main.ts']],
+    ['e2e', [node, 'test/e2e/main.ts', '--quick']],
   ]
-  return withAll(parts, last, 'test/cluster/provide.ts')
+  return withAll(parts, last, 'test/e2e/provide.ts')
 }
 
 type Part = [name: string, command: string[]]

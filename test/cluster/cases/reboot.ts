@@ -69,6 +69,7 @@ const RECORD = {
   restorePending: true,
   changed: null,
   mounts: 1,
+  name: null,
   fault: null,
   walk: null,
 }

@@ -15,6 +15,8 @@ export interface Options {
   modules: boolean
   /** Only what each of a walk's system calls costs. */
   kernelCalls: boolean
+  /** Only what a repeated call costs the CSI server. */
+  csi: boolean
   /** A million files too. */
   full: boolean
   parts: readonly Part[]
@@ -36,6 +38,7 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
   --modules        only which files init and a repeated mount evaluate, how long each takes, and what they load of
                    Node's own modules
   --kernel-calls   only what each system call of a walk costs
+  --csi            only what a call that kubelet repeats costs \`modekeep csi\`, also on a busy machine
   --files 200000   files of the tree for which the targets hold; fewer for a quick look
   --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown
   --help           this text
@@ -55,18 +58,20 @@ export function readOptions(args: readonly string[]): Options {
       headline: { type: 'boolean', default: false },
       modules: { type: 'boolean', default: false },
       'kernel-calls': { type: 'boolean', default: false },
+      csi: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       only: { type: 'string' },
       files: { type: 'string', default: '200000' },
       rounds: { type: 'string', default: '5' },
     },
   })
-  const { help, headline, modules, full, only } = values
+  const { help, headline, modules, csi, full, only } = values
   return {
     help,
     headline,
     modules,
     kernelCalls: values['kernel-calls'],
+    csi,
     full,
     parts: only?.split(',').map(part) ?? (headline ? HEADLINE_PARTS : PARTS),
     files: positive('--files', values.files),

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { prepareMeasuring } from './command.ts'
+import { repeatedCsiCalls } from './csi.ts'
 import { kernelCalls } from './kernel-calls.ts'
 import { describeMachine } from './machine.ts'
 import { measureCalls, measureWalks } from './measure.ts'
@@ -31,6 +32,7 @@ try {
   prepareMeasuring()
   if (options.modules) process.stdout.write(await modules(workDirectory, volumes))
   else if (options.kernelCalls) process.stdout.write(kernelCalls(volumes))
+  else if (options.csi) process.stdout.write(await repeatedCsiCalls())
   else await bench()
 } catch (error) {
   say(`bench: ${error instanceof Error ? error.message : error}`)

@@ -3,7 +3,7 @@ import { closing, isDirectory } from '../host/host.ts'
 import type { IsSilentAt } from '../mount-table/silence.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
-import { type Names, namesOf, volumeIdentity } from './volume-identity.ts'
+import { isNamedByDevice, type Names, namesOf, volumeIdentity } from './volume-identity.ts'
 import { isTextIdentity, type VolumeRecord } from './volume-record.ts'
 
 /** That a volume's records stand under a name of another kernel's. */
@@ -14,9 +14,6 @@ export interface NameNotice {
   isFleeting: boolean
   text: string
 }
-
-// include/uapi/linux/magic.h
-const XFS = '58465342.'
 
 /** Looks where the volume was, and at the mounts of that. @returns undefined where the name is this kernel's, or the volume elsewhere */
 export async function nameNotice(
@@ -64,7 +61,7 @@ function lookAt(session: Session, volume: string, path: string): Found | undefin
 function noticeOf(volume: string, path: string, { now, former, used }: Found): NameNotice | undefined {
   if (volume === now) return undefined
   if (volume === former) {
-    const isFleeting = volume.startsWith(XFS)
+    const isFleeting = isNamedByDevice(volume)
     const until = isFleeting ? ', or until a reboot gives its disk another number' : ''
     return volume === used
       ? {

@@ -2,6 +2,7 @@ import { unlessRefused } from '../host/file-error.ts'
 import { type Backing, closing, type Handle } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Store } from './places.ts'
+import { isNamedByDevice } from './volume-identity.ts'
 import { hasJournal, openJournalForReading } from './volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 
@@ -105,7 +106,8 @@ export function sameDisk(store: Store, volume: string, root: Handle): Disk | und
 
 function refuse(volume: string, other: string | undefined): void {
   if (other === undefined) return
+  const way = isNamedByDevice(volume) ? 'put the other one back' : 'put the other one back, or give this one a new UUID'
   throw new Refusal(
-    `${other}: put the other one back, or give this one a new UUID; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
+    `${other}: ${way}; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
   )
 }

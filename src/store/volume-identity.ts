@@ -28,6 +28,12 @@ export function volumeIdentity(store: Store, root: Handle, stat: Stat): string {
   return former !== undefined && isRecorded(store, former) && !isRecorded(store, now) ? former : now
 }
 
+// include/uapi/linux/magic.h
+const XFS = '58465342.'
+
+/** Of xfs f_fsid is the number of its device: another boot gives that to another one, and a new UUID does not change it. */
+export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS)
+
 /** Whether a record or a journal is there, also where nobody can tell what it says. Opens neither: most calls ask. */
 export function isRecorded(store: Store, volume: string): boolean {
   const names = store.host.files.list(volumePlace(store, volume).path)

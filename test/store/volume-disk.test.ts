@@ -44,6 +44,18 @@ describe('the disk that a volume lies on', () => {
     expect(recorded()).toEqual({ shown: 'serial B', identities: ['serial B'] })
   })
 
+  it.each([
+    ['what f_fsid has of an ext4', 'ef53.00112233445566ff', true],
+    ['the number of the device, as f_fsid has of an xfs', '58465342.fd00', false],
+  ])('where the volume is named by %s, a new UUID tells it from another one, or does not', async (_, id, helps) => {
+    Object.assign(disk, { id })
+    await walk()
+    disk.disk = ['serial B']
+    const advice = await walk().catch(({ message }) => message)
+    expect(advice).toContain('put the other one back')
+    expect(advice.includes('give this one a new UUID')).toBe(helps)
+  })
+
   it('is the same by any of its names; each walk records what there is then', async () => {
     await walk()
     disk.disk = ['wwid A', 'serial C']

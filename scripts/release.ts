@@ -25,7 +25,7 @@ try {
     files.push(...released.files)
     programs.push({ arch, program: released.program })
   }
-  files.push(...imageFor(version, programs))
+  files.push(...imageFor(version, programs, time))
 } catch (error) {
   endFor('release')(error)
 }

@@ -32,6 +32,55 @@ export function sbomOf(ingredients: Ingredients): object {
     hashes: [sha256(program)],
     licenses: [{ license: { id: 'Apache-2.0' } }],
   }
+  return documentOf(self, components, time)
+}
+
+/** What an image is made of, for each processor. */
+export interface ImageIngredients {
+  version: string
+  /** In seconds since 1970. */
+  time: number
+  variants: readonly { arch: Architecture; program: Buffer; shell: Shell }[]
+}
+
+/** A static busybox, and the package it is of. */
+export interface Shell {
+  bytes: Buffer
+  origin: { name: string; version: string }
+}
+
+/** The same of the image: the executables, which have bills of their own, and a shell for each. */
+export function imageSbomOf({ version, time, variants }: ImageIngredients): object {
+  const components = variants.flatMap(({ arch, program, shell }) => [
+    {
+      type: 'application',
+      'bom-ref': `modekeep-${PROCESSOR[arch]}`,
+      name: 'modekeep',
+      version,
+      description: `for linux/${PROCESSOR[arch]}; what it is made of: modekeep-${version}-linux-${PROCESSOR[arch]}.cdx.json`,
+      hashes: [sha256(program)],
+      licenses: [{ license: { id: 'Apache-2.0' } }],
+    },
+    shellComponent(arch, shell),
+  ])
+  const self = {
+    type: 'container',
+    'bom-ref': 'modekeep-image',
+    name: 'modekeep',
+    version,
+    description: 'The image that driver/kubernetes runs',
+    licenses: [{ expression: 'Apache-2.0 AND GPL-2.0-only' }],
+  }
+  return documentOf(self, components, time)
+}
+
+interface Component {
+  type: string
+  'bom-ref': string
+  [key: string]: unknown
+}
+
+function documentOf(self: Component, components: readonly Component[], time: number): object {
   const bom = {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
     bomFormat: 'CycloneDX',
@@ -44,10 +93,10 @@ export function sbomOf(ingredients: Ingredients): object {
     },
     components,
     dependencies: [
-      { ref: 'modekeep', dependsOn: components.map((component) => component['bom-ref']) },
+      { ref: self['bom-ref'], dependsOn: components.map((component) => component['bom-ref']) },
       ...components.map((component) => ({ ref: component['bom-ref'] })),
     ],
-    compositions: [{ aggregate: 'complete', dependencies: ['modekeep'] }],
+    compositions: [{ aggregate: 'complete', dependencies: [self['bom-ref']] }],
   }
   const { $schema, bomFormat, specVersion, ...rest } = bom
   return { $schema, bomFormat, specVersion, serialNumber: serialOf(bom), ...rest }
@@ -99,6 +148,19 @@ const libraryComponent = (arch: Architecture) => (library: DebianLibrary) => {
     version,
     hashes: [sha256(library.bytes)],
     licenses: [{ expression: 'GPL-3.0-or-later WITH GCC-exception-3.1' }],
+    purl,
+  }
+}
+
+function shellComponent(arch: Architecture, { bytes, origin: { name, version } }: Shell) {
+  const purl = `pkg:deb/debian/${encodeURIComponent(name)}@${version}?arch=${PROCESSOR[arch]}&distro=debian-12`
+  return {
+    type: 'application',
+    'bom-ref': purl,
+    name: 'busybox',
+    version,
+    hashes: [sha256(bytes)],
+    licenses: [{ license: { id: 'GPL-2.0-only' } }],
     purl,
   }
 }

@@ -22,8 +22,9 @@ const [, version = ''] = /image: modekeep:(\S+)/.exec(fs.readFileSync(base, 'utf
 describe.skipIf(unavailable)(`the image of a release${unavailable && ` (${unavailable})`}`, () => {
   it('has the executable and a pinned shell of each processor, under the name of the manifests, and its digest as a sum', () => {
     const programs = ARCHITECTURES.map((arch) => ({ arch, program: Buffer.from(`modekeep for ${arch}`) }))
-    const files = imageFor(version, programs)
-    expect(files.map(({ path }) => path)).toEqual([`modekeep-${version}-image.tar`, `modekeep-${version}-image.json`])
+    const files = imageFor(version, programs, 1_700_000_000)
+    const name = `modekeep-${version}-image`
+    expect(files.map(({ path }) => path)).toEqual([`${name}.tar`, `${name}.json`, `${name}.cdx.json`])
     for (const { path, bytes } of files) fs.writeFileSync(join(place, path), bytes)
     const { image, processors, root } = layoutOf(join(place, `modekeep-${version}-image.tar`), join(place, 'layout'))
     expect(image.annotations['io.containerd.image.name']).toBe(`docker.io/library/modekeep:${version}`)
@@ -36,5 +37,14 @@ describe.skipIf(unavailable)(`the image of a release${unavailable && ` (${unavai
       expect(fs.readlinkSync(join(at, 'bin/nsenter'))).toBe('busybox')
       expect(fs.readFileSync(join(at, 'LICENSE.busybox'), 'utf8')).toContain('GNU General Public License')
     }
+    const { components, dependencies, metadata } = JSON.parse(fs.readFileSync(join(place, `${name}.cdx.json`), 'utf8'))
+    expect(metadata).toMatchObject({ timestamp: '2023-11-14T22:13:20.000Z', component: { type: 'container' } })
+    // The scripts beside them are files of the sources.
+    const listed = (one: { name: string; hashes: { content: string }[] }) => `${one.name} ${one.hashes[0]?.content}`
+    expect(components.map(listed)).toEqual(
+      programs.flatMap(({ arch, program }) => [`modekeep ${sum(program)}`, `busybox ${BUSYBOX[arch].sum}`]),
+    )
+    const refs = components.map((one: Record<string, string>) => one['bom-ref'])
+    expect([new Set(refs).size, dependencies[0].dependsOn]).toEqual([4, refs])
   })
 })

@@ -8,6 +8,8 @@ import { Crashing } from './every-call.ts'
 import { CAPABILITY, expectSame, GROUP, type Snapshot, setAttribute, snapshot, wipe } from './volume.ts'
 
 const OWNER = 12345
+/** Until each file was caught half way. */
+const ROUNDS = 6
 const title = `a death among the privileges of an owner who is not root${cannotInject && ` (skipped: ${cannotInject})`}`
 
 describe.skipIf(cannotInject !== '')(title, () => {
@@ -45,16 +47,19 @@ describe.skipIf(cannotInject !== '')(title, () => {
         if (forfeited.length === 0) expect(told).not.toContain('privileges not given back')
       }
       const ofInodes = /^(fchownat|fchmodat2|syscall_0x1c4|setxattr)$/
-      const { tried, missed } = await killAtEach(on.node, {
-        args: on.mountCall('a'),
-        prepare,
-        choose: (calls) => killPoints(calls, ({ name }) => ofInodes.test(name), on.node.top),
-        check,
-      })
-      console.log(`privileges of others: ${tried} points tried, ${tried - missed.length} deaths, all survived`)
-      expect(missed).toEqual([])
-      // Each was caught half way once.
-      expect(costs.filter(Boolean).sort()).toEqual(['sgid', 'suid', 'tool'])
+      const caught = () => [...new Set(costs.filter(Boolean))].sort()
+      // On a busy machine another thread may make the change whose death was chosen: each round has deaths of its own.
+      for (let round = 1; round <= ROUNDS && caught().length < 3; round++) {
+        const { tried, missed } = await killAtEach(on.node, {
+          args: on.mountCall('a'),
+          prepare,
+          choose: (calls) => killPoints(calls, ({ name }) => ofInodes.test(name), on.node.top),
+          check,
+        })
+        console.log(`privileges of others: ${tried} points tried, ${tried - missed.length} deaths, all survived`)
+        expect(missed).toEqual([])
+      }
+      expect(caught()).toEqual(['sgid', 'suid', 'tool'])
     },
     PATIENCE,
   )

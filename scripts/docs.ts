@@ -1,9 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { optionsPage } from './docs/options-page.ts'
+import { PICTURE, sessionPicture } from './docs/picture.ts'
 import { readResults, triedTable, withTable } from './docs/results.ts'
 
 // Pages that are made out of the code, and of what runs have left. A test says when one is stale.
 writeFileSync(resolve(import.meta.dirname, '../docs/options.md'), optionsPage())
 const README = resolve(import.meta.dirname, '../README.md')
 writeFileSync(README, withTable(readFileSync(README, 'utf8'), triedTable(readResults())))
+if (process.getuid?.() === 0) writeFileSync(PICTURE, sessionPicture())
+else console.error('docs/session.svg stays as it is: its session needs mounts, so root; run "sudo npm run docs"')

@@ -65,7 +65,8 @@ export const plan: Work<OrderCommand<'plan'>, PlanDocument> = {
     ]
     const cell = (value: number | string) => String(value).padStart(12)
     return [
-      { text: `${title}. Nothing was changed.`, style: 'strong' },
+      { text: title, style: 'strong' },
+      'Nothing was changed.',
       ...standing(plan),
       '',
       ...rows.map(([what, ours, theirs]) => `  ${what.padEnd(30)}${cell(ours)}${cell(theirs)}`.trimEnd()),

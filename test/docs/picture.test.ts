@@ -1,0 +1,34 @@
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { PICTURE, sessionPicture } from '../../scripts/docs/picture.ts'
+import { terminalPicture } from '../../scripts/docs/terminal.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
+
+const cannot = cannotMountWith()
+
+describe.skipIf(cannot !== '')(titled("the README's picture", cannot), () => {
+  it('is what the session prints today: "sudo npm run docs" draws it', () => {
+    expect(fs.readFileSync(PICTURE, 'utf8')).toBe(sessionPicture())
+  })
+})
+
+describe('the picture of a terminal', () => {
+  it('shows what was typed, text with its colours, and characters that XML needs', () => {
+    const picture = terminalPicture(
+      'two < three',
+      '# ls <a>\r\n\u001b[1mbold\u001b[22m plain \u001b[31mred\u001b[0m &\r\n',
+      40,
+    )
+    expect(picture).toContain('<title>two &lt; three</title>')
+    expect(picture).toContain('<tspan class="dim"># </tspan><tspan class="typed">ls &lt;a&gt;</tspan>')
+    expect(picture).toContain('<tspan class="bold">bold</tspan> plain <tspan class="red">red</tspan> &amp;</text>')
+  })
+
+  it.each([
+    ['a line that is wider than the terminal', 'a'.repeat(41)],
+    ['a movement of the cursor', '\u001b[2K'],
+    ['a look that modekeep does not write', '\u001b[5mblinks'],
+  ])('refuses %s', (_, text) => {
+    expect(() => terminalPicture('', text, 40)).toThrow()
+  })
+})

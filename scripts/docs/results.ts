@@ -24,6 +24,9 @@ const schema = z.strictObject({
   containerd: version,
   runc: version,
   kernel: z.string(),
+  /** As /etc/os-release names it. */
+  distribution: z.optional(z.string()),
+  processor: z.optional(z.string()),
   fileSystems: z.optional(z.array(z.string())),
   cases: z.strictObject({ passed: count, failed: count, notRun: count }),
 })
@@ -47,7 +50,7 @@ export function readResults(directory = DIRECTORY): Results[] {
 /** A row for each run, and one for all that no run was made with. */
 export function triedTable(results: readonly Results[]): string {
   const rows = results.map((result) => {
-    const { suite, date, kernel, fileSystems = [], cases } = result
+    const { suite, date, kernel, distribution, processor, fileSystems = [], cases } = result
     const versions = (['kubernetes', 'containerd', 'runc'] as const).flatMap((key) =>
       result[key] === undefined ? [] : [`${NAMES[key]} ${result[key]}`],
     )
@@ -55,13 +58,20 @@ export function triedTable(results: readonly Results[]): string {
     const shown = ended.filter((text, at) => at < 1 || !text.startsWith('0 '))
     return [
       `${SUITES[suite]} (${code(`npm ${suite === 'test' ? 'test' : `run ${suite}`}`)})`,
-      [...versions, ...fileSystems, `Linux ${kernel.replace(/-.*/, '')}`].join(', '),
+      [...versions, ...fileSystems].join(', '),
+      [`Linux ${kernel.replace(/-.*/, '')}`, distribution, processor].filter(Boolean).join(', '),
       shown.join(', '),
       date,
     ]
   })
-  const others = ['any other version, container runtime, distribution or file system', '', 'not tried', '']
-  return table(['what', 'with', 'cases', 'when'], [...rows, others])
+  const others = [
+    'any other version, container runtime, distribution, processor or file system',
+    '',
+    '',
+    'not tried',
+    '',
+  ]
+  return table(['what', 'with', 'on', 'cases', 'when'], [...rows, others])
 }
 
 const MARKS = ['<!-- Written by "npm run docs" from docs/results. -->\n', '\n<!-- End. -->'] as const

@@ -30,13 +30,13 @@ describe('what modekeep was tried with', () => {
     }
     const text = triedTable([
       { ...run, kubernetes: '1.36.1', containerd: '2.1.0' },
-      { ...run, suite: 'test', fileSystems: ['ext4'] },
+      { ...run, suite: 'test', fileSystems: ['ext4'], distribution: 'Debian 12', processor: 'x86_64' },
     ])
     const [, , first, second, last, ...more] = text.split('\n')
     expect(first).toContain(
-      'Kubernetes 1.36.1, containerd 2.1.0, Linux 6.1.0 | 3 passed, 1 failed, 2 not run | 2026-01-02',
+      'Kubernetes 1.36.1, containerd 2.1.0 | Linux 6.1.0 | 3 passed, 1 failed, 2 not run | 2026-01-02',
     )
-    expect(second).toContain('ext4, Linux 6.1.0')
+    expect(second).toContain('ext4 | Linux 6.1.0, Debian 12, x86_64 |')
     expect(last).toContain('not tried')
     expect(more).toEqual([])
   })

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { release } from 'node:os'
+import { machine, release } from 'node:os'
 import { dirname } from 'node:path'
 import type { TriedSuite } from '../../scripts/docs/results.ts'
 import type { Tally } from './tally.ts'
@@ -10,7 +10,8 @@ export const RESULTS_FILE = 'MODEKEEP_TEST_RESULTS'
 /** @param more versions of what the run had beside this kernel */
 export function writeResults(file: string, suite: TriedSuite, { passed, failed, skipped }: Tally, more: object): void {
   const date = new Date().toISOString().slice(0, 10)
-  const result = { suite, date, ...more, kernel: release(), cases: { passed, failed, notRun: skipped } }
+  const on = { kernel: release(), distribution: distribution(), processor: machine() }
+  const result = { suite, date, ...more, ...on, cases: { passed, failed, notRun: skipped } }
   const text = JSON.stringify(result, null, 2)
   fs.mkdirSync(dirname(file), { recursive: true })
   // A list on one line, as the formatter has it.
@@ -18,4 +19,10 @@ export function writeResults(file: string, suite: TriedSuite, { passed, failed, 
     file,
     `${text.replace(/\[[^\]]*\]/g, (list) => JSON.stringify(JSON.parse(list)).replaceAll(',', ', '))}\n`,
   )
+}
+
+/** The machine's, as os-release(5) has it: "Debian 12" is enough of "Debian GNU/Linux 12 (bookworm)". */
+function distribution(): string | undefined {
+  const [, name = ''] = /^PRETTY_NAME="?([^"\n]*)/m.exec(fs.readFileSync('/etc/os-release', 'utf8')) ?? []
+  return name.replace(' GNU/Linux', '').replace(/ \(.*/, '') || undefined
 }

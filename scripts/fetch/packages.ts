@@ -72,15 +72,29 @@ export function unpackCompiler(directory: string): void {
   unpack(COMPILER, directory)
 }
 
-/** Downloads packages with lists of its own, the machine's apt keeps those it has, and unpacks them. */
-function unpack(packages: readonly string[], directory: string): void {
+/**
+ * Downloads packages with lists of its own, the machine's apt keeps those it has, and unpacks them.
+ * @param more options of apt
+ * @returns the version of each
+ * @throws {Unavailable} where they cannot be had
+ */
+export function unpack(
+  packages: readonly string[],
+  directory: string,
+  more: readonly string[] = [],
+): Record<string, string> {
   const apt = `${directory}.apt`
   for (const part of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(`${apt}/${part}`, { recursive: true })
-  const options = ['-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`]
+  const options = ['-o', `Dir::State::lists=${apt}/lists`, '-o', `Dir::Cache=${apt}/cache`, ...more]
   const what = `Debian's ${packages.join(', ')}`
   aptGet(what, [...options, 'update'])
   aptGet(what, [...options, 'download', ...packages], { cwd: apt })
+  const versions: Record<string, string> = {}
   for (const name of fs.readdirSync(apt).filter((file) => file.endsWith('.deb'))) {
     run('dpkg-deb', ['-x', `${apt}/${name}`, directory])
+    const said = run('dpkg-deb', ['-f', `${apt}/${name}`, 'Package', 'Version'])
+    const [, of = '', version = ''] = /^Package: (.*)\nVersion: (.*)$/m.exec(said) ?? []
+    versions[of] = version
   }
+  return versions
 }

@@ -5,7 +5,7 @@ import type { Architecture } from '../../scripts/build/runtime.ts'
 import { dockerArchive, type Image } from '../../scripts/image/archive.ts'
 import { shellRoot } from '../../scripts/image/shell.ts'
 import type { Cluster } from '../cluster/plane/cluster.ts'
-import { ctr } from '../kubelet/node/containerd.ts'
+import { importImages } from '../kubelet/node/containerd.ts'
 import type { World } from './world.ts'
 
 /** Of 1.20, whose suite cannot say it. */
@@ -37,7 +37,7 @@ export function giveImages({ suite, place }: World, { atLeast, busybox }: Cluste
 
 function give(archive: string, images: readonly Image[], files: readonly Entry[]): void {
   fs.writeFileSync(archive, dockerArchive(images, files, process.arch as Architecture))
-  ctr('images', 'import', '--snapshotter', 'native', archive)
+  importImages(archive)
   fs.rmSync(archive)
 }
 

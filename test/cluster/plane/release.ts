@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { modekeepImage } from '../../../scripts/image/modekeep.ts'
-import { ctr } from '../../kubelet/node/containerd.ts'
+import { importImages } from '../../kubelet/node/containerd.ts'
 import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
 import { type Resource, render } from '../../kubernetes/render.ts'
@@ -13,7 +13,7 @@ const NAMESPACE = 'kube-system'
 export function giveImage({ elsewhere, busybox }: Cluster, version: string, binary = BINARY): void {
   const archive = `${elsewhere}/image-${version}.tar`
   fs.writeFileSync(archive, modekeepImage({ binary, version, busybox, licence: '' }))
-  ctr('images', 'import', '--snapshotter', 'native', archive)
+  importImages(archive)
   fs.rmSync(archive)
 }
 

@@ -12,7 +12,7 @@ export interface NodeRun<Options> {
   /** What a greater run goes without where a machine cannot do it. */
   what: string
   /** What cannot be run there. */
-  machine: 'kubelet' | 'cluster'
+  machine: 'kubelet' | 'cluster' | 'runtime'
   /** One run at a time has this name. */
   name: string
   /** The module whose `run` is called inside, with the world. */

@@ -8,7 +8,7 @@ import { until } from './until.ts'
 
 export const SOCKET = '/run/containerd/containerd.sock'
 
-const configuration = (directory: string, runc: string, network?: Network) => `
+const configuration = (directory: string, runc: string, network: Network | undefined, more: string) => `
 version = 2
 root = "${directory}/root"
 state = "/run/containerd"
@@ -28,7 +28,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         BinaryName = "${runc}"
-${network === undefined ? '' : ofNetwork(network)}`
+${network === undefined ? '' : ofNetwork(network)}${more}`
 
 const ofNetwork = ({ plugins, configuration }: Network) => `
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -36,11 +36,12 @@ const ofNetwork = ({ plugins, configuration }: Network) => `
     conf_dir = "${configuration}"
 `
 
-/** Starts containerd and gives it the two images. */
+/** Starts containerd and gives it the two images. @param more of its configuration */
 export async function startContainerd(
   { place, runtime }: Pick<World, 'place' | 'runtime'>,
   logs: string,
   network?: Network,
+  more = '',
 ): Promise<Daemon> {
   const directory = `${place}/containerd`
   fs.mkdirSync(directory, { recursive: true })
@@ -49,7 +50,7 @@ export async function startContainerd(
     .map((bin) => `${bin}/runc`)
     .find((path) => fs.existsSync(path))
   if (runc === undefined) throw new Error(`no runc in ${runtime.path}`)
-  fs.writeFileSync(`${directory}/config.toml`, configuration(directory, runc, network))
+  fs.writeFileSync(`${directory}/config.toml`, configuration(directory, runc, network, more))
   const command = ['containerd', '--config', `${directory}/config.toml`]
   const containerd = new Daemon('containerd', logs, command, process.env)
   containerd.start()
@@ -58,9 +59,16 @@ export async function startContainerd(
     return ctr('version') !== ''
   })
   const images = makeImages(`${directory}/images`, runtime.busybox)
-  ctr('images', 'import', '--snapshotter', 'native', images)
+  importImages(images)
   for (const name of [IMAGE, PAUSE]) if (!ctr('images', 'ls', '-q').includes(name)) throw new Error(`no image ${name}`)
   return containerd
+}
+
+/** Gives containerd the images of an archive. */
+export function importImages(archive: string): void {
+  // Otherwise a newer client has the server do it, which unpacks for its own default snapshotter alone. One of 1.6 knows no other way.
+  const locally = ctr('images', 'import', '--help').includes('--local') ? ['--local'] : []
+  ctr('images', 'import', ...locally, '--snapshotter', 'native', archive)
 }
 
 /** containerd's own client, on the containers of kubelet. @throws {Error} with its last words */

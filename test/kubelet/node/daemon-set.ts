@@ -5,7 +5,7 @@ import { imageFiles, imageOf } from '../../../scripts/image/modekeep.ts'
 import { ociArchive } from '../../../scripts/image/oci.ts'
 import { one, type Resource, render } from '../../kubernetes/render.ts'
 import { kustomization, type Wishes } from '../../kubernetes/tree.ts'
-import { ctr } from './containerd.ts'
+import { ctr, importImages } from './containerd.ts'
 import type { StandaloneNode } from './node.ts'
 import type { Pod } from './pod.ts'
 
@@ -15,7 +15,7 @@ export function giveImage(node: StandaloneNode, binary: string, version: string)
   // As a release has it.
   const files = imageFiles(fs.readFileSync(binary), provideRuntime().busybox, '')
   fs.writeFileSync(archive, ociArchive(imageOf(version), [{ arch: process.arch as Architecture, files }]).archive)
-  ctr('images', 'import', '--snapshotter', 'native', archive)
+  importImages(archive)
   fs.rmSync(archive)
 }
 

@@ -1,0 +1,63 @@
+import * as fs from 'node:fs'
+import { SOCKET, startContainerd } from '../../kubelet/node/containerd.ts'
+import { Daemon } from '../../kubelet/node/daemon.ts'
+import { BINARY } from '../../kubelet/node/drivers.ts'
+import { makeNetwork } from '../../kubelet/node/network.ts'
+import { until } from '../../kubelet/node/until.ts'
+import { Cri } from '../cri/client.ts'
+import type { RuntimeWorld } from '../world.ts'
+import { becomeSuite } from './machine.ts'
+import { Pod, type PodWish } from './pod.ts'
+
+/** Where containerd listens for plugins, on each version. */
+export const NRI_SOCKET = '/run/nri/nri.sock'
+
+/** Off by default before 2.0. */
+const NRI = `
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+`
+
+/** A machine with a runtime, and the plugin if it is started. */
+export interface RuntimeNode {
+  readonly cri: Cri
+  readonly containerd: Daemon
+  readonly plugin: Daemon
+  /** For sources of volumes and images of disks. */
+  readonly place: string
+  pod(wish: PodWish): Pod
+  /** Ends the runtime and starts it; its containers go on. */
+  restartRuntime(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+/** Starts the runtime in this process's namespaces, without the plugin. */
+export async function startNode(world: RuntimeWorld): Promise<RuntimeNode> {
+  const { place, suite, busybox } = world
+  const logs = `${place}/logs`
+  for (const directory of [logs, `${place}/volumes`]) fs.mkdirSync(directory, { recursive: true })
+  becomeSuite(suite, place, busybox)
+  const network = makeNetwork('/usr/lib/cni', `${place}/cni`)
+  process.env.PATH = `/usr/sbin:/usr/bin:${process.env.PATH}`
+  const runtime = { path: '/usr/sbin:/usr/bin', busybox }
+  const containerd = await startContainerd({ place, runtime }, logs, network, NRI)
+  const cri = new Cri(SOCKET)
+  const answers = () =>
+    until('the runtime answers', async () => {
+      containerd.mustRun()
+      const { status } = await cri.call<{ status: { conditions: { type: string; status: boolean }[] } }>('Status')
+      return status.conditions.every((condition) => condition.status)
+    })
+  await answers()
+  return {
+    cri,
+    containerd,
+    plugin: new Daemon('nri', logs, [BINARY, 'nri'], process.env),
+    place: `${place}/volumes`,
+    pod: (wish) => new Pod(cri, wish),
+    async restartRuntime(signal = 'SIGTERM') {
+      await containerd.stop(signal)
+      containerd.start()
+      await answers()
+    },
+  }
+}

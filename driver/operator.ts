@@ -26,8 +26,11 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     write: writeAll,
     writeBytes,
     isTerminal: isatty,
-    // A terminal that does not know its size says 0.
-    columns: () => process.stderr.columns || NARROW,
+    columns: (stream) => {
+      if (!isatty(stream)) return undefined
+      // A terminal that does not know its size says 0.
+      return (stream === 1 ? process.stdout : process.stderr).columns || NARROW
+    },
     workingDirectory: () => process.cwd(),
     readConfig: (file) => readConfig(env, file),
     onInterrupt,

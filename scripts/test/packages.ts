@@ -46,6 +46,8 @@ export const PACKAGES: readonly TestPackage[] = [
   one('groff-base', 'groff', 'the man page'),
   one('mandoc', 'mandoc', 'the man page'),
   one('zsh', 'zsh', 'completion'),
+  one('fish', 'fish', 'completion'),
+  one('tmux', 'tmux', 'what people see, in a terminal of 60, 80 and 200 columns'),
 ]
 
 /** @throws {Error} when no package of the list has the program */

@@ -41,8 +41,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   /** To stdout, all of it. @throws where it cannot be written, or nobody reads any more */
   writeBytes(bytes: Uint8Array): Promise<void>
   isTerminal(stream: Stream): boolean
-  /** How wide the terminal of stderr is. */
-  columns(): number
+  /** How wide the terminal is that it writes to; undefined where it is none. */
+  columns(stream: Stream): number | undefined
   workingDirectory(): string
   /** The node's configuration as it is now, and every fault in its file. */
   /** @param file in place of the node's */
@@ -85,7 +85,9 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
   }
   switch (command.verb) {
     case 'help': {
-      const text = command.isManual ? manualPage(version) : helpText(command.topic)
+      const text = command.isManual
+        ? manualPage(version)
+        : helpText(command.topic, isJson ? undefined : world.columns(STDOUT))
       return say(text, { topic: command.topic ?? null, text })
     }
     case 'version':
@@ -127,7 +129,11 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
     if (!isLooking && !('isDry' in command && command.isDry)) appendLine(fs, config.logFile, line)
   })
   const isWatched = !isJson && world.isTerminal(STDERR)
-  const { update, expect, clear } = progressLine(verb, world.columns, (text) => isWatched && world.write(text, STDERR))
+  const { update, expect, clear } = progressLine(
+    verb,
+    () => world.columns(STDERR) ?? 0,
+    (text) => isWatched && world.write(text, STDERR),
+  )
   const { note, warn } = log
   const session = { host, config, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {

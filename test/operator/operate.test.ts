@@ -33,7 +33,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
     streams[1] += Buffer.from(bytes).toString('latin1')
   },
   isTerminal: () => false,
-  columns: () => 80,
+  columns: () => undefined,
   workingDirectory: () => stage.top,
   readConfig: async () => ({ file: '/etc/config.json', config: stage.config, faults: [] }),
   onInterrupt: (say) => {

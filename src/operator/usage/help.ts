@@ -1,3 +1,4 @@
+import { wrapped } from '../text/wrap.ts'
 import { isVerb, KUBELETS_VERBS, VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
 import { OPTIONS, type OptionName, spellings } from '../verbs/options.ts'
 
@@ -14,10 +15,15 @@ export const EXIT_STATUSES = Object.entries({
 const WIDTH = 80
 const VERB_COLUMN = 36
 const OPTION_COLUMN = 25
+/** Where there is no room for two columns, what a term means is below it. */
+const NARROW = { below: 70, column: 6 }
 
-/** @param topic undefined: the overview */
-export function helpText(topic: string | undefined): string {
-  const lines = topic !== undefined && isVerb(topic) ? helpOf(topic) : overview()
+/**
+ * @param topic undefined: the overview
+ * @param width in columns; only a word that is longer, to be copied whole, is not cut
+ */
+export function helpText(topic: string | undefined, width = WIDTH): string {
+  const lines = topic !== undefined && isVerb(topic) ? helpOf(topic, width) : overview(width)
   return lines.map((line) => `${line}\n`).join('')
 }
 
@@ -41,50 +47,47 @@ export function optionTerms(verb: Verb): [term: string, text: string][] {
   })
 }
 
-function overview(): string[] {
+function overview(width: number): string[] {
   return [
-    ...wrapped(`modekeep ${PURPOSE}.`, WIDTH),
+    ...wrapped(`modekeep ${PURPOSE}.`, width),
     '',
     'By hand, as root:',
-    ...VERB_NAMES.flatMap((verb) => entry(neededOf(verb), verbForm(verb).summary, VERB_COLUMN)),
+    ...VERB_NAMES.flatMap((verb) => entry(neededOf(verb), verbForm(verb).summary, VERB_COLUMN, width)),
     '',
-    `For kubelet: ${KUBELETS_VERBS.join(', ')}.`,
+    ...wrapped(`For kubelet: ${KUBELETS_VERBS.join(', ')}.`, width),
     '',
-    ...wrapped(`Exit status: ${EXIT_STATUSES.map((status) => status.join(' ')).join(', ')}.`, WIDTH),
+    ...wrapped(`Exit status: ${EXIT_STATUSES.map((status) => status.join(' ')).join(', ')}.`, width),
     '"modekeep VERB --help" has the rest.',
     '',
     'Example:',
-    '  modekeep plan /srv/volumes/data --fsgroup 2000',
+    ...example('modekeep plan /srv/volumes/data --fsgroup 2000', width),
   ]
 }
 
-function helpOf(verb: Verb): string[] {
+function helpOf(verb: Verb, width: number): string[] {
   const { text, examples, failure } = verbForm(verb)
   return [
-    usageOf(verb),
+    ...wrapped(usageOf(verb), width),
     '',
-    ...text.flatMap((paragraph) => [...wrapped(paragraph, WIDTH), '']),
-    ...optionTerms(verb).flatMap(([term, what]) => entry(term, what, OPTION_COLUMN)),
+    ...text.flatMap((paragraph) => [...wrapped(paragraph, width), '']),
+    ...optionTerms(verb).flatMap(([term, what]) => entry(term, what, OPTION_COLUMN, width)),
     '',
-    ...(failure ? [...wrapped(`Exit status 1 also where ${failure}.`, WIDTH), ''] : []),
+    ...(failure ? [...wrapped(`Exit status 1 also where ${failure}.`, width), ''] : []),
     examples.length > 1 ? 'Examples:' : 'Example:',
-    ...examples.map((example) => `  ${example}`),
+    ...examples.flatMap((line) => example(line, width)),
   ]
+}
+
+/** To be copied: a shell takes its lines for one. */
+function example(command: string, width: number): string[] {
+  const lines = wrapped(command, width - 8)
+  return lines.map((line, index) => `${index === 0 ? '  ' : '      '}${line}${index < lines.length - 1 ? ' \\' : ''}`)
 }
 
 /** A term and what it means, in two columns. */
-function entry(term: string, text: string, column: number): string[] {
-  const [first = '', ...more] = wrapped(text, WIDTH - column).map((line) => ' '.repeat(column) + line)
+function entry(term: string, text: string, wide: number, width: number): string[] {
+  const column = width < NARROW.below ? NARROW.column : wide
+  const [first = '', ...more] = wrapped(text, width - column).map((line) => ' '.repeat(column) + line)
   const isLong = term.length + 3 > column
   return isLong ? [`  ${term}`, first, ...more] : [`  ${term}`.padEnd(column) + first.trimStart(), ...more]
-}
-
-function wrapped(text: string, width: number): string[] {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1)
-    if (line === undefined || line.length + 1 + word.length > width) lines.push(word)
-    else lines[lines.length - 1] = `${line} ${word}`
-  }
-  return lines
 }

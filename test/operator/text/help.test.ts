@@ -2,13 +2,24 @@ import { describe, expect, it } from 'vitest'
 import { helpText } from '../../../src/operator/usage/help.ts'
 import { VERB_NAMES, verbForm } from '../../../src/operator/verbs/index.ts'
 
+it('uses the width of a wide terminal', () => {
+  expect(helpText('status', 200).split('\n').length).toBeLessThan(helpText('status').split('\n').length)
+})
+
 describe.each([undefined, ...VERB_NAMES])('the help of %s', (verb) => {
   const lines = helpText(verb).split('\n')
 
-  it('fits a terminal of 80 columns', () => {
-    // An example is one line, to be copied.
-    const texts = lines.filter((line) => !/^ {2}(modekeep|source)\b/.test(line))
-    expect(texts.filter((line) => line.length > 80)).toEqual([])
+  it.each([60, 80, 200])('fits a terminal of %i columns', (width) => {
+    const lines = helpText(verb, width).split('\n')
+    expect(lines.filter((line) => line.length > width)).toEqual([])
+  })
+
+  it('is as wide as a terminal, or 80 columns, and says the same in any width', () => {
+    const texts = [helpText(verb), ...[60, 80, 200].map((width) => helpText(verb, width))]
+    expect(texts[0]).toBe(texts[2])
+    const words = texts.map((text) => text.split(/\s+/).filter((word) => word !== '\\'))
+    expect(words[1]).toEqual(words[2])
+    expect(words[3]).toEqual(words[2])
   })
 
   it('has an example', () => {

@@ -29,12 +29,13 @@ export const DEFAULT_CONFIG: NodeConfig = {
 }
 
 /**
- * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, of calls at work, and
- * what is just being made. By default pods' own sources lie beside them, in `volumes`.
+ * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, of calls at work, of
+ * containers and the mounts they start with, and what is just being made. By default pods' own sources lie beside them, in `volumes`.
  */
 export const PRIVATE = {
   mounts: 'mounts',
   ownership: 'ownership',
   reservations: 'reservations',
   staging: 'staging',
+  containers: 'nri',
 } as const

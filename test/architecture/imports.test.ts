@@ -12,6 +12,7 @@ const ROOMS = [
   'flexvolume',
   'fuse-device',
   'grpc',
+  'container-mount',
   'mount',
   'fs-group',
   'volume',

@@ -1,0 +1,71 @@
+import { quoted } from '../refusal/refusal.ts'
+
+/** One volume mount of a container that is to become a mapped clone. In JSON it goes to another process. */
+export interface CloneOrder {
+  /** The pod's name of the volume, else the mount's source (hostPath). */
+  volume: string
+  /** Path in the container. */
+  destination: string
+  /** What the runtime would have bound: below `<kubeletDir>/pods/<uid>/`, or a path of the node. */
+  source: string
+  /** The runtime's mount options: `ro`, `rbind`, `rprivate`, … */
+  options: readonly string[]
+  /** The group that the container sees; undefined: as the volume's own mount says (`isOwn`). */
+  group: number | undefined
+  /** What the refusal points at: `annotation modekeep/group is "data=2000"`. */
+  asked: string
+  /** modekeep's own volume: at `source` stands a mount on record. */
+  isOwn: boolean
+  /** The types of file system that the node's rule allows; undefined: any. */
+  fsTypes?: readonly string[] | undefined
+}
+
+/** What a container needs before it is created. */
+export interface ContainerOrder {
+  /** The runtime's name of it: see isContainerId. */
+  container: string
+  containerName: string
+  sandbox: string
+  pod: { namespace: string; name: string; uid: string }
+  /** Its volumes' ids are those that `<kubeletDir>/pods/<uid>/userns` maps. */
+  hasUserNamespace: boolean
+  /** Kubelet's root directory, as it writes it in the sources. */
+  kubeletDir: string
+  clones: readonly CloneOrder[]
+  /** It may start without what is not possible. */
+  isOptional: boolean
+}
+
+/** What becomes of each of an order's mounts, in its order. */
+export type CloneOutcome =
+  /** The runtime is to bind this path instead. */
+  | { do: 'replace'; source: string }
+  /** The mount stays as it is: the volume shows its group without a clone. */
+  | { do: 'keep' }
+  /** It stays as it is, as the order is optional and this is not possible. */
+  | { do: 'without'; why: string }
+
+export interface ContainerOutcome {
+  mounts: readonly CloneOutcome[]
+}
+
+/** What the runtime has told of its containers, at a moment. */
+export interface Known {
+  /** Milliseconds since 1970: what was made later is left alone. */
+  at: number
+  /** Created and not started: their clones are still needed. */
+  created: readonly string[]
+  started: readonly string[]
+}
+
+/** The pod's annotation that lets its containers start without what is not possible. */
+export const OPTIONAL = 'modekeep/group-optional'
+
+/** What people read of a volume that cannot be shown so. @param why without a way out, or with one after a colon */
+export function refusalFor({ asked, volume, destination }: CloneOrder, why: string): string {
+  const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
+  return `${asked}, but volume ${name} ${why}`
+}
+
+/** The way out of what this volume cannot. */
+export const LEAVE_OUT = `leave the volume out of the annotation, or write annotation ${OPTIONAL} "true" to start without`

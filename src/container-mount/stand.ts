@@ -1,0 +1,160 @@
+import { waitFor } from '../host/back-off.ts'
+import { closing, type Handle, isDirectory, orClosed, unless } from '../host/host.ts'
+import { containersDirectory } from '../store/container-record.ts'
+import type { Session } from '../store/session.ts'
+
+// Where a runtime finds clones: a file system in memory that only root sees into, and that keeps to itself what is
+// mounted on it. Below it a directory for each container, in that a mount for each of its clones.
+const MOUNTS = Buffer.from('mounts')
+
+type Node = Pick<Session, 'host' | 'config'>
+
+function standPath(node: Node): string {
+  return `${containersDirectory(node)}/mounts`
+}
+
+/** Where the runtime finds a container's clone of this number. */
+export function clonePath(node: Node, container: string, number: number): string {
+  return `${standPath(node)}/${container}/${number}`
+}
+
+/** One job at a time for a container. */
+export async function holdContainer({ host, config }: Node, container: string): Promise<Disposable> {
+  const directory = containersDirectory({ config })
+  host.files.makeDirectory(directory)
+  const lock = await waitFor(() => host.tryLock(lockOf(directory, container)))
+  return { [Symbol.dispose]: () => lock.release(true) }
+}
+
+/** Undefined while a job is at work on it. */
+export function tryHoldContainer({ host, config }: Node, container: string): Disposable | undefined {
+  const lock = host.tryLock(lockOf(containersDirectory({ config }), container))
+  return lock && { [Symbol.dispose]: () => lock.release(true) }
+}
+
+function lockOf(directory: string, container: string): string {
+  return `${directory}/${container}.lock`
+}
+
+/** A new directory for a container's clones. Its caller closes it. */
+export async function makeContainerDirectory(node: Node, container: string): Promise<Handle> {
+  const { inodes } = node.host
+  const stand = await openOrMakeStand(node)
+  using _ = closing(inodes, stand)
+  const name = Buffer.from(container)
+  inodes.createDirectory(stand, name, 0o700)
+  return inodes.openEntry(stand, name)
+}
+
+async function openOrMakeStand(node: Node): Promise<Handle> {
+  const { inodes, mounts, files, tryLock } = node.host
+  const directory = containersDirectory(node)
+  files.makeDirectory(directory)
+  const parent = inodes.openTrusted(directory)
+  using _parent = closing(inodes, parent)
+  const there = openStand(node, parent)
+  if (there !== undefined) return there
+  const lock = await waitFor(() => tryLock(`${directory}/stand.lock`))
+  try {
+    // Another job may have been first.
+    const made = openStand(node, parent)
+    if (made !== undefined) return made
+    unless('EEXIST', () => inodes.createDirectory(parent, MOUNTS, 0o700))
+    const target = inodes.openEntry(parent, MOUNTS)
+    using _target = closing(inodes, target)
+    return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
+      mounts.attach(tree, target)
+      keepToItself(node, tree)
+      return tree
+    })
+  } finally {
+    lock.release(true)
+  }
+}
+
+function openStand(node: Node, parent: Handle): Handle | undefined {
+  const { inodes } = node.host
+  const isThere = unless('ENOENT', () => inodes.statMountPoint(parent, MOUNTS).mountRoot) ?? false
+  if (!isThere) return undefined
+  return orClosed(inodes, inodes.openEntry(parent, MOUNTS), (stand) => {
+    // Whoever made it may have died just before.
+    keepToItself(node, stand)
+    return stand
+  })
+}
+
+/** A mount that is attached where mounts are shared becomes shared itself: others would keep the clones busy. */
+function keepToItself({ host }: Node, stand: Handle): void {
+  host.mounts.setFlags(stand, { set: 0, clear: 0 })
+}
+
+/** Attaches a clone, or what else is finished, as this number of a container's. @param directory the container's */
+export function attachClone({ host }: Node, directory: Handle, number: number, tree: Handle): void {
+  const { inodes, mounts } = host
+  const name = Buffer.from(String(number))
+  if (isDirectory(inodes.statMountPoint(tree))) inodes.createDirectory(directory, name, 0)
+  else inodes.createFile(directory, name, 0)
+  const target = inodes.openEntry(directory, name)
+  using _ = closing(inodes, target)
+  mounts.attach(tree, target)
+}
+
+/**
+ * Takes away all that stands for a container; nothing there is a success. What the container itself has stays. Asks
+ * nothing of what is mounted.
+ * @returns whether anything stood there
+ */
+export function takeDown(node: Node, container: string): boolean {
+  const { inodes, mounts, files } = node.host
+  using stand = openIfThere(node)
+  if (stand === undefined) return false
+  const name = Buffer.from(container)
+  const directory = unless('ENOENT', () => inodes.openEntry(stand.handle, name))
+  if (directory === undefined) return false
+  using _ = closing(inodes, directory)
+  for (const entry of files.list(`${standPath(node)}/${container}`)) {
+    const number = Buffer.from(entry)
+    while (inodes.statMountPoint(directory, number).mountRoot) mounts.detach(directory, number)
+    if (isDirectory(inodes.statMountPoint(directory, number))) inodes.removeDirectory(directory, number)
+    else inodes.removeFile(directory, number)
+  }
+  inodes.removeDirectory(stand.handle, name)
+  return true
+}
+
+/** The containers for which anything stands. */
+export function standing(node: Node): string[] {
+  using stand = openIfThere(node)
+  return stand === undefined ? [] : node.host.files.list(standPath(node)).sort()
+}
+
+/** Removes the stand where nothing is on it: the next container has it made again. */
+export function removeEmptyStand(node: Node): void {
+  const { inodes, mounts, files, tryLock } = node.host
+  const directory = containersDirectory(node)
+  if (files.list(directory).length === 0) return
+  const lock = tryLock(`${directory}/stand.lock`)
+  if (lock === undefined) return
+  try {
+    if (standing(node).length > 0) return
+    const parent = inodes.openTrusted(directory)
+    using _ = closing(inodes, parent)
+    unless('ENOENT', () => {
+      while (inodes.statMountPoint(parent, MOUNTS).mountRoot) mounts.detach(parent, MOUNTS)
+      inodes.removeDirectory(parent, MOUNTS)
+    })
+  } finally {
+    lock.release(true)
+  }
+}
+
+function openIfThere(node: Node): ({ handle: Handle } & Disposable) | undefined {
+  const { inodes } = node.host
+  const directory = containersDirectory(node)
+  const parent = unless('ENOENT', () => inodes.openTrusted(directory))
+  if (parent === undefined) return undefined
+  using _ = closing(inodes, parent)
+  if (!unless('ENOENT', () => inodes.statMountPoint(parent, MOUNTS).mountRoot)) return undefined
+  const handle = inodes.openEntry(parent, MOUNTS)
+  return { handle, ...closing(inodes, handle) }
+}

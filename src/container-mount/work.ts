@@ -1,0 +1,36 @@
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import type { Session } from '../store/session.ts'
+import { attachClones } from './attach.ts'
+import type { CloneOutcome, ContainerOrder, Known } from './order.ts'
+import { reconcile, releaseGone, releaseStarted } from './release.ts'
+
+/** What a worker does for the one who answers the runtime; a line of JSON each. */
+export type ContainerJob =
+  | { do: 'attach'; order: ContainerOrder }
+  /** It has started, or it is gone: was removed, or could not be created after all. */
+  | { do: 'release'; container: string; as: 'started' | 'gone' }
+  | { do: 'reconcile'; known?: Known }
+
+/** What came of it. `failure`: nothing was made; the container is not to be created, with this as the reason. */
+export type ContainerResult =
+  | { failure?: undefined; mounts?: readonly CloneOutcome[] }
+  | { failure: string; isUnexpected?: boolean }
+
+/** Does a job. Never throws. */
+export async function workOnContainer(session: Session, job: ContainerJob): Promise<ContainerResult> {
+  try {
+    switch (job.do) {
+      case 'attach':
+        return await attachClones(session, job.order)
+      case 'release':
+        await (job.as === 'started' ? releaseStarted : releaseGone)(session, job.container)
+        return {}
+      case 'reconcile':
+        session.note({ tookAway: reconcile(session, job.known) })
+        return {}
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return { failure: error.message }
+    return { failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }
+  }
+}

@@ -1,0 +1,76 @@
+import * as z from 'zod/mini'
+import { PRIVATE } from '../request/defaults.ts'
+import type { Store } from './places.ts'
+import { type Found, RecordKind } from './record.ts'
+
+const schema = () => {
+  const text = z.string()
+  const group = z.optional(z.number())
+  const volume = z.object({
+    /** The pod's name of it, or the path of a hostPath. */
+    volume: text,
+    /** In the container. */
+    destination: text,
+    /** What the container would have had; its real path, as far as it was opened. */
+    source: text,
+    /** modekeep's own: its mount record tells who relies on which group. */
+    isOwn: z.boolean(),
+    /** The volume's identity. */
+    identity: z.optional(text),
+    /** The group on disk, and the one that the container sees in its place. */
+    from: group,
+    to: group,
+    /** The container has the volume without the mapping, and why so. */
+    why: z.optional(text),
+  })
+  return z.object({
+    container: text,
+    containerName: text,
+    sandbox: text,
+    pod: z.object({ namespace: text, name: text, uid: text }),
+    kubeletDir: text,
+    /** The boot the container belongs to. */
+    boot: text,
+    /** Milliseconds since 1970. */
+    at: z.number(),
+    /** `created`: the node has its clones, or is about to; `started`: the container has its own, the node none. */
+    state: z.enum(['created', 'started']),
+    volumes: z.array(volume),
+  })
+}
+
+/** What is known of a container whose volumes show a group by clones, or that asked for that and runs without. */
+export type ContainerRecord = z.infer<ReturnType<typeof schema>>
+export type ContainerVolume = ContainerRecord['volumes'][number]
+
+export const containerRecords = new RecordKind<ContainerRecord>({
+  format: 1,
+  schema,
+  ownerOf: ({ container }) => container,
+  directoryOf: containersDirectory,
+  name: { of: (container) => `${container}.json` },
+})
+
+export function containersDirectory({ config }: Pick<Store, 'config'>): string {
+  return `${config.stateDir}/${PRIVATE.containers}`
+}
+
+/** A runtime's name of a container: it is a part of paths. */
+export function isContainerId(text: string): boolean {
+  return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text)
+}
+
+/** Every container that has a record, or the beginning of one. */
+export function listContainers(store: Store): ({ container: string } & Found<ContainerRecord>)[] {
+  const names = store.host.files.list(containersDirectory(store)).filter((name) => /\.json(\.new)?$/.test(name))
+  const containers = names.map((name) => name.replace(/\.json(\.new)?$/, '')).filter(isContainerId)
+  return [...new Set(containers)].sort().map((container) => ({ container, ...containerRecords.find(store, container) }))
+}
+
+/**
+ * Whether a container may still be there, as far as the node tells: its pod's directory is, and the node was not booted
+ * since. Kubelet removes the directory once the pod's containers are gone.
+ */
+export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }: ContainerRecord): boolean {
+  return boot === host.bootId() && host.files.has(`${kubeletDir}/pods/${pod.uid}`)
+}

@@ -1,0 +1,102 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { reconcile, releaseGone, releaseStarted } from '../../src/container-mount/release.ts'
+import { listTree } from '../helpers/tree.ts'
+import { as, cannotMount } from '../kernel/mapped-volume.ts'
+import { CONTAINER, mountedBelow, nodeWith } from './node.ts'
+
+const KINDS = ['ext4', 'xfs', 'btrfs', 'tmpfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
+const skipped = cannotMount('tmpfs')
+
+describe.each(KINDS)("a container's clone of a volume on %s%s", (fsType, why) => {
+  it.skipIf(why !== '')(
+    'shows its group as the one asked for, to two containers at once, and writes its own',
+    async () => {
+      const node = nodeWith(fsType)
+      const before = listTree(fs, node.volume)
+      const [red = ''] = await node.attach(node.order([node.clone()]))
+      const [blue = ''] = await node.attach(node.order([node.clone({ group: 3000 })], { container: 'b1' }))
+      expect([fs.statSync(red).gid, fs.statSync(blue).gid]).toEqual([2000, 3000])
+      expect(listTree(fs, node.volume)).toEqual(before)
+      expect(as({ group: 2000 }, `cat ${node.volume}/file`)).toMatch(/Permission denied/)
+      // The node's users have no way in: a process of the container comes by a mount of its own.
+      expect(as({ group: 2000 }, `cat ${red}/file`)).toMatch(/Permission denied/)
+      const [mine, theirs] = [`${node.top}/red`, `${node.top}/blue`]
+      for (const [clone, mount] of [
+        [red, mine],
+        [blue, theirs],
+      ] as const) {
+        fs.mkdirSync(mount)
+        execFileSync('mount', ['--bind', clone, mount])
+      }
+      await releaseStarted(node.session, CONTAINER)
+      expect(as({ group: 2000 }, `cat ${mine}/file && echo more > ${mine}/new && stat -c %g ${mine}/new`)).toBe(
+        'text2000',
+      )
+      expect(as({ group: 3000 }, `cat ${theirs}/new && stat -c %g ${theirs}/new`)).toBe('more\n3000')
+      expect(as({ group: 3000 }, `cat ${mine}/file`)).toMatch(/Permission denied/)
+      expect(fs.statSync(`${node.volume}/new`).gid).toBe(500)
+    },
+  )
+})
+
+describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
+  it('is seen by root alone, spreads to nobody, and goes when it has started', async () => {
+    const node = nodeWith('tmpfs')
+    execFileSync('mount', ['--make-rshared', '/'])
+    const [clone = ''] = await node.attach(node.order([node.clone()]))
+    const row = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
+    const rows = row.filter((line) => line.includes(` ${node.stand}`))
+    expect(rows.length).toBe(2)
+    for (const line of rows) expect(line).not.toMatch(/shared:|master:/)
+    expect(fs.statSync(node.stand).mode & 0o777).toBe(0o700)
+    expect(clone).toBe(`${node.stand}/${CONTAINER}/0`)
+    await releaseStarted(node.session, CONTAINER)
+    expect(node.mounted()).toEqual([node.stand])
+    expect(node.records()).toEqual([`${CONTAINER}.json`])
+    await releaseGone(node.session, CONTAINER)
+    expect(node.records()).toEqual([])
+    reconcile(node.session)
+    expect(node.mounted()).toEqual([])
+    expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
+  })
+
+  it('keeps read-only, nosuid and a file as they are', async () => {
+    const node = nodeWith('tmpfs')
+    execFileSync('mount', ['-o', 'remount,bind,nosuid,noexec', node.source])
+    const file = `${node.pod}/volume-subpaths/data/app/0`
+    fs.mkdirSync(`${node.pod}/volume-subpaths/data/app`, { recursive: true })
+    fs.writeFileSync(file, '')
+    fs.chownSync(`${node.volume}/file`, 0, 0)
+    execFileSync('mount', ['--bind', `${node.volume}/file`, file])
+    const [whole = '', part = ''] = await node.attach(
+      node.order([node.clone({ options: ['rbind', 'ro'] }), node.clone({ source: file, destination: '/file' })]),
+    )
+    const options = (path: string) => execFileSync('findmnt', ['-no', 'VFS-OPTIONS', path], { encoding: 'utf8' })
+    expect(options(whole)).toMatch(/^ro,nosuid,noexec/)
+    expect(fs.statSync(part).isFile()).toBe(true)
+    // The volume's group is shown as the container's, whatever that of the part.
+    expect([fs.statSync(part).gid, fs.statSync(whole).gid]).toEqual([0, 2000])
+  })
+
+  it('is nothing where one of its volumes cannot be mapped, and the reason has annotation, volume and way out', async () => {
+    const node = nodeWith('tmpfs')
+    const overlay = `${node.pod}/volumes/kubernetes.io~csi/over/mount`
+    for (const name of ['lower', 'upper', 'work']) fs.mkdirSync(`${node.top}/fs/${name}`)
+    fs.mkdirSync(overlay, { recursive: true })
+    const layers = `lowerdir=${node.top}/fs/lower,upperdir=${node.top}/fs/upper,workdir=${node.top}/fs/work`
+    execFileSync('mount', ['-t', 'overlay', '-o', layers, 'test', overlay])
+    const order = node.order([node.clone(), node.clone({ volume: 'over', destination: '/over', source: overlay })])
+    await expect(node.attach(order)).rejects.toThrow(
+      'annotation modekeep/group is "data=2000", but volume "over" (at "/over") cannot show its group as 2000: ' +
+        "this node's kernel cannot mount overlay idmapped: leave the volume out of the annotation, " +
+        'or write annotation modekeep/group-optional "true" to start without',
+    )
+    expect(node.records()).toEqual([])
+    expect(mountedBelow(node.stand)).toEqual([])
+    const { attachClones } = await import('../../src/container-mount/attach.ts')
+    const { mounts } = await attachClones(node.session, { ...order, isOptional: true })
+    expect(mounts).toMatchObject([{ do: 'replace' }, { do: 'without', why: expect.stringMatching(/overlay/) }])
+  })
+})

@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { attachClones } from '../../src/container-mount/attach.ts'
+import type { CloneOrder, CloneOutcome, ContainerOrder } from '../../src/container-mount/order.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import type { Session } from '../../src/store/session.ts'
+import { mountNew, scratch } from '../kernel/mapped-volume.ts'
+
+export const UID = '0a0b0c0d-1111-2222-3333-444455556666'
+export const CONTAINER = 'c0ffee'.repeat(10)
+
+/** A node with one pod, whose volume `data` of group 500 is on a file system of its own, as another driver's is. */
+export function nodeWith(fsType: string) {
+  const top = scratch()
+  const warnings: string[] = []
+  const kubeletDir = `${top}/kubelet`
+  const pod = `${kubeletDir}/pods/${UID}`
+  const volume = `${mountNew(top, fsType)}/volume`
+  const source = `${pod}/volumes/kubernetes.io~csi/data/mount`
+  fs.mkdirSync(volume)
+  fs.writeFileSync(`${volume}/file`, 'text')
+  fs.chmodSync(`${volume}/file`, 0o660)
+  fs.chownSync(`${volume}/file`, 0, 500)
+  fs.chownSync(volume, 0, 500)
+  fs.chmodSync(volume, 0o2770)
+  fs.mkdirSync(source, { recursive: true })
+  execFileSync('mount', ['--bind', volume, source])
+  const session: Session = {
+    host: linuxHost,
+    config: { ...DEFAULT_CONFIG, stateDir: `${top}/state` },
+    note: () => {},
+    warn: (message) => warnings.push(message),
+  }
+
+  return {
+    top,
+    kubeletDir,
+    pod,
+    volume,
+    source,
+    session,
+    warnings,
+    stand: `${top}/state/nri/mounts`,
+
+    clone: (over: Partial<CloneOrder> = {}): CloneOrder => ({
+      volume: 'data',
+      destination: '/data',
+      source,
+      options: ['rbind', 'rprivate', 'rw'],
+      group: 2000,
+      asked: 'annotation modekeep/group is "data=2000"',
+      isOwn: false,
+      ...over,
+    }),
+
+    order: (clones: readonly CloneOrder[], over: Partial<ContainerOrder> = {}): ContainerOrder => ({
+      container: CONTAINER,
+      containerName: 'app',
+      sandbox: '5a',
+      pod: { namespace: 'default', name: 'web', uid: UID },
+      hasUserNamespace: false,
+      kubeletDir,
+      clones,
+      isOptional: false,
+      ...over,
+    }),
+
+    /** @returns where each clone stands */
+    async attach(order: ContainerOrder): Promise<string[]> {
+      const { mounts } = await attachClones(session, order)
+      return mounts.map(pathOf)
+    },
+
+    records: () => fs.readdirSync(`${top}/state/nri`).filter((name) => name !== 'mounts'),
+    mounted: () => mountedBelow(`${top}/state`),
+  }
+}
+
+export type TestNode = ReturnType<typeof nodeWith>
+
+function pathOf(outcome: CloneOutcome): string {
+  if (outcome.do !== 'replace') throw new Error(JSON.stringify(outcome))
+  return outcome.source
+}
+
+export function mountedBelow(directory: string): string[] {
+  const rows = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
+  return rows.map((row) => row.split(' ')[4] ?? '').filter((point) => point.startsWith(`${directory}/`))
+}

@@ -1,5 +1,6 @@
 import type { Space } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
+import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
 
 /** How the executable is called as a worker: by the server alone, which hands jobs to its stdin. */
@@ -42,4 +43,9 @@ export class CallFailure extends Error {
     super(message)
     this.code = code
   }
+}
+
+/** Of a look at a volume that modekeep has not mounted there. */
+export function notPublished(path: string): CallFailure {
+  return new CallFailure('NOT_FOUND', `nothing is published at ${quoted(path)}`)
 }

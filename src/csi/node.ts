@@ -6,7 +6,7 @@ import { CallFailure, type Job, type Outcome, type Stats } from './jobs.ts'
 import type { Content, Identity, Node } from './messages.ts'
 import { givesGroups } from './older-kubelet.ts'
 import type { Publications } from './publications.ts'
-import { readPublish, readTarget } from './request.ts'
+import { readLook, readPublish, readTarget } from './request.ts'
 
 /** Who answers. */
 export interface Plugin {
@@ -69,12 +69,12 @@ export function nodeHandlers(
       return {}
     },
     async NodeUnpublishVolume({ volumeId, targetPath }, until) {
-      const directory = readTarget(volumeId, 'target_path', targetPath)
+      const directory = readTarget(volumeId, targetPath)
       await done({ do: 'unpublish', volumeId, directory }, '', until)
       return {}
     },
     async NodeGetVolumeStats({ volumeId, volumePath }, until) {
-      const directory = readTarget(volumeId, 'volume_path', volumePath)
+      const directory = readLook(volumeId, volumePath)
       const { stats } = await done({ do: 'stats', volumeId, directory }, '', until)
       if (stats === undefined) throw new Error('a look has told nothing')
       return told(stats)

@@ -4,6 +4,7 @@ import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
 import { AUTHOR_KEYS, podOf } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
+import { notPublished } from './jobs.ts'
 import type { Content } from './messages.ts'
 
 /** What kubelet asks to be published, as the rest of modekeep knows it. */
@@ -83,11 +84,23 @@ export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesG
   }
 }
 
-/** Reads what names a volume and a directory of it. @throws {Refusal} with every fault */
-export function readTarget(volumeId: string, field: 'target_path' | 'volume_path', path: string): string {
-  const faults = missing({ volume_id: volumeId, [field]: path })
-  const directory = directoryOf(field, path, faults)
+/** Reads what names a volume and where it is published. @throws {Refusal} with every fault */
+export function readTarget(volumeId: string, path: string): string {
+  const faults = missing({ volume_id: volumeId, target_path: path })
+  const directory = directoryOf('target_path', path, faults)
   if (faults.length > 0) throw new Refusal(faults)
+  return directory
+}
+
+/**
+ * The same of a look: where nothing can be published, nothing is (csi-sanity asks about `some/path`).
+ * @throws {Refusal} with every field that is missing, {CallFailure} NOT_FOUND
+ */
+export function readLook(volumeId: string, path: string): string {
+  const faults = missing({ volume_id: volumeId, volume_path: path })
+  if (faults.length > 0) throw new Refusal(faults)
+  const directory = directoryOf('volume_path', path, faults)
+  if (faults.length > 0) throw notPublished(path)
   return directory
 }
 

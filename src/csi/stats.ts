@@ -3,11 +3,10 @@ import { closing } from '../host/host.ts'
 import type { Space } from '../host/inodes.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
-import { quoted } from '../refusal/refusal.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { askServed } from '../volume/daemon.ts'
-import { CallFailure, type Stats } from './jobs.ts'
+import { notPublished, type Stats } from './jobs.ts'
 
 const SILENT = 'its server or its daemon does not respond'
 
@@ -18,7 +17,7 @@ const SILENT = 'its server or its daemon does not respond'
 export async function statsOf(session: Session, directory: string): Promise<Stats> {
   using point = openMountPoint(session.host, directory)
   const record = point && mountRecords.read(session, point.path)
-  if (!point || !record) throw new CallFailure('NOT_FOUND', `nothing is published at ${quoted(directory)}`)
+  if (!point || !record) throw notPublished(directory)
   const trouble = await judge(session, record, ({ plan }) => (plan.state === 'healthy' ? '' : plan.reason))
   return trouble === '' ? await healthy(session, point, record) : { space: undefined, trouble }
 }

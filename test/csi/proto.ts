@@ -41,6 +41,10 @@ message NodeGetInfoRequest {}
 message NodeGetInfoResponse { string node_id = 1; int64 max_volumes_per_node = 2; }
 message NodeStageVolumeRequest { string volume_id = 1; }
 message NodeStageVolumeResponse {}
+message NodeUnstageVolumeRequest { string volume_id = 1; }
+message NodeUnstageVolumeResponse {}
+message NodeExpandVolumeRequest { string volume_id = 1; }
+message NodeExpandVolumeResponse {}
 `
 
 export const REGISTRATION_PROTO = `

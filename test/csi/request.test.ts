@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Content } from '../../src/csi/messages.ts'
 import { givesGroups } from '../../src/csi/older-kubelet.ts'
-import { readPublish, readTarget } from '../../src/csi/request.ts'
+import { readLook, readPublish, readTarget } from '../../src/csi/request.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -215,7 +215,15 @@ describe('a NodePublishVolume', () => {
 
 describe('a call about a volume that is published', () => {
   it('names the volume and the directory', () => {
-    expect(readTarget('v', 'target_path', '/a//b/')).toBe('/a/b')
-    expect(() => readTarget('', 'volume_path', '')).toThrow('volume_id is missing: name it; volume_path is missing')
+    expect([readTarget('v', '/a//b/'), readLook('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
+    expect(() => readTarget('', '')).toThrow('volume_id is missing: name it; target_path is missing')
+    expect(() => readTarget('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')
+    expect(() => readLook('', '')).toThrow('volume_id is missing: name it; volume_path is missing')
+  })
+
+  it('asks for a look where nothing can be', () => {
+    for (const path of ['a/b', '/a/../b']) {
+      expect(() => readLook('v', path)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
+    }
   })
 })

@@ -39,6 +39,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     metrics: async (session) => (await import('./metrics.ts')).metricsText(session),
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
+    runMigration: async (command, isJson) => (await import('./migrate.ts')).migrateFile(command, isJson),
     runCsi: async (command) => (await import('./csi.ts')).csi(command, env),
     runPlugin: async (command) => (await import('./device-plugin.ts')).devicePlugin(command),
   })

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import * as z from 'zod/mini'
-import { code, table } from './table.ts'
+import { between, code, table } from './table.ts'
 
 const DIRECTORY = resolve(import.meta.dirname, '../../docs/results')
 
@@ -78,7 +78,5 @@ const MARKS = ['<!-- Written by "npm run docs" from docs/results. -->\n', '\n<!-
 
 /** A page with the table between its two marks. @throws {Error} for a page without them */
 export function withTable(page: string, text: string): string {
-  const [from, to] = [page.indexOf(MARKS[0]), page.indexOf(MARKS[1])]
-  if (from < 0 || to < from) throw new Error('the page has no place for the table of docs/results')
-  return `${page.slice(0, from + MARKS[0].length)}\n${text}\n${page.slice(to)}`
+  return between(page, MARKS, text)
 }

@@ -5,3 +5,11 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 }
 
 export const code = (text: string) => `\`${text}\``
+
+/** A page with `text` between its two marks. @throws {Error} for a page without them */
+export function between(page: string, [first, last]: readonly [string, string], text: string): string {
+  const from = page.indexOf(first)
+  const to = page.indexOf(last, from)
+  if (from < 0 || to < 0) throw new Error(`the page has no place between ${first.trim()} and ${last.trim()}`)
+  return `${page.slice(0, from + first.length)}\n${text}\n${page.slice(to)}`
+}

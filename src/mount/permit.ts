@@ -29,7 +29,10 @@ export function allowed(
     return { request: { ...asked, setGid: record.setGid }, isNew: false }
   }
   const naming = (option: string) => namingOf(kind.optionRules(), option)
-  const verdict = allow(session.config.allow, asked, { isRemote: kind.isRemote === true, naming })
+  const verdict = allow(session.config.allow, asked, {
+    walksServer: kind.isRemote === true && kind.walk === true,
+    naming,
+  })
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
   return { request: { ...asked, setGid: verdict.rule.setGid }, isNew: true }
 }

@@ -56,6 +56,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
   runInstaller(command: CommandOf<'install' | 'uninstall'>, isJson: boolean): Promise<number>
+  /** @returns the exit status */
+  runMigration(command: CommandOf<'migrate'>, isJson: boolean): Promise<number>
   runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
   runCsi(command: CommandOf<'csi'>): Promise<number>
 }
@@ -99,6 +101,8 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
     case 'install':
     case 'uninstall':
       return world.runInstaller(command, isJson)
+    case 'migrate':
+      return world.runMigration(command, isJson)
     case 'device-plugin':
       return world.runPlugin(command)
   }

@@ -24,8 +24,8 @@ export type Naming = 'none' | 'name' | 'value'
 
 /** What a decision must know of a kind of volume. */
 export interface KindOfWish {
-  /** Its files are on a server, which other nodes may mount too. */
-  isRemote: boolean
+  /** A walk changes files on a server, which other nodes may mount too. */
+  walksServer: boolean
   naming(option: string): Naming
 }
 
@@ -88,7 +88,7 @@ export function allow(rules: readonly Rule[], wish: Wish, kind: KindOfWish): Ver
   if (rule.readOnly && !wish.readOnly) {
     return refuse(wish, `${nameOf(rule, first)} is for reading: set readOnly on the volume`, 'change it')
   }
-  if (kind.isRemote && mayWalk(wish.ownership) && wish.fsGroup !== undefined && !wish.readOnly && !rule.singleNode) {
+  if (kind.walksServer && mayWalk(wish.ownership) && wish.fsGroup !== undefined && !wish.readOnly && !rule.singleNode) {
     const why =
       `${nameOf(rule, first)} does not say singleNode, and another node would record the groups that this node's walk gave as the original ones: ` +
       'leave ownership out and give the group on the server'

@@ -8,6 +8,7 @@ const ROOMS = [
   'metrics',
   'operator',
   'csi',
+  'migrate',
   'heal',
   'flexvolume',
   'fuse-device',
@@ -57,6 +58,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   log: ['node:fs', 'node:path'],
   metrics: ['node:fs'],
+  migrate: ['yaml'],
   'mount-table': ['node:path'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
   ownership: [

@@ -81,7 +81,7 @@ describe('the page of CSI', () => {
       { lifecycle: 'persistent', ownership: 'auto', mountOptions: ['noatime'] },
     ])
     for (const request of requests) {
-      expect(allow(config.allow, request, { isRemote: false, naming: () => 'none' })).toHaveProperty('rule')
+      expect(allow(config.allow, request, { walksServer: false, naming: () => 'none' })).toHaveProperty('rule')
     }
   })
 

@@ -46,6 +46,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   metrics: async () => '',
   runInstaller: async () => 7,
   runPlugin: async () => 7,
+  runMigration: async () => 7,
   runCsi: async () => 7,
   ...more,
 })
@@ -101,9 +102,10 @@ describe('a verb given by hand', () => {
     expect(streams[2]).toBe('')
   })
 
-  it('needs root, but for what it says of itself and the device plugin', async () => {
+  it('needs root, but for what it says of itself, the device plugin and manifests', async () => {
     for (const verb of ['status', 'logs', 'doctor']) expect(await call([verb], { isRoot: false })).toBe(1)
     expect(streams[2]).toContain('modekeep: status needs root: run it with sudo\n')
+    expect(await call(['migrate', 'pods.yaml'], { isRoot: false })).toBe(7)
     for (const verb of ['help', 'version']) expect(await call([verb], { isRoot: false })).toBe(0)
     expect(await call(['device-plugin'], { isRoot: false })).toBe(7)
   })

@@ -4,7 +4,7 @@ import { DEFAULT_RULES, type Rule } from '../../src/request/rule.ts'
 import { parseSource } from '../../src/request/source.ts'
 
 const KIND: KindOfWish = {
-  isRemote: false,
+  walksServer: false,
   naming: (option) => (option.startsWith('sec=krb') ? 'value' : option === 'suid' ? 'name' : 'none'),
 }
 
@@ -170,7 +170,7 @@ describe('of rules', () => {
     ['a read-only volume', { ownership: 'walk', fsGroup: 7, readOnly: true }, {}, true],
     ['no ownership', { fsGroup: 7 }, {}, true],
   ])('of a server they allow %s: %j %j', (_what, asked, rule, expected) => {
-    const verdict = decide([{ ...rule, fsTypes: ['nfs'] }], { ...asked, fsType: 'nfs' }, { ...KIND, isRemote: true })
+    const verdict = decide([{ ...rule, fsTypes: ['nfs'] }], { ...asked, fsType: 'nfs' }, { ...KIND, walksServer: true })
     if (expected) expect(verdict).toHaveProperty('rule')
     else expect(verdict).toMatchObject({ refusal: expect.stringMatching(/does not say singleNode, and another node/) })
   })

@@ -13,6 +13,7 @@ import { heal } from './heal.ts'
 import { install, uninstall } from './install.ts'
 import { journal } from './journal.ts'
 import { logs } from './logs.ts'
+import { migrate } from './migrate.ts'
 import { restore } from './restore.ts'
 import { status } from './status.ts'
 
@@ -27,6 +28,7 @@ const VERBS = {
   doctor,
   logs,
   gc,
+  migrate,
   install,
   uninstall,
   csi,

@@ -1,0 +1,52 @@
+import { readFile } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
+import { type Migrated, migrate, type Remark } from '../src/migrate/migrate.ts'
+import { jsonDocument, printable } from '../src/operator/text/output.ts'
+import type { MigrateCommand } from '../src/operator/verbs/migrate.ts'
+import { messageOf, quoted, Refusal } from '../src/refusal/refusal.ts'
+import { writeAll, writeBytes } from './streams.ts'
+
+const OK = 0
+const FAILED = 1
+const STDERR = 2
+
+/** Prints manifests with other drivers' volumes as modekeep's; what is left on stderr. @returns the exit status */
+export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Promise<number> {
+  const name = file === '-' ? 'stdin' : file
+  try {
+    const migrated = migrate(await read(file), name)
+    await writeBytes(Buffer.from(isJson ? jsonDocument({ verb: 'migrate', file, ...migrated }) : migrated.text))
+    if (!isJson) writeAll(told(migrated, name), STDERR)
+    return migrated.left.length === 0 ? OK : FAILED
+  } catch (error) {
+    // This is a script of its own: to who called it no error of this one is a Refusal.
+    const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
+    if (isJson) writeAll(jsonDocument({ verb: 'error', error: message }))
+    else writeAll(`modekeep: ${printable(message)}\n`, STDERR)
+    return FAILED
+  }
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    const bytes = file === '-' ? await buffer(process.stdin) : await readFile(file)
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (error) {
+    if (error instanceof TypeError) throw new Refusal(`file ${quoted(file)} is not UTF-8: write it so`)
+    throw new Refusal(`file ${quoted(file)} cannot be read (${(error as NodeJS.ErrnoException).code}): name another`)
+  }
+}
+
+function told({ volumes, secrets, left, notes, allow }: Migrated, name: string): string {
+  const line = (kind: string) => (remark: Remark) =>
+    `${kind}: ${name}, line ${remark.line}${remark.what && `, ${remark.what}`}: ${remark.text}`
+  const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
+  const rules = allow.map((rule) => `  ${JSON.stringify(rule)}`)
+  const lines = [
+    ...left.map(line('left')),
+    ...notes.map(line('note')),
+    ...(rules.length > 0 ? ['note: "allow" in the configuration of the nodes needs:', ...rules] : []),
+    `modekeep: ${counted(volumes, 'volume')} and ${counted(secrets, 'Secret')} rewritten, ${counted(left.length, 'thing')} left to do`,
+  ]
+  return lines.map((text) => `${printable(text)}\n`).join('')
+}

@@ -1,0 +1,44 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+
+const EXECUTABLE = resolve(import.meta.dirname, '../../dist/modekeep')
+const top = mkdtempSync(join(tmpdir(), 'modekeep-migrate-'))
+afterAll(() => rmSync(top, { recursive: true }))
+
+const call = (args: string[], input = '') => spawnSync(EXECUTABLE, ['migrate', ...args], { encoding: 'utf8', input })
+const NFS = 'flexVolume:\n  driver: k8s/nfs\n  options:\n    server: a\n    share: b\n'
+const DONE = 'flexVolume:\n  driver: modekeep/fs\n  fsType: nfs\n  options:\n    source: a:/b\n'
+
+describe('modekeep migrate', () => {
+  it('prints the manifests, says the rest on stderr, and tells by its status whether all was taken over', () => {
+    const file = join(top, 'pv.yaml')
+    writeFileSync(file, NFS)
+    const all = call([file])
+    expect([all.status, all.stdout]).toEqual([0, DONE])
+    expect(all.stderr).toContain('{"sources":["a:/b"],"fsTypes":["nfs"]}')
+    expect(all.stderr).toContain('modekeep: 1 volume and 0 Secrets rewritten, 0 things left to do\n')
+    const some = call(['-'], `${NFS}---\nflexVolume: {driver: azure/kv}\n`)
+    expect([some.status, some.stdout]).toEqual([1, `${DONE}---\nflexVolume: {driver: azure/kv}\n`])
+    expect(some.stderr).toMatch(/^left: stdin, line 7: driver "azure\/kv" stays: /)
+    const json = call(['-', '--json'], NFS)
+    expect(JSON.parse(json.stdout)).toMatchObject({ kind: 'Migrate', file: '-', text: DONE, volumes: 1, left: [] })
+    expect(json.stderr).toBe('')
+  })
+
+  it('fails with a sentence where it cannot read or write, and with status 2 for wrong arguments', () => {
+    expect(call([])).toMatchObject({ status: 2, stdout: '' })
+    expect(call(['a', 'b'])).toMatchObject({ status: 2, stdout: '' })
+    const none = call([join(top, 'none')])
+    expect([none.status, none.stderr]).toEqual([
+      1,
+      `modekeep: file "${top}/none" cannot be read (ENOENT): name another\n`,
+    ])
+    expect(call(['-'], 'a: [')).toMatchObject({ status: 1, stderr: expect.stringContaining('is not YAML') })
+    const full = openSync('/dev/full', 'w')
+    const { status } = spawnSync(EXECUTABLE, ['migrate', '-'], { input: NFS, stdio: ['pipe', full, 'pipe'] })
+    expect(status).toBe(1)
+  })
+})

@@ -1,0 +1,17 @@
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { withDriverTables } from '../../scripts/docs/migration-tables.ts'
+import { KNOWN, OTHERS } from '../../src/migrate/drivers.ts'
+import { ROOT } from './pages.ts'
+
+const page = fs.readFileSync(join(ROOT, 'docs/migration.md'), 'utf8')
+
+describe('the page of migration', () => {
+  it('has the keys of each driver as migrate reads them: "npm run docs" writes it', () => {
+    expect(page).toBe(withDriverTables(page))
+    for (const { names, options } of KNOWN)
+      for (const key of Object.keys(options)) expect(page, `${key} of ${names[0]}`).toContain(`| \`${key}\` |`)
+    for (const { names } of OTHERS) for (const name of names) expect(page).toContain(`\`${name}\``)
+  })
+})

@@ -1,0 +1,228 @@
+import { describe, expect, it } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { KNOWN, OTHERS } from '../../src/migrate/drivers.ts'
+import { migrate } from '../../src/migrate/migrate.ts'
+import { allow } from '../../src/request/allow.ts'
+import { parseConfig } from '../../src/request/config.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { kindOf, kinds } from '../../src/volume/index.ts'
+import { namingOf } from '../../src/volume/kind/options.ts'
+import { kubeletOptions, type Volume } from '../docs/example.ts'
+
+const pv = (driver: string, options: string, more = '') => `apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: files
+spec:
+  flexVolume:
+    driver: ${driver}
+    options:
+${options.replaceAll(/^/gm, '      ')}
+${more}`
+
+const SECRET = '    secretRef:\n      name: login\n'
+
+describe('migrate', () => {
+  it('rewrites what fstab/cifs reads, and leaves every other byte as it was', () => {
+    const text = `# Volumes of the shop
+---
+apiVersion:   v1
+kind: Secret
+metadata: { name: login }   # by hand
+type: fstab/cifs
+stringData: { username: bob, password: "secret, with comma" }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      volumes:
+
+      - name: files
+        # the old share
+        flexVolume:
+          driver: "fstab/cifs"    # on all nodes
+          fsType: "cifs"
+          secretRef:
+            name: login
+          options:
+            networkPath: "//files.example.com/team"  # moved in May
+            mountOptions: 'dir_mode=0755,file_mode=0644,noperm'
+      - name: other
+        emptyDir: {}
+`
+    const { text: done, left, volumes, secrets } = migrate(text, 'web.yaml')
+    expect(done).toBe(
+      text
+        .replace('type: fstab/cifs', 'type: modekeep/fs')
+        .replace('driver: "fstab/cifs"', 'driver: "modekeep/fs"')
+        .replace('networkPath:', 'source:'),
+    )
+    expect({ left, volumes, secrets }).toEqual({ left: [], volumes: 1, secrets: 1 })
+    expect(migrate(done, 'web.yaml')).toMatchObject({ text: done, volumes: 0, secrets: 0, left: [] })
+  })
+
+  it('makes one source of server and share, and gives the group as juliohm/cifs did', () => {
+    const { text, left, notes } = migrate(
+      pv('juliohm/cifs', 'opts: uid=1000,vers=3.0\nserver: my-host\n# below\nshare: /My Dir  # with a blank', SECRET),
+      'pv.yaml',
+    )
+    expect(text).toBe(
+      pv(
+        'modekeep/fs\n    fsType: cifs',
+        'mountOptions: "uid=1000,vers=3.0"\nsource: "//my-host/My Dir"\nownership: auto\n# below\n# with a blank',
+        SECRET,
+      ).replace('"uid=1000,vers=3.0"', 'uid=1000,vers=3.0'),
+    )
+    expect(left).toEqual([])
+    expect(notes.map((note) => note.text)).toEqual([
+      expect.stringContaining('"ownership: auto" gives the group'),
+      expect.stringContaining('its Secret "login" is not here: its type must be modekeep/fs'),
+    ])
+  })
+
+  it.each([
+    ['k8s/nfs', 'server: nfs.example.com\nshare: exports/data', 'source: nfs.example.com:/exports/data', 'nfs'],
+    ['k8s/nfs', 'share: /exports/data\nserver: nfs.example.com', 'source: nfs.example.com:/exports/data', 'nfs'],
+    ['microsoft.com/smb', 'source: //a/b\nmountoptions: vers=3.0', 'source: //a/b\nmountOptions: vers=3.0', 'cifs'],
+  ])('rewrites %s: %j', (driver, options, wanted, fsType) => {
+    const more = fsType === 'cifs' ? SECRET : ''
+    const { text, left } = migrate(pv(driver, options, more), 'pv.yaml')
+    const [document] = parseAllDocuments(text)
+    expect(document?.toJS().spec.flexVolume).toMatchObject({
+      driver: 'modekeep/fs',
+      fsType,
+      options: parseAllDocuments(wanted)[0]?.toJS(),
+    })
+    expect(left).toEqual([])
+  })
+
+  it('rewrites JSON and flow style', () => {
+    const volume = {
+      driver: 'fstab/cifs',
+      secretRef: { name: 'a' },
+      options: { selinuxEnabled: 'false', mountOptions: '', networkPath: '//a/b' },
+    }
+    const text = JSON.stringify({ kind: 'Pod', spec: { volumes: [{ name: 'd', flexVolume: volume }] } })
+    const done = migrate(text, 'pod.json')
+    expect(JSON.parse(done.text).spec.volumes[0].flexVolume).toEqual({
+      driver: 'modekeep/fs',
+      fsType: 'cifs',
+      secretRef: { name: 'a' },
+      options: { source: '//a/b' },
+    })
+    expect(done.left).toEqual([])
+    const flow = 'flexVolume: {driver: k8s/nfs, options: {server: a, share: b}}\n'
+    expect(migrate(flow, 'f').text).toBe(
+      'flexVolume: {driver: modekeep/fs, fsType: nfs, options: {source: "a:/b"}}\n'.replace('"a:/b"', 'a:/b'),
+    )
+  })
+
+  it('says of each thing that it could not take over the key, the value, why and what to do', () => {
+    const options =
+      'networkPath: //a/b\nmountOptions: "sec=ntlm,password=geheim,_netdev,noperm,context=x"\nselinuxEnabled: "true"\npassword: geheim\ncolour: red'
+    const { text, left, notes } = migrate(pv('fstab/cifs', options), 'pv.yaml')
+    expect(left.map((remark) => remark.text)).toEqual([
+      expect.stringMatching(/^option "selinuxEnabled" is "true": .*: set "capabilities"/),
+      expect.stringMatching(/^option "password" \(its value is not shown\): .* left out/),
+      expect.stringMatching(/^option "colour" is "red": fstab\/cifs does not read it/),
+      expect.stringMatching(/^option "mountOptions" has "sec=ntlm": modekeep takes it as sec=ntlmssp or /),
+      expect.stringMatching(/^option "mountOptions" has "password" \(its value is not shown\): .* Secret/),
+      expect.stringMatching(/^option "mountOptions" has "context=x": .*selinuxRelabel/),
+      expect.stringMatching(/^it has no secretRef: .* username and password$/),
+    ])
+    expect(new Set(left.map(({ line, what }) => `${line} ${what}`))).toEqual(new Set(['6 PersistentVolume "files"']))
+    expect(notes).toMatchObject([{ text: expect.stringContaining('["_netdev"]') }])
+    expect(JSON.stringify([left, notes])).not.toContain('geheim')
+    expect(text).not.toContain('geheim')
+    expect(text).toContain('mountOptions: "noperm"\n')
+  })
+
+  it.each(OTHERS.flatMap(({ names }) => names))('leaves %s as it is, and says what to use', (driver) => {
+    const text = pv(driver, 'fsName: myfs\nclusterNamespace: rook')
+    const done = migrate(text, 'pv.yaml')
+    expect(done.text).toBe(text)
+    expect(done.left).toMatchObject([{ text: expect.stringMatching(/^driver ".*" stays: .*: use the CSI driver/) }])
+  })
+
+  it.each([
+    ['a driver that nobody knows', pv('example.com/disk', 'a: b'), 'is none of fstab/cifs'],
+    ['no server', pv('juliohm/cifs', 'share: /a'), 'write "server" and "share"'],
+    ['no path', pv('fstab/cifs', 'mountOptions: vers=3.0'), 'write "networkPath"'],
+    [
+      'a source of another form',
+      pv('fstab/cifs', String.raw`networkPath: \\a\b`, SECRET),
+      'write it like //server/share',
+    ],
+    [
+      'an alias',
+      `x: &o {networkPath: //a/b}\nflexVolume:\n  driver: fstab/cifs\n  options: *o\n`,
+      'is written by an alias',
+    ],
+  ])('leaves a volume with %s as it is', (_what, text, why) => {
+    const done = migrate(text, 'pv.yaml')
+    expect(done.text).toBe(text)
+    expect(done.left.map((remark) => remark.text).join('\n')).toContain(why)
+  })
+
+  it('names the line of what is not YAML, and not what stands there', () => {
+    expect(() => migrate('a: {\nb: geheim: c\n', 'x.yaml')).toThrow(/^x\.yaml, line 2, column \d+, is not YAML \(/)
+    expect(() => migrate('volumes:\n{{- if .Values.a }}\n', 'x.yaml')).toThrow('helm template')
+  })
+
+  it('keeps line ends, and block scalars', () => {
+    const text = (driver: string, key: string) =>
+      `flexVolume:\r\n  driver: ${driver}\r\n  options:\r\n    ${key}: >-\r\n      //a/b\r\n    mountOptions: |\r\n      guest,\r\n      seal\r\n    # end\r\n`
+    const wanted = text('modekeep/fs\r\n  fsType: cifs', 'source').replace(
+      '|\r\n      guest,\r\n      seal',
+      '"guest,seal"',
+    )
+    expect(migrate(text('fstab/cifs', 'networkPath'), 'f').text).toBe(wanted)
+  })
+})
+
+describe('what it wrote', () => {
+  const volumes = KNOWN.map(({ names, options, fsType, secretKeys }) => {
+    const value = {
+      source: '//server/share',
+      server: 'server',
+      path: 'share',
+      mountOptions: fsType === 'nfs' ? 'hard,sec=krb5' : 'vers=3.0',
+      nothing: 'false',
+    }
+    const written = Object.entries(options).map(([key, { to }]) => [key, value[to]])
+    // Of two keys for one thing the second is left.
+    const unique = written.filter(
+      ([key], at) =>
+        options[key ?? '']?.to === 'nothing' ||
+        !written.slice(0, at).some(([other]) => options[other ?? '']?.to === options[key ?? '']?.to),
+    )
+    return {
+      name: names[0] ?? '',
+      text: pv(
+        names[0] ?? '',
+        unique.map(([key, text]) => `${key}: "${text}"`).join('\n'),
+        secretKeys.length > 0 ? SECRET : '',
+      ),
+    }
+  })
+
+  it.each(volumes)('of $name is what a node with the rules that it names mounts', ({ text }) => {
+    const done = migrate(text, 'pv.yaml')
+    expect(done.left).toEqual([])
+    const { config, faults } = parseConfig(JSON.stringify({ allow: done.allow }), 'the rules')
+    expect(faults).toEqual([])
+    const volume: Volume = { name: 'data', ...parseAllDocuments(done.text)[0]?.toJS().spec }
+    const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
+    const request = readRequest('/pod', JSON.stringify(kubeletOptions(pod, volume, {})), DEFAULT_CONFIG, kinds)
+    const kind = kindOf(request.fsType)
+    const verdict = allow(config.allow, request, {
+      walksServer: kind?.isRemote === true && kind.walk === true,
+      naming: (option) => namingOf(kind?.optionRules() ?? new Map(), option),
+    })
+    expect(verdict).toHaveProperty('rule')
+  })
+})

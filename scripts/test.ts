@@ -48,7 +48,7 @@ async function long(): Promise<number> {
   const last: Part[] = [
     ['kubelet', kubelet()],
     ['cluster', [node, 'test/cluster/main.ts']],
-    ['nri', [node, 'test/nri/main.ts']],
+    ['nri', [node, 'test/runtimes/main.ts']],
     ['e2e', [node, 'test/e2e/main.ts', '--quick']],
   ]
   return withAll(parts, last, 'test/e2e/provide.ts')

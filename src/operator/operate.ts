@@ -127,8 +127,7 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   const to = writesStdout?.(command) ? STDERR : STDOUT
   const tell = (document: Document) =>
     world.write(isJson ? jsonDocument(document) : render(lines(document), hasColour(world)), to)
-  const subject = 'directory' in command ? { directory: command.directory } : 'target' in command ? command.target : {}
-  const log = callLog({ verb, ...subject }, config.logLevel, (line) => {
+  const log = callLog({ verb, ...subjectOf(command) }, config.logLevel, (line) => {
     // What changes nothing leaves no line.
     if (!isLooking && !('isDry' in command && command.isDry)) appendLine(fs, config.logFile, line)
   })
@@ -179,6 +178,12 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
     clear()
     throw error
   }
+}
+
+/** What the log's line is about; a verb that has to look first which volume is meant notes that itself. */
+function subjectOf(command: NodeCommand): object {
+  if ('directory' in command) return { directory: command.directory }
+  return 'target' in command && !('beginning' in command.target) ? command.target : {}
 }
 
 /** Another stateDir than the node's would be another memory: only doctor works with a faulty configuration. */

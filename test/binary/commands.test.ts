@@ -384,7 +384,7 @@ describe.skipIf(!isRoot)(title('a long walk at a terminal'), () => {
     for (let n = 0; n < FILES; n++) fs.writeFileSync(`${source}/${n}`, '')
     const apply = `apply ${source} --fsgroup 2000`
     const stopped = await typed(node, apply, /\r/)
-    const bar = /\rapply \[#*-*\] +\d+% {2}[\d,]+ of 9,001, [\d,]+ changed, [\d,]+\/s, \d+ s left/
+    const bar = /\rapply \[#*-*\] +\d+% +[\d,]+ of 9,001 +[\d,]+ changed +[\d,]+\/s +\d+ s left/
     expect(stopped.text).toMatch(bar)
     expect(stopped.text).toMatch(
       new RegExp(`\\x1b\\[K(\\^C)?modekeep: interrupted\\. .*"modekeep restore ${source}" puts it back\\r\\n$`),

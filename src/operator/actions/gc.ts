@@ -3,8 +3,9 @@ import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
+import { volumeNamed } from './target.ts'
 
-/** @property forget a volume to be given up */
+/** @property forget a volume to be given up, or the beginning of its name */
 export interface GcCommand {
   verb: 'gc'
   isDry: boolean
@@ -18,13 +19,12 @@ export interface GcDocument {
 }
 
 /** Removes what is not needed any more from the state directory, or says what it would remove. */
-export async function gc(session: Session, { isDry, forget }: GcCommand): Promise<GcDocument> {
-  if (forget !== undefined) {
-    if (!listVolumes(session).includes(forget)) {
-      throw new Refusal(`nothing is recorded of volume ${forget}: "modekeep status" names those that are`)
-    }
-    await refuseToForget(session, forget)
+export async function gc(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
+  const forget = word === undefined ? undefined : volumeNamed(session, word, listVolumes(session))
+  if (word !== undefined && forget === undefined) {
+    throw new Refusal(`nothing is recorded of volume ${word}: "modekeep status" names those that are`)
   }
+  if (forget !== undefined) await refuseToForget(session, forget)
   const items = await collectGarbage(session, { isDry, forget })
   const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
   session.note({ removed })

@@ -12,7 +12,7 @@ import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { A_DIRECTORY, openNode } from '../../volume/kind/source-path.ts'
 import type { Caller } from './caller.ts'
 import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
-import type { Target } from './restore.ts'
+import { findTarget, type Target } from './target.ts'
 
 /** @property file absolute, or '-' for stdout; isForced: what has that name is replaced */
 export interface ExportCommand {
@@ -38,7 +38,8 @@ export async function exportJournal(
 ): Promise<JournalDocument> {
   session.note({ action: 'export', file })
   refuseOutput(session, file, isForced, caller)
-  const volume = 'volume' in target ? target.volume : await recordedAt(session, target.directory)
+  const found = await findTarget(session, target)
+  const volume = 'volume' in found ? found.volume : await recordedAt(session, found.directory)
   const { record = null, journal, busy } = openRecorded(session, volume)
   using _ = journal
   const header = {

@@ -7,10 +7,8 @@ import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
 import { type Difference, survey } from './survey.ts'
+import { findTarget, type Target } from './target.ts'
 import { expectInodes, readableJournal } from './volume.ts'
-
-/** A directory, or a volume by the name that it has in the records. */
-export type Target = { directory: string } | { volume: string }
 
 export interface RestoreCommand {
   verb: 'restore'
@@ -40,8 +38,10 @@ export interface RestoreDocument {
 /** Puts a directory, or a volume wherever it is, back to what it was; or says what that would be. */
 export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
   const { verb, target, isDry, isForced } = command
+  const found = await findTarget(session, target)
+  session.note(found)
   const [directory, known] =
-    'volume' in target ? [await findVolume(session, target.volume), target.volume] : [target.directory, undefined]
+    'volume' in found ? [await findVolume(session, found.volume), found.volume] : [found.directory, undefined]
   const flags = isDry ? mountFlags(['noatime'], true) : mountFlags([], false)
   const opened = await openByHand(session, directory, flags, known)
   const { inodes } = session.host

@@ -15,7 +15,7 @@ export const gc: Work<GcCommand, GcDocument> = {
   options: {
     'dry-run': 'print what would be removed; change nothing',
     forget:
-      'also remove the record of this volume, even if a restore is pending: nothing of it can be put back then. ' +
+      'also remove the record of this volume (its name, or an unambiguous beginning of it), even if a restore is pending: nothing of it can be put back then. ' +
       'Refused while its directory can be found or a pod uses it',
   },
   examples: ['modekeep gc --dry-run', 'modekeep gc'],

@@ -14,7 +14,7 @@ export const journal: Work<JournalCommand, JournalDocument> = {
   summary: 'move what is on record of a volume to another node, or a backup',
   text: [
     'export VOLUME|DIR writes what walks have recorded of a volume, so that another node can put it back: to stdout, or ' +
-      'to a file with mode 0600. VOLUME is a name that status shows. A walk may be under way. Nothing is changed here.',
+      'to a file with mode 0600. VOLUME is a name that status shows, or an unambiguous beginning of one. A walk may be under way. Nothing is changed here.',
     'import FILE makes that the record of the volume on this node. The volume has to be here, and is told by its ' +
       'identity, not by its path. It is refused where other changes of the volume are on record here. Before anything ' +
       'is written the whole file is checked; a file that is damaged or cut off is refused. It decides what restore ' +

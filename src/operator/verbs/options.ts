@@ -1,7 +1,7 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
-import { isVolumeIdentity } from '../../store/places.ts'
 import { parseListening } from '../actions/health.ts'
+import { isBeginning } from '../actions/target.ts'
 
 /** How an option is written, as node's parseArgs reads it too. Each verb that has it tells what it does (verbs/). */
 interface OptionForm {
@@ -22,7 +22,8 @@ const group = (value: string) =>
     ? undefined
     : 'a group is a decimal number from 0 to 4294967294, without sign or leading zeros'
 
-const volume = (value: string) => (isVolumeIdentity(value) ? undefined : 'write a volume as "modekeep status" names it')
+const volume = (value: string) =>
+  isBeginning(value) ? undefined : 'write a volume as "modekeep status" names it, or the beginning of its name'
 const pluginDirectory = (value: string) => (value === '/' ? 'write a directory below it' : absolute(value))
 const unless = (form: RegExp, fault: string) => (value: string) => (form.test(value) ? undefined : fault)
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
 import { isVolumeIdentity } from '../../store/places.ts'
-import type { Target } from '../actions/restore.ts'
+import { isBeginning, type Target } from '../actions/target.ts'
 import type { Arguments } from './form.ts'
 import type { OptionName } from './options.ts'
 
@@ -12,11 +12,14 @@ export function directoryOf(verb: string, { words, workingDirectory, faults }: A
   return faults.length > 0 ? '' : resolve(belowWorkingDirectory(words[0] ?? '', workingDirectory))
 }
 
-/** A volume by its name, or a directory as `directoryOf` reads it. */
+/** A volume by its name or the beginning of that, or a directory as `directoryOf` reads it. */
 export function targetOf(verb: string, args: Arguments): Target {
   const [word = ''] = args.words
-  if (args.words.length === 1 && isVolumeIdentity(word)) return { volume: word }
-  return { directory: directoryOf(verb, args) }
+  const isOne = args.words.length === 1
+  // As long as a whole name, it is none of a directory.
+  if (isOne && isVolumeIdentity(word)) return { beginning: word, directory: undefined }
+  const directory = directoryOf(verb, args)
+  return isOne && isBeginning(word) ? { beginning: word, directory } : { directory }
 }
 
 /** The one file that a verb reads, absolute and not made normal. */

@@ -11,7 +11,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     'Puts groups, modes and capabilities back to what they were before modekeep changed them. What users of the ' +
       'volume changed since is named and left. What cannot be put back now stays recorded. It may be interrupted and ' +
       'repeated.',
-    'VOLUME is a name that status shows. The volume is found where it was last, or where it is mounted now. restore ' +
+    'VOLUME is a name that status shows, or an unambiguous beginning of one. The volume is found where it was last, or where it is mounted now. restore ' +
       'also runs a pending restore. It is refused while a pod uses the volume with a group that is on disk (by a walk, ' +
       'or mapped), with or without --force.',
   ],
@@ -44,7 +44,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
   hasTrouble: ({ outcome }) => outcome === 'unfinished',
   interrupted({ isDry, target }) {
     if (isDry) return undefined
-    const named = 'volume' in target ? target.volume : shellQuoted(target.directory)
-    return `interrupted. What is not put back yet is still recorded: "modekeep restore ${named}" continues`
+    const named = 'beginning' in target ? target.beginning : 'volume' in target ? target.volume : target.directory
+    return `interrupted. What is not put back yet is still recorded: "modekeep restore ${shellQuoted(named)}" continues`
   },
 }

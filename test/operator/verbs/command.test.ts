@@ -61,7 +61,7 @@ describe('an operator’s arguments', () => {
   ])('name the volume %s as status does', (volume) => {
     expect(parse('restore', volume, '--force')).toEqual({
       verb: 'restore',
-      target: { volume },
+      target: { beginning: volume, directory: undefined },
       isDry: false,
       isForced: true,
     })
@@ -80,7 +80,13 @@ describe('an operator’s arguments', () => {
     ],
     [
       ['journal', 'export', '1.2-3-4', '--output', 'a/../b', '--force'],
-      { verb: 'journal', action: 'export', target: { volume: '1.2-3-4' }, file: '/here/dir/a/../b', isForced: true },
+      {
+        verb: 'journal',
+        action: 'export',
+        target: { beginning: '1.2-3-4', directory: undefined },
+        file: '/here/dir/a/../b',
+        isForced: true,
+      },
     ],
     [
       ['journal', 'import', './x', '--at', 'mnt/', '--dry-run', '--json'],
@@ -156,7 +162,10 @@ describe('an operator’s arguments', () => {
     [['logs', '--lines', 'many'], '--lines is "many": write how many, such as 20'],
     [['logs', '--pod', '../..'], `--pod is "../..": write the pod's UID, or NAMESPACE/NAME`],
     [['logs', '/var/log'], 'logs is about the whole node, got "/var/log": leave it out'],
-    [['gc', '--forget', '/srv'], '--forget is "/srv": write a volume as "modekeep status" names it'],
+    [
+      ['gc', '--forget', '/srv'],
+      '--forget is "/srv": write a volume as "modekeep status" names it, or the beginning of its name',
+    ],
     [['completion'], 'completion takes the name of a shell, got none: write bash or zsh'],
     [['completion', 'fish'], 'completion takes the name of a shell, got "fish": write bash or zsh'],
     [['help', 'plan', '--man'], '--man is a page about all verbs, got "plan": leave one out'],

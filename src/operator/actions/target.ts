@@ -1,0 +1,77 @@
+import { unlessRefused } from '../../host/file-error.ts'
+import { isSilentPath } from '../../mount-table/silence.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { listMountRecords } from '../../store/mount-record.ts'
+import { listVolumes } from '../../store/places.ts'
+import type { Session } from '../../store/session.ts'
+import { volumeRecords } from '../../store/volume-record.ts'
+
+/** A directory, or a volume by the name that it has in the records. */
+export type Found = { directory: string } | { volume: string }
+
+/**
+ * What a person writes for one: `beginning` may be that of a volume's name.
+ * @property directory what it may be otherwise: a path from the working directory; undefined: it looks like a volume's name
+ */
+export type Target = Found | { beginning: string; directory: string | undefined }
+
+/** Whether a word may be the beginning of a volume's name (isVolumeIdentity). Never a path. */
+export function isBeginning(word: string): boolean {
+  return /^(t|te|tex|text|text-[0-9a-f]*|[0-9a-f.]+(-[0-9a-f]*){0,2})$/.test(word) && /[^.]/.test(word)
+}
+
+/** Every volume that this node has a record of, or a recorded mount. */
+export function knownVolumes(session: Session): string[] {
+  const mounted = listMountRecords(session).flatMap(({ volume }) => volume ?? [])
+  return [...new Set([...listVolumes(session), ...mounted])].sort()
+}
+
+/**
+ * The one volume of these whose name is, or begins with, what a person wrote; undefined where there is none.
+ * @throws {Refusal} with the candidates, where there are several
+ */
+export function volumeNamed(session: Session, word: string, volumes: readonly string[]): string | undefined {
+  if (volumes.includes(word)) return word
+  const candidates = volumes.filter((volume) => volume.startsWith(word))
+  if (candidates.length <= 1) return candidates[0]
+  throw new Refusal(
+    `${quoted(word)} is the beginning of ${candidates.length} volumes: write more of the name of ${listed(session, candidates)}`,
+  )
+}
+
+const MOST_LISTED = 10
+
+function listed(session: Session, volumes: readonly string[]): string {
+  const shown = volumes.slice(0, MOST_LISTED).map((volume) => {
+    const source = volumeRecords.readUnlessDamaged(session, volume)?.source
+    return source === undefined ? volume : `${volume} (${source})`
+  })
+  const more = volumes.length > MOST_LISTED ? ` or ${volumes.length - MOST_LISTED} others` : ''
+  return shown.join(', ') + more
+}
+
+/**
+ * Tells a volume from a directory.
+ * @throws {Refusal} where that is not certain
+ */
+export async function findTarget(session: Session, target: Target): Promise<Found> {
+  if (!('beginning' in target)) return target
+  const { beginning, directory } = target
+  const volumes = knownVolumes(session)
+  // The whole name is not taken for another thing, whatever the working directory has.
+  if (volumes.includes(beginning)) return { volume: beginning }
+  const hasCandidates = volumes.some((volume) => volume.startsWith(beginning))
+  if (!hasCandidates) return directory === undefined ? { volume: beginning } : { directory }
+  if (directory !== undefined && (await isThere(session, directory))) {
+    throw new Refusal(
+      `${quoted(beginning)} is a directory here, and the beginning of a volume's name: write "./${beginning}", or the whole name`,
+    )
+  }
+  return { volume: volumeNamed(session, beginning, volumes) ?? beginning }
+}
+
+async function isThere({ host }: Session, path: string): Promise<boolean> {
+  // Whoever looks there would wait, and nothing could be put back there now.
+  if (await isSilentPath(host, path)) return false
+  return unlessRefused(() => host.files.stat(path) !== undefined) ?? true
+}

@@ -1,10 +1,12 @@
-import { mapGroup, Unmappable } from '../fs-group/map-group.ts'
+import { mapIds, Unmappable } from '../fs-group/map-group.ts'
 import { closing, type Handle, type Host } from '../host/host.ts'
+import type { IdMap } from '../host/id-map.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
+import { mappingFor } from './mapping.ts'
 import {
   type CloneOrder,
   type CloneOutcome,
@@ -13,6 +15,7 @@ import {
   LEAVE_OUT,
   refusalFor,
 } from './order.ts'
+import { podIds } from './pod-ids.ts'
 import { type OpenedMount, openMountSource } from './source.ts'
 import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown } from './stand.ts'
 
@@ -20,6 +23,8 @@ import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown
 interface Planned {
   order: CloneOrder
   opened: OpenedMount | undefined
+  /** Undefined: it shows all as it is. */
+  map?: IdMap | undefined
   why?: string | undefined
 }
 
@@ -54,11 +59,13 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
 
 function plan(session: Session, order: ContainerOrder, clone: CloneOrder, handles: DisposableStack): Planned {
   return attempt({ order: clone, opened: undefined }, (one) => {
+    const pod = podIds(session.host, order)
     one.opened = openMountSource(session.host, session.config, order, clone)
     handles.use(closing(session.host.inodes, one.opened.handle))
     refuseOptions(clone)
     refuseType(session.host, clone, one.opened.handle)
     refuseMountsBelow(session.host, one.opened.path)
+    one.map = mappingFor(one.opened.group, clone.group, pod)
   })
 }
 
@@ -73,7 +80,8 @@ function attempt(one: Planned, work: (one: Planned) => void): Planned {
 }
 
 function whyNot({ group }: CloneOrder, error: unknown): string {
-  if (error instanceof Unmappable) return `cannot show its group as ${group}: ${error.why}: ${LEAVE_OUT}`
+  const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
+  if (error instanceof Unmappable) return `${what}: ${error.why}: ${LEAVE_OUT}`
   if (error instanceof Refusal) return error.message
   return `could not be mapped (${messageOf(error)}): look at the node's log, or ${LEAVE_OUT}`
 }
@@ -131,8 +139,7 @@ function make(session: Session, directory: Handle, number: number, planned: Plan
     const tree = mounts.cloneTree(opened.handle)
     using _ = closing(inodes, tree)
     mounts.setFlags(tree, { set: order.options.includes('ro') ? RDONLY : 0, clear: 0 })
-    const { group } = order
-    if (group !== undefined && group !== opened.group) mapGroup(session, tree, opened.handle, opened.group, group)
+    if (planned.map !== undefined) mapIds(session, tree, opened.handle, planned.map)
     attachClone(session, directory, number, tree)
   })
 }

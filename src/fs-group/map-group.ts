@@ -1,4 +1,5 @@
 import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
+import { type IdMap, type IdRange, mapFault, shownAs, swapping } from '../host/id-map.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
@@ -37,21 +38,31 @@ const SINCE: Readonly<Record<string, string>> = {
 /**
  * Makes a detached tree show two groups as each other: what is `from`'s on disk is `to`'s through the tree, and what is
  * made through it by `to` becomes `from`'s. Nothing on disk changes.
- * @param source what the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
  * @param from not equal to `to`
- * @throws {Unmappable} where this volume, kernel or process cannot; the tree must not be attached then
+ * @throws {Unmappable} as `mapIds`
  */
 export function mapGroup(
-  { host }: Session,
+  session: Session,
   tree: Handle,
   source: Handle | undefined,
   from: number,
   to: number,
   fsType?: string,
 ): void {
+  mapIds(session, tree, source, swapping(from, to), fsType)
+}
+
+/**
+ * Makes a detached tree show owners and groups as mapped.
+ * @param source what the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
+ * @throws {Unmappable} where this volume, kernel or process cannot; the tree must not be attached then
+ */
+export function mapIds({ host }: Session, tree: Handle, source: Handle | undefined, map: IdMap, fsType?: string): void {
+  const fault = mapFault(map)
+  if (fault !== undefined) throw new Unmappable(fault)
   const before = host.inodes.stat(tree)
   try {
-    host.mounts.swapGroups(tree, from, to)
+    host.mounts.mapIds(tree, map)
   } catch (error) {
     const why = error instanceof SystemError ? whyNot(host, error, source, fsType) : undefined
     throw why === undefined ? error : new Unmappable(why, { cause: error })
@@ -59,8 +70,8 @@ export function mapGroup(
   // On a file system that belongs to another user namespace the map is not applied to what is seen, but to what is on
   // disk: files of a container's root would show as the node's root's.
   const after = host.inodes.stat(tree)
-  const wanted = before.gid === from ? to : before.gid === to ? from : before.gid
-  if (after.uid === before.uid && after.gid === wanted) return
+  const isAs = (ranges: readonly IdRange[], was: number, is: number) => [undefined, is].includes(shownAs(ranges, was))
+  if (isAs(map.uids, before.uid, after.uid) && isAs(map.gids, before.gid, after.gid)) return
   throw new Unmappable('its file system belongs to another user namespace, so its owners on disk are not those seen')
 }
 

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Errand, ErrandEnd } from './errand.ts'
 import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
+import type { IdMap } from './id-map.ts'
 import type { Inodes } from './inodes.ts'
 import type { TrustedFiles } from './trusted-files.ts'
 
@@ -31,12 +32,13 @@ export interface Mounts {
   /** Also makes the mount private: what a pod mounts inside must not spread to the source. */
   setFlags(tree: Handle, flags: MountFlags): void
   /**
-   * Through the tree, each of two different groups shows as the other and is written as the other (an idmapped mount,
-   * Linux 5.12). Nothing changes on disk. Once per tree, before it is attached.
+   * Owners and groups show through the tree, and are written, as mapped (an idmapped mount, Linux 5.12). Nothing changes
+   * on disk. Once per tree, before it is attached.
+   * @param map without a fault: see mapFault
    * @throws {SystemError} of `clone`, `uid_map` or `gid_map` where no user namespace can be made for it; of
    *   `mount_setattr` EINVAL where the file system cannot, EPERM where the tree is idmapped already
    */
-  swapGroups(tree: Handle, one: number, other: number): void
+  mapIds(tree: Handle, map: IdMap): void
   attach(tree: Handle, target: Handle): void
   /** Under the mount whose root `target` is (MOVE_MOUNT_BENEATH, Linux 6.5). False: this kernel cannot. */
   attachBeneath(tree: Handle, target: Handle): boolean

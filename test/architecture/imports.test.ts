@@ -42,6 +42,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:stream',
     'node:timers/promises',
   ],
+  // Kubelet's file of a pod's ids.
+  'container-mount': ['zod/mini'],
   heal: ['node:path', 'node:timers/promises'],
   host: [
     // A type; execa starts children.

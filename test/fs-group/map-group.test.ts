@@ -31,7 +31,7 @@ describe('a mapped tree', () => {
     expect(host.inodes.stat(tree)).toMatchObject({ uid: 0, gid: 2000 })
     expect(host.inodes.statEntry(tree, Buffer.from('7')).gid).toBe(7)
     expect(host.inodes.stat(source).gid).toBe(1500)
-    expect(world.actions).toEqual(['clone-tree', 'swap-groups 1500 2000'])
+    expect(world.actions).toEqual(['clone-tree', 'map-ids 1500:2000 2000:1500'])
   })
 
   it('may be of a group that its root has not', () => {
@@ -49,7 +49,7 @@ describe('a mapped tree', () => {
 
 describe('a tree that cannot be mapped', () => {
   const fails = (syscall: string, code: string) => ({
-    swapGroups: () => {
+    mapIds: () => {
       throw new SystemError(syscall, code, 'x')
     },
   })
@@ -91,10 +91,10 @@ describe('a tree that cannot be mapped', () => {
     let isMapped = false
     const { stat } = host.inodes
     host.inodes.stat = (handle) => (isMapped ? { ...stat(handle), ...shown } : stat(handle))
-    const swapGroups = () => {
+    const mapIds = () => {
       isMapped = true
     }
-    expect(() => map(1500, 2000, { swapGroups })).toThrow(/belongs to another user namespace/)
+    expect(() => map(1500, 2000, { mapIds })).toThrow(/belongs to another user namespace/)
   })
 
   it('for a fault that is no matter of mapping fails with that', () => {

@@ -8,6 +8,7 @@ import {
   SYMLINK,
   SystemError,
 } from '../../src/host/host.ts'
+import { type IdRange, shownAs, storedAs } from '../../src/host/id-map.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
 import { sightsOver } from './sights.ts'
@@ -93,7 +94,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       const before = stat(place)
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
-      fs.lchownSync(place.path || '/', before.uid, mapped(place, gid))
+      fs.lchownSync(place.path || '/', before.uid, stored(place, gid))
       if (!isType(before, DIRECTORY) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
       if (isType(before, REGULAR)) attributesOf(place).delete(CAPABILITY)
       keepModified(place, before)
@@ -178,10 +179,16 @@ function attributesOf(place: Place): Map<string, Uint8Array> {
   return found
 }
 
-/** A group as a mount shows it, or, the other way round, as it stands on disk. */
-function mapped({ mount: { swapped } }: Place, gid: number): number {
-  if (gid === swapped?.[0]) return swapped[1]
-  return gid === swapped?.[1] ? swapped[0] : gid
+const OVERFLOW = 65_534
+
+function shown(ranges: readonly IdRange[] | undefined, id: number): number {
+  return ranges === undefined ? id : (shownAs(ranges, id) ?? OVERFLOW)
+}
+
+function stored({ mount: { ids } }: Place, gid: number): number {
+  const there = ids === undefined ? gid : storedAs(ids.gids, gid)
+  if (there === undefined) throw new SystemError('fchownat', 'EOVERFLOW', String(gid))
+  return there
 }
 
 function statOf(place: Place): Stat {
@@ -196,7 +203,7 @@ function statOf(place: Place): Stat {
     size: s.size,
     mode: Number(s.mode),
     uid: Number(s.uid),
-    gid: mapped(place, Number(s.gid)),
+    gid: shown(mount.ids?.gids, Number(s.gid)),
     links: Number(s.nlink),
     mountId: Number(mount.id),
     mountRoot: path === mount.root,

@@ -14,7 +14,7 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       world.act('clone-tree')
       const clone = world.addMount(mount.fileSystem, path)
       clone.flags = mount.flags
-      clone.swapped = mount.swapped
+      clone.ids = mount.ids
       return world.open({ mount: clone, path })
     },
 
@@ -31,12 +31,13 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       mount.flags = (mount.flags & ~clear) | set
     },
 
-    swapGroups(tree, one, other) {
+    mapIds(tree, map) {
       const mount = detached(tree)
       if (!mount.fileSystem.mappable) throw new SystemError('mount_setattr', 'EINVAL', 'the new mount')
-      if (mount.swapped) throw new SystemError('mount_setattr', 'EPERM', 'the new mount')
-      world.act(`swap-groups ${one} ${other}`)
-      mount.swapped = [one, other]
+      if (mount.ids) throw new SystemError('mount_setattr', 'EPERM', 'the new mount')
+      const moved = map.gids.filter(({ disk, shown }) => disk !== shown).map(({ disk, shown }) => `${disk}:${shown}`)
+      world.act(`map-ids ${moved.join(' ')}`)
+      mount.ids = map
     },
 
     attach(tree, target) {
@@ -75,6 +76,6 @@ export function memoryMounts(world: MemoryWorld): Mounts {
 function row(world: MemoryWorld, mount: MemoryMount): string {
   const parent = mount === world.rootMount ? mount.id : mount.at?.mount.id
   const place = world.pathOf({ mount, path: mount.root })
-  const options = mount.swapped ? 'rw,idmapped' : 'rw'
+  const options = mount.ids ? 'rw,idmapped' : 'rw'
   return `${mount.id} ${parent} 0:${deviceOf(mount.fileSystem)} ${mount.root || '/'} ${place} ${options} - memory none rw\n`
 }

@@ -1,5 +1,6 @@
 import { createFsFromVolume, type IFs } from 'memfs'
 import { type Handle, type Name, SystemError } from '../../src/host/host.ts'
+import type { IdMap } from '../../src/host/id-map.ts'
 import { rootVolume } from './root-volume.ts'
 
 export interface MemoryFileSystem {
@@ -21,7 +22,7 @@ export interface MemoryMount {
   at: { mount: MemoryMount; path: string } | undefined
   flags: number
   /** Two groups that show as each other through an idmapped mount. */
-  swapped: readonly [number, number] | undefined
+  ids: IdMap | undefined
 }
 
 /** A place in a file system seen through a mount. */
@@ -67,7 +68,7 @@ export class MemoryWorld {
   }
 
   addMount(fileSystem: MemoryFileSystem, root: string): MemoryMount {
-    const mount: MemoryMount = { id: ++this.#counter, fileSystem, root, at: undefined, flags: 0, swapped: undefined }
+    const mount: MemoryMount = { id: ++this.#counter, fileSystem, root, at: undefined, flags: 0, ids: undefined }
     this.mounts.push(mount)
     return mount
   }

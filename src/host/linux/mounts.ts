@@ -50,8 +50,8 @@ export const linuxMounts: Mounts = {
 
   setFlags: (tree, { set, clear }) => setAttributes(tree, set, clear, MS_PRIVATE, 0),
 
-  swapGroups(tree, one, other) {
-    const userNamespace = openUserNamespace(one, other)
+  mapIds(tree, map) {
+    const userNamespace = openUserNamespace(map)
     using _ = closingFd(userNamespace)
     setAttributes(tree, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
   },

@@ -1,6 +1,7 @@
 import { constants, existsSync } from 'node:fs'
 import type { Feature, FeatureName } from '../diagnosis.ts'
 import { closing, errorCode, type Handle, unless } from '../host.ts'
+import { swapping } from '../id-map.ts'
 import { askUuid, linuxInodes } from './inodes.ts'
 import { AT_EMPTY_PATH, AT_FDCWD, DATA, done, put, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts, MOVE_MOUNT_BENEATH, move } from './mounts.ts'
@@ -19,8 +20,8 @@ export function probeFeatures(): Feature[] {
     tried('mount_setattr', () => withTree((tree) => linuxMounts.setFlags(tree, { set: 0, clear: 0 }))),
     tried('statx mount ids', () => hasMask(STATX_MNT_ID)),
     tried('openat2', () => withRoot((root) => linuxInodes.close(linuxInodes.openBeneath(root, '.')))),
-    tried('user namespace', () => close(openUserNamespace(0, 1))),
-    tried('idmapped mount', () => withTree((tree) => linuxMounts.swapGroups(tree, 0, 1))),
+    tried('user namespace', () => close(openUserNamespace(swapping(0, 1)))),
+    tried('idmapped mount', () => withTree((tree) => linuxMounts.mapIds(tree, swapping(0, 1)))),
     tried('MOVE_MOUNT_BENEATH', () => knows(beneath)),
     tried('fchmodat2', () => knows(chmodOfNothing)),
     tried('unique mount ids', () => hasMask(STATX_MNT_ID_UNIQUE)),

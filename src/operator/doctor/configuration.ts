@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import { closing } from '../../host/handle.ts'
 import { errorCode, type Host } from '../../host/host.ts'
+import { swapping } from '../../host/id-map.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { type IsSilentAt, isUnanswered, silentPaths } from '../../mount-table/silence.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
@@ -87,7 +88,7 @@ function mappingOf({ inodes, mounts }: Host, source: string): Found {
   try {
     const tree = mounts.cloneTree(directory)
     using _tree = closing(inodes, tree)
-    mounts.swapGroups(tree, 0, 1)
+    mounts.mapIds(tree, swapping(0, 1))
     return ok(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
   } catch (error) {
     if (errorCode(error) === undefined) throw error

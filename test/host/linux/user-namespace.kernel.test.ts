@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openUserNamespace, swapMap } from '../../../src/host/linux/user-namespace.ts'
+import { mapText, swapping } from '../../../src/host/id-map.ts'
+import { openUserNamespace } from '../../../src/host/linux/user-namespace.ts'
 import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
@@ -11,7 +12,8 @@ const MODULE = `${import.meta.dirname}/../../../src/host/linux/user-namespace.ts
 function refusedUnder(...command: string[]): string {
   const ask = `
     const { openUserNamespace } = await import(${JSON.stringify(MODULE)})
-    try { openUserNamespace(1, 2); console.log('opened') } catch (error) { console.log(error.code, error.message) }`
+    const gids = [{ disk: 0, shown: 0, count: 4294967295 }]
+    try { openUserNamespace({ uids: gids, gids }); console.log('opened') } catch (error) { console.log(error.code, error.message) }`
   const [name = '', ...args] = [...command, process.execPath, '--input-type=module', '-e', ask]
   return execFileSync(name, args, { encoding: 'utf8' }).trim()
 }
@@ -24,7 +26,7 @@ describe.skipIf(!isRoot)(
   () => {
     it('has the maps that were asked for, and lives by its descriptor alone', () => {
       const [open, running] = [descriptors(), children()]
-      const namespace = openUserNamespace(5, 2000)
+      const namespace = openUserNamespace(swapping(5, 2000))
       onTestFinished(() => fs.closeSync(namespace))
       expect(descriptors()).toBe(open + 1)
       // Not even a zombie.
@@ -33,7 +35,7 @@ describe.skipIf(!isRoot)(
         execFileSync('nsenter', [`--user=/proc/${process.pid}/fd/${namespace}`, 'cat', `/proc/self/${map}`], {
           encoding: 'utf8',
         }).replaceAll(/^ +| +(?= )/gm, '')
-      expect(inside('gid_map')).toBe(swapMap(5, 2000))
+      expect(inside('gid_map')).toBe(mapText(swapping(5, 2000).gids))
       expect(inside('uid_map')).toBe('0 0 4294967295\n')
     })
 
@@ -49,7 +51,8 @@ describe.skipIf(!isRoot)(
 
     it('leaves no child and no descriptor where it is refused', () => {
       const [open, running] = [descriptors(), children()]
-      expect(() => openUserNamespace(5, 5)).toThrow('no two groups')
+      const gids = [{ disk: 0, shown: 0, count: 0 }]
+      expect(() => openUserNamespace({ uids: gids, gids })).toThrow(/^uid_map .*EINVAL/)
       expect([descriptors(), children()]).toEqual([open, running])
     })
   },

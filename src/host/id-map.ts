@@ -1,0 +1,93 @@
+/** Ids of which the first is stored as `disk` and shown as `shown`, and so on, `count` of them. */
+export interface IdRange {
+  disk: number
+  shown: number
+  count: number
+}
+
+/** How a mount shows owners and groups. What no range has is shown as the kernel's overflow id, and nobody may use it. */
+export interface IdMap {
+  uids: readonly IdRange[]
+  gids: readonly IdRange[]
+}
+
+/** (gid_t)-1 names no group. */
+export const HIGHEST_ID = 2 ** 32 - 2
+
+export const ALL_IDS: readonly IdRange[] = [{ disk: 0, shown: 0, count: HIGHEST_ID + 1 }]
+
+// Linux: UID_GID_MAP_MAX_EXTENTS, and map_write() in kernel/user_namespace.c, which takes less than a page. No page is smaller.
+const MOST_RANGES = 340
+const MOST_BYTES = 4095
+
+/** Two different groups change places, every other id stays as it is. */
+export function swapping(one: number, other: number): IdMap {
+  const low = Math.min(one, other)
+  const high = Math.max(one, other)
+  if (low === high || low < 0 || high > HIGHEST_ID) throw new Error(`no two groups to swap: ${one} and ${other}`)
+  const ranges: IdRange[] = [
+    { disk: 0, shown: 0, count: low },
+    { disk: low, shown: high, count: 1 },
+    { disk: low + 1, shown: low + 1, count: high - low - 1 },
+    { disk: high, shown: low, count: 1 },
+    { disk: high + 1, shown: high + 1, count: HIGHEST_ID - high },
+  ]
+  return { uids: ALL_IDS, gids: ranges.filter(({ count }) => count !== 0) }
+}
+
+/** What two mappings do one after the other: what the first shows is what the second takes for stored. */
+export function composed(first: IdMap, second: IdMap): IdMap {
+  return { uids: composedRanges(first.uids, second.uids), gids: composedRanges(first.gids, second.gids) }
+}
+
+function composedRanges(first: readonly IdRange[], second: readonly IdRange[]): IdRange[] {
+  const pieces = first.flatMap((one) =>
+    second.flatMap((two): IdRange[] => {
+      const start = Math.max(one.shown, two.disk)
+      const count = Math.min(one.shown + one.count, two.disk + two.count) - start
+      return count > 0 ? [{ disk: one.disk + start - one.shown, shown: two.shown + start - two.disk, count }] : []
+    }),
+  )
+  return joined(pieces.sort((a, b) => a.disk - b.disk))
+}
+
+/** Ranges that go on where the one before ends are one. */
+function joined(sorted: readonly IdRange[]): IdRange[] {
+  const ranges: IdRange[] = []
+  for (const range of sorted) {
+    const last = ranges.at(-1)
+    const goesOn = last?.disk === range.disk - (last?.count ?? 0) && last.shown === range.shown - last.count
+    if (last !== undefined && goesOn) last.count += range.count
+    else ranges.push({ ...range })
+  }
+  return ranges
+}
+
+/** What a stored id is shown as; undefined: as the overflow id. */
+export function shownAs(ranges: readonly IdRange[], id: number): number | undefined {
+  const range = ranges.find(({ disk, count }) => id >= disk && id < disk + count)
+  return range && range.shown + id - range.disk
+}
+
+/** What is stored where an id is used; undefined: it cannot be. */
+export function storedAs(ranges: readonly IdRange[], id: number): number | undefined {
+  const range = ranges.find(({ shown, count }) => id >= shown && id < shown + count)
+  return range && range.disk + id - range.shown
+}
+
+/** The lines of a uid_map or gid_map, user_namespaces(7): of a mount's, stored ids are those inside. */
+export function mapText(ranges: readonly IdRange[]): string {
+  return ranges.map(({ disk, shown, count }) => `${disk} ${shown} ${count}\n`).join('')
+}
+
+/** Why the kernel would take no such mapping, as a clause; undefined: it takes it. */
+export function mapFault({ uids, gids }: IdMap): string | undefined {
+  for (const [what, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
+    if (ranges.length === 0) return `its ${what} would have no id at all`
+    if (ranges.length > MOST_RANGES)
+      return `its ${what} would need ${ranges.length} ranges of ids, Linux takes ${MOST_RANGES}`
+    const { length } = mapText(ranges)
+    if (length > MOST_BYTES) return `the ranges of its ${what} would need ${length} bytes, Linux takes ${MOST_BYTES}`
+  }
+  return undefined
+}

@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { IdRange } from '../../src/host/id-map.ts'
+import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
+import { cannotMount } from '../kernel/mapped-volume.ts'
+import { nodeWith, type TestNode } from './node.ts'
+
+/** As kubelet gives them to pods, here in two ranges. */
+const RANGES: IdRange[] = [
+  { disk: 0, shown: 700_000, count: 1000 },
+  { disk: 2000, shown: 900_000, count: 100 },
+]
+
+function writeIds({ pod }: TestNode, ranges: readonly IdRange[] = RANGES): void {
+  const mappings = ranges.map(({ disk, shown, count }) => ({ hostId: shown, containerId: disk, length: count }))
+  fs.writeFileSync(`${pod}/userns`, JSON.stringify({ uidMappings: mappings, gidMappings: mappings }))
+}
+
+/** Runs a script in the pod's user namespace as user 5 of it. */
+function inPod(group: number, script: string): string {
+  const namespace = openUserNamespace({ uids: RANGES, gids: RANGES })
+  onTestFinished(() => fs.closeSync(namespace))
+  const enter = [`--user=/proc/${process.pid}/fd/${namespace}`, 'setpriv', '--reuid', '5', '--regid', String(group)]
+  const args = [...enter, '--clear-groups', 'sh', '-c', `(${script}) 2>&1 || true`]
+  return execFileSync('nsenter', args, { encoding: 'utf8' }).trim()
+}
+
+/** As a runtime binds it. */
+function bound({ top }: TestNode, clone: string): string {
+  const mount = `${top}/bound`
+  fs.mkdirSync(mount)
+  execFileSync('mount', ['--bind', clone, mount])
+  return mount
+}
+
+const KINDS = ['ext4', 'xfs', 'btrfs', 'tmpfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
+
+describe.each(KINDS)('a clone of a volume on %s for a pod with a user namespace%s', (fsType, why) => {
+  it.skipIf(why !== '')(
+    'shows the group and the ids of the pod, and stores what the pod writes as its own ids',
+    async () => {
+      const node = nodeWith(fsType)
+      writeIds(node)
+      fs.writeFileSync(`${node.volume}/foreign`, '')
+      fs.chownSync(`${node.volume}/foreign`, 5000, 5000)
+      const [clone = ''] = await node.attach(node.order([node.clone()], { hasUserNamespace: true }))
+      const mine = bound(node, clone)
+      expect(inPod(2000, `cat ${mine}/file; echo new > ${mine}/new; stat -c %u:%g ${mine}/new ${mine}/file`)).toBe(
+        'text5:2000\n0:2000',
+      )
+      expect(fs.statSync(`${node.volume}/new`)).toMatchObject({ uid: 5, gid: 500 })
+      expect(inPod(7, `cat ${mine}/file`)).toMatch(/Permission denied/)
+      // No id of the pod's.
+      expect(inPod(2000, `stat -c %u:%g ${mine}/foreign`)).toBe('65534:65534')
+      expect(fs.statSync(mine)).toMatchObject({ uid: 700_000, gid: 900_000 })
+    },
+  )
+})
+
+const skipped = cannotMount('tmpfs')
+
+describe.skipIf(skipped !== '')(
+  `a user namespace that has no such group, or of which nothing is known${skipped}`,
+  () => {
+    const asked = 'annotation modekeep/group is "data=2000", but volume "data" (at "/data")'
+
+    it('is refused with its groups', async () => {
+      const node = nodeWith('tmpfs')
+      writeIds(node, RANGES.slice(0, 1))
+      await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(
+        `${asked} cannot show its group as 2000: the pod's user namespace has groups 0 to 999: write one of these, or leave "hostUsers" out`,
+      )
+    })
+
+    it.each([
+      [undefined, 'is not there'],
+      ['{', 'says "{"'],
+      ['{"uidMappings":[{"hostId":-1,"containerId":0,"length":1}],"gidMappings":[]}', 'says '],
+    ])('is refused with the file of kubelet that says %s', async (text, what) => {
+      const node = nodeWith('tmpfs')
+      if (text !== undefined) fs.writeFileSync(`${node.pod}/userns`, text)
+      await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(
+        `${asked} cannot be mapped for the pod's user namespace: kubelet's file ${node.pod}/userns ${what}`,
+      )
+      expect(node.records()).toEqual([])
+    })
+  },
+)

@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  ALL_IDS,
+  composed,
+  HIGHEST_ID,
+  type IdMap,
+  type IdRange,
+  mapFault,
+  mapText,
+  shownAs,
+  storedAs,
+  swapping,
+} from '../../src/host/id-map.ts'
+
+const PAIRS: [number, number][] = [
+  [0, 2000],
+  [2000, 0],
+  [5, 6],
+  [0, 1],
+  [0, HIGHEST_ID],
+  [HIGHEST_ID - 1, HIGHEST_ID],
+  [1_000_000, 3_000_000_000],
+]
+
+describe('two groups that change places', () => {
+  it.each(PAIRS)('%i and %i show as each other, and every other as itself', (one, other) => {
+    const { uids, gids } = swapping(one, other)
+    expect([shownAs(gids, one), shownAs(gids, other)]).toEqual([other, one])
+    const near = [one, other].flatMap((id) => [id - 1, id + 1])
+    for (const id of [0, 1, 1999, 2001, HIGHEST_ID, ...near]) {
+      if (id >= 0 && id <= HIGHEST_ID && id !== one && id !== other) expect(shownAs(gids, id)).toBe(id)
+    }
+    expect(uids).toEqual(ALL_IDS)
+  })
+
+  it.each(PAIRS)('%i and %i leave no id without one on either side: it could not be used', (one, other) => {
+    for (const side of ['disk', 'shown'] as const) {
+      let next = 0
+      for (const range of [...swapping(one, other).gids].sort((a, b) => a[side] - b[side])) {
+        expect(range[side]).toBe(next)
+        // The kernel takes no range of no ids.
+        expect(range.count).toBeGreaterThan(0)
+        next += range.count
+      }
+      // (gid_t)-1 is no group.
+      expect(next).toBe(HIGHEST_ID + 1)
+    }
+  })
+
+  it.each([
+    [7, 7],
+    [-1, 5],
+    [5, HIGHEST_ID + 1],
+  ])('%i and %i are no two groups', (one, other) => {
+    expect(() => swapping(one, other)).toThrow(`no two groups to swap: ${one} and ${other}`)
+  })
+
+  it('are written as the kernel reads them', () => {
+    expect(mapText(swapping(5, 2000).gids)).toBe('0 0 5\n5 2000 1\n6 6 1994\n2000 5 1\n2001 2001 4294965294\n')
+  })
+})
+
+/** Ranges that overlap on neither side, in any order, as a kernel takes them. */
+const ranges: fc.Arbitrary<IdRange[]> = fc
+  .tuple(
+    fc.array(fc.record({ gap: fc.nat(50), count: fc.integer({ min: 1, max: 60 }) }), { minLength: 1, maxLength: 12 }),
+    fc.infiniteStream(fc.nat(50)),
+    fc.infiniteStream(fc.nat()),
+  )
+  .map(([sizes, gaps, order]) => {
+    let disk = 0
+    const found = sizes.map(({ gap, count }) => {
+      const range = { disk: disk + gap, shown: 0, count, at: order.next().value }
+      disk += gap + count
+      return range
+    })
+    let shown = 0
+    for (const range of [...found].sort((a, b) => a.at - b.at)) {
+      range.shown = shown + gaps.next().value
+      shown = range.shown + range.count
+    }
+    return found.map(({ disk, shown, count }) => ({ disk, shown, count }))
+  })
+
+const of = (gids: readonly IdRange[]): IdMap => ({ uids: ALL_IDS, gids })
+
+describe('two mappings in turn', () => {
+  it('show each id as the second shows what the first does, and no other', () => {
+    fc.assert(
+      fc.property(ranges, ranges, (first, second) => {
+        const { gids, uids } = composed(of(first), of(second))
+        expect(uids).toEqual(ALL_IDS)
+        for (let id = 0; id < 1400; id++) {
+          const between = shownAs(first, id)
+          expect(shownAs(gids, id)).toBe(between === undefined ? undefined : shownAs(second, between))
+        }
+      }),
+    )
+  })
+
+  it('overlap nowhere, on neither side, and have the fewest ranges that say so', () => {
+    fc.assert(
+      fc.property(ranges, ranges, (first, second) => {
+        const { gids } = composed(of(first), of(second))
+        for (const side of ['disk', 'shown'] as const) {
+          const sorted = [...gids].sort((a, b) => a[side] - b[side])
+          for (const [at, range] of sorted.entries()) {
+            const before = sorted[at - 1]
+            expect(range.count).toBeGreaterThan(0)
+            if (before !== undefined) expect(range[side]).toBeGreaterThanOrEqual(before[side] + before.count)
+          }
+        }
+        for (const [at, { disk, shown }] of gids.entries()) {
+          const before = gids[at - 1]
+          const goesOn = before && before.disk + before.count === disk && before.shown + before.count === shown
+          expect(goesOn ?? false).toBe(false)
+        }
+      }),
+    )
+  })
+
+  it('are stored as they are shown', () => {
+    fc.assert(
+      fc.property(ranges, fc.nat(1400), (some, id) => {
+        const shown = shownAs(some, id)
+        if (shown !== undefined) expect(storedAs(some, shown)).toBe(id)
+      }),
+    )
+  })
+
+  it('of a group and a pod with its own ids: what is outside of the pod shows as nobody', () => {
+    const pod: IdMap = {
+      uids: [{ disk: 0, shown: 700_000, count: 65_536 }],
+      gids: [{ disk: 0, shown: 700_000, count: 65_536 }],
+    }
+    const { uids, gids } = composed(swapping(500, 3000), pod)
+    expect(uids).toEqual(pod.uids)
+    expect([500, 3000, 7, 65_535, 65_536].map((id) => shownAs(gids, id))).toEqual([
+      703_000,
+      700_500,
+      700_007,
+      765_535,
+      undefined,
+    ])
+    // A group on disk that no id of the pod names.
+    expect(shownAs(composed(swapping(900_000, 3000), pod).gids, 900_000)).toBe(703_000)
+    expect(shownAs(composed(swapping(900_000, 3000), pod).gids, 3000)).toBeUndefined()
+  })
+})
+
+describe('what the kernel would not take', () => {
+  const many = (count: number, start = 0) =>
+    Array.from({ length: count }, (_, at) => ({ disk: start + at * 2, shown: start + at * 2, count: 1 }))
+
+  it.each([
+    [of(many(340)), undefined],
+    [of(many(341)), 'its groups would need 341 ranges of ids, Linux takes 340'],
+    [{ uids: many(341), gids: ALL_IDS }, 'its users would need 341 ranges of ids, Linux takes 340'],
+    [of(many(300, 1_000_000)), 'the ranges of its groups would need 5400 bytes, Linux takes 4095'],
+    [of([]), 'its groups would have no id at all'],
+    [of(ALL_IDS), undefined],
+  ])('is told', (map, fault) => {
+    expect(mapFault(map)).toBe(fault)
+  })
+})

@@ -9,16 +9,22 @@ import { reservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './judge.ts'
+import { Kubelets, type Fate as PodFate } from './kubelets.ts'
 import { BUSY, collectVolume, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './volume-garbage.ts'
 
 /** Removes what no mount, no pod and no restore needs, each thing under its lock; what a call is at work on is kept. */
-export async function collectGarbage(session: Session, order: GarbageOrder): Promise<GarbageItem[]> {
+export async function collectGarbage(
+  session: Session,
+  order: GarbageOrder,
+  kubelets = new Kubelets(),
+): Promise<GarbageItem[]> {
   const { host, config } = session
   const items: GarbageItem[] = []
   const { isDry } = order
   for (const { directory, record, problem } of listMounts(session)) {
     if (problem) items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
-    if (record) items.push(await trying('mount record', directory, () => collectRecord(session, record, isDry)))
+    if (record)
+      items.push(await trying('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
   }
   for (const place of listMountPlaces(session)) {
     if (!leftoverFiles(session, place)) continue
@@ -62,18 +68,27 @@ function failed(kind: GarbageItem['kind'], name: string, error: unknown): Garbag
 }
 
 /** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
-async function collectRecord(session: Session, record: MountRecord, isDry: boolean): Promise<Fate> {
+async function collectRecord(session: Session, record: MountRecord, isDry: boolean, kubelets: Kubelets): Promise<Fate> {
   const { directory } = record
+  const kept = (plan: HealPlan) => withPod(fateOf(plan), () => kubelets.fateOf(session.host, record))
   if (isDry) {
     if (isPlaceBusy(session, mountPlace(session, directory))) return BUSY
-    return judge(session, record, ({ plan }) => fateOf(plan))
+    return judge(session, record, ({ plan }) => kept(plan))
   }
   const fate = await judgeLocked(session, directory, async (judged) => {
     if (judged.plan.action === 'forget') await forget(session, judged)
-    return fateOf(judged.plan)
+    return kept(judged.plan)
   })
   if (fate === 'gone') return { action: 'removed', reason: 'another call has removed it meanwhile' }
   return fate === 'busy' ? BUSY : fate
+}
+
+/** A mount is unmounted by heal alone. @param ask what became of its pod */
+async function withPod(fate: Fate, ask: () => Promise<PodFate>): Promise<Fate> {
+  if (fate.action !== 'kept') return fate
+  const pod = await ask()
+  if (pod.is === 'living') return fate
+  return { action: 'kept', reason: pod.is === 'doubtful' ? pod.reason : `${pod.reason}: modekeep heal unmounts it` }
 }
 
 function fateOf({ action, reason }: HealPlan): Fate {

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { unmountLocked } from '../mount/unmount.ts'
 import { podDirectoryOf } from '../mount-table/kubelet-volume.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { sourcePath } from '../request/source.ts'
@@ -11,7 +12,9 @@ import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
-import { BUSY, healOne, look, type Outcome } from './heal-record.ts'
+import { BUSY, failed, healOne, look, type Outcome } from './heal-record.ts'
+import { judge, judgeLocked } from './judge.ts'
+import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
 const UNDER_REPAIR: Outcome = { ...BUSY, reason: 'it is being repaired' }
@@ -22,8 +25,14 @@ const UNDER_REPAIR: Outcome = { ...BUSY, reason: 'it is being repaired' }
  * @param isDry says what would be done, and does nothing
  * @param patience milliseconds, for a repair whose source a server or a daemon tells of: one that takes longer goes on,
  *   and counts as busy. Undefined: all are waited for
+ * @param kubelets what they have said to earlier heals of this process
  */
-export async function healMounts(session: Session, isDry: boolean, patience?: number): Promise<Finding[]> {
+export async function healMounts(
+  session: Session,
+  isDry: boolean,
+  patience?: number,
+  kubelets = new Kubelets(),
+): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
   const isSilent = silentSources(session)
   const mounts = listMounts(session)
@@ -32,7 +41,9 @@ export async function healMounts(session: Session, isDry: boolean, patience?: nu
   const outcomes = await Promise.all(
     mounts.map(async ({ record }) => {
       const seen = record && (await lookAgain(session, record, isSilent))
-      if (!record || seen === undefined || seen === 'gone' || isDry || isSettled(seen)) return seen
+      if (!record || seen === undefined || seen === 'gone' || seen.state === 'busy') return seen
+      const ofGonePod = await healOrphan(session, record, seen, { isDry, patience, kubelets })
+      if (ofGonePod !== undefined || isDry || isSettled(seen)) return ofGonePod ?? seen
       const { request } = record
       const isLocal = !mayWait(session, request)
       const turn = isLocal ? '' : JSON.stringify(request.source)
@@ -52,6 +63,63 @@ export async function healMounts(session: Session, isDry: boolean, patience?: nu
   })
   if (!isDry) removeLeftovers(session)
   return [...findings, ...unrecorded(session, new Set(findings.map(({ directory }) => directory)))]
+}
+
+interface Manner {
+  isDry: boolean
+  patience: number | undefined
+  kubelets: Kubelets
+}
+
+/**
+ * Unmounts what a pod has left that is gone without an unmount.
+ * @returns undefined for a mount that is to be healed as any other
+ */
+async function healOrphan(
+  session: Session,
+  record: MountRecord,
+  seen: Outcome,
+  { isDry, patience, kubelets }: Manner,
+): Promise<Outcome | 'gone' | undefined> {
+  let fate = await kubelets.fateOf(session.host, record)
+  if (fate.is === 'living') return undefined
+  // What is to be forgotten, and what modekeep does not know, stays as it is judged.
+  if (!(await judge(session, record, ({ plan }) => plan.action === 'mount'))) return undefined
+  if (fate.is === 'going' && !isDry) {
+    if (patience !== undefined) return ASKED_AGAIN
+    // A timer may be early by a moment.
+    await setTimeout(fate.wait + 5)
+    fate = await kubelets.fateOf(session.host, record)
+  }
+  switch (fate.is) {
+    case 'living':
+      return undefined
+    case 'doubtful':
+      return isSettled(seen) ? { state: 'orphaned', action: 'none', reason: fate.reason } : undefined
+    case 'going':
+    case 'gone':
+      if (isDry) return { state: 'orphaned', action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
+      return unmountOrphan(session, record, kubelets)
+  }
+}
+
+const ASKED_AGAIN: Outcome = { ...BUSY, reason: 'its pod seems to be gone: kubelet is asked once more' }
+
+/** Judges again, under the lock: kubelet may have mounted it anew, or be unmounting it. */
+async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<Outcome | 'gone'> {
+  try {
+    const done = await judgeLocked(session, record.directory, async (judged): Promise<Outcome> => {
+      if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return BUSY
+      const fate = await kubelets.fateOf(session.host, record)
+      if (fate.is !== 'gone') return ASKED_AGAIN
+      await unmountLocked(session, judged.point, record)
+      kubelets.forget(record.directory)
+      return { state: 'orphaned', action: 'unmounted', reason: fate.reason }
+    })
+    return done === 'busy' ? BUSY : done
+  } catch (error) {
+    return failed('orphaned', error)
+  }
 }
 
 /** Only a call that brings its request can put such a mount on record again. */

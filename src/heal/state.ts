@@ -7,7 +7,7 @@ export const MOUNT_STATES = [
   'stale',
   /** It is well, but others changed its volume since that was given to its group. */
   'changed',
-  /** Its pod is gone without an unmount. */
+  /** Its pod is gone without an unmount, or seems to be. */
   'orphaned',
   /** The call that mounted or replaced it crashed. */
   'interrupted',
@@ -20,7 +20,7 @@ export const MOUNT_STATES = [
 export type MountState = (typeof MOUNT_STATES)[number]
 
 /** What heal does about it. */
-export const HEAL_ACTIONS = ['none', 'mounted', 'replaced', 'forgotten', 'failed'] as const
+export const HEAL_ACTIONS = ['none', 'mounted', 'replaced', 'unmounted', 'forgotten', 'failed'] as const
 
 export type HealAction = (typeof HEAL_ACTIONS)[number]
 

@@ -156,6 +156,8 @@ export interface Host {
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */
   bootId(): string
+  /** The uids of the pods of which a process is seen here. */
+  runningPods(): ReadonlySet<string>
   /** Names the mount namespace of this process: mounts of another have other ids, or are not seen. */
   mountNamespace(): string
 }

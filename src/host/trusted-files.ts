@@ -45,6 +45,16 @@ export function trustedFiles(fs: Fs) {
     stat: (path: string): FileStat | undefined => unlessRefused(() => fs.statSync(path)),
 
     /**
+     * When what a path leads to was made, or last changed where the file system does not know, in milliseconds since
+     * 1970; undefined where nothing is, or where it cannot be seen.
+     */
+    born: (path: string): number | undefined =>
+      unlessRefused(() => {
+        const { birthtimeMs, ctimeMs } = fs.statSync(path)
+        return birthtimeMs > 0 ? birthtimeMs : ctimeMs
+      }),
+
+    /**
      * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever
      * directory. One process at a time for each path: what is left of another's `PATH.new` is removed.
      */

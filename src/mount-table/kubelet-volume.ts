@@ -41,6 +41,12 @@ export function podDirectoryOf(directory: string): string | undefined {
   return isKubeletVolume(directory) ? /^(.*\/pods\/[^/]+)\/volumes\//.exec(directory)?.[1] : undefined
 }
 
+/** Kubelet's root directory, and the uid of the pod that a volume directory of kubelet's is in. */
+export function podPlaceOf(directory: string): { root: string; uid: string } | undefined {
+  const [, root, uid] = (isKubeletVolume(directory) && /^(.*)\/pods\/([^/]+)\/volumes\//.exec(directory)) || []
+  return root === undefined || uid === undefined ? undefined : { root, uid }
+}
+
 /**
  * Whether the pod of a volume directory has a user namespace (`hostUsers: false`). Kubelet writes that down just after it
  * has called for the pod's volumes (kubernetes pkg/kubelet/userns/userns_manager.go): a first call cannot know.

@@ -1,5 +1,5 @@
 import { restoreVolume } from '../fs-group/restore-volume.ts'
-import { FileError } from '../host/file-error.ts'
+import { FileError, succeeds } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
@@ -30,12 +30,7 @@ export async function unmount(session: Session, directory: string): Promise<void
   if (!isOnRecord) refuseForeign(host, point)
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded' })
   if (point) {
-    const hanging = await hangingDaemon(session, point, record)
-    if (record && hanging !== undefined) {
-      host.mounts.detach(point.parent, point.name, true)
-      endDaemon(session, record, hanging)
-    }
-    detachAll(host, point)
+    await detach(session, point, record)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
   }
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
@@ -46,6 +41,33 @@ export async function unmount(session: Session, directory: string): Promise<void
   }
   if (record) endStopped(session, record)
   if (lock) sweepStages(session)
+}
+
+/**
+ * What kubelet does for a pod that is gone, in its place: unmounts, puts the volume back if that is pending, and removes the
+ * directory (kubernetes pkg/volume/flexvolume/unmounter.go), so that kubelet removes the pod's. Call it under the mount's
+ * lock. A death on the way leaves what a death of kubelet's call leaves.
+ */
+export async function unmountLocked(
+  session: Session,
+  point: MountPoint | undefined,
+  record: MountRecord,
+): Promise<void> {
+  const { host } = session
+  if (point) await detach(session, point, record)
+  await forgetLocked(session, point, record, true)
+  // What is in it, or is there no more, is for kubelet.
+  if (point) succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
+}
+
+async function detach(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
+  const { host } = session
+  const hanging = await hangingDaemon(session, point, record)
+  if (record && hanging !== undefined) {
+    host.mounts.detach(point.parent, point.name, true)
+    endDaemon(session, record, hanging)
+  }
+  detachAll(host, point)
 }
 
 /**

@@ -44,7 +44,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   // Kubelet's file of a pod's ids.
   'container-mount': ['zod/mini'],
-  heal: ['node:path', 'node:timers/promises'],
+  heal: ['@grpc/grpc-js', 'node:path', 'node:timers/promises'],
   host: [
     // A type; execa starts children.
     'node:child_process',

@@ -64,6 +64,7 @@ export function memoryHost(world: MemoryWorld): Host {
     },
 
     bootId: () => world.boot,
+    runningPods: () => new Set(),
     mountNamespace: () => 'memory',
   }
 }

@@ -5,6 +5,7 @@ import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
 import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
+import { runningPods } from './pod-processes.ts'
 import { linuxDaemons } from './processes.ts'
 
 /** The node this process runs on. */
@@ -27,6 +28,7 @@ export const linuxHost: Host = {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },
+  runningPods,
   mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
   bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),
 }

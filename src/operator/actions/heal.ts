@@ -1,5 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { healMounts, LOST, sourceDirectories } from '../../heal/heal.ts'
+import { Kubelets } from '../../heal/kubelets.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import type { Finding } from '../../heal/state.ts'
 import { healSubPaths, type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
@@ -39,7 +40,15 @@ export interface HealDocument {
 }
 
 /** Repairs the mounts on this node, or says what it would do. */
-export async function heal(session: Session, { isDry, isWatching, kubelet }: HealCommand): Promise<HealDocument> {
+export function heal(session: Session, command: HealCommand): Promise<HealDocument> {
+  return healOnce(session, command, new Kubelets())
+}
+
+async function healOnce(
+  session: Session,
+  { isDry, isWatching, kubelet }: HealCommand,
+  kubelets: Kubelets,
+): Promise<HealDocument> {
   refuseOtherNamespace(session)
   const { inodes } = session.host
   const isThere = (path: string) => succeeds(() => inodes.close(inodes.openTrusted(path)))
@@ -47,7 +56,7 @@ export async function heal(session: Session, { isDry, isWatching, kubelet }: Hea
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
     throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
-  const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined)
+  const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined, kubelets)
   const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
   session.note({ found: mounts.filter(isUnwell), subPaths })
   return { verb: 'heal', isDry, mounts, subPaths }
@@ -81,6 +90,7 @@ export async function keepHealing(
   // What each heal warns of is not written each time.
   const last = { repeated: 0, told: 0 }
   const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line), last)
+  const kubelets = new Kubelets()
   let lastTold: string | undefined
   let lastFailure = ''
   let notReady: string | undefined = 'no heal has ended yet'
@@ -92,7 +102,7 @@ export async function keepHealing(
     // One that ends while the others are looked at counts too.
     const daemons = () => stagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
     const before = daemons()
-    const document = await heal(hearing, order)
+    const document = await healOnce(hearing, order, kubelets)
     const { mounts, subPaths } = document
     const news = toCompare([mounts.filter(isUnwell), subPaths])
     // The same may have to be repaired again and again: then it is told each time.
@@ -107,15 +117,18 @@ export async function keepHealing(
     notReady = undefined
     // A call that was at work may have seen what was before; what failed may work the next time.
     const isUndone = mounts.some(({ state, action }) => state === 'busy' || action === 'failed')
-    const kubelets = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
+    const ofKubelet = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
     // Whoever looks at a server's directory may wait for it for ever.
     const sources = sourceDirectories(hearing)
     const watched = sources.filter(localPaths(session.host))
     return {
-      watched: [...watched, ...kubelets],
+      watched: [...watched, ...ofKubelet],
       isBlind:
         watched.length < sources.length ||
-        mounts.some(({ state, reason }) => state === 'unknown' && reason !== LOST.reason),
+        mounts.some(({ state, action, reason }) => {
+          if (state === 'orphaned') return action === 'none'
+          return state === 'unknown' && reason !== LOST.reason
+        }),
       daemons: [...before, ...daemons()],
       isUnsettled: isUndone || performance.now() - lastDone < SETTLING,
     }

@@ -1,0 +1,150 @@
+import { unlessRefused } from '../host/file-error.ts'
+import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
+import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
+import { messageOf } from '../refusal/refusal.ts'
+import type { MountRecord } from '../store/mount-record.ts'
+import { type Answer, fateOf, mayBeGone, type PodLogs, type PodTrace } from './orphan.ts'
+
+/** Kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory). */
+const LOGS = '/var/log/pods'
+/** Milliseconds between two looks at what kubelet lists: it takes its first pods in one by one. */
+const APART = 5000
+const WITHIN = 2000
+/** Milliseconds for which an answer counts for other pods too. */
+const FRESH = 500
+
+export type Fate =
+  | { is: 'living' }
+  | { is: 'gone' | 'doubtful'; reason: string }
+  /** Kubelet said so once, and is to be asked again so many milliseconds later. */
+  | { is: 'going'; wait: number; reason: string }
+
+const LIVING: Fate = { is: 'living' }
+
+export const GONE =
+  'its pod is gone without an unmount: this kubelet was started after the pod and does not list it, has removed its logs, and no process of it runs'
+
+/** What is left to do where nobody can tell. */
+function doubtful(why: string): Fate {
+  const reason =
+    `its pod may be gone, as no process and no log of it is left, but ${why}: it is kept; ` +
+    'restart kubelet with the driver there, or call "modekeep unmount" with its directory once you know that the pod is gone'
+  return { is: 'doubtful', reason }
+}
+
+/** @throws where no answer comes in time */
+export type ListPods = (socket: string, withinMs: number) => Promise<readonly string[]>
+
+// Loaded where a pod may be gone: gRPC takes longer than all else that a heal loads.
+const listPodsOfKubelet: ListPods = async (socket, within) =>
+  (await import('./pod-resources.ts')).listPods(socket, within)
+
+/** Asks kubelet which pods there are. One for each watch: it remembers what was said before. */
+export class Kubelets {
+  readonly #list: ListPods
+  readonly #apart: number
+  readonly #logs: string
+  readonly #fresh: number
+  /** When kubelet first did not know a pod of a mount directory, by this process' clock; and which kubelet that was. */
+  readonly #first = new Map<string, { at: number; kubelet: string }>()
+  readonly #asked = new Map<string, { at: number; answer: Promise<Answer> }>()
+
+  /** @param logs where kubelet keeps the logs of pods */
+  constructor(list = listPodsOfKubelet, apart = APART, logs = LOGS, fresh = FRESH) {
+    this.#list = list
+    this.#apart = apart
+    this.#logs = logs
+    this.#fresh = fresh
+  }
+
+  /** What became of the pod of a mount. Costs a few looks at files where nothing says that it may be gone. */
+  async fateOf(host: Host, record: Pick<MountRecord, 'directory' | 'pod'>): Promise<Fate> {
+    const { directory } = record
+    const fate = await this.#now(host, record)
+    if (fate.is === 'living' || fate.is === 'doubtful') this.forget(directory)
+    return fate
+  }
+
+  /** Nothing is to be asked about that mount directory any more. */
+  forget(directory: string): void {
+    this.#first.delete(directory)
+  }
+
+  async #now(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<Fate> {
+    const place = podPlaceOf(directory)
+    if (place === undefined) return LIVING
+    const socket = `${place.root}/pod-resources/kubelet.sock`
+    const trace = this.#trace(host, { ...place, pod, socket })
+    if (!mayBeGone(trace)) return LIVING
+    const fault = socketFault(host, socket)
+    if (fault !== undefined) return host.runningPods().has(place.uid) ? LIVING : doubtful(fault)
+    let answer: Answer
+    try {
+      answer = await this.#ask(host, socket)
+    } catch (error) {
+      if (host.runningPods().has(place.uid)) return LIVING
+      return doubtful(`kubelet does not say which pods it has (${socket}: ${messageOf(error)})`)
+    }
+    const fate = fateOf(trace, answer)
+    if (fate === 'living') return LIVING
+    if (fate !== 'gone') return doubtful(fate.doubt)
+    // The same socket: another kubelet has begun anew with its list.
+    const kubelet = JSON.stringify([trace.kubeletSince, host.files.stat(socket)?.ino])
+    const first = this.#first.get(directory)
+    const at = first?.kubelet === kubelet ? first.at : performance.now()
+    if (first?.kubelet !== kubelet) this.#first.set(directory, { at, kubelet })
+    const wait = Math.ceil(at + this.#apart - performance.now())
+    return wait > 0 ? { is: 'going', wait, reason: GONE } : { is: 'gone', reason: GONE }
+  }
+
+  #trace(host: Host, of: { root: string; uid: string; pod: string | undefined; socket: string }): PodTrace {
+    const { files } = host
+    const { root, uid, pod, socket } = of
+    return {
+      uid,
+      pod,
+      born: files.born(`${root}/pods/${uid}`),
+      kubeletSince: files.born(socket),
+      hasLogs: pod !== undefined && files.has(`${this.#logs}/${pod.replace('/', '_')}_${uid}`),
+    }
+  }
+
+  #ask(host: Host, socket: string): Promise<Answer> {
+    const last = this.#asked.get(socket)
+    if (last !== undefined && performance.now() - last.at < this.#fresh) return last.answer
+    const answer = this.#list(socket, WITHIN).then((pods) => ({
+      pods: new Set(pods),
+      logs: this.#allLogs(host),
+      running: host.runningPods(),
+    }))
+    this.#asked.set(socket, { at: performance.now(), answer })
+    return answer
+  }
+
+  #allLogs({ files }: Host): PodLogs[] {
+    const names = unlessRefused(() => files.list(this.#logs)) ?? []
+    return names.flatMap((name) => {
+      // Neither part has an underscore.
+      const [namespace, pod, uid, more] = name.split('_')
+      const born = files.born(`${this.#logs}/${name}`)
+      if (uid === undefined || more !== undefined || born === undefined) return []
+      return [{ pod: `${namespace}/${pod}`, uid, born }]
+    })
+  }
+}
+
+const OTHERS_WRITE = 0o022
+
+/** Others than root could answer for kubelet. */
+function socketFault({ files }: Host, socket: string): string | undefined {
+  for (const path of [socket, socket.slice(0, socket.lastIndexOf('/'))]) {
+    const stat = files.stat(path)
+    if (stat === undefined) return `${path} cannot be seen`
+    if (path === socket && (stat.mode & FILE_TYPE) !== SOCKET) return `${path} is no socket`
+    const isOwn = stat.uid === 0 || stat.uid === process.geteuid?.()
+    // Who may write a socket may ask; who may write its directory may answer, by one of his own.
+    if (!isOwn || (path !== socket && (stat.mode & OTHERS_WRITE) !== 0))
+      return `others than root can write ${path}, so it is not believed`
+  }
+  return undefined
+}

@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest'
+import { type Answer, fateOf, isFromServer, mayBeGone, type PodTrace } from '../../src/heal/orphan.ts'
+
+const UID = '11111111-1111-4111-8111-111111111111'
+const OTHER = '22222222-2222-4222-8222-222222222222'
+const TRACE: PodTrace = { uid: UID, pod: 'default/web-0', born: 1000, kubeletSince: 2000, hasLogs: false }
+
+it('a pod may be gone that this kubelet has not met and that has no logs any more', () => {
+  expect(mayBeGone(TRACE)).toBe(true)
+})
+
+it.each<[why: string, Partial<PodTrace>]>([
+  ['this kubelet has met it, and unmounts by itself', { born: 3000 }],
+  ['it was made in the moment in which kubelet began', { born: 2000 }],
+  ['it has logs: kubelet removes those once it knows all its pods', { hasLogs: true }],
+  ['no kubelet is there to be asked', { kubeletSince: undefined }],
+  ['its directory is not there, which is judged elsewhere', { born: undefined }],
+  ['kubelet did not tell its name', { pod: undefined }],
+  ['a pod of a file has the same uid when its file comes back', { uid: '0123456789abcdef0123456789abcdef' }],
+])('no pod may be gone of which %s', (_, more) => {
+  expect(mayBeGone({ ...TRACE, ...more })).toBe(false)
+})
+
+it('tells the uids of the API server from hashes of files', () => {
+  expect([UID, 'a'.repeat(32), '', 'pod', OTHER.replaceAll('2', 'G')].map(isFromServer)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ])
+})
+
+/** Kubelet lists another pod of the API server, which runs. */
+const ANSWER: Answer = {
+  pods: new Set(['kube-system/proxy']),
+  logs: [{ pod: 'kube-system/proxy', uid: OTHER, born: 500 }],
+  running: new Set([OTHER]),
+}
+
+it('is gone where kubelet lists others of the API server', () => {
+  expect(fateOf(TRACE, ANSWER)).toBe('gone')
+})
+
+it('lives as long as a process of it is there, whatever kubelet says', () => {
+  expect(fateOf(TRACE, { ...ANSWER, running: new Set([OTHER, UID]) })).toBe('living')
+})
+
+it.each<[why: string, Partial<Answer>]>([
+  ['lists nothing', { pods: new Set() }],
+  ['lists a static pod alone', { logs: [{ pod: 'kube-system/proxy', uid: 'a'.repeat(32), born: 500 }] }],
+  ['lists pods of which no process is seen here', { running: new Set() }],
+  ['keeps its logs elsewhere', { logs: [] }],
+])('is not known to be gone while kubelet %s', (_, more) => {
+  expect(fateOf(TRACE, { ...ANSWER, ...more })).toMatchObject({ doubt: expect.stringContaining('API server') })
+})
+
+it('is not known to be gone while kubelet lists its name, unless a later pod has that', () => {
+  const pods = new Set([...ANSWER.pods, 'default/web-0'])
+  const successor = (born: number, isRunning: boolean): Answer => ({
+    pods,
+    logs: [...ANSWER.logs, { pod: 'default/web-0', uid: OTHER.replace('2', '3'), born }],
+    running: new Set([...ANSWER.running, ...(isRunning ? [OTHER.replace('2', '3')] : [])]),
+  })
+  expect(fateOf(TRACE, { ...ANSWER, pods })).toEqual({ doubt: 'kubelet lists a pod default/web-0' })
+  expect(fateOf(TRACE, successor(1500, true))).toBe('gone')
+  // What an earlier pod of the name has left, and what does not run.
+  expect(fateOf(TRACE, successor(900, true))).toMatchObject({ doubt: expect.anything() })
+  expect(fateOf(TRACE, successor(1500, false))).toMatchObject({ doubt: expect.anything() })
+})

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import { podOfCgroup, podsOfMounts } from '../../src/host/pods.ts'
+
+const UID = '12345678-9abc-4def-8123-456789abcdef'
+
+it.each([
+  ['cgroupfs', `11:pids:/kubepods/burstable/pod${UID}/4f1e\n`],
+  ['systemd', `0::/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-4f1e.scope\n`],
+  ['a cgroup namespace', `0::/../../kubepods-besteffort-pod${UID.replaceAll('-', '_')}.slice/x.scope\n`],
+])('a process is in the pod whose cgroup it is in: %s', (_, text) => {
+  expect(podOfCgroup(text)).toBe(UID)
+})
+
+it.each(['', '0::/system.slice/kubelet.service\n', '0::/kubepods/pod0123456789abcdef0123456789abcdef/1\n'])(
+  'other processes are in none: %j',
+  (text) => expect(podOfCgroup(text)).toBeUndefined(),
+)
+
+it('a container has something of its pod outside of kubelet’s directory', () => {
+  const row = (root: string, at: string) => `100 90 8:1 ${root} ${at} rw - ext4 /dev/sda1 rw`
+  const table = [
+    row(`/var/lib/kubelet/pods/${UID}/etc-hosts`, '/etc/hosts'),
+    // A node's own: kubelet's bind of a subPath.
+    row(
+      '/pods/22222222-9abc-4def-8123-456789abcdef/volumes/x/y',
+      '/k/pods/22222222-9abc-4def-8123-456789abcdef/volume-subpaths/y/c/0',
+    ),
+    row('/srv/volumes', `/var/lib/kubelet/pods/33333333-9abc-4def-8123-456789abcdef/volumes/modekeep~fs/v`),
+    '',
+  ].join('\n')
+  expect(podsOfMounts(table)).toEqual([UID])
+})

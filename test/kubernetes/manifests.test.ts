@@ -189,7 +189,10 @@ describe('inline volumes by label', () => {
 
   it('are denied where the namespace does not have it', () => {
     const { spec, metadata } = one(resources(), 'ValidatingAdmissionPolicyBinding')
-    expect(spec.policyName).toBe(one(resources(), 'ValidatingAdmissionPolicy').metadata.name)
+    const policy = one(resources(), 'ValidatingAdmissionPolicy')
+    expect(spec.policyName).toBe(policy.metadata.name)
+    // A pod that is there already must be updated still: its controller takes its finalizer away, and nothing changes its volumes.
+    expect(policy.spec.matchConstraints.resourceRules[0].operations).toEqual(['CREATE'])
     expect(metadata.namespace).toBeUndefined()
     expect(spec.validationActions).toEqual(['Deny'])
     expect(spec.matchResources.namespaceSelector.matchExpressions).toEqual([

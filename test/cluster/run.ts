@@ -63,10 +63,10 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
 }
 
 /** Why a case cannot be run on this kubelet; undefined if it can. */
-function reason({ needs, before }: Case, { atLeast }: Cluster): string | undefined {
-  if (needs !== undefined && !atLeast(needs)) return `needs kubelet ${needs}`
-  if (before !== undefined && atLeast(before)) return `is of kubelets before ${before}`
-  return undefined
+function reason({ needs, before, lacks }: Case, cluster: Cluster): string | undefined {
+  if (needs !== undefined && !cluster.atLeast(needs)) return `needs kubelet ${needs}`
+  if (before !== undefined && cluster.atLeast(before)) return `is of kubelets before ${before}`
+  return lacks?.(cluster)
 }
 
 async function result(one: Case, cluster: Cluster): Promise<Result> {

@@ -4,6 +4,8 @@ export interface Case {
   name: string
   /** The kubelet from which on it can be run, like `1.22`. */
   needs?: string
+  /** What else it needs that this cluster does not have, like `needs containerd 2.0`; undefined where it has all. */
+  lacks?(cluster: Cluster): string | undefined
   /** The first kubelet on which it cannot be run any more. */
   before?: string
   /**

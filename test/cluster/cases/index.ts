@@ -3,17 +3,23 @@ import { DAEMON_SET } from './daemon-set.ts'
 import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
+import { INLINE_BY_LABEL } from './inline-by-label.ts'
 import { PLANE_AWAY } from './plane-away.ts'
+import { POD_SECURITY } from './pod-security.ts'
 import { REBOOT } from './reboot.ts'
 import { REMOVED } from './removed.ts'
 import { RESTARTS } from './restarts.ts'
 import { UNTOUCHED } from './untouched.ts'
+import { USER_NAMESPACES } from './user-namespaces.ts'
 
 export const CASES: readonly Case[] = [
   ...DOORS,
   ...UNTOUCHED,
   ...GROUPS,
   ...ENDS,
+  ...POD_SECURITY,
+  ...INLINE_BY_LABEL,
+  ...USER_NAMESPACES,
   ...RESTARTS,
   ...PLANE_AWAY,
   ...REBOOT,

@@ -1,6 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { run } from '../../../scripts/fetch/command.ts'
+import { versionsOf } from '../../../scripts/fetch/packages.ts'
 import { startContainerd } from '../../kubelet/node/containerd.ts'
 import { Daemon } from '../../kubelet/node/daemon.ts'
 import { PLUGINS } from '../../kubelet/node/kubelet.ts'
@@ -25,11 +26,15 @@ export interface Cluster {
   /** A static one. */
   busybox: string
   daemons: Record<Name, Daemon>
+  /** Of containerd and runc, like `2.1.4`. */
+  runtime: { containerd: string; runc: string }
   /** Whether the kubelet is of this version or newer, like `1.22`. */
   atLeast(version: string): boolean
   /** kubectl as the administrator. Rejects with its last words. */
   kubectl(...args: string[]): Promise<string>
   apply(...resources: readonly Resource[]): Promise<void>
+  /** What the API server says against one, and makes none; undefined if it would take it. */
+  refusal(resource: Resource): Promise<string | undefined>
   /** Deletes them; what is theirs may go a while later. */
   withdraw(...resources: readonly Resource[]): Promise<void>
   /** A resource, like `pod/name`; undefined if there is none. */
@@ -100,10 +105,19 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     elsewhere,
     busybox: programs.runtime.busybox,
     daemons,
+    runtime: versionsOf(programs.runtime),
     atLeast: (wanted) => isAtLeast(version, wanted),
     kubectl,
     async apply(...resources) {
       await kubectl('apply', '-f', written(resources))
+    },
+    async refusal(resource) {
+      try {
+        await kubectl('create', '--dry-run=server', '-f', written([resource]))
+        return undefined
+      } catch (error) {
+        return (error as Error).message
+      }
     },
     async withdraw(...resources) {
       await kubectl('delete', '--wait', '--timeout=120s', '-f', written(resources))

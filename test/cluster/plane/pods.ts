@@ -39,9 +39,14 @@ export function claimed(door: Door, name: string, options: Record<string, string
 }
 
 /** Applies a volume and its claim, and waits for their bond: the scheduler lets a pod that comes before it wait for long. */
-export async function bind({ apply, get }: Cluster, name: string, both: readonly Resource[]): Promise<void> {
+export async function bind(
+  { apply, get }: Cluster,
+  name: string,
+  both: readonly Resource[],
+  namespace = 'default',
+): Promise<void> {
   await apply(...both)
-  await until(`${name} is bound`, async () => (await get(`pvc/${name}`))?.status?.phase === 'Bound')
+  await until(`${name} is bound`, async () => (await get(`pvc/${name}`, namespace))?.status?.phase === 'Bound')
 }
 
 export const byClaim = (name: string, claimName: string): Resource => ({ name, persistentVolumeClaim: { claimName } })
@@ -99,16 +104,16 @@ export const exec = async (
   namespace = 'default',
 ): Promise<string> => (await kubectl('exec', '-n', namespace, name, '--', '/bin/sh', '-c', `(${script}) 2>&1`)).trim()
 
-/** Waits for an event about a pod whose message has all these words. Returns the message. */
-export async function event({ kubectl }: Cluster, name: string, ...words: string[]): Promise<string> {
+/** Waits for an event about a pod that has all these patterns in its message. Returns the message. */
+export async function event({ kubectl }: Cluster, name: string, ...patterns: (string | RegExp)[]): Promise<string> {
   let found: string | undefined
   await until(
-    `${name} has an event with ${words.join(' … ')}`,
+    `${name} has an event with ${patterns.join(' … ')}`,
     async () => {
       const field = `involvedObject.name=${name}`
       const { items } = JSON.parse(await kubectl('get', 'events', '--field-selector', field, '-o', 'json'))
       const messages = items.map(({ message }: Resource) => message as string)
-      found = messages.find((text: string) => words.every((word) => text.includes(word)))
+      found = messages.find((text: string) => patterns.every((pattern) => text.search(pattern) >= 0))
       if (found === undefined) throw new Error(messages.join(' | '))
       return true
     },

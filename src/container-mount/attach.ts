@@ -1,4 +1,5 @@
-import { mapIds, Unmappable } from '../fs-group/map-group.ts'
+import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
+import { underWay } from '../fs-group/under-way.ts'
 import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
 import { RDONLY } from '../mount-table/flags.ts'
@@ -6,6 +7,7 @@ import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
+import { hasOneGroup } from '../store/volume-record.ts'
 import { mappingFor } from './mapping.ts'
 import {
   type CloneOrder,
@@ -41,11 +43,13 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
   using handles = new DisposableStack()
   const planned = order.clones.map((clone) => plan(session, order, clone, handles))
   refuseUnlessOptional(order, planned)
+  const before = planned.filter(({ why }) => why !== undefined).length
   try {
     containerRecords.write(session, recordOf(session, order, planned))
+    await lookForWork(session, planned)
+    refuseUnlessOptional(order, planned)
     const directory = await makeContainerDirectory(session, container)
     using _directory = closing(session.host.inodes, directory)
-    const before = planned.filter(({ why }) => why !== undefined).length
     for (const [number, one] of planned.entries()) make(session, directory, number, one)
     refuseUnlessOptional(order, planned)
     const lacking = planned.filter(({ why }) => why !== undefined).length
@@ -60,7 +64,7 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
 function plan(session: Session, order: ContainerOrder, clone: CloneOrder, handles: DisposableStack): Planned {
   return attempt({ order: clone, opened: undefined }, (one) => {
     const pod = podIds(session.host, order)
-    one.opened = openMountSource(session.host, session.config, order, clone)
+    one.opened = openMountSource(session, order, clone)
     handles.use(closing(session.host.inodes, one.opened.handle))
     refuseOptions(clone)
     refuseType(session.host, clone, one.opened.handle)
@@ -130,6 +134,21 @@ function refuseMountsBelow({ mounts }: Host, path: string): void {
   )
 }
 
+/** The groups on disk must stay what they are on record: who changes one now, or has just done so, is in the way. */
+async function lookForWork(session: Session, planned: readonly Planned[]): Promise<void> {
+  const possible = planned.flatMap((one) => (one.why === undefined && one.opened ? [{ one, opened: one.opened }] : []))
+  const relied = possible.map(({ opened: { identity, path, group } }) => ({ volume: identity, source: path, group }))
+  const busy = await underWay(session, relied)
+  for (const [at, { one, opened }] of possible.entries()) {
+    attempt(one, () => {
+      if (!hasOneGroup(session, opened.identity)) throw new Unmappable(SEVERAL_GROUPS)
+      const isOther = busy[at] !== undefined || opened.groupNow() !== opened.group
+      if (!isOther) return
+      throw new Refusal('is being given another group by another call: kubelet tries again, wait until that is done')
+    })
+  }
+}
+
 /** One clone, finished before it is attached. */
 function make(session: Session, directory: Handle, number: number, planned: Planned): void {
   const { order, opened } = planned
@@ -160,6 +179,7 @@ function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Pl
       destination,
       source: opened?.path ?? source,
       isOwn,
+      identity: opened?.identity,
       from: opened?.group,
       to: group,
       why,

@@ -1,6 +1,7 @@
 import { closing, errorCode, FILE_TYPE, type Handle, type Host, orClosed, SYMLINK } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import type { NodeConfig } from '../request/defaults.ts'
+import type { Session } from '../store/session.ts'
+import { volumeIdentity } from '../store/volume-identity.ts'
 import { holdsOwnRecords, openLinkFree } from '../volume/kind/source-path.ts'
 import type { CloneOrder, ContainerOrder } from './order.ts'
 
@@ -9,8 +10,12 @@ export interface OpenedMount {
   handle: Handle
   /** Its real path. */
   path: string
-  /** The root of the volume that it is a part of: its group on disk is the volume's. */
+  /** The group on disk: of a part of a volume that of its root. */
   group: number
+  /** The same, looked at again. */
+  groupNow(): number
+  /** The volume's identity, or the part's. */
+  identity: string
 }
 
 type Where = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
@@ -19,15 +24,21 @@ type Where = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
  * Opens the source of a mount without following a link: below kubelet's directory only what is this pod's.
  * @throws {Refusal} with what it is about still to be said
  */
-export function openMountSource(host: Host, config: NodeConfig, where: Where, { source }: CloneOrder): OpenedMount {
+export function openMountSource(session: Session, where: Where, { source }: CloneOrder): OpenedMount {
+  const { host, config } = session
   const { inodes } = host
   return orClosed(inodes, openSource(host, where, source), (handle) => {
     const path = inodes.pathOf(handle)
     if (holdsOwnRecords(path, config)) {
       throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
     }
-    return { handle, path, group: groupOf(host, where, source, handle) }
+    const groupNow = () => groupOf(host, where, source, handle)
+    return { handle, path, group: groupNow(), groupNow, identity: identityOf(session, handle) }
   })
+}
+
+function identityOf(session: Session, handle: Handle): string {
+  return volumeIdentity(session, handle, session.host.inodes.stat(handle))
 }
 
 function openSource(host: Host, where: Where, source: string): Handle {

@@ -6,11 +6,11 @@ import { Refusal } from '../refusal/refusal.ts'
 import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
-import { volumeRecords } from '../store/volume-record.ts'
+import { hasOneGroup } from '../store/volume-record.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import type { MapStep, WalkStep } from './decide.ts'
 import { reserveVolume } from './holders.ts'
-import { mapGroup, Unmappable } from './map-group.ts'
+import { mapGroup, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
 import { ownVolume } from './own-volume.ts'
 
 const SET_GID = 0o2000
@@ -84,8 +84,8 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       // Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume.
       reserved.use(await reserveVolume(session, wanted, directory, () => {}))
       refuseRenamed(session, volume, tree.handle, source ?? '')
-      if (!isOfOneGroup(session, volume)) {
-        throw new Unmappable(`a walk or a restore of it was not finished, so its files have several groups`)
+      if (!hasOneGroup(session, volume)) {
+        throw new Unmappable(SEVERAL_GROUPS)
       }
     }
     // A walk that was waited for may have given it another.
@@ -94,12 +94,6 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
     held.use(reserved.move())
     return group
   }
-}
-
-/** Where the record is damaged nobody knows how far a walk has come. */
-function isOfOneGroup(session: Session, volume: string): boolean {
-  if (!volumeRecords.has(session, volume)) return true
-  return volumeRecords.readUnlessDamaged(session, volume)?.complete ?? false
 }
 
 /** A mapping changes nothing on disk, so that new files have the volume's group only where directories hand it down. */

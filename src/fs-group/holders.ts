@@ -1,18 +1,10 @@
 import { waitFor } from '../host/back-off.ts'
-import { mayHaveUuid } from '../host/btrfs.ts'
 import { podVolumeOf } from '../mount-table/kubelet-volume.ts'
 import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import {
-  areNested,
-  asPrefix,
-  isNested,
-  locationsFrom,
-  mountsFrom,
-  type TreeLocation,
-} from '../mount-table/tree-location.ts'
+import { locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { type Remote, remoteOf } from '../request/source.ts'
+import { type ContainerHolder, containerHolders } from '../store/container-record.ts'
 import { holdPlace } from '../store/leftovers.ts'
 import { hasWalker, tryLockNode } from '../store/locks.ts'
 import { findMounts, hasMountRecord, isOurs, type MountRecord } from '../store/mount-record.ts'
@@ -26,21 +18,17 @@ import {
 } from '../store/reservation-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
+import { exportsFrom, mayOverlap, overlap, type Volume } from './overlap.ts'
 
-interface Volume {
-  volume?: string | undefined
-  /** Undefined: it has none, as a tmpfs. */
-  source?: string | undefined
-  location?: TreeLocation | undefined
-  /** Where it lies on an NFS server. */
-  exported?: Remote | undefined
-}
+export type Holder = MountRecord | ContainerHolder | Reservation
 
 /** Who has a volume, a part of it, or what it is a part of. */
 export interface Others {
   /** Where the volume itself lies, as far as the mount table tells. */
   location: TreeLocation | undefined
   mounts: MountRecord[]
+  /** Containers that see it by a mapped clone. */
+  containers: ContainerHolder[]
   /** Volumes of modekeep's whose records are lost. */
   lost: LostMount[]
   /** Calls at work on parts of it, or on what it is a part of: not on the volume itself, which has a lock for that. */
@@ -81,6 +69,9 @@ export function othersWith(session: Session, { volume, source, location }: Volum
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
       return overlap({ ...record, location: its, exported }, asked) && isLive(session, record) ? [record] : []
     }),
+    containers: containerHolders(session).filter(({ volume, source }) =>
+      overlap({ volume, source, location: locationOf(source), exported: exportOf(source) }, asked),
+    ),
     lost: lostMounts(session, rows, except, (directory) =>
       overlap({ location: locationOf(directory), exported: exportOf(directory) }, asked),
     ),
@@ -122,59 +113,9 @@ function rootGroup({ host }: Session, directory: string): number | undefined {
   return typeof stat === 'object' ? stat.gid : undefined
 }
 
-/** A mount that is being made holds a volume like one that is there. */
-export function holders({ mounts, reservations }: Others): (MountRecord | Reservation)[] {
-  return [...mounts, ...reservations.filter(({ directory }) => directory !== undefined)]
-}
-
-/** Whether one is, has or is in the other. */
-function overlap(one: Volume, other: Volume): boolean {
-  if (one.volume !== undefined && one.volume === other.volume) return true
-  if (areOnServer(one.exported, other.exported)) return true
-  if (isUnlisted(one.location) || isUnlisted(other.location))
-    return mayBeOneFileSystem(fileSystemOf(one.volume), fileSystemOf(other.volume))
-  if (one.location && other.location) return isNested(one.location, other.location)
-  return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
-}
-
-/** What an export's text names, and what the mount table says of a path of the node that lies on one. */
-function exportsFrom(table: readonly MountRow[]): (source: string) => Remote | undefined {
-  const mountsTo = mountsFrom(table)
-  return (source) => {
-    if (!source.startsWith('/')) return remoteOf(source, 'export')
-    const mount = mountsTo(source).at(-1)
-    if (mount === undefined || !/^nfs4?$/.test(mount.fsType)) return undefined
-    // The kernel writes the path of the mount's own root there, of a bind mount too.
-    const exported = remoteOf(mount.source, 'export')
-    const below = source.slice(asPrefix(mount.mountPoint).length)
-    return exported && { ...exported, path: `${asPrefix(exported.path)}${below}` }
-  }
-}
-
-/** Whether one of two directories of a server lies in the other. Of a server's several names the kernel knows one. */
-function areOnServer(one: Remote | undefined, other: Remote | undefined): boolean {
-  if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
-  return areNested(asPrefix(one.path), asPrefix(other.path))
-}
-
-/** Whether a mount of which only its location is known may show the volume, a part of it, or what it is a part of. */
-function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | undefined): boolean {
-  if (one === undefined || other === undefined || isUnlisted(one) || isUnlisted(other)) return true
-  return isNested(one, other)
-}
-
-/** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
-const isUnlisted = (location: TreeLocation | undefined) => location?.device === ''
-const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
-
-const isUuid = (id: string) => /^[0-9a-f]{32}$/.test(id)
-
-/** One of two parts of a btrfs may have the name that it had on a kernel that told no UUID of one. */
-function mayBeOneFileSystem(one: string | undefined, other: string | undefined): boolean {
-  if (one === other) return true
-  if (one === undefined || other === undefined || one.includes('.') === other.includes('.')) return false
-  const [id, uuid] = one.includes('.') ? [one, other] : [other, one]
-  return isUuid(uuid) && mayHaveUuid(id, Buffer.from(uuid, 'hex'))
+/** A mount that is being made holds a volume like one that is there, and so does a container's. */
+export function holders({ mounts, containers, reservations }: Others): Holder[] {
+  return [...mounts, ...containers, ...reservations.filter(({ directory }) => directory !== undefined)]
 }
 
 function isLive(session: Session, record: MountRecord): boolean {

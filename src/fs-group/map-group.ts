@@ -20,6 +20,8 @@ export class Unmappable extends Refusal {
   }
 }
 
+export const SEVERAL_GROUPS = 'a walk or a restore of it was not finished, so its files have several groups'
+
 /** The first Linux that mounts them idmapped: mount_setattr(2). Those it never can are not here. */
 const SINCE: Readonly<Record<string, string>> = {
   vfat: '5.12',

@@ -3,14 +3,12 @@ import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
 import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import type { MountRecord } from '../store/mount-record.ts'
-import type { Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasJournal } from '../store/volume-journal.ts'
 import { howToGive, isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
-import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
+import { type Holder, holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { walkVolume } from './walk-volume.ts'
 
 export interface VolumeOrder extends OwnOrder {
@@ -155,7 +153,7 @@ function refuseLost(session: Session, { lost }: Others, group: number): void {
 }
 
 /** Who reads a pod's events is not to learn of other namespaces: the log has all of it. */
-function holderFor(reader: string | undefined, { pod, source, directory }: MountRecord | Reservation): string {
+function holderFor(reader: string | undefined, { pod, source, directory }: Holder): string {
   const [here, there] = [namespaceOf(reader), namespaceOf(pod)]
   if (here !== undefined && here !== there) return 'a pod of another namespace uses it or a part of it'
   return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
@@ -166,7 +164,7 @@ function namespaceOf(pod: string | undefined): string | undefined {
 }
 
 /** The group that a mount has given its volume, or that its mapping expects there; undefined if it relies on none. */
-export function groupOnDisk(holder: MountRecord | Reservation): number | undefined {
+export function groupOnDisk(holder: Holder): number | undefined {
   if (!('given' in holder)) return holder.group
   const { given } = holder
   return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined

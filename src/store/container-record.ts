@@ -74,3 +74,32 @@ export function listContainers(store: Store): ({ container: string } & Found<Con
 export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }: ContainerRecord): boolean {
   return boot === host.bootId() && host.files.has(`${kubeletDir}/pods/${pod.uid}`)
 }
+
+/** A container that sees a volume of others with another group, and relies on the one that it has on disk. */
+export interface ContainerHolder {
+  /** '' where it has no identity. */
+  volume: string
+  source: string
+  /** On disk. */
+  group: number
+  pod: string
+  /** For people, in the place of a mount directory. */
+  directory: string
+}
+
+/**
+ * Those that may still run. modekeep's own volumes have mount records that say the same.
+ * @throws {Refusal} where a record cannot be read: nobody can tell what its container relies on
+ */
+export function containerHolders(store: Store): ContainerHolder[] {
+  return listContainers(store).flatMap(({ record, problem }) => {
+    if (problem !== undefined) throw problem
+    if (record === undefined || !mayRun(store, record)) return []
+    const { pod, containerName } = record
+    const directory = `container ${containerName}`
+    return record.volumes.flatMap(({ identity = '', source, from, isOwn, why }) => {
+      if (isOwn || from === undefined || why !== undefined) return []
+      return [{ volume: identity, source, group: from, pod: `${pod.namespace}/${pod.name}`, directory }]
+    })
+  })
+}

@@ -41,6 +41,12 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
 export const awaitsRestore = (store: Store, volume: string | undefined): boolean =>
   volume !== undefined && volumeRecords.find(store, volume).record?.restorePending === true
 
+/** False where a walk or a restore was not finished. Of a damaged record nobody knows how far one has come. */
+export function hasOneGroup(store: Store, volume: string): boolean {
+  if (!volumeRecords.has(store, volume)) return true
+  return volumeRecords.readUnlessDamaged(store, volume)?.complete ?? false
+}
+
 /** So many a user may have meant; more are another's doing, such as `chgrp -R`. */
 const FEW = 10
 

@@ -14,6 +14,7 @@ const FILES = [
   'README.md',
   'CHANGELOG.md',
   'LICENSE',
+  'SECURITY.md',
   'docs',
   'driver/kubernetes',
   'driver/observability',

@@ -11,7 +11,7 @@ export interface Page {
 
 /** What is written for people. */
 export const PAGES: readonly Page[] = [
-  ...['README.md', 'CHANGELOG.md'],
+  ...['README.md', 'CHANGELOG.md', 'SECURITY.md'],
   ...fs
     .readdirSync(join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md'))

@@ -17,6 +17,7 @@ const SOURCES = [
   'README.md',
   'CHANGELOG.md',
   'LICENSE',
+  'SECURITY.md',
   'install.sh',
 ]
 
@@ -29,6 +30,8 @@ const OURS = { PATH, HOME, XDG_CACHE_HOME }
 /** A release made in a copy of the sources. */
 export interface Made {
   output: string
+  /** On stdout. */
+  said: string
   remove(): void
 }
 
@@ -57,7 +60,7 @@ export function makeRelease(
     timeout: 600_000,
   })
   if (status !== 0) throw new Error(`release in ${checkout} ended with ${status}:\n${stdout}${stderr}`)
-  return { output, remove: () => fs.rmSync(top, { recursive: true, force: true }) }
+  return { output, said: stdout, remove: () => fs.rmSync(top, { recursive: true, force: true }) }
 }
 
 /** Unpacks with the machine's own tar, as an administrator does. */

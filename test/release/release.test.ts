@@ -7,11 +7,13 @@ import { debianLibraries } from '../../scripts/build/libraries.ts'
 import { ARCHITECTURES, type Architecture, PROCESSOR } from '../../scripts/build/runtime.ts'
 import { debianFile } from '../../scripts/fetch/debian.ts'
 import { BUSYBOX, GCC_LIBRARIES, GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
+import { KEY } from '../../scripts/release/signature.ts'
 import { linksOf } from '../docs/pages.ts'
 import { sized } from '../helpers/size.ts'
 import { whyUnavailable } from '../helpers/unavailable.ts'
 import { layoutOf } from './layout.ts'
 import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
+import { newSigner, type Signer } from './signer.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const own = process.arch as Architecture
@@ -30,13 +32,15 @@ const unavailable = whyUnavailable(() => {
 let first: Made
 let second: Made
 let unpacked: string
+let signer: Signer
 beforeAll(() => {
   if (unavailable) return
+  signer = newSigner()
   first = makeRelease('a', '022', { TZ: 'UTC' }, made)
   second = makeRelease(
     'another/much longer/path',
     '077',
-    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x' },
+    { TZ: 'Pacific/Auckland', LANG: 'de_DE.UTF-8', USER: 'x', [KEY]: signer.key },
     made,
   )
   const name = `modekeep-${JSON.parse(String(read(ROOT, 'package.json'))).version}-linux-${PROCESSOR[own]}`
@@ -46,6 +50,7 @@ beforeAll(() => {
 afterAll(() => {
   first?.remove()
   second?.remove()
+  signer?.remove()
 })
 
 function filesBelow(directory: string): string[] {
@@ -58,8 +63,22 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     const names = filesBelow(first.output)
     // The image, its index and bill of materials, and the sums.
     expect(names).toHaveLength(2 * made.length + 4)
-    expect(filesBelow(second.output)).toEqual(names)
+    // The second one is signed.
+    expect(filesBelow(second.output)).toEqual([...names, 'SHA256SUMS.sig'].sort())
     expect(names.filter((name) => !read(first.output, name).equals(read(second.output, name)))).toEqual([])
+  })
+
+  it('is signed where a key is named, and says so where it is not', () => {
+    const sums = String(read(second.output, 'SHA256SUMS'))
+    expect(signer.verify(join(second.output, 'SHA256SUMS.sig'), sums)).toMatchObject({ status: 0 })
+    expect(
+      signer.verify(
+        join(second.output, 'SHA256SUMS.sig'),
+        sums.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
+      ).status,
+    ).not.toBe(0)
+    expect(first.said).toContain('not signed: MODEKEEP_RELEASE_KEY names no key')
+    expect(second.said).not.toContain('not signed')
   })
 
   it.each([

@@ -24,6 +24,9 @@ const FILES = [
   'driver/loader/README.md',
 ]
 
+/** Of these, what is run where it lies. */
+const PROGRAMS = ['driver/kubernetes/kubectl-modekeep']
+
 /** Path in the archive -> the arguments with which modekeep prints it, and what it then looks like. */
 const PRINTED: Readonly<Record<string, { args: readonly string[]; form: RegExp }>> = {
   'completions/modekeep.bash': { args: ['completion', 'bash'], form: /^complete .*modekeep$/m },
@@ -51,7 +54,9 @@ export async function commonEntries(nodeLicense: string, packages: readonly Bund
 }
 
 async function entriesBelow(path: string, source: string): Promise<TreeFile[]> {
-  if (!(await fs.stat(source)).isDirectory()) return [{ path, bytes: await fs.readFile(source) }]
+  if (!(await fs.stat(source)).isDirectory()) {
+    return [{ path, bytes: await fs.readFile(source), ...(PROGRAMS.includes(path) && { isProgram: true }) }]
+  }
   const names = await fs.readdir(source)
   return (await Promise.all(names.map((name) => entriesBelow(`${path}/${name}`, join(source, name))))).flat()
 }

@@ -1,0 +1,334 @@
+import { spawn, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { StatusDocument } from '../../src/operator/actions/status.ts'
+import { jsonDocument } from '../../src/operator/text/output.ts'
+import { VERB_NAMES } from '../../src/operator/verbs/index.ts'
+
+const PLUGIN = resolve(import.meta.dirname, '../../driver/kubernetes/kubectl-modekeep')
+
+// A kubectl that notes how it was called, and answers with the file of its pod and verb.
+const RECORDING = `#!/bin/sh
+printf '%s\\n' "$*" >>"$TOP/calls"
+case "$*" in
+  *'get pods'*) [ -e "$TOP/pods" ] || { echo 'Error: pods is forbidden' >&2; exit 1; }; exec cat "$TOP/pods" ;;
+esac
+pod=\${*%% --container*} pod=\${pod##* } verb=\${*##* modekeep } verb=\${verb%% *}
+[ ! -e "$TOP/$pod.hangs" ] || exec sleep 300
+if [ -e "$TOP/$pod.down" ]; then echo 'Error from server: error dialing backend: no route to host' >&2; exit 1; fi
+[ ! -e "$TOP/$pod.$verb" ] || cat "$TOP/$pod.$verb"
+[ ! -e "$TOP/$pod.$verb.status" ] || { read -r status <"$TOP/$pod.$verb.status"; echo "command terminated with exit code $status" >&2; exit "$status"; }
+`
+
+let top: string
+beforeEach(() => {
+  top = fs.mkdtempSync(join(tmpdir(), 'modekeep-plugin-'))
+  fs.writeFileSync(join(top, 'kubectl'), RECORDING, { mode: 0o755 })
+})
+afterEach(() => fs.rmSync(top, { recursive: true }))
+
+const give = (name: string, text: string) => fs.writeFileSync(join(top, name), text)
+const environment = () => ({ PATH: `${top}:${process.env.PATH}`, TOP: top, TMPDIR: top })
+
+function call(args: string[], shell: string[] = []) {
+  const [program = PLUGIN, ...words] = [...shell, PLUGIN, ...args]
+  return spawnSync(program, words, { encoding: 'utf8', env: environment(), timeout: 60_000 })
+}
+
+const calls = () => fs.readFileSync(join(top, 'calls'), 'utf8').split('\n').filter(Boolean)
+
+function commandOf(process: string): string {
+  try {
+    return fs.readFileSync(`/proc/${process}/cmdline`, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+/** As the API server has it: node, node of the affinity, pod, start of the container, end of the pod, phase. */
+function pods(...rows: [node: string, pod: string, more?: { affinity?: string; phase?: string; ends?: boolean }][]) {
+  const lines = rows.map(([node, pod, { affinity = node, phase = 'Running', ends = false } = {}]) =>
+    [node, affinity, pod, phase === 'Running' ? '2026-01-01T00:00:00Z' : '', ends ? '2026-01-02' : '', phase].join(
+      '\t',
+    ),
+  )
+  give('pods', `${lines.join('\n')}\n`)
+}
+
+const mount = (
+  pod: string,
+  more: Partial<StatusDocument['mounts'][number]> = {},
+): StatusDocument['mounts'][number] => ({
+  directory: `/var/lib/kubelet/pods/${pod}`,
+  volume: 'v',
+  pod,
+  source: '/srv/data',
+  fsType: 'bind',
+  readOnly: false,
+  group: 2000,
+  ownership: 'walk',
+  why: 'asked for',
+  since: '2026-11-25T04:12:33.000Z',
+  state: 'healthy',
+  reason: '',
+  walk: null,
+  daemon: null,
+  ...more,
+})
+
+const volume = (
+  name: string,
+  more: Partial<StatusDocument['volumes'][number]> = {},
+): StatusDocument['volumes'][number] => ({
+  volume: name,
+  source: '/srv/data',
+  group: 2000,
+  groupAccess: 'keep',
+  complete: true,
+  restorePending: false,
+  changed: null,
+  name: null,
+  mounts: 1,
+  fault: null,
+  walk: null,
+  ...more,
+})
+
+const status = (more: Partial<StatusDocument>): string =>
+  jsonDocument<StatusDocument>({ verb: 'status', mounts: [], volumes: [], unrecorded: [], unreadable: [], ...more })
+
+const hasShell = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
+const SHELLS = [
+  ['sh', []],
+  ['dash', ['dash']],
+  ['bash', ['bash', '--posix']],
+  ['busybox', ['busybox', 'sh']],
+] as const
+
+describe.each(SHELLS)('kubectl modekeep in %s', (name, shell) => {
+  const isThere = hasShell(name, ...(name === 'busybox' ? ['sh', '-c', ':'] : ['-c', ':']))
+
+  it.skipIf(!isThere)(`shows one table of all nodes${isThere ? '' : ` (skipped: there is no ${name})`}`, () => {
+    pods(['node-1', 'mk-a'], ['node-long-2', 'mk-b'])
+    // With busybox' awk too.
+    if (name === 'busybox') fs.writeFileSync(join(top, 'awk'), '#!/bin/sh\nexec busybox awk "$@"\n', { mode: 0o755 })
+    const odd = mount('shop/web-0', {
+      source: '/srv/a  b"c\\d\x1b[31m',
+      state: 'stale',
+      reason: 'the source is gone: mount it',
+    })
+    give('mk-a.status', status({ mounts: [odd, mount('shop/web-1', { group: null, ownership: 'none' })] }))
+    give('mk-b.status', status({ volumes: [volume('ext4-1', { mounts: 0, restorePending: true })] }))
+    expect(call(['status'], [...shell])).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: `NODE         POD         SOURCE                   GROUP  OWNERSHIP  SINCE             STATE
+node-1       shop/web-0  /srv/a  b"c\\d\\u001b[31m  2000   walk       2026-11-25 04:12  stale
+node-1       shop/web-1  /srv/data                -      none       2026-11-25 04:12  healthy
+node-long-2  -           -                        -      -          -                 nothing mounted
+
+NODE         VOLUME  GROUP  MOUNTS  STATE            SOURCE
+node-long-2  ext4-1  2000   0       restore pending  /srv/data
+
+node-1, shop/web-0: stale: the source is gone: mount it
+`,
+    })
+  })
+})
+
+describe('kubectl modekeep', () => {
+  const hasNoCheck = spawnSync('shellcheck', ['--version']).status !== 0
+  it.skipIf(hasNoCheck)(
+    `is clean for shellcheck${hasNoCheck ? ' (skipped: needs shellcheck: apt-get install shellcheck)' : ''}`,
+    () => {
+      expect(spawnSync('shellcheck', [PLUGIN], { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: '' })
+    },
+  )
+
+  it('has verbs that modekeep has, with all of them in its help', () => {
+    const { status, stdout } = call(['--help'])
+    expect(status).toBe(0)
+    for (const verb of ['status', 'doctor', 'logs', 'restore'] as const) {
+      expect(VERB_NAMES).toContain(verb)
+      expect(stdout).toMatch(new RegExp(`^ {2}${verb} `, 'm'))
+    }
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
+  it.each([
+    ['no verb that exists', ['stauts'], 'there is no verb "stauts"'],
+    ['a restore without a node', ['restore', '/srv/a'], 'name it with --node'],
+    ['an option without a value', ['status', '--node'], '--node has no value'],
+    ['an empty value', ['status', '--node='], '--node is empty'],
+    ['no seconds', ['status', '--timeout', '1s'], '--timeout is "1s"'],
+    ['JSON that is followed on all nodes', ['logs', '--json', '-f'], 'are for one node'],
+  ])('refuses %s, with status 2, and asks nobody', (_what, args, said) => {
+    pods(['node-1', 'mk-a'])
+    expect(call(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(said) })
+    expect(fs.existsSync(join(top, 'calls'))).toBe(false)
+  })
+
+  it('names each node that could not be asked and why, shows the others, and ends with 3', () => {
+    pods(
+      ['node-1', 'mk-a'],
+      ['', 'mk-b', { affinity: 'node-2 node-2', phase: 'Pending' }],
+      ['node-3', 'mk-c'],
+      ['node-4', 'mk-d'],
+    )
+    give('mk-a.status', status({ mounts: [mount('a/b')] }))
+    give('mk-c.down', '')
+    give('mk-d.hangs', '')
+    const { status: exit, stdout, stderr } = call(['status', '--timeout', '2'])
+    expect(exit).toBe(3)
+    expect(stdout).toMatch(/^node-1 +a\/b /m)
+    expect(stderr.split('\n')).toEqual([
+      'kubectl modekeep: node node-2 was not asked: its pod mk-b is Pending: "kubectl --namespace kube-system describe pod mk-b" says why',
+      'kubectl modekeep: node node-3 was not asked: Error from server: error dialing backend: no route to host',
+      'kubectl modekeep: node node-4 was not asked: no answer within 2 s',
+      '',
+    ])
+    const lines = call(['status', '--timeout=2', '--json'])
+      .stdout.trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines).toMatchObject([
+      { node: 'node-1', document: { kind: 'Status' } },
+      { node: 'node-2', error: expect.stringContaining('is Pending') },
+      { node: 'node-3', error: expect.stringContaining('no route') },
+      { node: 'node-4', error: 'no answer within 2 s' },
+    ])
+  })
+
+  it('ends with 3 where there is nothing to ask: no right, no pod, no such node', () => {
+    expect(call(['status'])).toMatchObject({ status: 3, stderr: expect.stringContaining('pods is forbidden') })
+    give('pods', '')
+    expect(call(['status', '--in', 'other'])).toMatchObject({
+      status: 3,
+      stderr: "kubectl modekeep: there is no pod of modekeep in namespace other: name the DaemonSet's with --in\n",
+    })
+    pods(['node-1', 'mk-a'])
+    expect(call(['status', '--node', 'node-9'])).toMatchObject({
+      status: 3,
+      stderr: 'kubectl modekeep: node node-9 has no pod of modekeep in namespace kube-system\n',
+    })
+  })
+
+  it('asks the pod that stays where a node has two, in the place that the options name, with the verb’s own options', () => {
+    pods(['node-1', 'mk-old', { ends: true }], ['node-1', 'mk-new'], ['node-2', 'mk-other'])
+    give('mk-new.status', status({}))
+    const options = ['--node=node-1', '--in', 'storage', '--context', 'prod', '--kubeconfig', '/k']
+    expect(call(['status', 'shop/web-0', ...options, '--force'])).toMatchObject({ status: 0, stderr: '' })
+    expect(calls()[0]).toMatch(
+      /^--context=prod --kubeconfig=\/k get pods --namespace storage --selector app\.kubernetes\.io\/name=modekeep /,
+    )
+    expect(calls().slice(1)).toEqual([
+      '--context=prod --kubeconfig=/k exec --namespace storage mk-new --container modekeep -- modekeep status --json shop/web-0 --force',
+    ])
+  })
+
+  it('has doctor count for each node, tell faults and warnings with their remedies, and end with 1', () => {
+    pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
+    const finding = (level: string, text: string, remedy: string) => ({ area: 'state', level, text, remedy })
+    const document = (findings: object[], faults: number) =>
+      jsonDocument({ verb: 'doctor', findings, ok: 1, warnings: 0, faults })
+    give('mk-a.doctor', document([finding('ok', 'fine', '')], 0))
+    give('mk-b.doctor', document([finding('ok', 'fine', ''), finding('fault', 'it is full', 'make room')], 1))
+    give('mk-b.doctor.status', '1')
+    expect(call(['doctor'])).toMatchObject({
+      status: 1,
+      stdout: `NODE    OK  WARNINGS  FAULTS
+node-1  1   0         0
+node-2  1   0         1
+
+node-2, state: fault: it is full
+  do: make room
+`,
+    })
+  })
+
+  it('tells what a node refused', () => {
+    pods(['node-1', 'mk-a'])
+    give('mk-a.status', jsonDocument({ verb: 'error', error: 'the configuration is wrong: mend it' }))
+    give('mk-a.status.status', '1')
+    expect(call(['status'])).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining('node-1: the configuration is wrong: mend it'),
+    })
+  })
+
+  it('has the lines of all logs by their time, each with its node', () => {
+    pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
+    give(
+      'mk-a.logs',
+      '2026-01-01T00:00:01.000Z info  mount\n2026-01-01T00:00:03.000Z info  b\n2026-01-01T00:00:03.000Z info  a\n',
+    )
+    give('mk-b.logs', '2026-01-01T00:00:02.000Z info  unmount\n')
+    const { status: exit, stdout } = call(['logs', '-n', '5'])
+    expect([exit, stdout]).toEqual([
+      0,
+      'node-1  2026-01-01T00:00:01.000Z info  mount\nnode-2  2026-01-01T00:00:02.000Z info  unmount\nnode-1  2026-01-01T00:00:03.000Z info  b\nnode-1  2026-01-01T00:00:03.000Z info  a\n',
+    ])
+    expect(calls().at(-1)).toMatch(/ modekeep logs -n 5$/)
+  })
+
+  it('follows all logs until it is ended, and leaves no process and no file', async () => {
+    pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
+    give(
+      'kubectl',
+      RECORDING.replace(
+        '[ ! -e "$TOP/$pod.hangs" ]',
+        '[ "$verb" != logs ] || { echo "line of $pod"; exec sleep 301; }\n[ ! -e "$TOP/$pod.hangs" ]',
+      ),
+    )
+    const plugin = spawn(PLUGIN, ['logs', '--follow'], { env: environment() })
+    let text = ''
+    const both = new Promise<void>((done) => {
+      plugin.stdout.on('data', (chunk) => {
+        text += chunk
+        if (text.split('\n').length > 2) done()
+      })
+    })
+    await both
+    const ended = new Promise((done) => plugin.on('close', done))
+    plugin.kill('SIGTERM')
+    await ended
+    expect(text.trim().split('\n').sort()).toEqual(['node-1  line of mk-a', 'node-2  line of mk-b'])
+    expect(fs.readdirSync(top).filter((entry) => entry.startsWith('kubectl-modekeep.'))).toEqual([])
+    const commands = fs
+      .readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(commandOf)
+    expect(commands).not.toContain('sleep\x00301\x00')
+  })
+
+  it('has restore speak and end as on its node', () => {
+    pods(['node-1', 'mk-a'])
+    give('mk-a.restore', 'put back\n')
+    give('mk-a.restore.status', '1')
+    expect(call(['restore', '/srv/my data', '--node', 'node-1', '--dry-run'])).toMatchObject({
+      status: 1,
+      stdout: 'put back\n',
+    })
+    expect(calls().slice(1)).toEqual([
+      'exec --namespace kube-system mk-a --container modekeep -- modekeep version',
+      'exec --namespace kube-system mk-a --container modekeep -- modekeep restore /srv/my data --dry-run',
+    ])
+    give('mk-a.down', '')
+    expect(call(['restore', '/srv/a', '--node', 'node-1'])).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('no route'),
+    })
+  })
+
+  it('reads a long document: a thousand mounts', () => {
+    pods(['node-1', 'mk-a'])
+    const mounts = Array.from({ length: 1000 }, (_, at) =>
+      mount(`shop/web-${at}`, { source: `/srv/},{"${at}/${'x'.repeat(300)}` }),
+    )
+    give('mk-a.status', status({ mounts }))
+    const { stdout } = call(['status'])
+    expect(stdout.split('\n')).toHaveLength(1002)
+  })
+})

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { setTimeout } from 'node:timers/promises'
+import { type Job, type Outcome, type Progress, WORKER } from '../src/csi/jobs.ts'
 import { probe } from '../src/csi/probe.ts'
 import { serveCsi } from '../src/csi/server.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
@@ -7,15 +7,14 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
-import { tryLockNode } from '../src/store/locks.ts'
 import { readConfig } from './config.ts'
-import { startCsiWorker } from './csi-workers.ts'
 import { tellEvent } from './events.ts'
+import { nodeLock } from './node-lock.ts'
 import { endSignal } from './signals.ts'
 import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
+import { startWorkers } from './workers.ts'
 
-const LOOK_MS = 500
 const STDERR = 2
 
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or looks whether another does. @returns the exit status */
@@ -42,9 +41,9 @@ async function serve(
     const store = { host: linuxHost, config }
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
     tellEvent('info', 'start', { directory, name, version: VERSION })
-    using lock = await lockOf(store, stop)
+    using lock = await nodeLock(store, 'csi', 'another CSI server', stop)
     if (lock === undefined) return OK
-    const startWorker = startCsiWorker(env)
+    const startWorker = startWorkers<Job, Outcome, Progress>(WORKER, env)
     await serveCsi({ directory, name, version: VERSION, nodeId, startWorker, log: tellEvent }, stop)
     tellEvent('info', 'end')
     return OK
@@ -55,16 +54,4 @@ async function serve(
     })
     return FAILED
   }
-}
-
-/** Waits for an older server of this node to end. Undefined: this one is to end first. */
-async function lockOf(store: Parameters<typeof tryLockNode>[0], stop: AbortSignal): Promise<Disposable | undefined> {
-  for (let isTold = false; !stop.aborted; ) {
-    const lock = tryLockNode(store, 'csi')
-    if (lock !== undefined) return lock
-    if (!isTold) tellEvent('warn', 'waiting', { message: 'another CSI server is at work on this node' })
-    isTold = true
-    await setTimeout(LOOK_MS, undefined, { signal: stop }).catch(() => {})
-  }
-  return undefined
 }

@@ -1,7 +1,8 @@
-import { WORKER } from '../src/csi/jobs.ts'
+import { WORKER as CSI_WORKER } from '../src/csi/jobs.ts'
 import { parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
 import { ERRAND } from '../src/host/errand.ts'
+import { WORKER as NRI_WORKER } from '../src/nri/jobs.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
@@ -13,11 +14,18 @@ const KUBELETS = new Set(
 
 const STDIN = 0
 
+/** What a server calls this executable as. */
+const WORK: ReadonlyMap<string | undefined, () => Promise<void>> = new Map([
+  [CSI_WORKER, async () => (await import('./csi-worker.ts').catch(cannotLoad)).workForServer(process.env)],
+  [NRI_WORKER, async () => (await import('./nri-worker.ts').catch(cannotLoad)).workForPlugin(process.env)],
+])
+
 /** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand(argv[1])) return
-  if (argv[0] === WORKER && !process.getBuiltinModule('node:tty').isatty(STDIN)) return work()
+  const work = WORK.get(argv[0])
+  if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return workOff(work)
   if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
@@ -28,10 +36,9 @@ async function main(): Promise<void> {
   }
 }
 
-/** For the CSI server, which has started this process with a pipe. */
-async function work(): Promise<never> {
-  const { workForServer } = await import('./csi-worker.ts').catch(cannotLoad)
-  await workForServer(process.env)
+/** For the server that has started this process with a pipe. */
+async function workOff(work: () => Promise<void>): Promise<never> {
+  await work()
   process.exit(0)
 }
 

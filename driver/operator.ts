@@ -41,6 +41,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
     runMigration: async (command, isJson) => (await import('./migrate.ts')).migrateFile(command, isJson),
     runCsi: async (command) => (await import('./csi.ts')).csi(command, env),
+    runNri: async (command) => (await import('./nri.ts')).nri(command, env),
     runPlugin: async (command) => (await import('./device-plugin.ts')).devicePlugin(command),
   })
 }

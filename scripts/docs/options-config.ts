@@ -1,7 +1,8 @@
+import type * as z from 'zod/mini'
 import { KEYS } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { RULE_KEYS } from '../../src/request/rule-schema.ts'
-import { CONFIG_TEXTS, RULE_TEXTS } from './request-descriptions.ts'
+import { MAP_RULE_KEYS, RULE_KEYS } from '../../src/request/rule-schema.ts'
+import { CONFIG_TEXTS, MAP_RULE_TEXTS, RULE_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
 import { code, table } from './table.ts'
 
@@ -17,9 +18,17 @@ export function configuration(): string {
   return table(['key', 'allowed', 'default', 'meaning', 'example'], rows)
 }
 
-export function rules(): string {
-  const rows = Object.entries(RULE_TEXTS).map(([key, { text, values, leftOut, example }]) => {
-    const type = valuesOf(RULE_KEYS[key as keyof typeof RULE_TEXTS]())
+export const rules = () => rulesTable(RULE_TEXTS, RULE_KEYS)
+
+export const mapRules = () => rulesTable(MAP_RULE_TEXTS, MAP_RULE_KEYS)
+
+function rulesTable<Key extends string>(
+  texts: Readonly<Record<Key, (typeof RULE_TEXTS)['sources']>>,
+  keys: Readonly<Record<Key, () => z.core.$ZodType>>,
+): string {
+  const rows = (Object.keys(texts) as Key[]).map((key) => {
+    const { text, values, leftOut, example } = texts[key]
+    const type = valuesOf(keys[key]())
     const allowed = values === undefined ? type : `${type}: ${values}`
     return [code(key), allowed, leftOut, text, code(`"${key}": ${JSON.stringify(example)}`)]
   })

@@ -1,4 +1,4 @@
-import { configuration, rules } from './options-config.ts'
+import { configuration, mapRules, rules } from './options-config.ts'
 import { kindsTable, mountOptions } from './options-kinds.ts'
 import { authorOptions, kubeletKeys } from './options-pod.ts'
 
@@ -66,5 +66,13 @@ ${rules()}
 A disk or an image is never mounted where some rule lets a pod mount a directory that holds it for writing, or where the file
 has another name (a hard link): who can write to a mounted file system's blocks rules the kernel. Keep images in a
 directory of their own, with \`"fsTypes": ["ext4"]\` in the rule for it.
+
+### Rules for volumes of other drivers
+
+\`map\` is a list of rules for the annotation \`modekeep/group\`. A rule allows what matches every key that it has; without \`map\`
+there is one rule without keys, and \`"map": []\` allows nothing. modekeep's own volumes are never given by it: \`allow\` decides
+about them.
+
+${mapRules()}
 `
 }

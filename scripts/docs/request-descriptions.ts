@@ -1,4 +1,5 @@
 import type { KEYS } from '../../src/request/config.ts'
+import type { MapRule } from '../../src/request/map-rule.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { Options } from '../../src/request/request.ts'
 import type { Rule } from '../../src/request/rule.ts'
@@ -129,6 +130,11 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     values: 'rules',
     example: [{ namespaces: ['shop'], sources: ['/srv/volumes/shop/*'], fsTypes: ['bind', 'ext4'] }],
   },
+  map: {
+    text: 'Who may have volumes of other drivers shown to a group of its pod ([any-volume.md](any-volume.md)): a list of rules, [below](#rules-for-volumes-of-other-drivers). One rule that allows it is enough; no rule, and nobody may.',
+    values: 'rules',
+    example: [{ namespaces: ['shop'] }],
+  },
   tmpfsMaxSize: {
     text: 'The size of a tmpfs whose pod names none, and the most that a pod may name. A tmpfs has at most one file or directory for each KiB of it.',
     values: 'from 64k to 4096g',
@@ -151,14 +157,45 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
   },
 }
 
+const RULE_NAMESPACES = {
+  text: 'The namespaces of the pods it is for.',
+  values: 'names, `*` in them for anything',
+  leftOut: 'any',
+  example: ['shop', 'team-*'],
+}
+
+/** What a key of a rule of `map` means. */
+export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOut: string }>> = {
+  namespaces: RULE_NAMESPACES,
+  volumes: {
+    text: 'The kinds of volume, by their fields in a pod, or by the plugin of kubelet that mounts them. A claim has the kind of its PersistentVolume.',
+    values: '`emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, `kubernetes.io/nfs`, …',
+    leftOut: '`emptyDir`, `csi` and `local`',
+    example: ['csi', 'hostPath'],
+  },
+  sources: {
+    text: 'Paths of hostPath volumes, as in `allow`. A hostPath is asked for by its path.',
+    values: 'paths',
+    leftOut: '**no hostPath**',
+    example: ['/srv/shared/{namespace}/*'],
+  },
+  fsTypes: {
+    text: "Types of the volumes' file systems, as /proc/self/mountinfo calls them.",
+    values: 'types',
+    leftOut: '`ext4`, `xfs` and `btrfs`',
+    example: ['ext4', 'tmpfs'],
+  },
+  groups: {
+    text: 'Groups that a pod may ask for.',
+    values: 'numbers and ranges',
+    leftOut: 'any',
+    example: ['2000-2999'],
+  },
+}
+
 /** What a key of a rule means. */
 export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: string }>> = {
-  namespaces: {
-    text: 'The namespaces of the pods it is for.',
-    values: 'names, `*` in them for anything',
-    leftOut: 'any',
-    example: ['shop', 'team-*'],
-  },
+  namespaces: RULE_NAMESPACES,
   sources: {
     text: "What may be mounted. `/srv/a/*` is what lies strictly below `/srv/a`, anything else is exactly that; by whole names. `{namespace}`, as a whole directory name, is the pod's namespace. A tmpfs has no source.",
     values:

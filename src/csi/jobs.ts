@@ -2,6 +2,8 @@ import type { Space } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
+import type { Limits } from '../worker-pool/schedule.ts'
+import type { Lost } from '../worker-pool/workers.ts'
 
 /** How the executable is called as a worker: by the server alone, which hands jobs to its stdin. */
 export const WORKER = 'csi-worker'
@@ -32,8 +34,19 @@ export interface Stats {
 /** Of a failure kubelet and the pod's author hear. */
 export type Outcome = { failure?: undefined; stats?: Stats } | { failure: Failure }
 
-/** What a worker says of its job: how far a walk is, about once a second, and at last what came of it. */
-export type Said = { progress: WalkCounts } | { outcome: Outcome }
+/** A walk tells how far it is about once a second. */
+export type Progress = WalkCounts
+
+/** What was done is not known: kubelet takes ABORTED for "perhaps", and asks again. */
+export const LOST: Lost<Outcome> = {
+  notBegun: { failure: { code: 'ABORTED', message: 'it was given up before it began' } },
+  ended(how) {
+    const message = `the process that was at work on it ${how}: the next call finishes what it began`
+    return { failure: { code: 'ABORTED', message } }
+  },
+}
+
+export const LIMITS: Limits = { quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8, warm: 0 }
 
 /** A failure of a code of its own. */
 export class CallFailure extends Error {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { within } from '../host/linux/child.ts'
-import type { Failure, Job, Outcome } from './jobs.ts'
-import type { Running, Workers } from './workers.ts'
+import type { Running, Workers } from '../worker-pool/workers.ts'
+import type { Failure, Job, Outcome, Progress } from './jobs.ts'
 
 /** What is under way at a target. */
 interface Current {
   readonly job: Job['do']
   readonly fingerprint: string
-  readonly running: Running
+  readonly running: Running<Outcome, Progress>
   readonly since: number
   /** Calls that wait for its outcome. */
   waiting: number
@@ -30,13 +30,13 @@ const KEPT_MS = 5 * 60_000
  * nobody waits for it any more.
  */
 export class Publications {
-  readonly #workers: Pick<Workers, 'run'>
+  readonly #workers: Pick<Workers<Job, Outcome, Progress>, 'run'>
   readonly #now: () => number
   readonly #current = new Map<string, Current>()
   readonly #unheard = new Map<string, Unheard>()
 
   /** @param now ms, for `until` too */
-  constructor(workers: Pick<Workers, 'run'>, now: () => number) {
+  constructor(workers: Pick<Workers<Job, Outcome, Progress>, 'run'>, now: () => number) {
     this.#workers = workers
     this.#now = now
   }

@@ -4,16 +4,16 @@ import { listen, type SocketServer, unary } from '../grpc/server.ts'
 import { isDead, lookAt } from '../grpc/socket.ts'
 import type { Level } from '../log/call-log.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import { type StartWorker, Workers } from '../worker-pool/workers.ts'
+import { type Job, LIMITS, LOST, type Outcome, type Progress } from './jobs.ts'
 import { Identity, Node, Registration } from './messages.ts'
 import { nodeHandlers, type Plugin } from './node.ts'
 import { Publications } from './publications.ts'
-import { LIMITS } from './schedule.ts'
-import { type StartWorker, Workers } from './workers.ts'
 
 export interface Settings extends Plugin {
   /** Kubelet's root directory: --root-dir. */
   readonly directory: string
-  readonly startWorker: StartWorker
+  readonly startWorker: StartWorker<Job, Outcome, Progress>
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
@@ -44,7 +44,7 @@ export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<v
   const paths = socketsOf(directory, name)
   makePlaces(directory, Object.values(paths).map(dirname))
   for (const path of Object.values(paths)) await removeStale(path)
-  const workers = new Workers(startWorker, LIMITS)
+  const workers = new Workers(startWorker, LIMITS, LOST)
   const publications = new Publications(workers, () => performance.now())
   const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []

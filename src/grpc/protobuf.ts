@@ -17,6 +17,8 @@ interface Scalars {
   bool: boolean
   int32: number
   int64: bigint
+  uint32: number
+  bytes: Uint8Array
 }
 
 type Value<M extends Messages, T> = T extends keyof Scalars ? Scalars[T] : T extends keyof M ? Message<M, T> : never

@@ -60,6 +60,7 @@ export interface World extends Omit<Patient, 'configuration'> {
   runMigration(command: CommandOf<'migrate'>, isJson: boolean): Promise<number>
   runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
   runCsi(command: CommandOf<'csi'>): Promise<number>
+  runNri(command: CommandOf<'nri'>): Promise<number>
 }
 
 /** Runs a verb given by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
@@ -108,6 +109,7 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
   }
   if (!world.isRoot) throw new Refusal(`${verb} needs root: run it with sudo`)
   if (command.verb === 'csi') return world.runCsi(command)
+  if (command.verb === 'nri') return world.runNri(command)
   return command.verb === 'logs' ? showLogs(world, command, isJson) : work(world, command, isJson)
 }
 

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { LOG_LEVELS } from '../log/call-log.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
-import { isOldKey, rulesInstead, rulesSchema } from './rule-schema.ts'
+import { isOldKey, mapRulesSchema, rulesInstead, rulesSchema } from './rule-schema.ts'
 import { sizeOf } from './size.ts'
 import { flag, wants } from './wants.ts'
 
@@ -36,6 +36,7 @@ export const KEYS = {
   logFile: ownPath,
   logLevel: () => z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
   allow: rulesSchema,
+  map: mapRulesSchema,
   helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
   stateQuota: () => number(MIB, TIB, 'bytes'),
   tmpfsMaxSize: size,

@@ -1,4 +1,5 @@
 import type { Level } from '../log/call-log.ts'
+import { DEFAULT_MAP_RULES, type MapRule } from './map-rule.ts'
 import { DEFAULT_RULES, type Rule } from './rule.ts'
 
 /** The node's configuration, every key present. Paths are absolute. */
@@ -8,6 +9,8 @@ export interface NodeConfig {
   logLevel: Level
   /** Who may have what: the first rule that matches decides. */
   allow: readonly Rule[]
+  /** Who may have volumes of other drivers shown to a group of its pod: one rule that allows it is enough. */
+  map: readonly MapRule[]
   /** What a tmpfs has where its pod names no size, and the most that it may name: see sizeOf. */
   tmpfsMaxSize: string
   helperTimeoutSeconds: number
@@ -22,6 +25,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
   logFile: '/var/log/modekeep/modekeep.log',
   logLevel: 'info',
   allow: DEFAULT_RULES,
+  map: DEFAULT_MAP_RULES,
   tmpfsMaxSize: '64m',
   helperTimeoutSeconds: 60,
   stateQuota: 2 ** 30,

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
+import type { MapRule } from './map-rule.ts'
 import { LIFECYCLES, type Rule } from './rule.ts'
 import { isEntry } from './rule-source.ts'
 import { flag, wants } from './wants.ts'
@@ -46,22 +47,49 @@ export const RULE_KEYS = {
   setGid: flag,
 } satisfies Record<keyof Rule, unknown>
 
+const HOST_DIRECTORIES =
+  'write "/srv/shared/*" for what lies below it or "/srv/shared/data" for exactly that; ' +
+  'without "..", "." or a trailing slash, and {namespace} only as a whole directory name'
+
+/** A kind by its field in a pod, or by its plugin of kubelet's. */
+const isKindOfVolume = (text: string) => /^[A-Za-z]{1,40}$|^kubernetes\.io\/[a-z0-9-]{1,40}$/.test(text)
+
+/** The same of the rules about volumes of other drivers. */
+export const MAP_RULE_KEYS = {
+  namespaces: RULE_KEYS.namespaces,
+  volumes: () =>
+    listOf('write a kind of volume: emptyDir, csi, local, hostPath, flexVolume, kubernetes.io/nfs', isKindOfVolume),
+  sources: () => listOf(HOST_DIRECTORIES, (text) => text.startsWith('/') && !text.startsWith('//') && isEntry(text)),
+  fsTypes: RULE_KEYS.fsTypes,
+  groups: () => listOf(RANGE, isRange),
+} satisfies Record<keyof MapRule, unknown>
+
 /** The rules of the node's configuration: `allow`. */
-export const rulesSchema = () =>
+export const rulesSchema = () => listOfRules(RULE_KEYS)
+
+/** Those of volumes of other drivers: `map`. */
+export const mapRulesSchema = () => listOfRules(MAP_RULE_KEYS)
+
+type Keys = Readonly<Record<string, () => unknown>>
+
+const listOfRules = (keys: Keys) =>
   z
     .array(z.looseObject({}, wants('write an object')), wants('write a list of rules'))
-    .check(z.superRefine((rules, { issues }) => void issues.push(...rules.flatMap(issuesOf))))
+    .check(
+      z.superRefine((rules, { issues }) => void issues.push(...rules.flatMap((rule, at) => issuesOf(keys, rule, at)))),
+    )
 
-function issuesOf(rule: Readonly<Record<string, unknown>>, at: number) {
-  const unknown = Object.keys(rule).filter((key) => !Object.hasOwn(RULE_KEYS, key))
-  const known = Object.entries(rule).filter(([key]) => Object.hasOwn(RULE_KEYS, key))
-  const found = known.flatMap(([key, value]) => {
-    const { error } = z.safeParse(RULE_KEYS[key as keyof typeof RULE_KEYS]() as z.ZodMiniType, value)
+function issuesOf(keys: Keys, rule: Readonly<Record<string, unknown>>, at: number) {
+  const unknown = Object.keys(rule).filter((key) => !Object.hasOwn(keys, key))
+  const known = Object.entries(keys).filter(([key]) => Object.hasOwn(rule, key))
+  const found = known.flatMap(([key, schema]) => {
+    const { error } = z.safeParse(schema() as z.ZodMiniType, rule[key])
     return (error?.issues ?? []).map(({ path, message }) => ({ path: [at, key, ...path], message }))
   })
-  const keys = Object.keys(RULE_KEYS).join(', ')
-  if (unknown.length > 0)
-    found.unshift({ path: [at], message: `has ${quoted(unknown)}: the keys of a rule are ${keys}` })
+  if (unknown.length > 0) {
+    const message = `has ${quoted(unknown)}: the keys of a rule are ${Object.keys(keys).join(', ')}`
+    found.unshift({ path: [at], message })
+  }
   return found.map((issue) => ({ code: 'custom' as const, input: rule, ...issue }))
 }
 

@@ -90,12 +90,12 @@ export function refusingLeftWalker(store: Store, volume: string): () => void {
 
 /**
  * One process at a time on the whole node: reserves a volume (taken last, and held for a look at the others only),
- * counts for the metrics, sweeps after a boot, puts kubelet's sub paths in order, looks for an image's loop device, or
- * serves CSI.
+ * counts for the metrics, sweeps after a boot, puts kubelet's sub paths in order, looks for an image's loop device,
+ * serves CSI, or is the runtime's plugin.
  */
 export function tryLockNode(
   { host, config }: Store,
-  work: 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop' | 'csi',
+  work: 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop' | 'csi' | 'nri',
 ): Disposable | undefined {
   host.files.makeDirectory(config.stateDir)
   const path = `${config.stateDir}/${work}.lock`

@@ -9,10 +9,12 @@ const ROOMS = [
   'operator',
   'csi',
   'migrate',
+  'nri',
   'heal',
   'flexvolume',
   'fuse-device',
   'grpc',
+  'worker-pool',
   'container-mount',
   'mount',
   'fs-group',
@@ -62,6 +64,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   metrics: ['node:fs'],
   migrate: ['yaml'],
   'mount-table': ['node:path'],
+  nri: ['node:fs/promises', 'node:net', 'node:stream', 'node:timers/promises'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.

@@ -2,8 +2,8 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { LIMITS } from '../../src/csi/jobs.ts'
 import { readPublish } from '../../src/csi/request.ts'
-import { LIMITS } from '../../src/csi/schedule.ts'
 import { allow } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -86,7 +86,7 @@ describe('the page of CSI', () => {
   })
 
   it('has the limits that hold', () => {
-    expect(LIMITS).toEqual({ quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8 })
+    expect(LIMITS).toEqual({ quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8, warm: 0 })
     expect(page).toMatch(/At most four jobs are at work at a time, but one that takes longer than 5 s/)
     expect(page).toMatch(
       /16 publications, 16 unpublications and 16 looks at a time, and at most 8 publications of one namespace/,

@@ -14,6 +14,7 @@ const PLACES = [
   'host',
   'mount',
   'mount-table',
+  'nri',
   'ownership',
   'path',
   'refusal',

@@ -48,6 +48,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   runPlugin: async () => 7,
   runMigration: async () => 7,
   runCsi: async () => 7,
+  runNri: async () => 8,
   ...more,
 })
 const call = (argv: string[], more?: Partial<World>) => operate(world(argv, more))

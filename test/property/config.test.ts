@@ -51,6 +51,18 @@ const values: Readonly<Record<keyof NodeConfig, Arbitrary<unknown>>> = {
     ),
     { maxLength: 3 },
   ),
+  map: fc.array(
+    fc.record(
+      {
+        namespaces: fc.array(fc.constantFrom('shop', 'team-*', '*', 'A')),
+        volumes: fc.array(fc.oneof(fc.constantFrom('csi', 'hostPath', 'kubernetes.io/nfs'), anyText)),
+        sources: paths,
+        groups: fc.array(fc.oneof(fc.nat().map(String), anyText)),
+      },
+      { requiredKeys: [] },
+    ),
+    { maxLength: 3 },
+  ),
   stateQuota: fc.oneof(fc.nat(), fc.double(), fc.constantFrom(0, -1, 2 ** 20, 2 ** 40, 1e308)),
   tmpfsMaxSize: fc.constantFrom('64m', '1G', '65536', '65535', '4096g', '4097g', '0', '-1', '50%', 'x'),
   helperTimeoutSeconds: fc.oneof(fc.nat(), fc.double(), fc.constantFrom(0, -1, 1e308)),

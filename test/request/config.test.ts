@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
 const FILE = '/etc/modekeep/config.json'
-const KEYS = 'stateDir, logFile, logLevel, allow, helperTimeoutSeconds, stateQuota, tmpfsMaxSize, capabilities'
+const KEYS = 'stateDir, logFile, logLevel, allow, map, helperTimeoutSeconds, stateQuota, tmpfsMaxSize, capabilities'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
@@ -21,6 +21,7 @@ describe("the node's configuration", () => {
       logFile: '/var/log/modekeep/modekeep.log',
       logLevel: 'info',
       allow: [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }],
+      map: [{}],
       tmpfsMaxSize: '64m',
       helperTimeoutSeconds: 60,
       stateQuota: 2 ** 30,
@@ -44,6 +45,12 @@ describe("the node's configuration", () => {
     ['allow', [{ namespaces: ['shop', 'team-*'], fsTypes: ['ext4'], ownership: ['auto'], groupAccess: ['keep'] }]],
     ['allow', [{ fsGroups: ['0', '2000-2999', '4294967294'], idmapFrom: ['100'], mountOptions: ['suid', 'sec=krb5'] }]],
     ['allow', [{ readOnly: true, singleNode: true }, { readOnly: false }]],
+    ['map', []],
+    [
+      'map',
+      [{ namespaces: ['shop'], volumes: ['csi', 'hostPath', 'kubernetes.io/nfs'], groups: ['2000', '3000-3999'] }],
+    ],
+    ['map', [{ sources: ['/srv/shared', '/srv/{namespace}/*'], fsTypes: ['tmpfs'] }]],
     ['logLevel', 'error'],
     ['logLevel', 'warn'],
     ['logLevel', 'info'],
@@ -95,6 +102,23 @@ describe("the node's configuration", () => {
     ['allow', [{}, { ownership: ['all'] }], 'key "allow.1.ownership.0" is "all": use one of none, walk, idmap, auto'],
     ['allow', [{ groupAccess: [''] }], 'key "allow.0.groupAccess.0" is "": use one of keep, grant'],
     ['allow', [{ mountOptions: ['a,b'] }], 'key "allow.0.mountOptions.0" is "a,b": write a mount option'],
+    ['map', {}, 'key "map" is {}: write a list of rules'],
+    [
+      'map',
+      [{ volumes: ['kubernetes.io/'] }],
+      expect.stringContaining('key "map.0.volumes.0" is "kubernetes.io/": write a kind'),
+    ],
+    [
+      'map',
+      [{ sources: ['server:/a'] }],
+      expect.stringContaining('key "map.0.sources.0" is "server:/a": write "/srv/shared/*"'),
+    ],
+    ['map', [{ groups: ['2000-'] }], expect.stringContaining('key "map.0.groups.0" is "2000-": write a group')],
+    [
+      'map',
+      [{ ownership: ['walk'] }],
+      expect.stringContaining('the keys of a rule are namespaces, volumes, sources, fsTypes, groups'),
+    ],
     ['allow', [{ readOnly: 1 }], 'key "allow.0.readOnly" is 1: write true or false'],
     [
       'allow',

@@ -14,6 +14,7 @@ import { install, uninstall } from './install.ts'
 import { journal } from './journal.ts'
 import { logs } from './logs.ts'
 import { migrate } from './migrate.ts'
+import { nri } from './nri.ts'
 import { restore } from './restore.ts'
 import { status } from './status.ts'
 
@@ -32,6 +33,7 @@ const VERBS = {
   install,
   uninstall,
   csi,
+  nri,
   'device-plugin': devicePlugin,
   completion,
   version,

@@ -46,6 +46,8 @@ const driver = unless(
 const node = unless(/^[!-~]{1,256}$/, 'write the name of the node, up to 256 letters without a space')
 const listening = (value: string) =>
   parseListening(value) ? undefined : 'write ADDRESS:PORT, or :PORT for every address, with a port from 1 to 65535'
+// containerd/nri pkg/api/plugin.go, CheckPluginIndex.
+const index = unless(/^\d\d$/, 'write two digits, such as 10')
 const sum = unless(/^[0-9a-f]{64}$/i, 'write 64 hexadecimal digits')
 
 const flag = (short?: string) => ({ type: 'boolean', ...(short && { short }) }) as const
@@ -66,6 +68,8 @@ const FORMS = {
   metrics: flag(),
   'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
   'driver-name': { type: 'string', value: 'NAME', example: 'a name, such as modekeep.csi,', fault: driver },
+  socket: { type: 'string', value: 'PATH', example: 'a path, such as /var/run/nri/nri.sock,', fault: absolute },
+  'plugin-index': { type: 'string', value: 'NN', example: 'two digits, such as 10,', fault: index },
   'node-id': { type: 'string', value: 'NAME', example: 'the name of the node', fault: node },
   probe: flag(),
   follow: flag('f'),

@@ -1,31 +1,35 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Job, Outcome } from '../../src/csi/jobs.ts'
+import { type Job, LOST, type Outcome, type Progress } from '../../src/csi/jobs.ts'
 import { Publications } from '../../src/csi/publications.ts'
-import { type Worker, type WorkerEvents, Workers } from '../../src/csi/workers.ts'
+import { type Worker, type WorkerEvents, Workers } from '../../src/worker-pool/workers.ts'
 
-const LIMITS = { quick: 2, longAfterMs: 5000, ofAKind: 4, ofANamespace: 4 }
+const LIMITS = { quick: 2, longAfterMs: 5000, ofAKind: 4, ofANamespace: 4, warm: 0 }
 const FAILED: Outcome = { failure: { code: 'FAILED_PRECONDITION', message: 'no' } }
 
-interface Fake extends WorkerEvents {
+interface Fake extends WorkerEvents<Outcome, Progress> {
   jobs: Job[]
   killed: number
   closed: number
 }
 
 let workers: Fake[]
-let pool: Workers
+let pool: Workers<Job, Outcome, Progress>
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   workers = []
-  pool = new Workers((events): Worker => {
-    const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
-    workers.push(fake)
-    return {
-      send: (job) => void fake.jobs.push(job),
-      kill: () => void fake.killed++,
-      close: () => void fake.closed++,
-    }
-  }, LIMITS)
+  pool = new Workers(
+    (events): Worker<Job> => {
+      const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
+      workers.push(fake)
+      return {
+        send: (job) => void fake.jobs.push(job),
+        kill: () => void fake.killed++,
+        close: () => void fake.closed++,
+      }
+    },
+    LIMITS,
+    LOST,
+  )
 })
 afterEach(() => void vi.useRealTimers())
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { nextOf, type Started, type Task } from '../../src/csi/schedule.ts'
+import { nextOf, type Started, type Task } from '../../src/worker-pool/schedule.ts'
 
-const LIMITS = { quick: 2, longAfterMs: 100, ofAKind: 4, ofANamespace: 3 }
+const LIMITS = { quick: 2, longAfterMs: 100, ofAKind: 4, ofANamespace: 3, warm: 0 }
 const NOW = 1000
 
 const publish = (namespace = 'shop'): Task => ({ do: 'publish', namespace })

@@ -1,15 +1,20 @@
 import { execa } from 'execa'
-import { type Said, WORKER } from '../src/csi/jobs.ts'
-import type { StartWorker } from '../src/csi/workers.ts'
 import { linesOf } from '../src/host/lines.ts'
 import { CHILD_OPTIONS, endingOf } from '../src/host/linux/child.ts'
 import { argumentsFor, SELF } from '../src/host/linux/self.ts'
+import type { Said, StartWorker } from '../src/worker-pool/workers.ts'
 
-/** Starts workers as processes of their own, which live on when this one is ended. */
-export function startCsiWorker({ MODEKEEP_CONFIG }: NodeJS.ProcessEnv): StartWorker {
+/**
+ * Starts workers as processes of their own, which live on when this one is ended.
+ * @param entry how the executable is called as such a worker
+ */
+export function startWorkers<Job, Outcome, Progress = never>(
+  entry: string,
+  { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
+): StartWorker<Job, Outcome, Progress> {
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
   return ({ said, ended }) => {
-    const child = execa(SELF, argumentsFor(WORKER), {
+    const child = execa(SELF, argumentsFor(entry), {
       ...CHILD_OPTIONS,
       env,
       stdin: 'pipe',
@@ -23,7 +28,7 @@ export function startCsiWorker({ MODEKEEP_CONFIG }: NodeJS.ProcessEnv): StartWor
 
     async function hear(): Promise<void> {
       try {
-        for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as Said)
+        for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as Said<Outcome, Progress>)
       } catch {
         // It said what no worker says, or its pipe broke.
         child.kill('SIGKILL')

@@ -1,9 +1,8 @@
-import type { Job } from './jobs.ts'
-
 /** A job that waits, or that a worker is at. */
 export interface Task {
-  readonly do: Job['do']
-  /** The pod's, of a publication; '' for all others. */
+  /** What kind it is. */
+  readonly do: string
+  /** Of a pod's, where one namespace is not to keep others waiting; '' for all others. */
   readonly namespace: string
 }
 
@@ -20,13 +19,13 @@ export interface Limits {
   readonly quick: number
   /** In ms, from when on a job is a long one. */
   readonly longAfterMs: number
-  /** Of each of publications, unpublications and looks: those of one kind do not stop the others. */
+  /** Those of one kind do not stop the others. */
   readonly ofAKind: number
-  /** Of the publications of one namespace: its pods do not stop those of others. */
+  /** Of those of one namespace: its pods do not stop those of others. */
   readonly ofANamespace: number
+  /** So many workers stay though nobody needs them, started before. */
+  readonly warm: number
 }
-
-export const LIMITS: Limits = { quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8 }
 
 /** Which of those that wait is next, the first of them first; -1: none may start now. Pure. */
 export function nextOf(waiting: readonly Task[], running: readonly Started[], now: number, limits: Limits): number {

@@ -1,0 +1,24 @@
+import { linesOf } from '../src/host/lines.ts'
+import type { Said } from '../src/worker-pool/workers.ts'
+import { closeStderr, writeAll } from './streams.ts'
+
+/**
+ * Does the jobs that a server writes to stdin, one after the other, until that ends.
+ * @param work must not throw
+ * @param died what is answered of a job at which this process fails
+ */
+export async function workOff<Job, Outcome, Progress = never>(
+  work: (job: Job, progress: (progress: Progress) => void) => Promise<Outcome>,
+  died: (error: unknown) => Outcome,
+): Promise<void> {
+  /** A server that is gone hears nothing: the job goes on. */
+  const say = (said: Said<Outcome, Progress>) => void writeAll(`${JSON.stringify(said)}\n`)
+  closeStderr()
+  process.on('uncaughtException', (error) => {
+    say({ outcome: died(error) })
+    process.exit(1)
+  })
+  for await (const line of linesOf(process.stdin)) {
+    say({ outcome: await work(JSON.parse(line), (progress) => say({ progress })) })
+  }
+}

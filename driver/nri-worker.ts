@@ -1,0 +1,39 @@
+import { type ContainerJob, type ContainerResult, workOnContainer } from '../src/container-mount/work.ts'
+import { linuxHost } from '../src/host/linux/index.ts'
+import { nodeFs } from '../src/host/read-file.ts'
+import { callLog } from '../src/log/call-log.ts'
+import { appendLine } from '../src/log/log-file.ts'
+import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { readConfig } from './config.ts'
+import { workOff } from './jobs.ts'
+
+/** Does the jobs of the runtime's plugin. */
+export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
+  return workOff<ContainerJob, ContainerResult>(
+    (job) => done(job, env),
+    (error) => ({ failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }),
+  )
+}
+
+async function done(job: ContainerJob, env: NodeJS.ProcessEnv): Promise<ContainerResult> {
+  const { config } = await readConfig(env)
+  const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
+  const { note, warn } = log
+  const result = await workOnContainer({ host: linuxHost, config, mayHang: true, note, warn }, job)
+  const { failure } = result
+  if (failure === undefined) log.end('Success')
+  else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
+  return result
+}
+
+/** What they are called in the log. */
+const VERBS = { attach: 'map', release: 'release', reconcile: 'reconcile' } as const
+
+function factsOf(job: ContainerJob): Record<string, unknown> {
+  const facts = { verb: VERBS[job.do], door: 'nri' }
+  if (job.do === 'reconcile') return facts
+  if (job.do === 'release') return { ...facts, container: job.container, as: job.as }
+  const { container, containerName, pod, clones } = job.order
+  const volumes = clones.map(({ volume, destination, group }) => ({ volume, destination, group }))
+  return { ...facts, pod, container, containerName, volumes }
+}

@@ -1,0 +1,92 @@
+import type { ContainerJob, ContainerResult } from '../src/container-mount/work.ts'
+import { refuseOtherNamespace } from '../src/heal/namespace.ts'
+import { linuxHost } from '../src/host/linux/index.ts'
+import { nodeContainers } from '../src/nri/containers.ts'
+import { clonesBy, DEADLINE_MS, LIMITS, LOST, WORKER } from '../src/nri/jobs.ts'
+import { lookAtPod } from '../src/nri/look.ts'
+import { runPlugin, TIMING } from '../src/nri/plugin.ts'
+import { FAILED, OK } from '../src/operator/operate.ts'
+import type { CommandOf } from '../src/operator/verbs/index.ts'
+import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import type { Store } from '../src/store/places.ts'
+import { type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-record.ts'
+import type { Session } from '../src/store/session.ts'
+import { Workers } from '../src/worker-pool/workers.ts'
+import { readConfig } from './config.ts'
+import { tellEvent } from './events.ts'
+import { nodeLock } from './node-lock.ts'
+import { endSignal } from './signals.ts'
+import { writeAll } from './streams.ts'
+import { VERSION } from './version.ts'
+import { startWorkers } from './workers.ts'
+
+const STDERR = 2
+
+/** Serves the container runtime until SIGTERM or SIGINT, or looks whether another one does. @returns the exit status */
+export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
+  const { config, faults } = await readConfig(env)
+  const store = { host: linuxHost, config }
+  return command.isProbe ? tellProbe(store) : serve(command, store, faults, env)
+}
+
+/** In words, as kubelet's event shows them. */
+function tellProbe(store: Store): number {
+  const why = whyNotAsked(runningPlugin(store))
+  if (why === undefined) return OK
+  writeAll(`${why}\n`, STDERR)
+  return FAILED
+}
+
+async function serve(
+  { directory, socket, index }: CommandOf<'nri'>,
+  store: Pick<Session, 'host' | 'config'>,
+  faults: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const stop = endSignal()
+  try {
+    for (const message of faults) tellEvent('warn', 'configuration', { message })
+    refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
+    tellEvent('info', 'start', { directory, socket, version: VERSION })
+    using lock = await nodeLock(store, 'nri', 'another plugin', stop)
+    if (lock === undefined) return OK
+    const workers = new Workers(startWorkers<ContainerJob, ContainerResult>(WORKER, env), LIMITS, LOST)
+    try {
+      const clones = clonesBy(workers, (job, message) => tellEvent('warn', 'failed', { job, message }))
+      const readMap = () => readConfig(env)
+      const settings = { kubeletDir: directory, clones, readConfig: readMap, lookAtPod, log: tellEvent }
+      const containers = nodeContainers({ ...settings, deadlineMs: DEADLINE_MS })
+      await runPlugin({ socket, index, containers, timing: TIMING, log: recording(store, socket) }, stop)
+    } finally {
+      workers.close()
+    }
+    tellEvent('info', 'end')
+    return OK
+  } catch (error) {
+    tellEvent('error', 'failed', {
+      message: messageOf(error),
+      ...(error instanceof Refusal ? {} : { unexpected: true }),
+    })
+    return FAILED
+  }
+}
+
+/** Tells events, and keeps on record whether the runtime asks. */
+function recording(store: Store, socket: string): typeof tellEvent {
+  let last: PluginRecord = { isRegistered: false, runtime: '', since: Date.now(), socket }
+  const record = (change: Partial<PluginRecord>) => {
+    last = { ...last, ...change, since: Date.now() }
+    try {
+      pluginRecord.write(store, last)
+    } catch (error) {
+      tellEvent('warn', 'failed', { message: messageOf(error) })
+    }
+  }
+  record({})
+  return (level, event, facts = {}) => {
+    tellEvent(level, event, facts)
+    if (event === 'configured') last = { ...last, runtime: `${facts.runtime} ${facts.version}` }
+    else if (event === 'synchronized') record({ isRegistered: true })
+    else if (event === 'away' && last.isRegistered) record({ isRegistered: false })
+  }
+}

@@ -1,0 +1,65 @@
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { parseGroup } from '../request/fs-group.ts'
+
+/** A pod's annotations. */
+export const GROUP = 'modekeep/group'
+export const OPTIONAL = 'modekeep/group-optional'
+
+/** What a pod's annotations ask for. */
+export interface Asked {
+  /** The group of all its volumes that are not named. */
+  readonly all: number | undefined
+  /** By a volume's name, or the path where a container has it. */
+  readonly named: ReadonlyMap<string, number>
+  /** The annotation as it was written, for messages. */
+  readonly text: string
+}
+
+const EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
+
+// An annotation may have 256 KiB; a pod has fewer volumes than this.
+const MOST_ENTRIES = 200
+
+type Annotations = Readonly<Record<string, string>>
+
+const textOf = (annotations: Annotations, key: string) =>
+  Object.hasOwn(annotations, key) ? annotations[key] : undefined
+
+export function isAsking(annotations: Annotations): boolean {
+  return Object.hasOwn(annotations, GROUP)
+}
+
+/** Whether the pod's containers may start without the group. @throws {Refusal} for a value that means neither */
+export function isOptional(annotations: Annotations): boolean {
+  const text = textOf(annotations, OPTIONAL) ?? 'false'
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw new Refusal(`annotation ${OPTIONAL} is ${quoted(text)}: write "true" or "false"`)
+}
+
+/** Pure. @returns undefined where nothing is asked for. @throws {Refusal} that names every entry which cannot be read */
+export function askedOf(annotations: Annotations): Asked | undefined {
+  const text = textOf(annotations, GROUP)
+  if (text === undefined) return undefined
+  const entries = text.split(',')
+  const faults: string[] = []
+  const fault = (what: string) => void faults.push(`annotation ${GROUP} is ${quoted(text)}: ${what}`)
+  let all: number | undefined
+  const named = new Map<string, number>()
+  if (entries.length > MOST_ENTRIES) fault(`it has more than ${MOST_ENTRIES} entries: write ${EXAMPLES}`)
+  for (const entry of entries.slice(0, MOST_ENTRIES)) {
+    const at = entry.lastIndexOf('=')
+    const name = entry.slice(0, Math.max(0, at)).trim()
+    const group = parseGroup(entry.slice(at + 1).trim())
+    if (typeof group !== 'number' || (at >= 0 && name === '')) {
+      fault(`${quoted(entry)} names no group from 0 to 4294967294: write ${EXAMPLES}`)
+    } else if (at < 0) {
+      if (all !== undefined) fault(`it has two groups for all volumes, ${all} and ${group}: keep one`)
+      all = group
+    } else {
+      if (named.has(name)) fault(`it names volume ${quoted(name)} twice: keep one`)
+      named.set(name, group)
+    }
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  return { all, named, text }
+}

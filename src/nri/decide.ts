@@ -1,0 +1,154 @@
+import type { CloneOrder, ContainerOrder } from '../container-mount/order.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
+import { type Asked, askedOf, GROUP, isAsking, isOptional } from './asked.ts'
+import type { Container, PodSandbox } from './messages.ts'
+import { type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
+
+/** What a decision depends on beside what the runtime tells. */
+export interface Node {
+  /** Kubelet's root directory, as it writes it in the sources of mounts. */
+  readonly kubeletDir: string
+  readonly map: readonly MapRule[]
+}
+
+const LONGEST_LIST = 10
+
+/** Whether a container may need a clone: all others are answered at once. */
+export function isConcerned(pod: PodSandbox, container: Container): boolean {
+  return isAsking(pod.annotations) || (hasUserNamespace(container) && container.mounts.some(isPerhapsOwn))
+}
+
+const isPerhapsOwn = ({ source }: { source: string }) =>
+  /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//.test(source)
+
+export function hasUserNamespace({ linux }: Container): boolean {
+  return linux?.namespaces.some(({ type }) => type === 'user') ?? false
+}
+
+/**
+ * Which mounts of a container are to be clones. Pure.
+ * @returns undefined where none is
+ * @throws {Refusal} for an annotation that cannot be read, that names what cannot be had, or that asks for more than the
+ *   node's rules allow
+ */
+export function decide(
+  pod: PodSandbox,
+  container: Container,
+  volumes: PodVolumes,
+  { kubeletDir, map }: Node,
+): ContainerOrder | undefined {
+  const mayStartWithout = isOptional(pod.annotations)
+  const asked = askedOf(pod.annotations)
+  const inUserNamespace = hasUserNamespace(container)
+  const podDir = podDirectory(kubeletDir, checkedUid(pod))
+  const mounted = container.mounts.flatMap((mount) => volumeOf(mount, podDir, volumes) ?? [])
+  const faults: string[] = []
+  const clones = mounted.flatMap((volume): CloneOrder[] => {
+    const given = asked && groupFor(asked, volume)
+    if (asked === undefined || given === undefined)
+      return volume.isOwn && inUserNamespace ? [orderFor(volume, undefined, '')] : []
+    const fault = faultOf(volume, given, podDir)
+    if (fault !== undefined) {
+      faults.push(but(asked, fault))
+      return []
+    }
+    const { namespace } = pod
+    const allowed = mayMap(map, { namespace, kind: volume.kind, volume: volume.name, group: given })
+    if ('refusal' in allowed) {
+      faults.push(but(asked, allowed.refusal))
+      return []
+    }
+    return [{ ...orderFor(volume, given, pointed(asked)), fsTypes: allowed.fsTypes }]
+  })
+  if (asked !== undefined) {
+    faults.push(...unknownNames(asked, mounted, volumes), ...notMember(asked, clones, container))
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  if (clones.length === 0) return undefined
+  return {
+    container: container.id,
+    containerName: container.name,
+    sandbox: pod.id,
+    pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
+    hasUserNamespace: inUserNamespace,
+    kubeletDir,
+    clones,
+    isOptional: mayStartWithout,
+  }
+}
+
+/** It becomes part of a path. */
+function checkedUid({ uid }: PodSandbox): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)) return uid
+  throw new Refusal(`the runtime tells the pod's uid as ${quoted(uid)}: it is no uid of kubelet's`)
+}
+
+const pointed = ({ text }: Asked) => `annotation ${GROUP} is ${quoted(text)}`
+const but = (asked: Asked, fault: string) => [pointed(asked), fault].join(', but ')
+
+/** A path names the mount that a container has there, or a hostPath. */
+function groupFor({ all, named }: Asked, { mount, kind, name, isKubelets, isOwn }: MountedVolume): number | undefined {
+  const group = named.get(mount.destination) ?? named.get(name)
+  if (group !== undefined) return group
+  // Without a name a hostPath cannot be told from what the runtime itself mounts.
+  if (all === undefined || kind === HOST_PATH || isKubelets || isOwn) return undefined
+  return all
+}
+
+/** What keeps a volume from being mapped, whatever the node's rules say. */
+function faultOf({ mount, kind, name, isKubelets, isOwn }: MountedVolume, group: number, podDir: string) {
+  const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
+  if (isKubelets) return `kubelet writes the files of ${shown} itself, for the pod's fsGroup: leave the volume out`
+  if (isOwn) {
+    return (
+      `${shown} is modekeep's own: set the pod's fsGroup to ${group} and the volume's option ownership instead, ` +
+      'as far as "allow" of the node\'s configuration lets it'
+    )
+  }
+  const uid = podDir.slice(podDir.lastIndexOf('/') + 1)
+  if (kind === HOST_PATH && name.includes(`/pods/${uid}/volume`)) {
+    return `${shown} lies in another directory of kubelet's than ${quoted(podDir)}: give kubelet's --root-dir as --kubelet-dir to "modekeep nri"`
+  }
+  const propagation = mount.options.find((option) => /^r?(shared|slave)$/.test(option))
+  if (propagation === undefined) return undefined
+  return `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have: leave mountPropagation out, or the volume`
+}
+
+function orderFor({ mount, name, isOwn }: MountedVolume, group: number | undefined, asked: string): CloneOrder {
+  const { destination, source, options } = mount
+  return { volume: name, destination, source, options, group, asked, isOwn }
+}
+
+/** Names that no volume of the pod has: a typing error would leave a pod without its group. Paths may be another container's. */
+function unknownNames(asked: Asked, mounted: readonly MountedVolume[], { plugins }: PodVolumes): string[] {
+  const here = new Set(mounted.map(({ name }) => name))
+  const unknown = [...asked.named.keys()].filter(
+    (name) => !name.startsWith('/') && !plugins.has(name) && !here.has(name),
+  )
+  if (unknown.length === 0) return []
+  const paths = mounted.map(({ mount }) => mount.destination)
+  return [
+    `${pointed(asked)}, but the pod has no volume ${unknown.map(quoted).join(', ')} that kubelet knows by this name: ` +
+      `write ${listed([...plugins.keys()])} or the path where the container has it, ${listed(paths)} ` +
+      "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
+  ]
+}
+
+function listed(names: readonly string[]): string {
+  if (names.length === 0) return '(there is none)'
+  const more = names.length - LONGEST_LIST
+  return [...names.slice(0, LONGEST_LIST).map(quoted), ...(more > 0 ? [`one of ${more} more`] : [])].join(' or ')
+}
+
+/** Whether its processes have the group is told since NRI 0.11. */
+function notMember(asked: Asked, clones: readonly CloneOrder[], { user, name }: Container): string[] {
+  if (user === undefined) return []
+  const groups = new Set(clones.flatMap(({ group }) => group ?? []))
+  const missing = [...groups].filter((group) => group !== user.gid && !user.additionalGids.includes(group))
+  if (missing.length === 0) return []
+  return [
+    `${pointed(asked)}, but the processes of container ${quoted(name)} are not in group ${missing.join(', ')}: ` +
+      `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,
+  ]
+}

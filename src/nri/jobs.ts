@@ -1,0 +1,58 @@
+import type { ContainerJob, ContainerResult } from '../container-mount/work.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { Limits } from '../worker-pool/schedule.ts'
+import type { Lost, Workers } from '../worker-pool/workers.ts'
+import type { Clones } from './containers.ts'
+
+/** How the executable is called as a worker: by the plugin alone, which hands jobs to its stdin. */
+export const WORKER = 'nri-worker'
+
+const LATE = 'modekeep could not map the volumes in time: the next attempt finishes what it began'
+
+export const LOST: Lost<ContainerResult> = {
+  notBegun: { failure: LATE },
+  ended: (how) => ({ failure: `the process that mapped the volumes ${how}: the next attempt finishes what it began` }),
+}
+
+/**
+ * A job takes a few milliseconds. One that waits for a disk or a server does not keep others waiting for long: it counts
+ * no more after a moment, and is ended with the deadline of its container.
+ */
+export const LIMITS: Limits = { quick: 4, longAfterMs: 200, ofAKind: 64, ofANamespace: 16, warm: 2 }
+
+/** How long a container may take, ms: runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
+export const DEADLINE_MS = 1500
+
+/** What is done by workers. */
+export function clonesBy(
+  workers: Pick<Workers<ContainerJob, ContainerResult>, 'run'>,
+  failed: (job: ContainerJob['do'], message: string) => void,
+): Clones {
+  /** Of what nobody waits for: gc and the next connection try again. */
+  const tidy = async (job: ContainerJob) => {
+    const { failure } = await workers.run(job, '').outcome
+    if (failure !== undefined) failed(job.do, failure)
+  }
+  return {
+    async attach(order, late) {
+      const running = workers.run({ do: 'attach', order }, order.pod.namespace)
+      const giveUp = () => running.cancel()
+      late.addEventListener('abort', giveUp, { once: true })
+      try {
+        const result = await running.outcome
+        if (result.failure !== undefined) throw failureOf(result)
+        return { mounts: result.mounts ?? [] }
+      } finally {
+        late.removeEventListener('abort', giveUp)
+      }
+    },
+    release: (container) => tidy({ do: 'release', container, as: 'started' }),
+    forget: (container) => tidy({ do: 'release', container, as: 'gone' }),
+    reconcile: (known) => tidy({ do: 'reconcile', known }),
+  }
+}
+
+/** Its text is for people: the worker has written the rest to the log. */
+function failureOf({ failure = '' }: ContainerResult): Refusal {
+  return new Refusal(failure)
+}

@@ -1,0 +1,71 @@
+import { type Message, protobufPackage } from '../grpc/protobuf.ts'
+
+/**
+ * The messages of NRI v1alpha1 that a plugin needs which replaces mounts, by the numbers of its api.proto. Left out:
+ * what is neither sent nor read. An enumeration is its number.
+ */
+const NRI_MESSAGES = {
+  Empty: {},
+  RegisterPluginRequest: { pluginName: [1, 'string'], pluginIdx: [2, 'string'], nriVersion: [3, 'string'] },
+  ConfigureRequest: {
+    config: [1, 'string'],
+    runtimeName: [2, 'string'],
+    runtimeVersion: [3, 'string'],
+    registrationTimeout: [4, 'int64'],
+    requestTimeout: [5, 'int64'],
+    nriVersion: [6, 'string'],
+  },
+  ConfigureResponse: { events: [2, 'int32'] },
+  Mount: { destination: [1, 'string'], type: [2, 'string'], source: [3, 'string'], options: [4, 'string', 'repeated'] },
+  LinuxNamespace: { type: [1, 'string'], path: [2, 'string'] },
+  LinuxContainer: { namespaces: [1, 'LinuxNamespace', 'repeated'] },
+  /** Told since NRI 0.11. */
+  User: { uid: [1, 'uint32'], gid: [2, 'uint32'], additionalGids: [3, 'uint32', 'repeated'] },
+  PodSandbox: {
+    id: [1, 'string'],
+    name: [2, 'string'],
+    uid: [3, 'string'],
+    namespace: [4, 'string'],
+    annotations: [6, 'string', 'map'],
+  },
+  Container: {
+    id: [1, 'string'],
+    podSandboxId: [2, 'string'],
+    name: [3, 'string'],
+    state: [4, 'int32'],
+    mounts: [9, 'Mount', 'repeated'],
+    linux: [11, 'LinuxContainer'],
+    user: [21, 'User'],
+  },
+  SynchronizeRequest: {
+    pods: [1, 'PodSandbox', 'repeated'],
+    containers: [2, 'Container', 'repeated'],
+    more: [3, 'bool'],
+  },
+  SynchronizeResponse: { more: [2, 'bool'] },
+  ContainerAdjustment: { mounts: [3, 'Mount', 'repeated'] },
+  CreateContainerResponse: { adjust: [1, 'ContainerAdjustment'] },
+  /** Every request that tells of a container: CreateContainer's, StopContainer's, PostStartContainer's, ... */
+  ContainerRequest: { pod: [1, 'PodSandbox'], container: [2, 'Container'] },
+  StateChangeEvent: { event: [1, 'int32'], pod: [2, 'PodSandbox'], container: [3, 'Container'] },
+} as const
+
+type Content<N extends keyof typeof NRI_MESSAGES> = Message<typeof NRI_MESSAGES, N>
+
+export type PodSandbox = Content<'PodSandbox'>
+export type Container = Content<'Container'>
+export type Mount = Content<'Mount'>
+export type Configuration = Content<'ConfigureRequest'>
+
+export const { codec } = protobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
+
+export const SERVICE = { plugin: 'nri.pkg.api.v1alpha1.Plugin', runtime: 'nri.pkg.api.v1alpha1.Runtime' } as const
+
+/** NRI's Event. */
+export const EVENT = { createContainer: 4, postStartContainer: 7, stopContainer: 10, removeContainer: 11 } as const
+
+/** As ConfigureResponse.events wants them: bit n - 1 for event n. */
+export const EVENT_MASK = Object.values(EVENT).reduce((mask, event) => mask | (1 << (event - 1)), 0)
+
+/** NRI's ContainerState. */
+export const STATE = { created: 1, running: 3 } as const

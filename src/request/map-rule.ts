@@ -1,0 +1,68 @@
+import { quoted } from '../refusal/refusal.ts'
+import { isInRanges, matchesGlob } from './rule.ts'
+import { holdsSource } from './rule-source.ts'
+
+/**
+ * One rule of the node's configuration about volumes of other drivers: who may have them shown to a group of its pod. It
+ * allows what every key that it has matches.
+ */
+export interface MapRule {
+  /** Globs of namespaces: `team-*`. */
+  namespaces?: readonly string[] | undefined
+  /** Kinds of volume; left out: those of DEFAULT_MAP_VOLUMES. */
+  volumes?: readonly string[] | undefined
+  /** Paths of hostPath volumes, as holdsSource compares them. Left out: none. */
+  sources?: readonly string[] | undefined
+  /** Types of file systems; left out: those of DEFAULT_MAP_FS_TYPES. */
+  fsTypes?: readonly string[] | undefined
+  /** Numbers and ranges of groups that a pod may ask for. */
+  groups?: readonly string[] | undefined
+}
+
+/** What kubelet would walk, or could. A hostPath lets a group in where kubelet never does. */
+export const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local']
+
+export const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
+
+export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
+
+export const HOST_PATH = 'hostPath'
+
+/** What a pod asks for. */
+export interface MapWish {
+  namespace: string
+  /** Its kind: `emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, or kubelet's plugin: `kubernetes.io/nfs`. */
+  kind: string
+  /** As a message names it; of a hostPath its path. */
+  volume: string
+  group: number
+}
+
+/**
+ * Whether some rule lets a pod have a volume shown to a group. Pure.
+ * @returns the types of file systems that these rules are for, or a sentence with the way out
+ */
+export function mayMap(rules: readonly MapRule[], wish: MapWish): { fsTypes: readonly string[] } | { refusal: string } {
+  const { namespace, kind, volume, group } = wish
+  const matching = rules.filter((rule) => objectionOf(rule, wish) === undefined)
+  if (matching.length > 0) {
+    return { fsTypes: [...new Set(matching.flatMap(({ fsTypes = DEFAULT_MAP_FS_TYPES }) => fsTypes))] }
+  }
+  const why = rules.map((rule, at) => `rule ${at + 1} is not for ${objectionOf(rule, wish)}`).slice(0, MOST_RULES)
+  return {
+    refusal:
+      `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node: ` +
+      `${why.length === 0 ? 'it has no rule' : why.join('; ')}; its administrator can add a rule to "map" of the node's modekeep configuration`,
+  }
+}
+
+const MOST_RULES = 5
+
+function objectionOf(rule: MapRule, { namespace, kind, volume, group }: MapWish): string | undefined {
+  const { namespaces, volumes = DEFAULT_MAP_VOLUMES, sources = [], groups } = rule
+  if (!(namespaces?.some((glob) => matchesGlob(glob, namespace)) ?? true)) return 'this namespace'
+  if (!volumes.includes(kind)) return `${kind} volumes`
+  const source = { type: 'local', path: volume } as const
+  if (kind === HOST_PATH && !sources.some((entry) => holdsSource(entry, source, namespace, 'bind'))) return 'this path'
+  return groups !== undefined && !isInRanges(groups, group) ? `group ${group}` : undefined
+}

@@ -1,0 +1,169 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { ContainerOrder, ContainerOutcome, Known } from '../../src/container-mount/order.ts'
+import { type Clones, nodeContainers } from '../../src/nri/containers.ts'
+import type { Containers } from '../../src/nri/plugin.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
+
+let jobs: string[]
+let attach: (order: ContainerOrder, late: AbortSignal) => Promise<ContainerOutcome>
+let release: () => Promise<void>
+let reconcile: () => Promise<void>
+let known: Known[]
+let events: [string, string, Record<string, unknown> | undefined][]
+let faults: string[]
+let containers: Containers
+
+beforeEach(() => {
+  jobs = []
+  known = []
+  events = []
+  faults = []
+  attach = async ({ clones }) => ({ mounts: clones.map((_, at) => ({ do: 'replace', source: `/clones/${at}` })) })
+  release = async () => {}
+  reconcile = async () => {}
+  const clones: Clones = {
+    attach(order, late) {
+      jobs.push(`attach ${order.container}`)
+      return attach(order, late)
+    },
+    release(container) {
+      jobs.push(`release ${container}`)
+      return release()
+    },
+    async forget(container) {
+      jobs.push(`forget ${container}`)
+    },
+    reconcile(what) {
+      known.push(what)
+      return reconcile()
+    },
+  }
+  containers = nodeContainers({
+    kubeletDir: KUBELET,
+    clones,
+    deadlineMs: 50,
+    readConfig: async () => ({ config: { map: [{}] }, faults }),
+    lookAtPod: async () => VOLUMES,
+    log: (level, event, facts) => void events.push([level, event, facts]),
+  })
+})
+
+const asking = podOf({ 'modekeep/group': '2000' })
+const optional = podOf({ 'modekeep/group': '2000', 'modekeep/group-optional': 'true' })
+const withData = containerOf([...USUAL, mountOf('/data', SOURCES.claim, ['rbind', 'ro'])])
+const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
+
+describe('a container', () => {
+  it('that asks for nothing is answered at once, and nothing is done for it later', async () => {
+    expect(containers.create(podOf(), withData)).toBeUndefined()
+    containers.started('c0ffee')
+    containers.gone('c0ffee')
+    await settled()
+    expect(jobs).toEqual([])
+  })
+
+  it('that asks gets its mounts replaced; its clones go when it has started, its record when it is gone', async () => {
+    expect(await containers.create(asking, withData)).toEqual([
+      { destination: '/data', type: 'bind', source: '/clones/0', options: ['rbind', 'ro'] },
+    ])
+    containers.started('c0ffee')
+    containers.gone('c0ffee')
+    containers.gone('c0ffee')
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
+  })
+
+  it('is seen to in turn: what takes long comes before what was told later', async () => {
+    const releasing = Promise.withResolvers<void>()
+    release = () => releasing.promise
+    await containers.create(asking, withData)
+    containers.started('c0ffee')
+    containers.gone('c0ffee')
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'release c0ffee'])
+    releasing.resolve()
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
+  })
+
+  it('keeps mounts that need no clone', async () => {
+    attach = async () => ({ mounts: [{ do: 'keep' }] })
+    expect(await containers.create(asking, withData)).toEqual([])
+  })
+
+  it('is refused with the sentence of what went wrong, and nothing is left', async () => {
+    attach = async () => {
+      throw new Refusal('annotation modekeep/group is "2000", but volume "pvc-1" cannot')
+    }
+    await expect(containers.create(asking, withData)).rejects.toThrow('but volume "pvc-1" cannot')
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
+    expect(events[0]).toMatchObject(['error', 'refused', { namespace: 'shop', pod: 'web-0', container: 'c0ffee' }])
+  })
+
+  it("is refused where an error is nobody's fault, without what only the log should have", async () => {
+    attach = async () => {
+      throw new Error('EIO')
+    }
+    await expect(containers.create(asking, withData)).rejects.toThrow('modekeep failed: EIO; see its log on the node')
+    expect(events[0]).toMatchObject(['error', 'refused', { message: 'EIO', unexpected: true }])
+  })
+
+  it('that does without the group starts, whatever went wrong', async () => {
+    attach = async () => {
+      throw new Refusal('no')
+    }
+    expect(await containers.create(optional, withData)).toBeUndefined()
+    expect(events[0]).toMatchObject(['warn', 'without', { message: 'no' }])
+    attach = async () => ({ mounts: [{ do: 'without', why: 'it is FAT' }] })
+    expect(await containers.create(optional, withData)).toEqual([])
+    expect(events[1]).toMatchObject(['warn', 'without', { volume: 'pvc-1', message: 'it is FAT' }])
+  })
+
+  it('is refused in time where it takes too long, and what is at work on it hears of that', async () => {
+    const ended = Promise.withResolvers<void>()
+    attach = (_order, late) => {
+      late.addEventListener('abort', () => ended.resolve())
+      return new Promise(() => {})
+    }
+    await expect(containers.create(asking, withData)).rejects.toThrow('could not map the volumes in time')
+    await ended.promise
+  })
+
+  it('is refused while the configuration has a fault', async () => {
+    faults = ['node configuration /etc/modekeep/config.json: key "x" is unknown']
+    await expect(containers.create(asking, withData)).rejects.toThrow('key "x" is unknown')
+    expect(jobs).toEqual([])
+  })
+})
+
+describe('at each connection', () => {
+  const listed = (id: string, state: number) => ({ ...withData, id, state })
+
+  it('what is left over goes: of those that have started, and of those that are no more', async () => {
+    containers.synchronize([asking], [listed('created', 1), listed('running', 3), listed('stopped', 4)])
+    await settled()
+    expect(known).toMatchObject([{ created: ['created'], started: ['running', 'stopped'] }])
+  })
+
+  it('containers that came before are seen to as if they had been asked for', async () => {
+    containers.synchronize([asking], [listed('created', 1)])
+    containers.started('created')
+    containers.started('unknown')
+    await settled()
+    expect(jobs).toEqual(['release created'])
+  })
+
+  it('new ones wait until that is done', async () => {
+    const reconciling = Promise.withResolvers<void>()
+    reconcile = () => reconciling.promise
+    containers.synchronize([], [])
+    const made = containers.create(asking, withData)
+    await settled()
+    expect(jobs).toEqual([])
+    reconciling.resolve()
+    await made
+    expect(jobs).toEqual(['attach c0ffee'])
+  })
+})

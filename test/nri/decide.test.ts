@@ -1,0 +1,213 @@
+import { describe, expect, it } from 'vitest'
+import { decide, isConcerned } from '../../src/nri/decide.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { containerOf, decided, KUBELET, mountOf, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
+
+const groups = (order: ReturnType<typeof decided>) =>
+  Object.fromEntries((order?.clones ?? []).map(({ destination, group }) => [destination, group]))
+
+const faults = (decide: () => unknown): readonly string[] => {
+  try {
+    decide()
+  } catch (error) {
+    if (error instanceof Refusal) return error.faults
+    throw error
+  }
+  return expect.unreachable()
+}
+
+describe('which volumes are mapped', () => {
+  const mounts = [
+    mountOf('/scratch', SOURCES.scratch),
+    mountOf('/data', SOURCES.claim, ['rbind', 'rprivate', 'ro']),
+    mountOf('/disk', SOURCES.disk),
+    mountOf('/config', SOURCES.config),
+    mountOf('/own', SOURCES.own),
+    mountOf('/own-claim', SOURCES.ownClaim),
+    mountOf('/host', '/srv/shared'),
+  ]
+
+  it('none where nothing is asked for', () => {
+    expect(decided(undefined, mounts)).toBeUndefined()
+  })
+
+  it("all of the pod's that neither kubelet writes, nor modekeep gives, for a group alone", () => {
+    const order = decided('2000', mounts)
+    expect(groups(order)).toEqual({ '/scratch': 2000, '/data': 2000, '/disk': 2000 })
+    expect(order).toMatchObject({
+      container: 'c0ffee',
+      containerName: 'app',
+      sandbox: 'sandbox',
+      pod: { namespace: 'shop', name: 'web-0', uid: UID },
+      hasUserNamespace: false,
+      kubeletDir: '/var/lib/kubelet',
+      isOptional: false,
+    })
+    expect(order?.clones[1]).toEqual({
+      volume: 'pvc-1',
+      destination: '/data',
+      source: SOURCES.claim,
+      options: ['rbind', 'rprivate', 'ro'],
+      group: 2000,
+      asked: 'annotation modekeep/group is "2000"',
+      isOwn: false,
+      fsTypes: ['ext4', 'xfs', 'btrfs'],
+    })
+  })
+
+  it("those that are named, by kubelet's name or by the path in the container; others get the group of all", () => {
+    expect(groups(decided('scratch=2000, pvc-1=3000', mounts))).toEqual({ '/scratch': 2000, '/data': 3000 })
+    expect(groups(decided('/data=3000,1000', mounts))).toEqual({ '/scratch': 1000, '/data': 3000, '/disk': 1000 })
+    expect(groups(decided('/elsewhere=3000', mounts))).toEqual({})
+  })
+
+  it('each part of a volume that a container has by a subPath', () => {
+    const parts = [
+      mountOf('/a', `${SOURCES.scratch.replace('/volumes/kubernetes.io~empty-dir/', '/volume-subpaths/')}/app/0`),
+      mountOf(
+        '/b',
+        `${SOURCES.claim.replace('/volumes/kubernetes.io~csi/pvc-1/mount', '/volume-subpaths/pvc-1/app/1')}`,
+      ),
+      mountOf('/c', `${SOURCES.config.replace('/volumes/kubernetes.io~configmap/', '/volume-subpaths/')}/app/2`),
+      mountOf('/d', `${SOURCES.own.replace('/volumes/modekeep~fs/', '/volume-subpaths/')}/app/3`),
+    ]
+    expect(groups(decided('2000', parts))).toEqual({ '/a': 2000, '/b': 2000 })
+  })
+
+  it("modekeep's own in a user namespace, asked for or not: with its own group", () => {
+    const order = decided(undefined, mounts, { isInUserNamespace: true })
+    expect(order?.hasUserNamespace).toBe(true)
+    expect(order?.clones.map(({ destination, group, isOwn }) => [destination, group, isOwn])).toEqual([
+      ['/own', undefined, true],
+      ['/own-claim', undefined, true],
+    ])
+    expect(groups(decided('2000', mounts, { isInUserNamespace: true }))).toMatchObject({
+      '/data': 2000,
+      '/own': undefined,
+    })
+  })
+
+  it('a hostPath by its path, where a rule allows it', () => {
+    const map = [{}, { volumes: ['hostPath'], sources: ['/srv/*'] }]
+    expect(groups(decided('/srv/shared=2000', mounts, { map }))).toEqual({ '/host': 2000 })
+    expect(groups(decided('/host=2000', mounts, { map }))).toEqual({ '/host': 2000 })
+  })
+
+  it('the types of file systems are those of every rule that allows it', () => {
+    const map = [
+      { volumes: ['csi'], fsTypes: ['ext4'] },
+      { groups: ['2000-2999'], fsTypes: ['ext4', 'overlay'] },
+      { groups: ['1'] },
+    ]
+    expect(decided('pvc-1=2000', mounts, { map })?.clones[0]?.fsTypes).toEqual(['ext4', 'overlay'])
+  })
+
+  it('the group may be left out where the annotation says so', () => {
+    expect(decided('2000', mounts, { annotations: { 'modekeep/group-optional': 'true' } })?.isOptional).toBe(true)
+  })
+})
+
+describe('what is refused', () => {
+  const [scratch] = [mountOf('/scratch', SOURCES.scratch)]
+
+  it.each([
+    ['', '""'],
+    ['x', '"x"'],
+    ['-1', '"-1"'],
+    ['4294967295', '"4294967295"'],
+    ['02000', '"02000"'],
+    ['data=', '"data="'],
+    ['=2000', '"=2000"'],
+    ['2000,', '""'],
+  ])('the annotation %j', (text, shown) => {
+    const [fault] = faults(() => decided(text, [scratch]))
+    expect(fault).toBe(
+      `annotation modekeep/group is ${JSON.stringify(text)}: ${shown} names no group from 0 to 4294967294: write "2000" for all volumes of the pod, or "data=2000,logs=3000"`,
+    )
+  })
+
+  it('two groups for one volume, or for all', () => {
+    expect(faults(() => decided('2000,3000', [scratch]))).toHaveLength(1)
+    expect(faults(() => decided('scratch=2000,scratch=3000', [scratch]))[0]).toContain('names volume "scratch" twice')
+  })
+
+  it('a word for optional that is neither', () => {
+    expect(() => decided('2000', [scratch], { annotations: { 'modekeep/group-optional': 'yes' } })).toThrow(
+      'annotation modekeep/group-optional is "yes": write "true" or "false"',
+    )
+  })
+
+  it('a name that no volume of the pod has, with those that there are', () => {
+    expect(() => decided('scratsch=2000', [scratch])).toThrow(
+      /the pod has no volume "scratsch" that kubelet knows by this name: write "scratch" or "pvc-1" .* or the path where the container has it, .*"\/scratch"/,
+    )
+  })
+
+  it("kubelet's and modekeep's own, by name", () => {
+    expect(() => decided('config=2000', [mountOf('/config', SOURCES.config)])).toThrow('kubelet writes the files')
+    expect(() => decided('own=2000', [mountOf('/own', SOURCES.own)])).toThrow(
+      'volume "own" (at "/own") is modekeep\'s own: set the pod\'s fsGroup to 2000 and the volume\'s option ownership instead',
+    )
+    expect(() => decided('own-pv=2000', [mountOf('/own', SOURCES.ownClaim)])).toThrow("is modekeep's own")
+  })
+
+  it("another namespace, kind, path or group than the node's rules have", () => {
+    const sentence = (map: object[], annotation = '2000', mount = scratch) =>
+      faults(() => decided(annotation, [mount], { map }))[0]
+    expect(sentence([])).toBe(
+      'annotation modekeep/group is "2000", but namespace "shop" may not have the emptyDir volume "scratch" shown to group 2000 on this node: ' +
+        'it has no rule; its administrator can add a rule to "map" of the node\'s modekeep configuration',
+    )
+    expect(sentence([{ namespaces: ['team-*'] }])).toContain('rule 1 is not for this namespace')
+    expect(sentence([{ groups: ['3000'] }])).toContain('rule 1 is not for group 2000')
+    expect(sentence([{}], '2000', mountOf('/nfs', SOURCES.nfs))).toContain(
+      'rule 1 is not for kubernetes.io/nfs volumes',
+    )
+    const host = mountOf('/host', '/srv/shared')
+    expect(sentence([{}], '/host=2000', host)).toContain('rule 1 is not for hostPath volumes')
+    expect(sentence([{ volumes: ['hostPath'] }], '/host=2000', host)).toContain('rule 1 is not for this path')
+  })
+
+  it("another pod's directory, and one of kubelet's that this plugin does not know", () => {
+    const foreign = mountOf('/x', SOURCES.scratch.replace(UID, 'another'))
+    expect(() => decided('/x=2000', [foreign])).toThrow('rule 1 is not for hostPath volumes')
+    const moved = mountOf('/x', SOURCES.scratch.replace('/var/lib/kubelet', '/data/kubelet'))
+    expect(() => decided('/x=2000', [moved])).toThrow("give kubelet's --root-dir as --kubelet-dir")
+  })
+
+  it('mountPropagation, which would end at a clone', () => {
+    expect(() => decided('2000', [mountOf('/s', SOURCES.scratch, ['rbind', 'rslave'])])).toThrow(
+      'mountPropagation (rslave)',
+    )
+  })
+
+  it('processes that are not in the group, where the runtime tells', () => {
+    const user = { uid: 1000, gid: 1000, additionalGids: [3000] }
+    expect(() => decided('2000', [scratch], { user })).toThrow(
+      'the processes of container "app" are not in group 2000: write it in supplementalGroups',
+    )
+    expect(groups(decided('3000', [scratch], { user }))).toEqual({ '/scratch': 3000 })
+    expect(groups(decided('1000', [scratch], { user }))).toEqual({ '/scratch': 1000 })
+  })
+
+  it('all faults at once', () => {
+    const mounts = [mountOf('/config', SOURCES.config), mountOf('/own', SOURCES.own)]
+    expect(faults(() => decided('config=1,own=2,nobody=3', mounts))).toHaveLength(3)
+  })
+
+  it('a uid that would lead elsewhere', () => {
+    const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
+    const node = { kubeletDir: KUBELET, map: [{}] }
+    expect(() => decide(pod, containerOf([]), VOLUMES, node)).toThrow('it is no uid of kubelet')
+  })
+})
+
+describe('who is concerned at all', () => {
+  it('containers that ask, and those in a user namespace with what may be a volume of modekeep', () => {
+    const plain = containerOf([...USUAL, mountOf('/data', SOURCES.claim)])
+    expect(isConcerned(podOf(), plain)).toBe(false)
+    expect(isConcerned(podOf({ 'modekeep/group': '' }), plain)).toBe(true)
+    expect(isConcerned(podOf(), containerOf([...USUAL], { isInUserNamespace: true }))).toBe(false)
+    expect(isConcerned(podOf(), containerOf([mountOf('/own', SOURCES.own)], { isInUserNamespace: true }))).toBe(true)
+  })
+})

@@ -1,0 +1,225 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Mount } from '../../src/nri/messages.ts'
+import { type Containers, runPlugin, TIMING } from '../../src/nri/plugin.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { decode } from './proto.ts'
+import { FakeRuntime, type RuntimeEnd } from './runtime.ts'
+
+const UNIMPLEMENTED = 12
+const FAILED_PRECONDITION = 9
+
+let top: string
+let runtime: FakeRuntime
+let stop: AbortController
+let running: Promise<void>
+let told: string[]
+let events: [string, string, Record<string, unknown> | undefined][]
+let create: Containers['create']
+
+beforeEach(async () => {
+  top = mkdtempSync(join(tmpdir(), 'nri-'))
+  told = []
+  events = []
+  create = () => undefined
+  stop = new AbortController()
+  runtime = await new FakeRuntime().listen(join(top, 'nri.sock'))
+})
+afterEach(async () => {
+  stop.abort()
+  await running
+  await runtime.close()
+  rmSync(top, { recursive: true })
+})
+
+function start(timing = TIMING): void {
+  const containers: Containers = {
+    create: (pod, container) => create(pod, container),
+    started: (id) => void told.push(`started ${id}`),
+    gone: (id) => void told.push(`gone ${id}`),
+    synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
+  }
+  const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
+  running = runPlugin({ socket: join(top, 'nri.sock'), index: '10', containers, timing, log }, stop.signal)
+}
+
+async function connected(timing = TIMING): Promise<RuntimeEnd> {
+  const next = runtime.next()
+  start(timing)
+  return next
+}
+
+const container = (id: string) => ({ pod: { id: 'p', uid: 'u' }, container: { id, args: ['sh', '-c', 'true'] } })
+
+describe('the plugin, over a socket', () => {
+  it('registers, says which events it wants, and is told all that runs before anything else', async () => {
+    const end = await connected()
+    expect(await end.registered).toMatchObject({ pluginName: 'modekeep', pluginIdx: '10' })
+    // CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
+    expect(await end.start([{ id: 'p1' }], [{ id: 'c1' }, { id: 'c2' }])).toBe(0b110_0100_1000)
+    expect(told).toEqual(['all p1 c1,c2'])
+    expect(events).toContainEqual([
+      'info',
+      'configured',
+      { runtime: 'containerd', version: 'v2.1.9', requestTimeoutMs: 2000 },
+    ])
+  })
+
+  it('takes what runs in parts, and says that it can', async () => {
+    const end = await connected()
+    const more = await end.call('Synchronize', 'SynchronizeRequest', { pods: [{ id: 'a' }], more: true })
+    expect(decode('SynchronizeResponse', more.payload ?? Buffer.alloc(0))).toEqual({ more: true })
+    const last = await end.call('Synchronize', 'SynchronizeRequest', { containers: [{ id: 'c' }] })
+    expect(decode('SynchronizeResponse', last.payload ?? Buffer.alloc(0))).toEqual({ more: false })
+    expect(told).toEqual(['all a c'])
+  })
+
+  it('replaces a mount by its removal and the new one', async () => {
+    const mount: Mount = { destination: '/data', type: 'bind', source: '/clone/0', options: ['rbind', 'ro'] } as Mount
+    create = async () => [mount]
+    const end = await connected()
+    await end.start()
+    const { payload } = await end.call('CreateContainer', 'ContainerRequest', container('c'))
+    expect(decode('CreateContainerResponse', payload ?? Buffer.alloc(0)).adjust.mounts).toEqual([
+      { destination: '-/data', type: '', source: '', options: [] },
+      { ...mount },
+    ])
+  })
+
+  it('answers in pieces that a runtime can read, however many mounts there are', async () => {
+    const mounts = Array.from({ length: 300 }, (_, at) => ({
+      destination: `/data/${at}`,
+      type: 'bind',
+      source: `/clone/${at}`,
+      options: ['rbind', 'rprivate', 'rw'],
+    }))
+    create = async () => mounts as Mount[]
+    const end = await connected()
+    await end.start()
+    const { payload } = await end.call('CreateContainer', 'ContainerRequest', container('c'))
+    expect(decode('CreateContainerResponse', payload ?? Buffer.alloc(0)).adjust.mounts).toHaveLength(600)
+    expect(Math.max(...end.frames)).toBe(4096)
+  })
+
+  it('answers a refusal with its text, and everything else that goes wrong, and stays', async () => {
+    const thrown: (() => Promise<undefined>)[] = [
+      async () => {
+        throw new Refusal('annotation modekeep/group is "x": write a group')
+      },
+      () => {
+        throw new Error('at once')
+      },
+      async () => undefined,
+    ]
+    create = () => thrown.shift()?.()
+    const end = await connected()
+    await end.start()
+    const call = () => end.call('CreateContainer', 'ContainerRequest', container('c'))
+    expect(await call()).toEqual({
+      status: { code: FAILED_PRECONDITION, message: 'annotation modekeep/group is "x": write a group' },
+    })
+    expect(await call()).toMatchObject({ status: { message: 'at once' } })
+    expect(await call()).toEqual({ payload: Buffer.alloc(0) })
+  })
+
+  it('answers others while one container waits', async () => {
+    const waiting = Promise.withResolvers<undefined>()
+    create = (_pod, { id }) => (id === 'slow' ? waiting.promise : undefined)
+    const end = await connected()
+    await end.start()
+    const slow = end.call('CreateContainer', 'ContainerRequest', container('slow'))
+    expect(await end.call('CreateContainer', 'ContainerRequest', container('quick'))).toEqual({
+      payload: Buffer.alloc(0),
+    })
+    waiting.resolve(undefined)
+    expect(await slow).toEqual({ payload: Buffer.alloc(0) })
+  })
+
+  it('hears of starts and ends by StateChange, and by a method for each, as newer runtimes tell', async () => {
+    const end = await connected()
+    await end.start()
+    told.length = 0
+    for (const event of [7, 10, 11, 6]) {
+      await end.call('StateChange', 'StateChangeEvent', { event, ...container(`old-${event}`) })
+    }
+    for (const method of ['PostStartContainer', 'StopContainer', 'RemoveContainer']) {
+      await end.call(method, 'ContainerRequest', container(`new-${method}`))
+    }
+    expect(told).toEqual([
+      'started old-7',
+      'gone old-10',
+      'gone old-11',
+      'started new-PostStartContainer',
+      'gone new-StopContainer',
+      'gone new-RemoveContainer',
+    ])
+  })
+
+  it.each(['RunPodSandbox', 'ValidateContainerAdjustment', 'constructor', '__proto__', ''])(
+    'says of the method %j that it has none',
+    async (method) => {
+      const end = await connected()
+      await end.start()
+      expect(await end.call(method, 'Empty', {})).toMatchObject({ status: { code: UNIMPLEMENTED } })
+      expect(await end.call('Shutdown', 'Empty', {}, 'another.Service')).toMatchObject({
+        status: { code: UNIMPLEMENTED },
+      })
+      expect(await end.call('Shutdown', 'Empty', {})).toEqual({ payload: Buffer.alloc(0) })
+    },
+  )
+
+  it('connects again when the runtime restarts, and is told all that runs again', async () => {
+    const first = await connected()
+    await first.start([], [{ id: 'c1' }])
+    first.socket.destroy()
+    await runtime.close()
+    runtime = new FakeRuntime()
+    await expect.poll(() => events.map(([, event]) => event)).toContain('away')
+    await runtime.listen(join(top, 'nri.sock'))
+    const second = await runtime.next()
+    await second.start([], [{ id: 'c2' }])
+    expect(told).toEqual(['all  c1', 'all  c2'])
+  })
+
+  it('waits for a runtime, says once why, and leaves one that accepts and says nothing', async () => {
+    const next = runtime.next()
+    start({ firstMs: 5, mostMs: 10, registerMs: 100 })
+    const mute = await next
+    const again = runtime.next()
+    await mute.registered
+    const second = await again
+    await second.registered
+    expect(events.filter(([, event]) => event === 'away')).toEqual([
+      [
+        'warn',
+        'away',
+        { socket: join(top, 'nri.sock'), message: 'the runtime has not told of its containers in 100 ms' },
+      ],
+    ])
+  })
+
+  it.each([
+    ['a frame of 4 GiB', (end: RuntimeEnd) => end.socket.write(Buffer.from('00000001ffffffff', 'hex'))],
+    ['a message of 16 MiB', (end: RuntimeEnd) => end.frame(1, Buffer.from('01000000000000010100', 'hex'))],
+    ['a message that is no protobuf', (end: RuntimeEnd) => end.send(1, 1, 1, Buffer.from('ffff', 'hex'))],
+  ])('closes the connection for %s, and comes again', async (_what, send) => {
+    const end = await connected()
+    await end.start()
+    const again = runtime.next()
+    send(end)
+    await (await again).start()
+    expect(events.map(([, event]) => event)).toContain('away')
+  })
+
+  it('passes over connections and types of message that it does not know', async () => {
+    const end = await connected()
+    await end.start()
+    end.send(77, 1, 1, Buffer.from('ffff', 'hex'))
+    end.send(1, 1, 3, Buffer.from('ffff', 'hex'))
+    end.send(2, 99, 2, Buffer.alloc(0))
+    end.frame(1, Buffer.alloc(0))
+    expect(await end.call('Shutdown', 'Empty', {})).toEqual({ payload: Buffer.alloc(0) })
+  })
+})

@@ -10,6 +10,7 @@ import { VERSION } from './version.ts'
 import { watchNode } from './watch.ts'
 
 const NARROW = 80
+const SHORT = 24
 
 /** Runs a verb that a person gives by hand on this node. @returns the exit status */
 export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -31,6 +32,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
       // A terminal that does not know its size says 0.
       return (stream === 1 ? process.stdout : process.stderr).columns || NARROW
     },
+    rows: (stream) => (isatty(stream) ? (stream === 1 ? process.stdout : process.stderr).rows || SHORT : undefined),
     workingDirectory: () => process.cwd(),
     readConfig: (file) => readConfig(env, file),
     onInterrupt,

@@ -8,9 +8,11 @@ import type { Session } from '../store/session.ts'
 import { keepHealing, type Watch } from './actions/heal.ts'
 import type { ServeHealth } from './actions/health.ts'
 import { logs } from './actions/logs.ts'
+import { keepLooking, whenChanged } from './actions/watch-status.ts'
 import { doctor, type Patient } from './doctor/index.ts'
 import { jsonDocument, jsonText, printable, render } from './text/output.ts'
 import { progressLine } from './text/progress.ts'
+import { screenOf } from './text/screen.ts'
 import { completionScript } from './usage/completion.ts'
 import { helpText } from './usage/help.ts'
 import { manualPage } from './usage/manual.ts'
@@ -43,6 +45,8 @@ export interface World extends Omit<Patient, 'configuration'> {
   isTerminal(stream: Stream): boolean
   /** How wide the terminal is that it writes to; undefined where it is none. */
   columns(stream: Stream): number | undefined
+  /** How many lines it has; undefined where it is none. */
+  rows(stream: Stream): number | undefined
   workingDirectory(): string
   /** The node's configuration as it is now, and every fault in its file. */
   /** @param file in place of the node's */
@@ -65,7 +69,7 @@ export interface World extends Omit<Patient, 'configuration'> {
 
 /** Runs a verb given by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
 export async function operate(world: World): Promise<number> {
-  const isJson = world.argv.includes('--json')
+  const isJson = isJsonWanted(world.argv)
   let failure = USAGE
   try {
     const command = parseCommand(world.argv, world.workingDirectory)
@@ -77,6 +81,12 @@ export async function operate(world: World): Promise<number> {
     else world.write(`modekeep: ${printable(message)}\n`, STDERR)
     return failure
   }
+}
+
+/** Also of arguments that are wrong. */
+function isJsonWanted(argv: readonly string[]): boolean {
+  const isForm = (word: string, at: number) => word === 'json' && /^(-o|--format)$/.test(argv[at - 1] ?? '')
+  return argv.includes('--json') || argv.some((word, at) => isForm(word, at) || /^(-o=?|--format=)json$/.test(word))
 }
 
 async function carryOut(world: World, command: Command, isJson: boolean): Promise<number> {
@@ -116,7 +126,8 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
 /** Also with an invalid configuration, whose faults are among what the log tells: the file's name may be right. */
 async function showLogs(world: World, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
   const { config } = await world.readConfig()
-  const text = (raw: string) => (isJson ? `${jsonText(raw)}\n` : render([logLine(raw)], hasColour(world)))
+  const text = (raw: string) =>
+    isJson ? `${jsonText(raw)}\n` : render([logLine(raw)], hasColour(world), world.columns(STDOUT))
   await logs(world.fs, command, config.logFile, (raw) => world.write(text(raw), STDOUT))
   return OK
 }
@@ -127,8 +138,14 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   const { file, config, faults } = await configFor(world, command)
   const { isLooking, lines, writesStdout, interrupted, trouble, hasTrouble } = shown(command)
   const to = writesStdout?.(command) ? STDERR : STDOUT
-  const tell = (document: Document) =>
-    world.write(isJson ? jsonDocument(document) : render(lines(document), hasColour(world)), to)
+  const isYaml = command.verb === 'status' && command.form === 'yaml'
+  // A parser is loaded only for who wants it.
+  const document = isYaml ? (await import('./text/yaml.ts')).yamlDocument : isJson ? jsonDocument : undefined
+  const textOf = (found: Document) => {
+    const width = world.columns(to)
+    return document?.(found) ?? render(lines(found, { command, width }), hasColour(world), width)
+  }
+  const tell = (found: Document) => world.write(textOf(found), to)
   const log = callLog({ verb, ...subjectOf(command) }, config.logLevel, (line) => {
     // What changes nothing leaves no line.
     if (!isLooking && !('isDry' in command && command.isDry)) appendLine(fs, config.logFile, line)
@@ -149,6 +166,12 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   }
   if (command.verb === 'status' && command.metrics) {
     await world.exposeMetrics(session, command.metrics.output)
+    return OK
+  }
+  if (command.verb === 'status' && command.isWatching) {
+    const rows = document === undefined ? world.rows(STDOUT) : undefined
+    const paint = (found: Document) => world.write(screenOf(textOf(found), world.rows(STDOUT) ?? 0), STDOUT)
+    await keepLooking(() => run(session, command), rows === undefined ? whenChanged(tell) : paint)
     return OK
   }
   const say = (sentence: string | undefined) => sentence && world.write(`modekeep: ${sentence}\n`, STDERR)

@@ -65,7 +65,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   migrate: ['yaml'],
   'mount-table': ['node:path'],
   nri: ['node:fs/promises', 'node:net', 'node:stream', 'node:timers/promises'],
-  operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util'],
+  operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.
     'node:crypto',

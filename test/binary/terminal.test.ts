@@ -28,6 +28,44 @@ describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
     expect(await shown.until((all) => all.includes('Examples:'))).toEqual(expect.arrayContaining(lines))
   })
 
+  describe('status', () => {
+    const call = (...args: string[]) => execFileSync(MODEKEEP, args, { encoding: 'utf8', env: env() })
+    const names = ['a-volume-with-a-long-name-of-which-a-part-is-shown', 'other']
+    beforeAll(() => {
+      for (const name of names) {
+        fs.mkdirSync(`${top}/volumes/${name}`, { recursive: true })
+        call('apply', `${top}/volumes/${name}`, '--fsgroup', '2000')
+      }
+    })
+
+    it.each(WIDTHS)('fits %i columns, and the names that it shows can be given to commands', async (width) => {
+      using shown = terminal(`${MODEKEEP} status`, width, env())
+      const lines = await shown.until((all) => all.some((line) => line.includes('walked')))
+      expect(lines.filter((line) => line.length > width)).toEqual([])
+      const [volume = ''] = lines.find((line) => /walked/.test(line))?.split(' ') ?? []
+      expect(call('status', volume, '-o', 'name')).toMatch(/^[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+\n$/)
+      expect(call('restore', volume, '--dry-run')).toContain(`${top}/volumes/`)
+    })
+
+    it('stays with --watch, shows what changes in its place, and ends with Ctrl-C', async () => {
+      using shown = terminal(`trap : INT; ${MODEKEEP} status --watch; echo ended $?`, 80, env())
+      const before = await shown.until((all) => all.some((line) => line.includes('walked')))
+      expect(before.filter((line) => /^volume /.test(line))).toHaveLength(1)
+      call('restore', `${top}/volumes/other`)
+      const after = await shown.until((all) => all.filter((line) => line.includes('walked')).length === 1)
+      expect(after.filter((line) => /^volume /.test(line))).toHaveLength(1)
+      shown.type('C-c')
+      await shown.until((all) => all.some((line) => /^(\^C)?ended 130$/.test(line)))
+    })
+
+    it('writes a document for each change, with --watch and off a terminal', async () => {
+      const command = `${MODEKEEP} status --watch -o json | head -n 1 | cut -c 1-45; echo ended`
+      using shown = terminal(command, 80, env())
+      const lines = await shown.until((all) => all.length > 0)
+      expect(lines).toContain('{"apiVersion":"modekeep/v1","kind":"Status","')
+    })
+  })
+
   describe('a long walk', () => {
     beforeAll(() => {
       fs.mkdirSync(`${top}/many`)

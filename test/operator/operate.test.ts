@@ -34,6 +34,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   },
   isTerminal: () => false,
   columns: () => undefined,
+  rows: () => undefined,
   workingDirectory: () => stage.top,
   readConfig: async () => ({ file: '/etc/config.json', config: stage.config, faults: [] }),
   onInterrupt: (say) => {

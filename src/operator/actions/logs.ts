@@ -5,12 +5,15 @@ import { generations } from '../../log/log-file.ts'
 import { logReader } from '../../log/log-reader.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 
-/** @property last undefined: all lines */
+/** @property last undefined: all lines @property age in milliseconds, of the oldest line; undefined: any */
 export interface LogsCommand {
   verb: 'logs'
   isFollowing: boolean
   last: number | undefined
   pod: string | undefined
+  age?: number | undefined
+  /** Only calls that failed. */
+  isFailed?: boolean
 }
 
 const LOOKS_EACH_MS = 250
@@ -22,7 +25,7 @@ const LOOKS_EACH_MS = 250
  */
 export async function logs(
   fs: typeof NodeFs,
-  { isFollowing, last, pod }: LogsCommand,
+  { isFollowing, last, pod, age, isFailed }: LogsCommand,
   file: string,
   show: (raw: string) => boolean,
 ): Promise<void> {
@@ -31,7 +34,10 @@ export async function logs(
   }
   const isAbout = podFilter(pod)
   const reader = logReader(fs, file, 'show')
-  const news = () => reader.lines().filter(isAbout)
+  const isYoung = ageFilter(age)
+  // Each line is asked whether it tells of the pod: it may tell of more.
+  const isWanted = (raw: string) => isAbout(raw) && isYoung(raw) && (!isFailed || hasFailed(raw))
+  const news = () => reader.lines().filter(isWanted)
   let isRead = tail(news(), last).every(show)
   while (isRead && isFollowing) {
     await setTimeout(LOOKS_EACH_MS)
@@ -48,6 +54,18 @@ function tail(lines: IteratorObject<string>, last: number | undefined): Pick<Ite
     if (kept.length > 2 * last + 1000) kept.splice(0, kept.length - last)
   }
   return last === 0 ? [].values() : kept.slice(-last).values()
+}
+
+/** Lines that say when they were written, and not before that. */
+function ageFilter(age: number | undefined): (raw: string) => boolean {
+  if (age === undefined) return () => true
+  const from = Date.now() - age
+  return (raw) => Date.parse(String(logEntry(raw)?.time)) >= from
+}
+
+/** What a call ends with that failed, or was refused. */
+function hasFailed(raw: string): boolean {
+  return logEntry(raw)?.outcome === 'Failure'
 }
 
 /** Lines about one pod: by its UID, which is in its paths, or by NAMESPACE/NAME, by which its UID is learned. */

@@ -1,18 +1,32 @@
 import { healMounts, LOST } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
+import { isBeginning, volumeNamed } from './target.ts'
 import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
 
-/** @property metrics they are wanted instead: on stdout, or in this file */
 export interface StatusCommand {
   verb: 'status'
+  /** They are wanted instead: on stdout, or in this file. */
   metrics: { output: string | undefined } | undefined
+  /** Undefined: all. */
+  selection?: Selection | undefined
+  /** Undefined: the table. */
+  form?: 'json' | 'yaml' | 'wide' | 'name' | undefined
+  isWatching?: boolean
+}
+
+/** Which mounts and volumes are told of: those to which all of it applies. */
+export interface Selection {
+  namespace: string | undefined
+  /** A mount directory; a pod: NAMESPACE/NAME, a name or a UID; or the beginning of a volume's name. */
+  of: { directory: string } | { pod: string } | { word: string } | undefined
 }
 
 export interface StatusDocument {
@@ -75,7 +89,53 @@ export interface MountStatus {
 }
 
 /** What modekeep has mounted on this node, and which volumes it has records of. Changes nothing. */
-export async function status(session: Session): Promise<StatusDocument> {
+export async function status(session: Session, { selection }: Partial<StatusCommand> = {}): Promise<StatusDocument> {
+  const all = await statusOfAll(session)
+  return selection === undefined ? all : selected(session, all, selection)
+}
+
+/** @throws {Refusal} where nothing is what one thing was named, or several are */
+function selected(session: Session, all: StatusDocument, { namespace, of }: Selection): StatusDocument {
+  const isOf = mountFilter(session, all, of)
+  const mounts = all.mounts.filter(
+    (mount) => isOf(mount) && (namespace === undefined || mount.pod.startsWith(`${namespace}/`)),
+  )
+  const shown = new Set(mounts.map(({ volume }) => volume))
+  const isNamed = ({ volume }: VolumeStatus) => of !== undefined && namespace === undefined && isOf({ volume })
+  const isThere = ({ directory }: { directory: string }) => namespace === undefined && isOf({ directory })
+  const found = {
+    verb: all.verb,
+    mounts,
+    volumes: all.volumes.filter((about) => shown.has(about.volume) || isNamed(about)),
+    unrecorded: all.unrecorded.filter(isThere),
+    unreadable: all.unreadable.filter(isThere),
+  }
+  const isNothing = [mounts, found.volumes, found.unrecorded, found.unreadable].every(({ length }) => length === 0)
+  if (of === undefined || !isNothing) return found
+  const [name] = Object.values(of)
+  throw new Refusal(`nothing of ${quoted(name)} is mounted or recorded on this node: "modekeep status" lists what is`)
+}
+
+type Named = Partial<Pick<MountStatus, 'directory' | 'volume' | 'pod'>>
+
+function mountFilter(
+  session: Session,
+  { mounts, volumes }: StatusDocument,
+  of: Selection['of'],
+): (one: Named) => boolean {
+  if (of === undefined) return () => true
+  if ('directory' in of) return ({ directory }) => directory === of.directory
+  if ('pod' in of) return ({ pod }) => pod === of.pod
+  const { word } = of
+  const isPods = ({ pod = '', directory = '' }: Named) =>
+    pod.endsWith(`/${word}`) || directory.includes(`/pods/${word}/`)
+  if (mounts.some(isPods)) return isPods
+  const names = [...new Set([...mounts, ...volumes].map(({ volume }) => volume))].filter(Boolean)
+  const named = isBeginning(word) ? volumeNamed(session, word, names) : undefined
+  return (one) => (named === undefined ? isPods(one) : one.volume === named)
+}
+
+async function statusOfAll(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
   const recorded = listMounts(session)
   const isSilentAt = silentPaths(session.host)

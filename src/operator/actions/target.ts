@@ -15,8 +15,15 @@ export type Found = { directory: string } | { volume: string }
  */
 export type Target = Found | { beginning: string; directory: string | undefined }
 
+/** A word as a table shows it that had no room for all of it. */
+export function withoutEllipsis(word: string): string {
+  // No regular expression: the build keeps its letters beyond ASCII in bytes that the executable reads as Latin-1.
+  return word.endsWith('…') ? word.slice(0, -1) : word
+}
+
 /** Whether a word may be the beginning of a volume's name (isVolumeIdentity). Never a path. */
-export function isBeginning(word: string): boolean {
+export function isBeginning(shown: string): boolean {
+  const word = withoutEllipsis(shown)
   return /^(t|te|tex|text|text-[0-9a-f]*|[0-9a-f.]+(-[0-9a-f]*){0,2})$/.test(word) && /[^.]/.test(word)
 }
 

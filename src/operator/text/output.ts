@@ -1,16 +1,22 @@
+import { folded } from './wrap.ts'
+
 /** One line without its end; control characters in it are still to be made printable. */
 export type Line = string | { text: string; style: 'strong' | 'notice' | 'fault' }
 
 const STYLES = { strong: '1', notice: '33', fault: '31' } as const
 
-/** The lines as one text: no file name can drive the terminal, only `colour` brings escape sequences. */
-export function render(lines: readonly Line[], colour: boolean): string {
+/**
+ * The lines as one text: no file name can drive the terminal, only `colour` brings escape sequences.
+ * @param width of the terminal: longer lines go on below, a bit farther to the right
+ */
+export function render(lines: readonly Line[], colour: boolean, width = Number.POSITIVE_INFINITY): string {
   return lines
-    .map((line) => {
-      if (typeof line === 'string') return `${printable(line)}\n`
-      const safe = printable(line.text)
-      return colour && safe ? `\x1b[${STYLES[line.style]}m${safe}\x1b[0m\n` : `${safe}\n`
+    .flatMap((line) => {
+      const [text, style] = typeof line === 'string' ? [line, undefined] : [line.text, STYLES[line.style]]
+      const safe = folded(printable(text), width)
+      return colour && style ? safe.map((part) => part && `\x1b[${style}m${part}\x1b[0m`) : safe
     })
+    .map((line) => `${line}\n`)
     .join('')
 }
 

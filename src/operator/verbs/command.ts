@@ -43,7 +43,13 @@ function noVerb(word: string): string {
 /** Reads what follows a verb, and finds every fault of form. */
 function readArguments(verb: Verb, args: string[]): Omit<Arguments, 'workingDirectory'> {
   const { options } = verbForm(verb)
-  const { tokens } = parseArgs({ args, options: OPTIONS, strict: false, allowPositionals: true, tokens: true })
+  const { tokens } = parseArgs({
+    args,
+    options: optionsFor(options),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
   const given = new Map<string, string | undefined>()
   const words: string[] = []
   const faults: string[] = []
@@ -57,6 +63,15 @@ function readArguments(verb: Verb, args: string[]): Omit<Arguments, 'workingDire
     given.set(name, value)
   }
   return { given, words, faults }
+}
+
+/** All options, so that what follows one is its value even where it is another verb's; of two letters the verb's own. */
+function optionsFor(own: object): typeof OPTIONS {
+  const entries = Object.entries(OPTIONS).map(([name, { short, ...form }]) => {
+    const isTaken = Object.keys(own).some((other) => other !== name && OPTIONS[other as OptionName].short === short)
+    return [name, short === undefined || isTaken ? form : { ...form, short }]
+  })
+  return Object.fromEntries(entries)
 }
 
 function unknownOption(verb: Verb, rawName: string, known: readonly string[]): string {

@@ -32,12 +32,20 @@ export interface VerbForm<Command = unknown> {
   read(args: Arguments): Command
 }
 
+/** How a document is looked at. */
+export interface Look<Command> {
+  /** What was asked for. */
+  command?: Command
+  /** Of the terminal, in columns; undefined: as wide as its content. */
+  width?: number | undefined
+}
+
 /** A verb that looks at, or changes, the node, and tells what it found in a document. */
 export interface Shown<Command, Document> extends VerbForm<Command> {
   /** It changes nothing in any case, and leaves no line in the log. */
   isLooking?: boolean
   /** The document for people. */
-  lines(document: Document): Line[]
+  lines(document: Document, look?: Look<Command>): Line[]
   /** What is said where that makes it a failure although it was carried out. */
   trouble?: string
   hasTrouble?(document: Document): boolean

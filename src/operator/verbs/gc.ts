@@ -1,4 +1,5 @@
 import { type GcCommand, type GcDocument, gc as run } from '../actions/gc.ts'
+import { withoutEllipsis } from '../actions/target.ts'
 import { aligned, type Line } from '../text/output.ts'
 import type { Work } from './form.ts'
 
@@ -20,7 +21,10 @@ export const gc: Work<GcCommand, GcDocument> = {
   },
   examples: ['modekeep gc --dry-run', 'modekeep gc'],
   failure: 'something could not be removed',
-  read: ({ given }) => ({ verb: 'gc', isDry: given.has('dry-run'), forget: given.get('forget') }),
+  read({ given }) {
+    const word = given.get('forget')
+    return { verb: 'gc', isDry: given.has('dry-run'), forget: word && withoutEllipsis(word) }
+  },
   run,
   /** What went, line by line, and what stays, by reason. */
   lines({ isDry, items }) {

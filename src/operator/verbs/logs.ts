@@ -2,6 +2,7 @@ import { isEntry, type LogEntry, logEntry } from '../../log/log-entry.ts'
 import type { LogsCommand } from '../actions/logs.ts'
 import type { Line } from '../text/output.ts'
 import type { VerbForm } from './form.ts'
+import { parseDuration } from './options.ts'
 
 export const logs: VerbForm<LogsCommand> = {
   summary: "show what kubelet's calls and these commands did",
@@ -14,15 +15,23 @@ export const logs: VerbForm<LogsCommand> = {
   options: {
     follow: 'show new lines as they are written, through rotations; ends on Ctrl-C',
     lines: 'only the last N lines (default: all; with --follow 10)',
+    since: 'only the lines that are younger than this, such as 1h, 30m, 2d or 1h30m',
+    failed: 'only the calls that failed or were refused',
     pod: 'only the lines about one pod: its UID, or NAMESPACE/NAME',
     json: 'the lines as they were written, one JSON document each',
   },
-  examples: ['modekeep logs --follow', 'modekeep logs --pod shop/cart-0 --lines 20'],
+  examples: [
+    'modekeep logs --follow',
+    'modekeep logs --pod shop/cart-0 -n 20',
+    'modekeep logs --since 1h --failed -n 50',
+  ],
   read({ given }) {
     const isFollowing = given.has('follow')
     // 10 as with tail(1).
     const lines = given.get('lines') ?? (isFollowing ? 10 : undefined)
-    return { verb: 'logs', isFollowing, last: lines === undefined ? undefined : Number(lines), pod: given.get('pod') }
+    const last = lines === undefined ? undefined : Number(lines)
+    const age = parseDuration(given.get('since') ?? '')
+    return { verb: 'logs', isFollowing, last, pod: given.get('pod'), age, isFailed: given.has('failed') }
   },
 }
 

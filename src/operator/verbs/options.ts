@@ -38,6 +38,10 @@ const pod = unless(
   /^[A-Za-z0-9][A-Za-z0-9.-]*(\/[A-Za-z0-9][A-Za-z0-9.-]*)?$/,
   "write the pod's UID, or NAMESPACE/NAME",
 )
+// RFC 1123, as the names of namespaces are.
+const namespace = unless(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'write the name of a namespace')
+const since = (value: string) =>
+  parseDuration(value) === undefined ? 'write how long ago, such as 1h, 30m, 2d or 1h30m' : undefined
 // CSI: GetPluginInfoResponse.name; in Kubernetes the CSIDriver object has it too, in lower case.
 const driver = unless(
   /^(?=.{1,63}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/,
@@ -66,6 +70,10 @@ const FORMS = {
   'kubelet-subpaths': flag(),
   listen: { type: 'string', value: 'ADDRESS:PORT', example: 'where, such as 127.0.0.1:9808,', fault: listening },
   metrics: flag(),
+  namespace: { type: 'string', short: 'n', value: 'NAMESPACE', example: 'a namespace', fault: namespace },
+  format: { type: 'string', short: 'o', value: 'json|yaml|wide|name' },
+  since: { type: 'string', value: 'TIME', example: 'how long ago, such as 1h or 30m,', fault: since },
+  failed: flag(),
   'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
   'driver-name': { type: 'string', value: 'NAME', example: 'a name, such as modekeep.csi,', fault: driver },
   socket: { type: 'string', value: 'PATH', example: 'a path, such as /var/run/nri/nri.sock,', fault: absolute },
@@ -97,6 +105,15 @@ const FORMS = {
 export type OptionName = keyof typeof FORMS
 
 export const OPTIONS: Readonly<Record<OptionName, OptionForm>> = FORMS
+
+const MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
+
+/** @param text such as `1h30m`: days, hours, minutes and seconds, in this order @returns milliseconds, undefined for none */
+export function parseDuration(text: string): number | undefined {
+  if (!/^(?=\d)(\d{1,6}d)?(\d{1,6}h)?(\d{1,6}m)?(\d{1,6}s)?$/.test(text)) return undefined
+  const parts = text.matchAll(/(\d+)([dhms])/g)
+  return [...parts].reduce((total, [, count, unit = 's']) => total + Number(count) * (MS[unit] ?? 0), 0)
+}
 
 /** `-f` and `--follow`. */
 export function spellings(name: OptionName): string[] {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
 import { isVolumeIdentity } from '../../store/places.ts'
-import { isBeginning, type Target } from '../actions/target.ts'
+import { isBeginning, type Target, withoutEllipsis } from '../actions/target.ts'
 import type { Arguments } from './form.ts'
 import type { OptionName } from './options.ts'
 
@@ -14,7 +14,7 @@ export function directoryOf(verb: string, { words, workingDirectory, faults }: A
 
 /** A volume by its name or the beginning of that, or a directory as `directoryOf` reads it. */
 export function targetOf(verb: string, args: Arguments): Target {
-  const [word = ''] = args.words
+  const word = withoutEllipsis(args.words[0] ?? '')
   const isOne = args.words.length === 1
   // As long as a whole name, it is none of a directory.
   if (isOne && isVolumeIdentity(word)) return { beginning: word, directory: undefined }

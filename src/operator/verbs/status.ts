@@ -2,15 +2,20 @@ import { quoted } from '../../refusal/refusal.ts'
 import {
   type MountStatus,
   status as run,
+  type Selection,
   type StatusCommand,
   type StatusDocument,
   type VolumeStatus,
 } from '../actions/status.ts'
+import { withoutEllipsis } from '../actions/target.ts'
 import type { WalkStatus } from '../actions/volume.ts'
-import { aligned, type Line } from '../text/output.ts'
-import type { Work } from './form.ts'
+import type { Line } from '../text/output.ts'
+import { type Column, cutMiddle, tableRows } from '../text/table.ts'
+import type { Arguments, Work } from './form.ts'
+import { directoryOf } from './paths.ts'
 
 export const status: Work<StatusCommand, StatusDocument> = {
+  operands: '[POD|MOUNT|VOLUME]',
   summary: 'list mounts, how their groups were given, and their state',
   text: [
     'Lists what modekeep has mounted on this node: pod, source, group, age and state (healthy, missing, stale, ' +
@@ -18,53 +23,89 @@ export const status: Work<StatusCommand, StatusDocument> = {
       'were changed. idmap: the mount shows another group. option: mount options give it.',
     'Below are the volumes that walks have changed, with pending restores and the progress of running walks. Changes ' +
       'nothing.',
+    'POD (NAMESPACE/NAME, a name or a UID), MOUNT (a mount directory) and VOLUME (a name or an unambiguous beginning of ' +
+      'one) show what is of that alone. On a terminal the table is as wide as that; "-o wide" cuts nothing.',
   ],
   options: {
+    namespace: "only what is mounted for this namespace's pods",
+    format: 'a document (json, yaml), the table with every column, or names alone: mount directories and volumes',
+    watch: 'stay, and show it anew every two seconds; elsewhere than on a terminal each time that it changed',
     prometheus: "print metrics in Prometheus' text format; calls are counted since the first run (docs/metrics.md)",
     output: "replace this file atomically, for node_exporter's textfile collector",
+    json: 'one JSON document on stdout; with --watch one line each time',
   },
-  examples: ['modekeep status', 'modekeep status --prometheus --output /var/lib/node_exporter/modekeep.prom'],
+  examples: [
+    'modekeep status',
+    'modekeep status shop/cart-0 -o yaml',
+    'modekeep status --namespace shop --watch',
+    'modekeep status --prometheus --output /var/lib/node_exporter/modekeep.prom',
+  ],
   isLooking: true,
-  read({ given, faults }) {
+  read(args) {
+    const { given, faults } = args
     const isWanted = given.has('prometheus')
-    if (given.has('output') && !isWanted) faults.push('--output is for --prometheus: give both, or leave it out')
+    if (given.has('output') && !isWanted) {
+      faults.push('--output is for --prometheus: give both, or leave it out (a form is "-o json")')
+    }
     const output = given.get('output')
     if (output && !output.startsWith('/')) faults.push(`--output is ${quoted(output)}: write an absolute path`)
     if (given.has('json') && isWanted) faults.push('--json and --prometheus are two forms: keep one')
-    return { verb: 'status', metrics: isWanted ? { output } : undefined }
+    const form = given.get('format') as StatusCommand['form']
+    if (form && isWanted) faults.push(`-o ${form} and --prometheus are two forms: keep one`)
+    if (form && form !== 'json' && given.has('json')) faults.push(`-o ${form} and --json are two forms: keep one`)
+    const isWatching = given.has('watch')
+    if (isWatching && isWanted) faults.push('--prometheus prints once: leave out --watch')
+    const selection = selectionOf(args)
+    if (selection && isWanted) faults.push('--prometheus is about the whole node: leave out what selects')
+    return { verb: 'status', metrics: isWanted ? { output } : undefined, selection, form, isWatching }
   },
   run,
-  lines: (document) => statusLines(document, Date.now()),
+  lines(document, { command, width } = {}) {
+    if (command?.form === 'name') return names(document)
+    return statusLines(document, Date.now(), { ...command, width })
+  },
+}
+
+function selectionOf(args: Arguments): Selection | undefined {
+  const { words, given, faults } = args
+  const namespace = given.get('namespace')
+  const [word, ...more] = words
+  if (more.length > 0) faults.push(`status takes one pod, mount or volume, got ${quoted(words)}: name one`)
+  if (word === undefined) return namespace === undefined ? undefined : { namespace, of: undefined }
+  if (/^[./]/.test(word)) return { namespace, of: { directory: directoryOf('status', args) } }
+  const [first = '', name, ...parts] = word.split('/')
+  if (name === undefined) return { namespace, of: { word: withoutEllipsis(word) } }
+  if (first === '' || name === '' || parts.length > 0) {
+    faults.push(`status has ${quoted(word)}: write NAMESPACE/POD, a path, or a volume as it names it`)
+  }
+  if (namespace !== undefined && namespace !== first) {
+    faults.push(`--namespace is ${quoted(namespace)}, and the pod ${quoted(word)}: leave one out`)
+  }
+  return { namespace, of: { pod: word } }
+}
+
+/** One a line: a mount directory, which begins with a slash, or a volume. */
+function names({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Line[] {
+  const directories = [...mounts, ...unrecorded, ...unreadable].map(({ directory }) => directory)
+  return [...new Set(directories), ...volumes.map(({ volume }) => volume)]
+}
+
+/** Below so many columns the tables have fewer of their own. */
+const NARROW = 70
+
+interface StatusLook extends Pick<StatusCommand, 'form' | 'selection'> {
+  width?: number | undefined
 }
 
 /** @param now milliseconds since the epoch, from which ages are told */
-export function statusLines({ mounts, volumes, unrecorded, unreadable }: StatusDocument, now: number): Line[] {
-  const mountTable = table(
-    ['pod', 'source', 'group', 'ownership', 'age', 'state'],
-    mounts.map((mount) => {
-      const { pod, source, fsType, group, ownership, since, state } = mount
-      const age = since === null ? '-' : ageOf(now - Date.parse(since))
-      return [[pod || '-', source || fsType, String(group ?? '-'), ownership, age, state], remarks(mount)]
-    }),
-  )
-  const volumeTable = table(
-    ['volume', 'group', 'mounts', 'state', 'source'],
-    volumes.map((about) => {
-      const { volume, group, mounts, source, walk, fault, changed, name } = about
-      const notices = [fault, changed, name].filter((text) => text !== null)
-      const below = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
-      return [
-        [volume, String(group ?? '-'), String(mounts), stateOf(about), source || '-'],
-        [...walkLines(walk), ...below],
-      ]
-    }),
-  )
+export function statusLines(document: StatusDocument, now: number, look: StatusLook = {}): Line[] {
+  const { mounts, volumes, unrecorded, unreadable } = document
   const noticed = (directory: string, text: string): Line => ({ text: `${directory}: ${text}`, style: 'notice' })
   const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
   const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
   return [
-    ...(mounts.length === 0 ? ['modekeep has nothing mounted on this node'] : mountTable),
-    ...(volumes.length === 0 ? [] : ['', ...volumeTable]),
+    ...(mounts.length === 0 ? [nothing(look)] : mountTable(mounts, now, look)),
+    ...(volumes.length === 0 ? [] : ['', ...volumeTable(volumes, look)]),
     ...(lost.length === 0 ? [] : ['', { text: 'mounts without a record', style: 'strong' } as const, ...lost]),
     ...(damaged.length === 0
       ? []
@@ -72,10 +113,77 @@ export function statusLines({ mounts, volumes, unrecorded, unreadable }: StatusD
   ]
 }
 
-/** @param rows each with what is told below it */
-function table(head: readonly string[], rows: readonly (readonly [cells: string[], below: Line[]])[]): Line[] {
-  const [first = '', ...texts] = aligned([head, ...rows.map(([cells]) => cells)])
-  return [{ text: first, style: 'strong' }, ...rows.flatMap(([, below], row) => [texts[row] ?? '', ...below])]
+function nothing({ selection }: StatusLook): string {
+  const { namespace, of } = selection ?? {}
+  const whose = namespace === undefined ? '' : ` for pods of namespace ${namespace}`
+  return `modekeep has nothing${of === undefined ? '' : ' of it'} mounted on this node${whose}`
+}
+
+function mountTable(mounts: readonly MountStatus[], now: number, { form, width: terminal }: StatusLook): Line[] {
+  const isWide = form === 'wide'
+  const width = isWide ? undefined : terminal
+  const isNarrow = (width ?? NARROW) < NARROW
+  const columns: (Column & { of(mount: MountStatus): string })[] = [
+    { head: 'pod', cut: { to: 9, at: 'middle' }, of: ({ pod }) => pod || '-' },
+    { head: 'source', cut: { to: 9, at: 'middle' }, of: ({ source, fsType }) => source || fsType },
+    { head: 'group', of: ({ group }) => String(group ?? '-') },
+    { head: 'ownership', of: ({ ownership }) => ownership },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : ageOf(now - Date.parse(since))) },
+    { head: 'state', of: ({ state }) => state },
+    { head: 'type', of: ({ fsType }) => fsType },
+    { head: 'access', of: ({ readOnly }) => (readOnly ? 'ro' : 'rw') },
+    { head: 'volume', of: ({ volume }) => volume || '-' },
+    { head: 'directory', of: ({ directory }) => directory },
+  ]
+  const left = isNarrow ? ['ownership', 'age'] : []
+  const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !left.includes(head))
+  const rows = mounts.map((mount) => shown.map(({ of }) => of(mount)))
+  return table(tableRows(shown, rows, width), (at) => {
+    const [mount] = mounts.slice(at, at + 1)
+    if (mount === undefined) return []
+    const { directory } = mount
+    const place = isWide ? [] : [`  ${width === undefined ? directory : cutMiddle(directory, width - 2)}`]
+    return [...place, ...remarks(mount)]
+  })
+}
+
+function volumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }: StatusLook): Line[] {
+  const width = form === 'wide' ? undefined : terminal
+  const isNarrow = (width ?? NARROW) < NARROW
+  const names = volumes.map(({ volume }) => volume)
+  // What is left of a name still names the volume: with what stands for the rest of it, it can be given to any command.
+  const to = Math.max(8, ...names.map((name) => uniqueLength(name, names) + 1))
+  const columns: (Column & { of(about: VolumeStatus): string })[] = [
+    { head: 'volume', cut: { to, at: 'end' }, of: ({ volume }) => volume },
+    { head: 'group', of: ({ group }) => String(group ?? '-') },
+    { head: 'mounts', of: ({ mounts }) => String(mounts) },
+    { head: 'state', of: stateOf },
+    { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-' },
+  ]
+  const shown = columns.filter(({ head }) => !isNarrow || (head !== 'mounts' && head !== 'source'))
+  const rows = volumes.map((about) => shown.map(({ of }) => of(about)))
+  return table(tableRows(shown, rows, width), (at) =>
+    volumes.slice(at, at + 1).flatMap(({ source, walk, fault, changed, name }) => {
+      const notices = [fault, changed, name].filter((text) => text !== null)
+      const below = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
+      const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
+      return [...place, ...walkLines(walk), ...below]
+    }),
+  )
+}
+
+/** How much of a name no other one has. */
+function uniqueLength(name: string, names: readonly string[]): number {
+  const others = names.filter((other) => other !== name)
+  for (let length = 1; length < name.length; length++) {
+    if (!others.some((other) => other.startsWith(name.slice(0, length)))) return length
+  }
+  return name.length
+}
+
+/** @param rows the head first @param below what is told below each of the others, by its number */
+function table([head = '', ...rows]: readonly string[], below: (row: number) => Line[]): Line[] {
+  return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...below(at)])]
 }
 
 function stateOf({ group, complete, restorePending, mounts, walk, changed }: VolumeStatus): string {
@@ -93,8 +201,8 @@ function walkLines(walk: WalkStatus | null): Line[] {
   return [`  a walk or restore is under way${far}`]
 }
 
-function remarks({ directory, why, reason, walk, daemon }: MountStatus): Line[] {
-  const lines: Line[] = [`  ${directory}`]
+function remarks({ why, reason, walk, daemon }: MountStatus): Line[] {
+  const lines: Line[] = []
   if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
   lines.push(...walkLines(walk))
   if (daemon) {

@@ -57,6 +57,16 @@ describe('the logs', () => {
     expect(await shown({ pod: 'shop/cart', last: 1 })).toEqual([unmount])
   })
 
+  it('are those of the last hour, those that failed, and the last so many of these', async () => {
+    const at = (minutes: number, outcome: string) =>
+      JSON.stringify({ time: new Date(Date.now() - minutes * 60_000).toISOString(), verb: 'mount', outcome })
+    const [old, failed, done, again] = [at(61, 'Failure'), at(59, 'Failure'), at(30, 'Success'), at(1, 'Failure')]
+    for (const line of [old, failed, 'no JSON', done, again]) appendLine(fs, file, line)
+    expect(await shown({ age: 3_600_000 })).toEqual([failed, done, again])
+    expect(await shown({ isFailed: true })).toEqual([old, failed, again])
+    expect(await shown({ age: 3_600_000, isFailed: true, last: 1 })).toEqual([again])
+  })
+
   it('are the last so many of very many, without holding them all', async () => {
     for (let n = 0; n < 3000; n++) appendLine(fs, file, `line ${n}`)
     expect(await shown({ last: 2 })).toEqual(['line 2998', 'line 2999'])

@@ -82,7 +82,8 @@ describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
 
   it('offers every verb, and after a verb all its options', () => {
     expect(complete([''])).toEqual(expect.arrayContaining(VERB_NAMES))
-    expect(complete(['logs', '-'])).toEqual(['--follow', '--help', '--json', '--lines', '--pod', '-f', '-h', '-n'])
+    const logs = ['--failed', '--follow', '--help', '--json', '--lines', '--pod', '--since', '-f', '-h', '-n']
+    expect(complete(['logs', '-'])).toEqual(logs)
   })
 
   it('knows a value after "=", which bash makes a word of its own', () => {

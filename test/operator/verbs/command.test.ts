@@ -11,6 +11,8 @@ const restoreOf = (directory: string) => ({
   isForced: false,
 })
 
+const STATUS = { verb: 'status', metrics: undefined, selection: undefined, form: undefined, isWatching: false }
+
 describe('an operator’s arguments', () => {
   it('are complete with a directory and a group; the rest has the defaults of a pod', () => {
     expect(parse('plan', '/srv/data', '--fsgroup', '2000')).toEqual({
@@ -69,9 +71,12 @@ describe('an operator’s arguments', () => {
   })
 
   it.each([
-    [['logs'], { verb: 'logs', isFollowing: false, last: undefined, pod: undefined }],
-    [['logs', '-f'], { verb: 'logs', isFollowing: true, last: 10, pod: undefined }],
-    [['logs', '-n', '3', '--pod', 'shop/cart'], { verb: 'logs', isFollowing: false, last: 3, pod: 'shop/cart' }],
+    [['logs'], { verb: 'logs', isFollowing: false, last: undefined, pod: undefined, age: undefined, isFailed: false }],
+    [['logs', '-f'], { verb: 'logs', isFollowing: true, last: 10, pod: undefined, age: undefined, isFailed: false }],
+    [
+      ['logs', '-n', '3', '--pod', 'shop/cart'],
+      { verb: 'logs', isFollowing: false, last: 3, pod: 'shop/cart', age: undefined, isFailed: false },
+    ],
     [['gc'], { verb: 'gc', isDry: false, forget: undefined }],
     [['gc', '--dry-run', '--forget', '1.2-3-4'], { verb: 'gc', isDry: true, forget: '1.2-3-4' }],
     [
@@ -96,6 +101,16 @@ describe('an operator’s arguments', () => {
       ['journal', 'export', '/a', '--output', '-'],
       { verb: 'journal', action: 'export', target: { directory: '/a' }, file: '-', isForced: false },
     ],
+    [
+      ['logs', '--since', '1h30m', '--failed', '-n', '50'],
+      { verb: 'logs', isFollowing: false, last: 50, pod: undefined, age: 5_400_000, isFailed: true },
+    ],
+    [['status', '-n', 'shop'], { ...STATUS, selection: { namespace: 'shop', of: undefined } }],
+    [['status', 'shop/cart-0'], { ...STATUS, selection: { namespace: undefined, of: { pod: 'shop/cart-0' } } }],
+    [['status', './dir'], { ...STATUS, selection: { namespace: undefined, of: { directory: '/here/dir/dir' } } }],
+    [['status', 'fd01…'], { ...STATUS, selection: { namespace: undefined, of: { word: 'fd01' } } }],
+    [['status', '-o', 'json'], { ...STATUS, form: 'json' }],
+    [['status', '-oyaml', '--watch'], { ...STATUS, form: 'yaml', isWatching: true }],
     [['doctor', '--json'], { verb: 'doctor' }],
     [['completion', 'zsh'], { verb: 'completion', shell: 'zsh' }],
     [['help', '--man'], { verb: 'help', topic: undefined, isManual: true }],
@@ -154,6 +169,17 @@ describe('an operator’s arguments', () => {
     [['status', '--prometheus', '--output', 'a'], '--output is "a": write an absolute path'],
     [['status', '--prometheus', '--output'], '--output has no value: write a path'],
     [['status', '--prometheus', '--json'], '--json and --prometheus are two forms: keep one'],
+    [['status', '-o', 'xml'], '--format is "xml": use json or yaml or wide or name'],
+    [['status', '-o', 'name', '--json'], '-o name and --json are two forms: keep one'],
+    [['status', '-o', 'json', '--prometheus'], '-o json and --prometheus are two forms: keep one'],
+    [['status', '--prometheus', '--watch'], '--prometheus prints once: leave out --watch'],
+    [['status', '--prometheus', 'a/b'], '--prometheus is about the whole node: leave out what selects'],
+    [['status', 'a', 'b'], 'status takes one pod, mount or volume, got ["a","b"]: name one'],
+    [['status', 'a/b/c'], 'status has "a/b/c": write NAMESPACE/POD, a path, or a volume as it names it'],
+    [['status', 'a/b', '-n', 'c'], '--namespace is "c", and the pod "a/b": leave one out'],
+    [['status', '-n', 'Shop'], '--namespace is "Shop": write the name of a namespace'],
+    [['logs', '--since', 'yesterday'], '--since is "yesterday": write how long ago, such as 1h, 30m, 2d or 1h30m'],
+    [['logs', '--since', ''], '--since is "": write how long ago'],
     [['mount', '/a', '{}'], 'there is no verb "mount": see "modekeep help"'],
     [['statsu'], 'there is no verb "statsu": did you mean status? see "modekeep help"'],
     [['help', 'constructor'], 'there is no verb "constructor": see "modekeep help"'],

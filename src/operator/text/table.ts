@@ -1,0 +1,47 @@
+import { aligned } from './output.ts'
+
+/** How a column gives way where the terminal is too narrow for all. */
+export interface Column {
+  head: string
+  /** The fewest characters that still tell something, and what is cut: the middle of a path, the end of a name. */
+  cut?: { to: number; at: 'middle' | 'end' }
+}
+
+/**
+ * The rows of a table, its head first, in at most `width` columns where the columns that may be cut have room for that.
+ * The widest of them is cut first.
+ */
+export function tableRows(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width = Number.POSITIVE_INFINITY,
+): string[] {
+  const all = [columns.map(({ head }) => head), ...rows]
+  const widths = columns.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))
+  const gaps = 2 * (columns.length - 1)
+  for (let over = sum(widths) + gaps - width; over > 0; over--) {
+    const [widest] = columns
+      .flatMap(({ cut }, at) => (cut && (widths[at] ?? 0) > cut.to ? [at] : []))
+      .sort((one, other) => (widths[other] ?? 0) - (widths[one] ?? 0))
+    if (widest === undefined) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  const fit = (cell: string, at: number) => {
+    const room = widths[at] ?? 0
+    return columns[at]?.cut?.at === 'end' ? cutEnd(cell, room) : cutMiddle(cell, room)
+  }
+  return aligned(all.map((row) => row.map(fit)))
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
+
+function cutEnd(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+}
+
+/** More of its end is left: paths have the same beginning. */
+export function cutMiddle(text: string, length: number): string {
+  if (text.length <= length) return text
+  const before = Math.floor((length - 1) / 3)
+  return `${text.slice(0, before)}…${text.slice(text.length - (length - 1 - before))}`
+}

@@ -87,11 +87,28 @@ describe('the components', () => {
     },
   )
 
-  it('uninstall leaves nothing that heals, no device plugin and no CSI server', () => {
+  it('uninstall leaves nothing that heals, no device plugin, no CSI server and no plugin of the runtime', () => {
     const template = podOf(
-      render(kustomization('overlays/default', { components: ['device-plugin', 'csi', 'components/uninstall'] })),
+      render(
+        kustomization('overlays/default', { components: ['device-plugin', 'csi', 'nri', 'components/uninstall'] }),
+      ),
     )
     expect(containersOf(template).map(({ name }) => name)).toEqual(['uninstall', 'modekeep'])
+  })
+})
+
+describe('the plugin of the container runtime', () => {
+  it('is started, and probed over the socket that it serves, with arguments that modekeep takes', () => {
+    const { command, readinessProbe } = named(
+      podOf(render(kustomization('overlays/default', { components: ['nri'] }))),
+      'nri',
+    ) as Resource
+    const [wrapper, ...verb] = command
+    expect(wrapper).toBe('on-node')
+    const [prober, ...probe] = readinessProbe.exec.command
+    expect(prober).toBe('modekeep')
+    const { socket, directory } = parseCommand(verb, () => '/') as CommandOf<'nri'>
+    expect(parseCommand(probe, () => '/')).toMatchObject({ verb: 'nri', isProbe: true, socket, directory })
   })
 })
 
@@ -283,20 +300,40 @@ describe('the examples', () => {
     }
   })
 
-  it.each(files)('%s asks for volumes that modekeep understands', (file) => {
-    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-    const pods = resources.flatMap(({ kind, spec, metadata }) => {
-      if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
-      const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
-      return of === undefined ? [] : [{ metadata, spec: of }]
-    })
-    const volumes = pods.flatMap((pod) =>
-      pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
-    )
-    expect(volumes.length).toBeGreaterThan(0)
-    for (const { pod, volume } of volumes)
-      readRequest('/pods/p/volumes/modekeep~fs/v', JSON.stringify(kubeletOptions(pod, volume, {})), config, kinds)
-  })
+  const OF_OTHERS = files.filter((file) => file.includes('/any-volume'))
+
+  it.each(OF_OTHERS)(
+    '%s asks for the group of a claim by an annotation, and for what keeps kubelet from a walk',
+    (file) => {
+      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+      const templates = resources.map(({ spec }) => spec.template)
+      expect(templates.length).toBeGreaterThan(0)
+      for (const { metadata, spec } of templates) {
+        const { supplementalGroups = [], fsGroup } = spec.securityContext
+        expect([...supplementalGroups, fsGroup]).toContain(Number(metadata.annotations['modekeep/group']))
+        expect(spec.volumes.every((volume: Resource) => 'persistentVolumeClaim' in volume)).toBe(true)
+        if (fsGroup !== undefined) expect(fs.readFileSync(file, 'utf8')).toContain('"fsGroupPolicy":"None"')
+      }
+    },
+  )
+
+  it.each(files.filter((file) => !OF_OTHERS.includes(file)))(
+    '%s asks for volumes that modekeep understands',
+    (file) => {
+      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+      const pods = resources.flatMap(({ kind, spec, metadata }) => {
+        if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
+        const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
+        return of === undefined ? [] : [{ metadata, spec: of }]
+      })
+      const volumes = pods.flatMap((pod) =>
+        pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
+      )
+      expect(volumes.length).toBeGreaterThan(0)
+      for (const { pod, volume } of volumes)
+        readRequest('/pods/p/volumes/modekeep~fs/v', JSON.stringify(kubeletOptions(pod, volume, {})), config, kinds)
+    },
+  )
 })
 
 const HEAL = [

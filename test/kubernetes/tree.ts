@@ -11,14 +11,15 @@ const ALONE = [
   ['components/heal-devices'],
   ['device-plugin'],
   ['csi'],
+  ['nri'],
   ['components/metrics'],
   ['components/uninstall'],
 ]
 /** Lists of components, as they may stand together. */
 export const COMPONENTS: string[][] = [
   ...ALONE,
-  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi'],
-  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi', 'components/uninstall'],
+  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi', 'nri'],
+  ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi', 'nri', 'components/uninstall'],
 ]
 
 export interface Wishes {

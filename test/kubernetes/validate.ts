@@ -22,8 +22,9 @@ const definitions = orSkip(() => {
   return known
 })
 
-/** What newer Kubernetes added of what the manifests use: `appArmorProfile` is a field since 1.30. */
+/** What newer Kubernetes added of what the manifests use: `hostUsers` is a field since 1.25, `appArmorProfile` since 1.30. */
 const NEWER: Record<string, Record<string, Schema>> = {
+  'io.k8s.api.core.v1.PodSpec': { hostUsers: { type: 'boolean' } },
   'io.k8s.api.core.v1.SecurityContext': {
     appArmorProfile: {
       type: 'object',

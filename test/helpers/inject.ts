@@ -77,10 +77,10 @@ export async function traceOf(program: Program, fast?: string): Promise<{ ended:
   return { ended, calls }
 }
 
-/** The same for a call of the built executable. @throws {Error} when it does not answer Success */
+/** The same for a call of the built executable, or a verb. @throws {Error} when it fails */
 export async function trace(node: NodeDirectory, args: readonly string[], fast?: string): Promise<TracedCall[]> {
   const { ended, calls } = await traceOf(modekeepOn(node, args), fast)
-  if (!ended.text.includes('"Success"')) throw new Error(`the traced run failed: ${ended.text}`)
+  if (ended.code !== 0 || ended.text.includes('"Failure"')) throw new Error(`the traced run failed: ${ended.text}`)
   return calls
 }
 

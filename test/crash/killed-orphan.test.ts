@@ -1,0 +1,50 @@
+import * as fs from 'node:fs'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { HealDocument } from '../../src/operator/actions/heal.ts'
+import { cannotInject } from '../helpers/inject.ts'
+import { KubeletAside, LEFT, podOptions } from '../helpers/left-pod.ts'
+import { PATIENCE, sized } from '../helpers/size.ts'
+import { Crashing } from './every-call.ts'
+
+let kubelet: KubeletAside | undefined
+afterEach(async () => {
+  await kubelet?.close()
+  kubelet = undefined
+})
+
+const title = `a heal that unmounts what a pod has left, killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
+
+describe.skipIf(cannotInject !== '')(title, () => {
+  it(
+    "is finished by the next heal, or by kubelet's own call",
+    async () => {
+      const on = new Crashing('tmpfs')
+      kubelet = await KubeletAside.start(on.node)
+      const directory = `${on.node.top}/pods/${LEFT}/volumes/modekeep~fs/v`
+      const before = async () => {
+        await on.mount(LEFT, podOptions(LEFT))
+        await kubelet?.listen()
+      }
+      const healAgain = async () => {
+        if (fs.existsSync(directory)) on.expectSound([LEFT])
+        const { text, code } = await on.node.start(['heal', '--json']).ended
+        expect(code).toBe(0)
+        const { mounts }: HealDocument = JSON.parse(text)
+        // Nothing is left to be found where the record had gone before.
+        for (const { state, action } of mounts) expect([state, action]).toEqual(['orphaned', 'unmounted'])
+        expect(on.node.layers(LEFT)).toEqual([])
+        on.expectOriginal()
+      }
+      const unmounted = async () => {
+        await on.unmount(LEFT)
+        on.expectOriginal()
+      }
+      // Each of them takes as long as kubelet is to be asked apart.
+      const { choose } = on
+      on.choose = (calls) => choose(calls).filter((_, index) => index % sized(6, 1) === 0)
+      const points = await on.killEverywhere('heal of an orphan', ['heal'], before, [healAgain, unmounted])
+      expect(points).toBeGreaterThan(sized(7, 30))
+    },
+    PATIENCE,
+  )
+})

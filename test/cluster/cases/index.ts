@@ -5,6 +5,7 @@ import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
 import { INLINE_BY_LABEL } from './inline-by-label.ts'
 import { PLANE_AWAY } from './plane-away.ts'
+import { PLUGIN } from './plugin.ts'
 import { POD_SECURITY } from './pod-security.ts'
 import { REBOOT } from './reboot.ts'
 import { REMOVED } from './removed.ts'
@@ -20,6 +21,7 @@ export const CASES: readonly Case[] = [
   ...POD_SECURITY,
   ...INLINE_BY_LABEL,
   ...USER_NAMESPACES,
+  ...PLUGIN,
   ...RESTARTS,
   ...PLANE_AWAY,
   ...REBOOT,

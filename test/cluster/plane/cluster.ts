@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { dirname, join } from 'node:path'
 import { run } from '../../../scripts/fetch/command.ts'
 import { versionsOf } from '../../../scripts/fetch/packages.ts'
 import { startContainerd } from '../../kubelet/node/containerd.ts'
@@ -12,6 +13,9 @@ import type { World } from '../world.ts'
 import { ADDRESS, makeCertificates, NODE } from './certificates.ts'
 import { commands, kubeletsFile } from './commands.ts'
 import { isAtLeast } from './version.ts'
+
+/** Where the plugin of kubectl lies. */
+const PLUGIN = join(import.meta.dirname, '../../../driver/kubernetes')
 
 type Name = keyof ReturnType<typeof commands> | 'containerd'
 
@@ -32,6 +36,8 @@ export interface Cluster {
   atLeast(version: string): boolean
   /** kubectl as the administrator. Rejects with its last words. */
   kubectl(...args: string[]): Promise<string>
+  /** `kubectl modekeep`, the plugin of driver/kubernetes, as the administrator. */
+  plugin(...args: string[]): Promise<{ exit: number; stdout: string; stderr: string }>
   apply(...resources: readonly Resource[]): Promise<void>
   /** What the API server says against one, and makes none; undefined if it would take it. */
   refusal(resource: Resource): Promise<string | undefined>
@@ -63,6 +69,16 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
         else done(stdout)
       })
     })
+  const plugin: Cluster['plugin'] = (...words) => {
+    const { kubectl: program } = programs.kubernetes
+    const PATH = `${dirname(program)}:${PLUGIN}:${process.env.PATH}`
+    const env = { ...process.env, PATH, KUBECONFIG: `${place}/pki/admin.kubeconfig`, HOME: place }
+    return new Promise((done) => {
+      execFile(program, ['modekeep', ...words], { env, maxBuffer: 64 << 20 }, (error, stdout, stderr) =>
+        done({ exit: error === null ? 0 : Number(error.code), stdout, stderr }),
+      )
+    })
+  }
   const of = (name: keyof typeof args) => new Daemon(name, logs, args[name], process.env)
   const plane = {
     etcd: of('etcd'),
@@ -108,6 +124,7 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     runtime: versionsOf(programs.runtime),
     atLeast: (wanted) => isAtLeast(version, wanted),
     kubectl,
+    plugin,
     async apply(...resources) {
       await kubectl('apply', '-f', written(resources))
     },

@@ -6,7 +6,7 @@ import type { Job } from '../src/operator/install/site.ts'
 import { jsonDocument, printable } from '../src/operator/text/output.ts'
 import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/install.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
-import { writeAll } from './streams.ts'
+import { print, writeAll } from './streams.ts'
 
 const OK = 0
 const FAILED = 1
@@ -25,12 +25,21 @@ export async function runInstaller(
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))
   const steps: { step: string; text: string }[] = []
   const warnings: string[] = []
+  let unwritten: unknown
+  // What is begun goes on where nobody can be told of it.
+  const say = (text: string) => {
+    try {
+      print(text)
+    } catch (error) {
+      unwritten = error
+    }
+  }
   const job = {
     admin: linuxAdministration,
     executable: process.getBuiltinModule('node:sea').isSea() ? process.execPath : undefined,
     tell(step: string, text: string) {
       steps.push({ step, text })
-      if (!json) writeAll(`${printable(`${step.padEnd(11)} ${text}`)}\n`, STDOUT)
+      if (!json) say(`${printable(`${step.padEnd(11)} ${text}`)}\n`)
     },
     warn(text: string) {
       warnings.push(text)
@@ -44,7 +53,8 @@ export async function runInstaller(
     }
     if (command.verb === 'install') await install({ ...job, command })
     else await uninstall({ ...job, command })
-    if (json) writeAll(jsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }), STDOUT)
+    if (json) say(jsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }))
+    if (unwritten !== undefined) throw unwritten
     return OK
   } catch (error) {
     if (stopping.signal.aborted) return 128 + constants.signals[stopping.signal.reason as NodeJS.Signals]

@@ -1,16 +1,10 @@
 import { WORKER as CSI_WORKER } from '../src/csi/jobs.ts'
-import { parseCall } from '../src/flexvolume/call.ts'
+import { isKubelets, parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
 import { ERRAND } from '../src/host/errand.ts'
 import { WORKER as NRI_WORKER } from '../src/nri/jobs.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
-
-/** What kubelet may call (kubernetes pkg/volume/flexvolume/driver-call.go): nothing of people's verbs is loaded for it. */
-const KUBELETS = new Set(
-  `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
-   expandvolume expandfs`.split(/\s+/),
-)
 
 const STDIN = 0
 
@@ -26,7 +20,8 @@ async function main(): Promise<void> {
   if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand(argv[1])) return
   const work = WORK.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return workOff(work)
-  if (isMistyped(argv) || (await isByHand(argv))) return operateByHand(argv)
+  // Any other word is a person's, also off a terminal: a script that mistypes a verb must not read success.
+  if (!isKubelets(argv[0])) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => answer(failureReply(error)))
   try {
@@ -40,16 +35,6 @@ async function main(): Promise<void> {
 async function workOff(work: () => Promise<void>): Promise<never> {
   await work()
   process.exit(0)
-}
-
-/** Kubelet reads answers from a pipe: at a terminal a word that nobody knows is a person's. */
-function isMistyped([verb = '']: readonly string[]): boolean {
-  const isKubelets = ['init', 'mount', 'unmount'].includes(verb)
-  return !isKubelets && process.getBuiltinModule('node:tty').isatty(1)
-}
-
-async function isByHand([verb = '']: readonly string[]): Promise<boolean> {
-  return verb !== '' && !KUBELETS.has(verb) && (await import('../src/operator/verbs/command.ts')).isByHand(verb)
 }
 
 /** Imported here alone: kubelet's calls do not load it. */

@@ -1,14 +1,15 @@
 import * as fs from 'node:fs'
 import { expose, writeTextfile } from '../src/metrics/expose.ts'
 import type { Session } from '../src/store/session.ts'
-import { writeAll } from './streams.ts'
+import { print } from './streams.ts'
 import { VERSION } from './version.ts'
 
 /** `status --prometheus`: to stdout, or into a file that a collector reads. */
 export function exposeMetrics(session: Session, output: string | undefined): Promise<void> {
-  return expose(fs, session, VERSION, (text) =>
-    output === undefined ? writeAll(text) : writeTextfile(session.host, output, text),
-  )
+  return expose(fs, session, VERSION, (text) => {
+    if (output === undefined) print(text)
+    else writeTextfile(session.host, output, text)
+  })
 }
 
 /** The same for whoever asks over HTTP. */

@@ -5,7 +5,7 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { operate } from '../src/operator/operate.ts'
 import { readConfig } from './config.ts'
 import { onInterrupt } from './signals.ts'
-import { writeAll, writeBytes } from './streams.ts'
+import { print, writeBytes } from './streams.ts'
 import { VERSION } from './version.ts'
 import { watchNode } from './watch.ts'
 
@@ -24,7 +24,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     diagnosis: linuxDiagnosis,
     executable: isSea() ? process.execPath : undefined,
     isRoot: process.geteuid?.() === 0,
-    write: writeAll,
+    write: print,
     writeBytes,
     isTerminal: isatty,
     columns: (stream) => {

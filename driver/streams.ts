@@ -1,6 +1,7 @@
 import { closeSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 
 const STDOUT = 1
 const STDERR = 2
@@ -18,16 +19,34 @@ export function closeStderr(): void {
 
 /** Writes all of it, whatever stdout is: a pipe may be full for a moment, or gone for good. @returns false for the latter */
 export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
+  return unwritten(text, to) === undefined
+}
+
+/**
+ * The same for a person's answer: what was not written must not look like an answer. On stderr there is nobody to tell.
+ * @returns false: nobody reads any more
+ * @throws {Refusal} where stdout cannot be written, as on a full disk
+ */
+export function print(text: string, to: 1 | 2 = STDOUT): boolean {
+  const error = unwritten(text, to)
+  if (error && to === STDOUT && error.code !== 'EPIPE') {
+    throw new Refusal(`not all of the answer was written: stdout: ${messageOf(error)}: write it to another place`)
+  }
+  return error === undefined
+}
+
+/** @returns why not all of it was written */
+function unwritten(text: string, to: 1 | 2): NodeJS.ErrnoException | undefined {
   let rest = Buffer.from(text)
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(to, rest))
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return false
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return error as NodeJS.ErrnoException
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
     }
   }
-  return true
+  return undefined
 }
 
 /**

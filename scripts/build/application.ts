@@ -23,7 +23,6 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
   [join(ROOT, 'driver/nri-worker.ts'), 'nri-worker.cjs'],
   [join(ROOT, 'driver/errand.ts'), 'errand.cjs'],
   [join(ROOT, 'driver/migrate.ts'), 'migrate.cjs'],
-  [join(ROOT, 'src/operator/verbs/command.ts'), 'command.cjs'],
   [fileURLToPath(import.meta.resolve('execa')), 'execa.cjs'],
 ])
 
@@ -36,7 +35,7 @@ const others: Plugin = {
   name: 'scripts of their own',
   setup({ onResolve, resolve: find }) {
     onResolve(
-      { filter: /^execa$|\/(operator|csi-worker|nri-worker|errand|migrate|command)\.ts$/ },
+      { filter: /^execa$|\/(operator|csi-worker|nri-worker|errand|migrate)\.ts$/ },
       async ({ kind, path, resolveDir, pluginData }) => {
         const isOther = kind === 'dynamic-import' || path === 'execa'
         if (!isOther || pluginData === others) return undefined

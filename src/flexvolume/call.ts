@@ -6,6 +6,15 @@ export type Call =
   | { verb: 'unmount'; directory: string }
   | { verb: 'other'; name: string }
 
+/** What kubelet may call (kubernetes pkg/volume/flexvolume/driver-call.go). */
+const KUBELETS: ReadonlySet<string> = new Set(
+  `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
+   expandvolume expandfs`.split(/\s+/),
+)
+
+/** Whether a first argument is one of kubelet's verbs, which are answered in its protocol. */
+export const isKubelets = (verb = ''): boolean => KUBELETS.has(verb)
+
 /** As kubelet gives them (kubernetes pkg/volume/flexvolume/driver-call.go). */
 const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
   ['init', []],
@@ -17,8 +26,7 @@ const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
  * Reads kubelet's arguments.
  * @throws {Refusal} for a known verb with missing or extra arguments, or an unusable directory
  */
-export function parseCall([verb, ...given]: readonly string[]): Call {
-  if (verb === undefined) throw new Refusal('no verb was given: kubelet calls init, mount DIR JSON or unmount DIR')
+export function parseCall([verb = '', ...given]: readonly string[]): Call {
   const names = ARGUMENTS.get(verb)
   if (names === undefined) return { verb: 'other', name: verb }
   if (given.length !== names.length) {

@@ -1,4 +1,5 @@
 import type * as NodeFs from 'node:fs'
+import { succeeds } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
 import { callLog } from '../log/call-log.ts'
 import { appendLine } from '../log/log-file.ts'
@@ -8,13 +9,14 @@ import type { Session } from '../store/session.ts'
 import { keepHealing, type Watch } from './actions/heal.ts'
 import type { ServeHealth } from './actions/health.ts'
 import { logs } from './actions/logs.ts'
+import { mountedHere } from './actions/mounted-here.ts'
 import { keepLooking, whenChanged } from './actions/watch-status.ts'
 import { doctor, type Patient } from './doctor/index.ts'
 import { jsonDocument, jsonText, printable, render } from './text/output.ts'
 import { progressLine } from './text/progress.ts'
 import { screenOf } from './text/screen.ts'
 import { completionScript } from './usage/completion.ts'
-import { helpText } from './usage/help.ts'
+import { firstLook, helpText } from './usage/help.ts'
 import { manualPage } from './usage/manual.ts'
 import { parseCommand } from './verbs/command.ts'
 import { type Command, type CommandOf, type Document, type NodeCommand, run, shown } from './verbs/index.ts'
@@ -38,7 +40,7 @@ export interface World extends Omit<Patient, 'configuration'> {
   /** For the log. */
   fs: typeof NodeFs
   isRoot: boolean
-  /** @returns false: nobody reads any more */
+  /** @returns false: nobody reads any more @throws {Refusal} where stdout cannot be written */
   write(text: string, to: Stream): boolean
   /** To stdout, all of it. @throws where it cannot be written, or nobody reads any more */
   writeBytes(bytes: Uint8Array): Promise<void>
@@ -77,8 +79,9 @@ export async function operate(world: World): Promise<number> {
     return await carryOut(world, command, isJson)
   } catch (error) {
     const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
-    if (isJson) world.write(jsonDocument({ verb: 'error', error: message }), STDOUT)
-    else world.write(`modekeep: ${printable(message)}\n`, STDERR)
+    if (!isJson || !isWritten(world, jsonDocument({ verb: 'error', error: message }))) {
+      world.write(`modekeep: ${printable(message)}\n`, STDERR)
+    }
     return failure
   }
 }
@@ -87,6 +90,16 @@ export async function operate(world: World): Promise<number> {
 function isJsonWanted(argv: readonly string[]): boolean {
   const isForm = (word: string, at: number) => word === 'json' && /^(-o|--format)$/.test(argv[at - 1] ?? '')
   return argv.includes('--json') || argv.some((word, at) => isForm(word, at) || /^(-o=?|--format=)json$/.test(word))
+}
+
+/** @returns false where stdout cannot be written */
+function isWritten(world: World, text: string): boolean {
+  try {
+    world.write(text, STDOUT)
+    return true
+  } catch {
+    return false
+  }
 }
 
 async function carryOut(world: World, command: Command, isJson: boolean): Promise<number> {
@@ -98,6 +111,7 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
   }
   switch (command.verb) {
     case 'help': {
+      if (command.isFirstLook) return say(firstLook(version, await mountedHere(world)), {})
       const text = command.isManual
         ? manualPage(version)
         : helpText(command.topic, isJson ? undefined : world.columns(STDOUT))
@@ -161,7 +175,9 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
   if (command.verb === 'heal' && command.isWatching) {
     const configNow = async () => (await configFor(world, command)).config
     const { serveHealth, metrics } = world
-    await keepHealing(session, command, { fs, watch, configNow, tell, serveHealth, metrics })
+    // A watch goes on repairing where nobody can be told of it.
+    const tellWatched = (found: Document) => void succeeds(() => tell(found))
+    await keepHealing(session, command, { fs, watch, configNow, tell: tellWatched, serveHealth, metrics })
     return OK
   }
   if (command.verb === 'status' && command.metrics) {
@@ -182,6 +198,7 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
     clear()
     say(standing)
   })
+  let found: Document
   try {
     const isDoctor = command.verb === 'doctor'
     const caller = {
@@ -191,18 +208,18 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
       interrupted: ending.signal,
     }
     const patient = { ...world, configuration: { file, faults } }
-    const document = isDoctor ? await doctor(session, patient) : await run(session, command, caller)
-    log.end('Success')
-    clear()
-    tell(document)
-    const isTrouble = hasTrouble?.(document) ?? false
-    if (isTrouble && !isJson) say(trouble)
-    return isTrouble ? FAILED : OK
+    found = isDoctor ? await doctor(session, patient) : await run(session, command, caller)
   } catch (error) {
     log.end('Failure', error)
     clear()
     throw error
   }
+  log.end('Success')
+  clear()
+  tell(found)
+  const isTrouble = hasTrouble?.(found) ?? false
+  if (isTrouble && !isJson) say(trouble)
+  return isTrouble ? FAILED : OK
 }
 
 /** What the log's line is about; a verb that has to look first which volume is meant notes that itself. */

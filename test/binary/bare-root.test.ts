@@ -205,7 +205,7 @@ describe('a caller with odd habits', () => {
   it('may give no arguments at all, not even a name', () => {
     const { status, output } = run(compile('binary/no-arguments.c'), [MODEKEEP])
     expect(status).toBe(0)
-    expect(JSON.parse(output).status).toMatch(/^(Failure|Not supported)$/)
+    expect(output).toMatch(/^modekeep \d/)
   })
 
   it('may switch address randomisation off', ({ skip }) => {

@@ -136,14 +136,39 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     expect(onTerminal(node, 'doctor --json').text).not.toContain('\x1b')
   })
 
-  it('guess at a terminal what was meant; kubelet, on a pipe, hears what it must', () => {
+  it('guess what was meant, at a terminal and off it', () => {
     const node = new BinaryNode()
     const { text, status } = onTerminal(node, 'statsu')
     expect({ text: text.trim(), status }).toEqual({
       text: 'modekeep: there is no verb "statsu": did you mean status? see "modekeep help"',
       status: 2,
     })
-    expect(call(node, ['statsu'])).toMatchObject({ stdout: expect.stringContaining('"Not supported"'), status: 0 })
+    expect(call(node, ['statsu'])).toMatchObject({
+      stdout: '',
+      stderr: 'modekeep: there is no verb "statsu": did you mean status? see "modekeep help"\n',
+      status: 2,
+    })
+  })
+
+  it('without a verb show version, mounts and the ten commands', () => {
+    const { stdout, status } = call(new BinaryNode(), [])
+    expect(stdout).toMatch(/^modekeep \d+\.\d+\.\d+ gives .*\n.*Mounts: none on this node\.\n/s)
+    expect(stdout.match(/^ {2}modekeep \w+/gm)).toHaveLength(10)
+    expect(status).toBe(0)
+  })
+
+  it.each([
+    ['status'],
+    ['status', '--json'],
+    ['status', '--prometheus'],
+    ['help', '--man'],
+    ['version'],
+    ['doctor'],
+    ['install', '--dry-run', '--plugin-dir', '/plugins'],
+  ])('fail with a sentence where their answer cannot be written: %j', (...args) => {
+    const { status, stderr } = call(new BinaryNode(), args, {}, ['sh', '-c', 'exec "$@" >/dev/full', 'sh'])
+    expect(stderr).toMatch(/not all of the answer was written: stdout: .*ENOSPC.*: write it to another place/)
+    expect(status).toBe(1)
   })
 
   it('restore a volume by its name when its pod is gone', async () => {

@@ -87,7 +87,7 @@ it("kubelet's calls do not read the scripts for people and for helper programs",
       files.filter((path) => /src\/(operator|heal)|src\/csi\/(?!jobs)|node_modules\/(execa|@grpc)/.test(path)),
     ).toEqual([])
     const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')
-    for (const script of ['operator', 'csi-worker', 'nri-worker', 'errand', 'command', 'execa'])
+    for (const script of ['operator', 'csi-worker', 'nri-worker', 'errand', 'execa'])
       expect(text).toContain(`"./${script}.cjs"`)
   } finally {
     fs.rmSync(work, { recursive: true })
@@ -106,7 +106,6 @@ describe('the code that the executable carries', () => {
         'csi-worker.cjs',
         'nri-worker.cjs',
         'errand.cjs',
-        'command.cjs',
         'execa.cjs',
       ]) {
         const script = new Script(fs.readFileSync(`${work}/${name}`, 'latin1'), {

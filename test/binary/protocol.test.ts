@@ -86,15 +86,6 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
     ['unmountdevice'],
     ['expandvolume'],
     ['expandfs'],
-    [''],
-    ['-v'],
-    ['Plan'],
-    ['--plan'],
-    ['-e'],
-    ['--inspect'],
-    ['--'],
-    ['INIT'],
-    ['no such\nverb'],
   ])('%j with Not supported, whatever follows', (verb) => {
     const expected = { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(verb)}` }
     expect(reply([verb], { env })).toEqual(expected)
@@ -102,8 +93,17 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
     expectNothingLeft()
   })
 
+  it.each([[''], ['-v'], ['Plan'], ['--plan'], ['-e'], ['--inspect'], ['--'], ['INIT'], ['stauts'], ['no such\nverb']])(
+    '%j, which kubelet cannot send, with a sentence and status 2',
+    (verb) => {
+      const { text, code } = run([verb, '{"source":"/a"}'], { env })
+      expect(text).toMatch(/^modekeep: there is no verb .*see "modekeep help"\n$/)
+      expect(code).toBe(2)
+      expectNothingLeft()
+    },
+  )
+
   it.each([
-    ['no argument', [], 'no verb was given: kubelet calls init, mount DIR JSON or unmount DIR'],
     ['init with one too many', ['init', 'x'], 'init takes 0 argument(s), got 1: call it as "init"'],
     ['mount alone', ['mount'], 'mount takes 2 argument(s), got 0: call it as "mount DIR JSON"'],
     ['mount without options', ['mount', '/a'], 'mount takes 2 argument(s), got 1: call it as "mount DIR JSON"'],

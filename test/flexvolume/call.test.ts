@@ -35,10 +35,6 @@ describe("kubelet's three verbs", () => {
     expect(refusalOf(argv)).toBe(message)
   })
 
-  it('no argument at all is refused', () => {
-    expect(refusalOf([])).toBe('no verb was given: kubelet calls init, mount DIR JSON or unmount DIR')
-  })
-
   // Every verb of flexvolume/driver-call.go that modekeep leaves to kubelet, and what is none.
   it.each([
     ['getvolumename'],

@@ -64,6 +64,28 @@ function overview(width: number): string[] {
   ]
 }
 
+/** In the order of the help. */
+const EVERY_DAYS = [
+  'plan',
+  'apply',
+  'restore',
+  'journal',
+  'status',
+  'heal',
+  'doctor',
+  'logs',
+  'gc',
+  'migrate',
+] as const satisfies Verb[]
+
+/** What modekeep alone prints. @param mounted what is mounted on this node, in one line */
+export function firstLook(version: string, mounted: string): string {
+  const commands = EVERY_DAYS.flatMap((verb) => entry(neededOf(verb), verbForm(verb).summary, VERB_COLUMN, WIDTH))
+  const head = [`modekeep ${version} ${PURPOSE}.`, `Mounts: ${mounted}.`].flatMap((text) => wrapped(text, WIDTH))
+  const foot = '"modekeep help" has all commands, "modekeep VERB --help" what each of them takes.'
+  return [...head, '', ...commands, '', ...wrapped(foot, WIDTH)].map((line) => `${line}\n`).join('')
+}
+
 function helpOf(verb: Verb, width: number): string[] {
   const { text, examples, failure } = verbForm(verb)
   return [

@@ -1,19 +1,30 @@
 import { quoted } from '../../refusal/refusal.ts'
 import type { Arguments, VerbForm } from './form.ts'
 
+export interface HelpCommand {
+  verb: 'help'
+  topic: string | undefined
+  isManual: boolean
+  /** Nothing at all was given. */
+  isFirstLook?: true
+}
+
 export const help = {
   operands: '[VERB]',
   summary: "print this text, or a verb's help",
-  text: ["Prints an overview, or a verb's own help, as VERB --help does."],
+  text: [
+    "Prints an overview, or a verb's own help, as VERB --help does. modekeep alone prints the version, what is mounted " +
+      'on this node, and the commands of every day.',
+  ],
   options: { man: 'print all help as a man page, roff on stdout' },
   examples: ['modekeep help restore', 'modekeep help --man > /usr/local/share/man/man8/modekeep.8'],
-  read({ words: [topic, second], given, faults }: Arguments) {
+  read({ words: [topic, second], given, faults }: Arguments): HelpCommand {
     const isManual = given.has('man')
     if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)
     if (isManual && topic !== undefined) {
       faults.push(`--man is a page about all verbs, got ${quoted(topic)}: leave one out`)
     }
-    return { verb: 'help' as const, topic, isManual }
+    return { verb: 'help', topic, isManual }
   },
 } satisfies VerbForm
 

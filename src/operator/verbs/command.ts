@@ -4,10 +4,7 @@ import type { Arguments } from './form.ts'
 import { type Command, isVerb, VERB_NAMES, type Verb, verbForm } from './index.ts'
 import { OPTIONS, type OptionName, valueFaults } from './options.ts'
 
-/** Whether a first argument is a person's. No verb may be one that kubelet calls, or has ever called. */
-export function isByHand(word: string): boolean {
-  return isVerb(word) || ['--help', '-h', '--version'].includes(word)
-}
+const HELP = { verb: 'help', topic: undefined, isManual: false } as const
 
 /**
  * Reads an operator's arguments, the verb first.
@@ -15,13 +12,13 @@ export function isByHand(word: string): boolean {
  * @throws {Refusal} with every fault, for a usage error
  */
 export function parseCommand(argv: readonly string[], workingDirectory: () => string): Command {
-  const [word = '', ...words] = argv
-  if (word === '--help' || word === '-h') return { verb: 'help', topic: undefined, isManual: false }
-  if (word === '') throw new Refusal('there is no verb: see "modekeep help"')
+  const [word, ...words] = argv
+  if (word === undefined) return { ...HELP, isFirstLook: true }
+  if (word === '--help' || word === '-h') return HELP
   const verb = word === '--version' ? 'version' : word
   if (!isVerb(verb)) throw new Refusal(noVerb(verb))
   const args = { ...readArguments(verb, words), workingDirectory }
-  if (args.given.has('help') && args.faults.length === 0) return { verb: 'help', topic: verb, isManual: false }
+  if (args.given.has('help') && args.faults.length === 0) return { ...HELP, topic: verb }
   const { operands, read } = verbForm(verb)
   if (operands === undefined && args.words.length > 0) {
     const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { isByHand, parseCommand } from '../../../src/operator/verbs/command.ts'
+import { isKubelets } from '../../../src/flexvolume/call.ts'
+import { parseCommand } from '../../../src/operator/verbs/command.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
@@ -222,14 +223,12 @@ describe('an operator’s arguments', () => {
 })
 
 describe('a first argument', () => {
-  it.each([...VERB_NAMES, '--help', '-h', '--version'])("%s is a person's", (word) => {
-    expect(isByHand(word)).toBe(true)
+  it.each(VERB_NAMES)('%s is none that kubelet calls, or has ever called', (word) => {
+    expect(isKubelets(word)).toBe(false)
   })
 
-  it.each(
-    `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
-     expandvolume expandfs toString`.split(/\s+/),
-  )('%s is not', (word) => {
-    expect(isByHand(word)).toBe(false)
+  it('that is missing asks for the first look, an empty one is no verb', () => {
+    expect(parse()).toMatchObject({ verb: 'help', isFirstLook: true })
+    expect(() => parse('')).toThrow('there is no verb "": see "modekeep help"')
   })
 })

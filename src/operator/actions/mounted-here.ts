@@ -1,0 +1,26 @@
+import type { Host } from '../../host/host.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
+import { type StatusDocument, status } from './status.ts'
+
+interface Here {
+  isRoot: boolean
+  host: Host
+  readConfig(): Promise<{ config: NodeConfig; faults: readonly string[] }>
+}
+
+/** What is mounted on this node, in a line for the overview. Whatever is wrong is for the commands to say. */
+export async function mountedHere({ isRoot, host, readConfig }: Here): Promise<string> {
+  if (!isRoot) return 'as root this says what is mounted on this node'
+  const { config, faults } = await readConfig()
+  if (faults.length > 0) return 'the configuration is not valid: "modekeep doctor" says what to do'
+  return inALine(await status({ host, config, note: () => {}, warn: () => {}, progress: () => {} }))
+}
+
+function inALine({ mounts, unrecorded, unreadable }: StatusDocument): string {
+  const unwell = mounts.map(({ state }) => state).filter((state) => state !== 'healthy' && state !== 'busy')
+  const bad = [...unwell, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
+  const many = mounts.length + unrecorded.length + unreadable.length
+  if (many === 0) return 'none on this node'
+  const counted = [...Map.groupBy(bad, (state) => state)].map(([state, of]) => `${of.length} ${state}`)
+  return `${many} on this node, ${bad.length === 0 ? 'all healthy' : `${counted.join(', ')}: see "modekeep status"`}`
+}

@@ -127,6 +127,12 @@ async function judge(
   const notice = await nameNotice(session, record, isSilentAt)
   if (notice !== undefined && notice.state !== 'used') return keep(notice.text)
   const way = `"modekeep restore ${volume}"`
+  if ((await placeOfVolume(session, volume, isSilentAt, true)) === undefined) {
+    return keep(
+      `${source} is missing or another one now: put it back or mount it, then ${way}; ` +
+        `if it is gone for good, "modekeep gc --forget ${volume}" removes its record`,
+    )
+  }
   if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
   return keep(`${source} was walked for group ${group}: ${way} puts it back`)
 }

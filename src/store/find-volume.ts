@@ -36,7 +36,8 @@ export async function findVolume(session: Session, volume: string): Promise<stri
     const notice = await nameNotice(session, { volume, source }, isSilentAt)
     if (notice !== undefined && notice.state !== 'used') throw new Refusal(notice.text)
     throw new Refusal(
-      `volume ${volume} was ${source}, which is missing or another one now: put it back or mount it, then call this again`,
+      `volume ${volume} was ${source}, which is missing or another one now: put it back or mount it, then call this again; ` +
+        `if it is gone for good, "modekeep gc --forget ${volume}" removes its record`,
     )
   }
   throw new Refusal(

@@ -107,6 +107,10 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     expect(await node.call('mount', node.podDirectory('a'), mountOptions(source))).toEqual({ status: 'Success' })
     for (const verb of ['status', 'heal', 'doctor', 'gc', 'version', 'help']) json(verb)
     json('completion', 'zsh')
+    const manifest = `${node.top}/volume.yaml`
+    const options = '{networkPath: //a/b, mountOptions: "sec=krb5,_netdev", colour: red}'
+    fs.writeFileSync(manifest, `flexVolume: {driver: fstab/cifs, options: ${options}}\n`)
+    json('migrate', manifest)
     for (const verb of ['install', 'uninstall'])
       json(verb, '--dry-run', '--root', node.volumes, '--plugin-dir', '/plugins')
     for (const [verb, keys] of found) {
@@ -125,7 +129,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
       ).toEqual([])
     }
     expect([...found.keys()].sort()).toEqual(VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort())
-    expect(found.size).toBe(13)
+    expect(found.size).toBe(14)
   })
 
   it('have no escape sequence in a pipe, colour on a terminal, and none there with NO_COLOR', () => {

@@ -116,6 +116,11 @@ function rewriteVolume(
   if (secret !== undefined && !secrets.some((found) => nameOfObject(found.map) === secret)) {
     notes.push({ line, what, text: `its Secret ${quoted(secret)} is not here: its type must be ${OWN}` })
   }
+  if (what.startsWith('PersistentVolume ')) {
+    const text =
+      "a PersistentVolume's source cannot be changed where it exists: delete it first (with reclaim policy Retain its data stays), and let its claim bind again"
+    notes.push({ line, what, text })
+  }
   write(edits, map, driver, translated)
   return translated.request
 }

@@ -22,8 +22,9 @@ export function stayBelowRoot({ files, root, plugins, state, logFile, configDire
 export function makePluginDirectory(site: Site): boolean {
   const { files, plugins } = site
   const isNew = !files.hasDirectory(plugins)
+  const text = `${plugins} (0755)`
   try {
-    if (isNew) act(site, `create ${plugins} (0755)`, () => files.makeDirectory(plugins, 0o755))
+    if (isNew) act(site, `create ${text}`, () => files.makeDirectory(plugins, 0o755), 'created', text)
   } catch (error) {
     throw cannotWrite(plugins, `it does not exist and cannot be created (${(error as Error).message})`)
   }

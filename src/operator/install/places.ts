@@ -110,6 +110,6 @@ export function makePlaces(site: Site): void {
 }
 
 /** The defaults, as driver/config.example.json has them. */
-const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"allow": [\s\S]*?^ {2}\]/m, (rules) =>
+const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"(allow|map)": [\s\S]*?^ {2}\]/gm, (rules) =>
   rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
 )}\n`

@@ -17,6 +17,8 @@ export interface Options {
   kernelCalls: boolean
   /** Only what a repeated call costs the CSI server. */
   csi: boolean
+  /** Only what a container costs the runtime's plugin. */
+  nri: boolean
   /** A million files too. */
   full: boolean
   parts: readonly Part[]
@@ -39,6 +41,8 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
                    Node's own modules
   --kernel-calls   only what each system call of a walk costs
   --csi            only what a call that kubelet repeats costs \`modekeep csi\`, also on a busy machine
+  --nri            only what a container costs \`modekeep nri\`: without a volume that is asked for, with one of 1 file, with one of
+                   --files, and a hundred at once
   --files 200000   files of the tree for which the targets hold; fewer for a quick look
   --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown
   --help           this text
@@ -59,19 +63,21 @@ export function readOptions(args: readonly string[]): Options {
       modules: { type: 'boolean', default: false },
       'kernel-calls': { type: 'boolean', default: false },
       csi: { type: 'boolean', default: false },
+      nri: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       only: { type: 'string' },
       files: { type: 'string', default: '200000' },
       rounds: { type: 'string', default: '5' },
     },
   })
-  const { help, headline, modules, csi, full, only } = values
+  const { help, headline, modules, csi, nri, full, only } = values
   return {
     help,
     headline,
     modules,
     kernelCalls: values['kernel-calls'],
     csi,
+    nri,
     full,
     parts: only?.split(',').map(part) ?? (headline ? HEADLINE_PARTS : PARTS),
     files: positive('--files', values.files),

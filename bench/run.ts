@@ -7,6 +7,7 @@ import { describeMachine } from './machine.ts'
 import { measureCalls, measureWalks } from './measure.ts'
 import { modules } from './modules.ts'
 import { measureNodes } from './node/index.ts'
+import { containers } from './nri.ts'
 import { readOptions } from './options.ts'
 import { findPeers, IN_MEMORY } from './peers/index.ts'
 import type { Walker } from './peers/peer.ts'
@@ -33,6 +34,7 @@ try {
   if (options.modules) process.stdout.write(await modules(workDirectory, volumes))
   else if (options.kernelCalls) process.stdout.write(kernelCalls(volumes))
   else if (options.csi) process.stdout.write(await repeatedCsiCalls())
+  else if (options.nri) process.stdout.write(await containers(options.files))
   else await bench()
 } catch (error) {
   say(`bench: ${error instanceof Error ? error.message : error}`)

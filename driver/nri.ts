@@ -60,6 +60,8 @@ async function serve(
     } finally {
       workers.close()
     }
+    // Nobody is to miss one that was ended on purpose.
+    pluginRecord.remove(store, undefined)
     tellEvent('info', 'end')
     return OK
   } catch (error) {

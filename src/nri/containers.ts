@@ -76,17 +76,24 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
   /** What is left of an attempt that failed, or was ended, goes: no event may come of such a container. */
   async function attach(order: ContainerOrder, late: AbortSignal): Promise<ContainerOutcome> {
     try {
-      return await clones.attach(order, late)
+      const outcome = await clones.attach(order, late)
+      late.throwIfAborted()
+      return outcome
     } catch (error) {
       await clones.forget(order.container)
       throw error
     }
   }
 
-  async function create(pod: PodSandbox, container: Container): Promise<readonly Mount[] | undefined> {
-    const late = AbortSignal.timeout(deadlineMs)
+  /** @param made goes on where it is late: what it has made by then goes */
+  async function answer(
+    made: Promise<readonly Mount[] | undefined>,
+    late: AbortSignal,
+    pod: PodSandbox,
+    container: Container,
+  ): Promise<readonly Mount[] | undefined> {
     try {
-      return await Promise.race([mountsFor(pod, container, late), refusalOnceLate(late)])
+      return await Promise.race([made, refusalOnceLate(late)])
     } catch (error) {
       const level = mayStartWithout(pod) ? 'warn' : 'error'
       const event = level === 'warn' ? 'without' : 'refused'
@@ -102,7 +109,9 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
   return {
     create(pod, container) {
       if (!isConcerned(pod, container)) return undefined
-      const made = create(pod, container)
+      const late = AbortSignal.timeout(deadlineMs)
+      const before = concerned.get(container.id) ?? Promise.resolve()
+      const made = before.then(() => mountsFor(pod, container, late))
       concerned.set(
         container.id,
         made.then(
@@ -110,7 +119,7 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
           () => {},
         ),
       )
-      return made
+      return answer(made, late, pod, container)
     },
 
     started: (container) => inTurn(container, () => clones.release(container)),

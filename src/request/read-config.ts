@@ -24,11 +24,23 @@ export async function readConfigFile(
   if (bytes === undefined) {
     return { config: defaults, faults: isNamed ? [`node configuration ${file} cannot be read (ENOENT)`] : [] }
   }
-  // A call without a configuration file does not load it.
-  const { parseConfig } = await import('./config.ts')
-  const parsed = parseConfig(bytes.toString(), file)
+  const parsed = await parsedOnce(file, bytes.toString())
   // Sources are compared with it, and theirs are real paths.
   return { ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir) } }
+}
+
+type Parsed = { config: NodeConfig; faults: string[] }
+
+/** Of a process that reads it for each of its jobs: most find the same text. */
+let last: { file: string; text: string; parsed: Parsed } | undefined
+
+async function parsedOnce(file: string, text: string): Promise<Parsed> {
+  if (last?.file !== file || last.text !== text) {
+    // A call without a configuration file does not load it.
+    const { parseConfig } = await import('./config.ts')
+    last = { file, text, parsed: parseConfig(text, file) }
+  }
+  return last.parsed
 }
 
 /** What is not there yet has no links. */

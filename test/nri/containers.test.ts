@@ -131,6 +131,26 @@ describe('a container', () => {
     await ended.promise
   })
 
+  it('leaves nothing of what was made too late', async () => {
+    const first = Promise.withResolvers<ContainerOutcome>()
+    attach = () => first.promise
+    await expect(containers.create(asking, withData)).rejects.toThrow('in time')
+    first.resolve({ mounts: [{ do: 'replace', source: '/clones/0' }] })
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
+  })
+
+  it('that was refused in time is seen to again only when nothing is left of the first attempt', async () => {
+    const first = Promise.withResolvers<ContainerOutcome>()
+    attach = () => first.promise
+    await expect(containers.create(asking, withData)).rejects.toThrow('in time')
+    attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })
+    const again = containers.create(asking, withData)
+    first.reject(new Refusal('the worker was ended'))
+    expect(await again).toHaveLength(1)
+    expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'attach c0ffee'])
+  })
+
   it('is refused while the configuration has a fault', async () => {
     faults = ['node configuration /etc/modekeep/config.json: key "x" is unknown']
     await expect(containers.create(asking, withData)).rejects.toThrow('key "x" is unknown')

@@ -8,7 +8,7 @@ export interface DoctorDocument {
 }
 
 export interface CheckFinding extends Found {
-  area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'configuration' | 'state' | 'mounts' | 'volumes'
+  area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'runtime' | 'configuration' | 'state' | 'mounts' | 'volumes'
 }
 
 /** What a check says. */

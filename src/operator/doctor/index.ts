@@ -8,6 +8,7 @@ import { kubeletFindings } from './kubelet.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
 import { permissionFindings, spaceFindings } from './paths.ts'
 import { memoryFindings, mountFindings, volumeFindings } from './records.ts'
+import { runtimeFindings } from './runtime.ts'
 
 /** What doctor knows beside the session. */
 export interface Patient {
@@ -27,6 +28,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['helpers', () => helperFindings(diagnosis, config)],
     ['kubelet', () => kubeletFindings(host, diagnosis, executable)],
     ['kubelet', () => devicePluginFindings(host)],
+    ['runtime', () => runtimeFindings(session)],
     ['configuration', () => configurationFindings(host, config, configuration)],
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],

@@ -1,0 +1,111 @@
+import * as fs from 'node:fs'
+import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
+import type { RuntimeEnd } from '../test/nri/runtime.ts'
+import { aligned } from './columns.ts'
+import { median } from './statistics.ts'
+
+const ASKS = { 'modekeep/group': '2000' }
+const NANOSECONDS = 1e6
+/** So many before anything is measured, and measured. */
+const FIRST = 100
+const REPEATS = 200
+const AT_ONCE = 100
+
+const MOST = { nothing: 0.2, one: 5, hundred: 2000 }
+
+/** What `modekeep nri` takes for a container, by a fake runtime over its socket: a text for people. */
+export async function containers(files: number): Promise<string> {
+  const rows = [
+    ...(await withVolume(1, async (node, end, source) => [
+      await nothing(node, end, source),
+      await one(node, end, source, '1 file'),
+      await hundred(node, end, source),
+    ])),
+    ...(await withVolume(files, async (node, end, source) => [await one(node, end, source, `${files} files`)])),
+  ]
+  return `${aligned([['milliseconds', 'processor', 'wall', 'must', ''], ...rows]).join('\n')}\n`
+}
+
+async function withVolume(
+  files: number,
+  measure: (node: NriNode, end: RuntimeEnd, source: string) => Promise<string[][]>,
+): Promise<string[][]> {
+  const node = new NriNode()
+  try {
+    const source = node.publish(1, makeVolume(node, files, 64 + Math.ceil(files / 1000)))
+    return await measure(node, await node.serve(), source)
+  } finally {
+    await node.end()
+  }
+}
+
+let containersMade = 0
+
+/** @returns the wall time, ms */
+async function create(node: NriNode, end: RuntimeEnd, annotations: Record<string, string>, source: string) {
+  const id = String(containersMade++).padStart(64, '0')
+  const began = performance.now()
+  const answer = await end.call('CreateContainer', 'ContainerRequest', node.request(1, annotations, source, id))
+  const took = performance.now() - began
+  const isMapped = replaced(answer).length === 1
+  if (isMapped !== 'modekeep/group' in annotations) throw new Error(`container ${id} was answered otherwise`)
+  return took
+}
+
+async function nothing(node: NriNode, end: RuntimeEnd, source: string): Promise<string[]> {
+  const many = REPEATS * 10
+  for (let at = 0; at < many; at++) await create(node, end, {}, source)
+  const before = processor([node.plugin.pid ?? 0])
+  const times: number[] = []
+  for (let at = 0; at < many; at++) times.push(await create(node, end, {}, source))
+  const each = (processor([node.plugin.pid ?? 0]) - before) / many
+  return [
+    'a container that asks for nothing',
+    each.toFixed(3),
+    median(times).toFixed(3),
+    ...verdict(each, MOST.nothing),
+  ]
+}
+
+async function one(node: NriNode, end: RuntimeEnd, source: string, what: string): Promise<string[]> {
+  for (let at = 0; at < FIRST; at++) await create(node, end, ASKS, source)
+  const pids = processes(node)
+  const before = processor(pids)
+  const times: number[] = []
+  for (let at = 0; at < REPEATS; at++) times.push(await create(node, end, ASKS, source))
+  const each = (processor(pids) - before) / REPEATS
+  const wall = median(times)
+  return [`a container with one volume of ${what}`, each.toFixed(2), wall.toFixed(2), ...verdict(wall, MOST.one)]
+}
+
+/** Each with a clone: the last one's time. */
+async function hundred(node: NriNode, end: RuntimeEnd, source: string): Promise<string[]> {
+  const times = await Promise.all(Array.from({ length: AT_ONCE }, () => create(node, end, ASKS, source)))
+  const last = Math.max(...times)
+  return [`${AT_ONCE} such containers at once, the last one`, '', last.toFixed(0), ...verdict(last, MOST.hundred)]
+}
+
+function verdict(is: number, must: number): string[] {
+  return [`at most ${must}`, is <= must ? 'met' : 'not met']
+}
+
+/** The plugin's and its workers'. */
+function processes(node: NriNode): number[] {
+  const own = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name) && environment(name).includes(node.top))
+  return own.map(Number)
+}
+
+function environment(pid: string): string {
+  try {
+    return fs.readFileSync(`/proc/${pid}/environ`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Of all their threads, ms: the first number of proc(5)'s schedstat is nanoseconds on a processor. */
+function processor(pids: readonly number[]): number {
+  const threads = pids.flatMap((pid) => fs.readdirSync(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`))
+  const spent = threads.map((thread) => Number(fs.readFileSync(`${thread}/schedstat`, 'utf8').split(' ')[0]))
+  return spent.reduce((all, some) => all + some, 0) / NANOSECONDS
+}

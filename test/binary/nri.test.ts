@@ -1,0 +1,121 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { makeVolume, NriNode, replaced } from '../nri/node.ts'
+import type { RuntimeEnd } from '../nri/runtime.ts'
+import { MODEKEEP } from './modekeep.ts'
+
+const cannot = fs.existsSync(MODEKEEP) ? cannotMountWith('mkfs.ext4') : 'run "npm run build"'
+
+let node: NriNode
+const ASKS = { 'modekeep/group': '2000' }
+const gid = (path: string) => fs.statSync(path).gid
+const records = () => fs.readdirSync(`${node.state}/nri`).filter((name) => name.endsWith('.json'))
+const standing = () =>
+  fs
+    .readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((row) => row.includes(` ${node.state}/nri/mounts/`))
+
+describe.skipIf(cannot !== '')(titled('the executable as the container runtime’s plugin', cannot), () => {
+  beforeEach(() => {
+    node = new NriNode()
+    return () => node.end()
+  })
+
+  const create = async (end: RuntimeEnd, pod: number, annotations: Record<string, string>, source: string) =>
+    end.call('CreateContainer', 'ContainerRequest', node.request(pod, annotations, source))
+
+  it('shows a volume of another driver to the group of its pod, and nothing of it is left on the node afterwards', async () => {
+    const volume = makeVolume(node, 3)
+    const source = node.publish(1, volume)
+    const end = await node.serve()
+    const [mount] = replaced(await create(end, 1, ASKS, source))
+    expect(mount).toMatchObject({ destination: '/data', type: 'bind', options: ['rbind', 'rprivate', 'rw'] })
+    const clone = mount?.source ?? ''
+    expect([gid(clone), gid(`${clone}/0/1`), gid(source), gid(`${volume}/0/1`)]).toEqual([2000, 2000, 500, 500])
+    // The way there is root's alone: a container has the clone itself.
+    fs.mkdirSync(`${node.top}/container`)
+    execFileSync('mount', ['--bind', clone, `${node.top}/container`])
+    fs.chmodSync(node.top, 0o755)
+    const user = ['--reuid', '1000', '--regid', '1000', '--groups', '2000']
+    execFileSync('setpriv', [...user, 'sh', '-c', `echo text > ${node.top}/container/new`])
+    expect(gid(`${volume}/new`)).toBe(1000)
+    expect(records()).toHaveLength(1)
+
+    await end.call('StateChange', 'StateChangeEvent', { event: 7, ...node.request(1, ASKS, source) })
+    await expect.poll(standing).toEqual([])
+    expect(gid(`${node.top}/container/0/1`)).toBe(2000)
+    expect(records()).toHaveLength(1)
+    await end.call('StopContainer', 'ContainerRequest', node.request(1, ASKS, source))
+    await expect.poll(records).toEqual([])
+    expect(await node.stop()).toBe(0)
+  })
+
+  it('lets nothing be created that asks for what it cannot have, unless it may start without', async () => {
+    const source = node.publish(1, makeVolume(node, 1))
+    node.configure({ map: [{ fsTypes: ['xfs'] }] })
+    const end = await node.serve()
+    const refusal =
+      /annotation modekeep\/group is "2000", but volume "pvc-1" \(at "\/data"\) is on ext4, and this node's configuration \("map"\) allows xfs here/
+    expect((await create(end, 1, ASKS, source)).status?.message).toMatch(refusal)
+    expect(replaced(await create(end, 1, { ...ASKS, 'modekeep/group-optional': 'true' }, source))).toEqual([])
+    expect((await create(end, 1, { 'modekeep/group': 'x' }, source)).status?.message).toContain('names no group')
+    expect(replaced(await create(end, 1, {}, source))).toEqual([])
+    expect(standing()).toEqual([])
+    expect(node.events.filter(({ event }) => event === 'refused')).toHaveLength(2)
+    const failed = node.logLines().find(({ outcome }) => outcome === 'Failure')
+    expect(failed).toMatchObject({ verb: 'map', door: 'nri', isRefused: true, containerName: 'app' })
+  })
+
+  it('is killed and comes again: what still waits for its start stays, all else goes', async () => {
+    const source = node.publish(1, makeVolume(node, 1))
+    const end = await node.serve()
+    const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(64))
+    for (const id of ids) {
+      const request = node.request(1, ASKS, source, id)
+      expect(replaced(await end.call('CreateContainer', 'ContainerRequest', request))).toHaveLength(1)
+    }
+    await node.stop('SIGKILL')
+    const { pod, container } = node.request(1, ASKS, source)
+    const [waits, runs] = ids
+    const again = await node.serve(
+      [pod],
+      [
+        { ...container, id: waits, state: 1 },
+        { ...container, id: runs, state: 3 },
+      ],
+    )
+    await expect.poll(standing).toHaveLength(1)
+    expect(records().sort()).toEqual([`${waits}.json`, `${runs}.json`])
+    await again.call('PostStartContainer', 'ContainerRequest', { pod, container: { ...container, id: waits } })
+    await expect.poll(standing).toEqual([])
+  })
+
+  it('makes a hundred containers at once, each with a clone of its own', async () => {
+    const source = node.publish(1, makeVolume(node, 1))
+    const end = await node.serve()
+    // On a busy machine some are told that time is up: kubelet tries again, and so does this.
+    const made = async (at: number): Promise<number> => {
+      const request = node.request(1, ASKS, source, String(at).padStart(64, 'd'))
+      const answer = await end.call('CreateContainer', 'ContainerRequest', request)
+      if (answer.status?.message.includes('in time')) return made(at)
+      return replaced(answer).length
+    }
+    const all = await Promise.all(Array.from({ length: 100 }, (_, at) => made(at)))
+    expect(all).toEqual(all.map(() => 1))
+    expect(standing()).toHaveLength(100)
+  })
+
+  it('tells who asks whether the runtime asks it', async () => {
+    expect(node.probe()).toEqual({ status: 1, stderr: 'no "modekeep nri" runs on this node: start it\n' })
+    const end = await node.serve()
+    await expect.poll(() => node.probe()).toEqual({ status: 0, stderr: '' })
+    end.socket.destroy()
+    const next = await node.runtime.next()
+    expect(node.probe()).toMatchObject({ status: 1, stderr: expect.stringContaining('waits since') })
+    await next.start()
+    await expect.poll(() => node.probe().status).toBe(0)
+  })
+})

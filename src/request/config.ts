@@ -62,7 +62,9 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
   try {
     parsed = JSON.parse(text)
   } catch (error) {
-    return invalid(`node configuration ${file} is not JSON: ${(error as Error).message}`)
+    return invalid(
+      `node configuration ${file} is not JSON: ${(error as Error).message}; until it is corrected mounts are refused`,
+    )
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     return invalid(`node configuration ${file} is not a JSON object`)

@@ -162,6 +162,7 @@ describe('kubectl modekeep', () => {
     ['a restore without a node', ['restore', '/srv/a'], 'name it with --node'],
     ['an option without a value', ['status', '--node'], '--node has no value'],
     ['an empty value', ['status', '--node='], '--node is empty'],
+    ['another form of output', ['status', '-o', 'wide'], '-o is for a node itself'],
     ['no seconds', ['status', '--timeout', '1s'], '--timeout is "1s"'],
     ['JSON that is followed on all nodes', ['logs', '--json', '-f'], 'are for one node'],
   ])('refuses %s, with status 2, and asks nobody', (_what, args, said) => {

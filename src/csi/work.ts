@@ -1,5 +1,5 @@
 import { bounded } from '../flexvolume/reply.ts'
-import { type Process, requestFor, sessionOf } from '../flexvolume/volume-call.ts'
+import { notePod, type Process, requestFor, sessionOf } from '../flexvolume/volume-call.ts'
 import type { CallLog } from '../log/call-log.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { DamagedRecord } from '../store/record.ts'
@@ -12,6 +12,7 @@ export async function work(job: Job, process: Process): Promise<Outcome> {
   const { log } = process
   try {
     if (job.do === 'stats') return { stats: await statsOf(sessionOf(process), job.directory) }
+    if (job.do === 'publish') notePod(log, job.options)
     for (const fault of process.configFaults) log.warn(fault)
     if (job.do === 'publish') await publishAs(job, process)
     else {

@@ -4,7 +4,7 @@ import type { WalkCounts } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { readRequest } from '../request/request.ts'
+import { podNamedIn, readRequest } from '../request/request.ts'
 import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
@@ -51,9 +51,15 @@ export function requestFor(session: Session, { directory, options }: Asked, proc
   return request
 }
 
+/** For each line of a call: also one that is refused for its options, or for the node's configuration, is a pod's. */
+export function notePod(log: CallLog, options: string): void {
+  log.note({ pod: podNamedIn(options) })
+}
+
 /** Runs `mount` or `unmount` and logs it: one line, and one for each warning. Never throws. */
 export async function answerVolumeCall(call: VolumeCall, process: Process): Promise<Reply> {
   const { log, configFaults } = process
+  if (call.verb === 'mount') notePod(log, call.options)
   for (const fault of configFaults) log.warn(fault)
   const session = sessionOf(process, call.verb === 'mount' ? call.options : undefined)
   try {

@@ -43,7 +43,10 @@ export function callLog(
     if (isWritten(level)) append(lineOf(level, told))
   }
   const said: string[] = []
-  const subject = () => ({ verb: noted.verb, directory: noted.directory })
+  const subject = () => {
+    const { verb, directory, pod } = noted
+    return { verb, directory, ...(pod !== undefined && { pod }) }
+  }
   const tellRepeated = () => {
     const repeated = last.repeated - last.told
     if (repeated > 0) write('warn', { ...subject(), message: last.message, repeated })

@@ -28,7 +28,7 @@ export async function unmount(session: Session, directory: string): Promise<void
   // Also by a record that says nothing to this version: it was made for this directory.
   const isOnRecord = record !== undefined || (await asFarAsRecordsGo(session, () => mountRecords.has(session, path)))
   if (!isOnRecord) refuseForeign(host, point)
-  session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded' })
+  session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded', ...(record?.pod && { pod: record.pod }) })
   if (point) {
     await detach(session, point, record)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)

@@ -40,8 +40,15 @@ const KUBELET_PREFIX = 'kubernetes.io/'
 /** The options an author writes by hand, for messages and documentation. */
 export const AUTHOR_KEYS = Object.keys(optionsSchema.shape).filter((key) => !key.startsWith(KUBELET_PREFIX))
 
-/** Checks parsed entries against the schema; each fault names its key, its value (never a secret's) and the way out. */
-export function checkOptions(entries: readonly [string, unknown][]): { options: Options; faults: string[] } {
+/**
+ * Checks parsed entries against the schema; each fault names its key, its value (never a secret's) and the way out.
+ * @returns the options that can be read, and the keys of which nobody knows what their author meant
+ */
+export function checkOptions(entries: readonly [string, unknown][]): {
+  options: Options
+  faults: string[]
+  unsure: ReadonlySet<string>
+} {
   // Only kubelet may write below kubernetes.io/ (API validation): a key added by a newer kubelet must not break mounts.
   const { known, kubelets, unknown } = Object.groupBy(entries, ([key]) => {
     if (Object.hasOwn(optionsSchema.shape, key)) return 'known'
@@ -52,9 +59,13 @@ export function checkOptions(entries: readonly [string, unknown][]): { options: 
     .filter(([, value]) => typeof value !== 'string')
     .map(([key]) => `option ${quoted(key)} must be a JSON string`)
   if (unknown) faults.push(`unknown ${quoted(unknown.map(([key]) => key))}: the options are ${AUTHOR_KEYS.join(', ')}`)
-  const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
+  const { error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
   for (const issue of error?.issues ?? []) faults.push(`option "${issue.path.join('.')}" ${issue.message}`)
-  return { options: data ?? {}, faults }
+  const bad = new Set(error?.issues.map(({ path }) => String(path[0])))
+  const readable = Object.fromEntries((known ?? []).filter(([key]) => !bad.has(key)))
+  // What is missing may be what an unknown key was to be.
+  const missing = unknown ? AUTHOR_KEYS.filter((key) => !Object.hasOwn(readable, key)) : []
+  return { options: z.parse(optionsSchema, readable), faults, unsure: new Set([...bad, ...missing]) }
 }
 
 /** What a kind judges: the rest of a request means the same for all. */
@@ -78,6 +89,21 @@ export interface Kinds {
   names: readonly string[]
 }
 
+/** The pod that kubelet names in `mount`'s options argument, whatever else is wrong there; undefined where it names none. */
+export function podNamedIn(text: string): string | undefined {
+  try {
+    const named = new Map(parseOptionsText(text).entries)
+    return podName(named.get('kubernetes.io/pod.namespace'), named.get('kubernetes.io/pod.name'))
+  } catch {
+    return undefined
+  }
+}
+
+function podName(...parts: unknown[]): string | undefined {
+  const named = parts.filter((part) => typeof part === 'string' && part !== '').join('/')
+  return named.slice(0, LONGEST_POD) || undefined
+}
+
 /**
  * Reads `mount`'s options argument.
  * @param kinds the kinds of volume there are
@@ -85,13 +111,12 @@ export interface Kinds {
  */
 export function readRequest(directory: string, text: string, config: NodeConfig, kinds: Kinds): MountRequest {
   const parsed = parseOptionsText(text)
-  const { options, faults } = checkOptions(parsed.entries)
+  const { options, faults, unsure } = checkOptions(parsed.entries)
   const group = fsGroupOf(
     new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const fsType = options['kubernetes.io/fsType'] || 'bind'
   const mountOptions = (options.mountOptions ?? '').split(',').filter((option) => option !== '')
-  const pod = [options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']].filter(Boolean).join('/')
   const request: MountRequest = {
     directory,
     source: parseSource(options.source, kinds.of(fsType)?.isDisk),
@@ -105,21 +130,24 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     groupAccess: options.groupAccess ?? 'keep',
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
-    pod: pod.slice(0, LONGEST_POD) || undefined,
+    pod: podName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
-  // With a bad option the others are unknown too: the kind's verdict would be about values nobody gave.
-  const ofKind = faults.length === 0 ? kindFaults(request, config, kinds) : []
   const all = [
     ...parsed.faults,
     ...faults,
     ...group.faults,
-    ...contradictions(options, request),
+    ...contradictions(options, request, unsure),
     ...uidFaults(directory, options),
-    ...ofKind,
+    ...(unsure.has('kubernetes.io/fsType') ? [] : aboutGiven(kindFaults(request, config, kinds), unsure)),
   ]
   if (all.length > 0) throw new Refusal(all)
   return request
+}
+
+/** Without verdicts about values that nobody gave. */
+function aboutGiven(faults: readonly string[], unsure: ReadonlySet<string>): string[] {
+  return faults.filter((fault) => !unsure.has(/^option "([^"]*)"/.exec(fault)?.[1] ?? ''))
 }
 
 // Namespace (63), slash, name (253): more is no pod's, and would fill the log.
@@ -133,7 +161,11 @@ const FOR_ONE_WAY = {
   idmapFrom: 'idmap',
 } as const
 
-function contradictions(options: Options, { ownership, mountOptions }: MountRequest): string[] {
+function contradictions(
+  options: Options,
+  { ownership, mountOptions }: MountRequest,
+  unsure: ReadonlySet<string>,
+): string[] {
   const { idmapFrom } = options
   const faults: string[] = []
   if (idmapFrom !== undefined && typeof parseGroup(idmapFrom) !== 'number') {
@@ -143,7 +175,14 @@ function contradictions(options: Options, { ownership, mountOptions }: MountRequ
   }
   for (const [key, way] of Object.entries(FOR_ONE_WAY)) {
     const value = options[key as keyof typeof FOR_ONE_WAY]
-    if (value === undefined || value === 'false' || ownership === way || ownership === 'auto') continue
+    if (
+      unsure.has('ownership') ||
+      value === undefined ||
+      value === 'false' ||
+      ownership === way ||
+      ownership === 'auto'
+    )
+      continue
     faults.push(
       `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${way}" or "auto", or leave ${key} out`,
     )

@@ -74,16 +74,19 @@ type Keys = Readonly<Record<string, () => unknown>>
 
 const listOfRules = (keys: Keys) =>
   z
-    .array(z.looseObject({}, wants('write an object')), wants('write a list of rules'))
+    .array(z.unknown(), wants('write a list of rules'))
     .check(
       z.superRefine((rules, { issues }) => void issues.push(...rules.flatMap((rule, at) => issuesOf(keys, rule, at)))),
     )
 
-function issuesOf(keys: Keys, rule: Readonly<Record<string, unknown>>, at: number) {
-  const unknown = Object.keys(rule).filter((key) => !Object.hasOwn(keys, key))
-  const known = Object.entries(keys).filter(([key]) => Object.hasOwn(rule, key))
+function issuesOf(keys: Keys, rule: unknown, at: number) {
+  const { data: entries, error: noObject } = z.safeParse(z.looseObject({}, wants('write an object')), rule)
+  if (noObject)
+    return noObject.issues.map(({ message }) => ({ code: 'custom' as const, input: rule, path: [at], message }))
+  const unknown = Object.keys(entries).filter((key) => !Object.hasOwn(keys, key))
+  const known = Object.entries(keys).filter(([key]) => Object.hasOwn(entries, key))
   const found = known.flatMap(([key, schema]) => {
-    const { error } = z.safeParse(schema() as z.ZodMiniType, rule[key])
+    const { error } = z.safeParse(schema() as z.ZodMiniType, entries[key])
     return (error?.issues ?? []).map(({ path, message }) => ({ path: [at, key, ...path], message }))
   })
   if (unknown.length > 0) {

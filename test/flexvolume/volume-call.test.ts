@@ -67,6 +67,23 @@ describe("an answer to kubelet's call", () => {
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(2)
   })
 
+  it("names the pod in each line of a call, also of one that is refused for its options or the node's configuration", async () => {
+    const pod = { 'kubernetes.io/pod.namespace': 'shop', 'kubernetes.io/pod.name': 'cart' }
+    const { stage, lines, answer } = arrange()
+    await answer(mountCall(stage, { ...pod, ownership: 'wlak' }))
+    await answer(mountCall(stage, { ...pod, source: `${stage.top}/volumes/data` }))
+    await answer({ verb: 'unmount', directory: stage.podDirectory('a') })
+    const broken = arrange(['node configuration c: key "x" is unknown'])
+    await broken.answer(mountCall(broken.stage, pod))
+    expect([...lines, ...broken.lines].map(({ verb, level, pod: named }) => [verb, level, named])).toEqual([
+      ['mount', 'error', 'shop/cart'],
+      ['mount', 'info', 'shop/cart'],
+      ['unmount', 'info', 'shop/cart'],
+      ['mount', 'warn', 'shop/cart'],
+      ['mount', 'error', 'shop/cart'],
+    ])
+  })
+
   it('forbids core dumps before a secret is decoded, and only then', async () => {
     const { stage, answer, forbidden } = arrange()
     const source = `${stage.top}/volumes/data`

@@ -53,16 +53,16 @@ it('writes a failure whose reason is no error', () => {
   ])
 })
 
-it('writes each warning as a line of its own, without what was noted', () => {
+it('writes each warning as a line of its own, with the pod, and without what else was noted', () => {
   const lines = logged('info', (log) => {
-    log.note({ pod: 'n/p' })
+    log.note({ pod: 'n/p', decision: 'preparing' })
     log.warn('first')
     log.warn('second')
     log.end('Success')
   })
   expect(lines.slice(0, 2)).toEqual([
-    { ...COMMON, level: 'warn', message: 'first' },
-    { ...COMMON, level: 'warn', message: 'second' },
+    { ...COMMON, level: 'warn', pod: 'n/p', message: 'first' },
+    { ...COMMON, level: 'warn', pod: 'n/p', message: 'second' },
   ])
   expect(lines).toHaveLength(3)
 })

@@ -196,6 +196,32 @@ describe('a refused request', () => {
     expect(faultsOf({ source: 5 })).toEqual(['option "source" is 5: write it as a JSON string'])
   })
 
+  it('is refused once, with unknown keys, bad values and what its kind says of the others', () => {
+    expect(
+      faultsOf({
+        source: 'rel',
+        ownership: 'wlak',
+        groupAccess: 'grant',
+        mountOptions: 'nonsense',
+        colour: 'red',
+        'kubernetes.io/mounterArgs.FsGroup': 'x',
+      }),
+    ).toEqual([
+      expect.stringMatching(/^unknown \["colour"\]/),
+      expect.stringMatching(/^option "ownership" is "wlak"/),
+      expect.stringMatching(/FsGroup" is "x"/),
+      expect.stringMatching(/^option "source" is "rel"/),
+      expect.stringMatching(/^option "mountOptions" has .*nonsense/),
+    ])
+  })
+
+  it('is not told that a key is missing that may be the unknown one', () => {
+    expect(faultsOf({ sorce: '/srv/volumes/data', mountOptions: 'nonsense' })).toEqual([
+      expect.stringMatching(/^unknown \["sorce"\]/),
+      expect.stringMatching(/nonsense/),
+    ])
+  })
+
   it('never shows a secret, whatever else is wrong', () => {
     const secret = 'aHVudGVyMg'
     const twice = `"kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/a":"${secret}"`

@@ -43,6 +43,18 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     execFileSync('setpriv', [...user, 'sh', '-c', `echo text > ${node.top}/container/new`])
     expect(gid(`${volume}/new`)).toBe(1000)
     expect(records()).toHaveLength(1)
+    const told = execFileSync(MODEKEEP, ['status', '--json'], { env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
+    expect(JSON.parse(String(told)).containers).toMatchObject([
+      {
+        pod: 'shop/pod-1',
+        name: 'app',
+        volume: 'pvc-1',
+        destination: '/data',
+        onDisk: 500,
+        group: 2000,
+        state: 'created',
+      },
+    ])
 
     await end.call('StateChange', 'StateChangeEvent', { event: 7, ...node.request(1, ASKS, source) })
     await expect.poll(standing).toEqual([])

@@ -97,7 +97,15 @@ const volume = (
 })
 
 const status = (more: Partial<StatusDocument>): string =>
-  jsonDocument<StatusDocument>({ verb: 'status', mounts: [], volumes: [], unrecorded: [], unreadable: [], ...more })
+  jsonDocument<StatusDocument>({
+    verb: 'status',
+    mounts: [],
+    volumes: [],
+    containers: [],
+    unrecorded: [],
+    unreadable: [],
+    ...more,
+  })
 
 const hasShell = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
 const SHELLS = [

@@ -8,6 +8,7 @@ import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
+import { type ContainerStatus, statusOfContainers } from './containers.ts'
 import { isBeginning, volumeNamed } from './target.ts'
 import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
 
@@ -33,6 +34,8 @@ export interface StatusDocument {
   verb: 'status'
   mounts: MountStatus[]
   volumes: VolumeStatus[]
+  /** Volumes of any driver that containers see with a group, or that asked for it and do without. */
+  containers: ContainerStatus[]
   /** Mount directories of running pods whose records are lost, and what that means. */
   unrecorded: { directory: string; reason: string }[]
   /** Mount directories whose records are damaged, or of another version's format: no call removes those. */
@@ -97,9 +100,9 @@ export async function status(session: Session, { selection }: Partial<StatusComm
 /** @throws {Refusal} where nothing is what one thing was named, or several are */
 function selected(session: Session, all: StatusDocument, { namespace, of }: Selection): StatusDocument {
   const isOf = mountFilter(session, all, of)
-  const mounts = all.mounts.filter(
-    (mount) => isOf(mount) && (namespace === undefined || mount.pod.startsWith(`${namespace}/`)),
-  )
+  const isIn = ({ pod }: { pod: string }) => namespace === undefined || pod.startsWith(`${namespace}/`)
+  const mounts = all.mounts.filter((mount) => isOf(mount) && isIn(mount))
+  const containers = all.containers.filter((one) => isOf({ pod: one.pod, directory: one.source }) && isIn(one))
   const shown = new Set(mounts.map(({ volume }) => volume))
   const isNamed = ({ volume }: VolumeStatus) => of !== undefined && namespace === undefined && isOf({ volume })
   const isThere = ({ directory }: { directory: string }) => namespace === undefined && isOf({ directory })
@@ -107,10 +110,13 @@ function selected(session: Session, all: StatusDocument, { namespace, of }: Sele
     verb: all.verb,
     mounts,
     volumes: all.volumes.filter((about) => shown.has(about.volume) || isNamed(about)),
+    containers,
     unrecorded: all.unrecorded.filter(isThere),
     unreadable: all.unreadable.filter(isThere),
   }
-  const isNothing = [mounts, found.volumes, found.unrecorded, found.unreadable].every(({ length }) => length === 0)
+  const isNothing = [mounts, containers, found.volumes, found.unrecorded, found.unreadable].every(
+    ({ length }) => length === 0,
+  )
   if (of === undefined || !isNothing) return found
   const [name] = Object.values(of)
   throw new Refusal(`nothing of ${quoted(name)} is mounted or recorded on this node: "modekeep status" lists what is`)
@@ -120,7 +126,7 @@ type Named = Partial<Pick<MountStatus, 'directory' | 'volume' | 'pod'>>
 
 function mountFilter(
   session: Session,
-  { mounts, volumes }: StatusDocument,
+  { mounts, volumes, containers }: StatusDocument,
   of: Selection['of'],
 ): (one: Named) => boolean {
   if (of === undefined) return () => true
@@ -129,7 +135,8 @@ function mountFilter(
   const { word } = of
   const isPods = ({ pod = '', directory = '' }: Named) =>
     pod.endsWith(`/${word}`) || directory.includes(`/pods/${word}/`)
-  if (mounts.some(isPods)) return isPods
+  const told = containers.map(({ pod, source }) => ({ pod, directory: source }))
+  if ([...mounts, ...told].some(isPods)) return isPods
   const names = [...new Set([...mounts, ...volumes].map(({ volume }) => volume))].filter(Boolean)
   const named = isBeginning(word) ? volumeNamed(session, word, names) : undefined
   return (one) => (named === undefined ? isPods(one) : one.volume === named)
@@ -150,6 +157,7 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
     volumes: await Promise.all(listVolumes(session).map((volume) => aboutVolume(session, volume, records, isSilentAt))),
+    containers: statusOfContainers(session),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
 }

@@ -13,6 +13,8 @@ import type { Line } from '../text/output.ts'
 import { type Column, cutMiddle, tableRows } from '../text/table.ts'
 import type { Arguments, Work } from './form.ts'
 import { directoryOf } from './paths.ts'
+import { containerTable } from './status-containers.ts'
+import { ageOf, NARROW, type StatusLook, table } from './status-look.ts'
 
 export const status: Work<StatusCommand, StatusDocument> = {
   operands: '[POD|MOUNT|VOLUME]',
@@ -21,8 +23,8 @@ export const status: Work<StatusCommand, StatusDocument> = {
     'Lists what modekeep has mounted on this node: pod, source, group, age and state (healthy, missing, stale, ' +
       'changed, orphaned, interrupted, unknown, busy: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
       'were changed. idmap: the mount shows another group. option: mount options give it.',
-    'Below are the volumes that walks have changed, with pending restores and the progress of running walks. Changes ' +
-      'nothing.',
+    'Below are the volumes that walks have changed, with pending restores and the progress of running walks, and those ' +
+      "of containers, of any driver, that the runtime's plugin shows to a group (modekeep nri). Changes nothing.",
     'POD (NAMESPACE/NAME, a name or a UID), MOUNT (a mount directory) and VOLUME (a name or an unambiguous beginning of ' +
       'one) show what is of that alone. On a terminal the table is as wide as that; "-o wide" cuts nothing.',
   ],
@@ -90,22 +92,16 @@ function names({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Lin
   return [...new Set(directories), ...volumes.map(({ volume }) => volume)]
 }
 
-/** Below so many columns the tables have fewer of their own. */
-const NARROW = 70
-
-interface StatusLook extends Pick<StatusCommand, 'form' | 'selection'> {
-  width?: number | undefined
-}
-
 /** @param now milliseconds since the epoch, from which ages are told */
 export function statusLines(document: StatusDocument, now: number, look: StatusLook = {}): Line[] {
-  const { mounts, volumes, unrecorded, unreadable } = document
+  const { mounts, volumes, containers, unrecorded, unreadable } = document
   const noticed = (directory: string, text: string): Line => ({ text: `${directory}: ${text}`, style: 'notice' })
   const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
   const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
   return [
     ...(mounts.length === 0 ? [nothing(look)] : mountTable(mounts, now, look)),
     ...(volumes.length === 0 ? [] : ['', ...volumeTable(volumes, look)]),
+    ...(containers.length === 0 ? [] : ['', ...containerTable(containers, now, look)]),
     ...(lost.length === 0 ? [] : ['', { text: 'mounts without a record', style: 'strong' } as const, ...lost]),
     ...(damaged.length === 0
       ? []
@@ -181,11 +177,6 @@ function uniqueLength(name: string, names: readonly string[]): number {
   return name.length
 }
 
-/** @param rows the head first @param below what is told below each of the others, by its number */
-function table([head = '', ...rows]: readonly string[], below: (row: number) => Line[]): Line[] {
-  return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...below(at)])]
-}
-
 function stateOf({ group, complete, restorePending, mounts, walk, changed }: VolumeStatus): string {
   if (walk) return 'busy'
   if (group === null) return 'recorded'
@@ -211,12 +202,4 @@ function remarks({ why, reason, walk, daemon }: MountStatus): Line[] {
   }
   if (reason !== '') lines.push({ text: `  ${reason}`, style: 'notice' })
   return lines
-}
-
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
-
-/** Milliseconds in the largest unit that fits, as kubectl shows ages. */
-function ageOf(milliseconds: number): string {
-  const [unit, size] = Object.entries(UNITS).find(([, length]) => milliseconds >= length) ?? ['s', UNITS.s]
-  return `${Math.max(0, Math.floor(milliseconds / size))}${unit}`
 }

@@ -3,6 +3,7 @@ import type { StatusDocument } from '../../../src/operator/actions/status.ts'
 import { keepLooking, whenChanged } from '../../../src/operator/actions/watch-status.ts'
 import { parseCommand } from '../../../src/operator/verbs/command.ts'
 import { run } from '../../../src/operator/verbs/index.ts'
+import { containerRecords } from '../../../src/store/container-record.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -51,6 +52,30 @@ onEveryStage('status of some of it', (open) => {
     expect(found.volumes.map(({ source }) => source)).toEqual([sources[0]])
     expect(await pods('cart-0')).toEqual(['shop/cart-0', 'bank/cart-0'])
     expect(await pods('cart-0', '-n', 'bank')).toEqual(['bank/cart-0'])
+  })
+
+  it('has the containers of such a pod too', async () => {
+    const record = (container: string, namespace: string, name: string) =>
+      containerRecords.write(stage.session(), {
+        container,
+        containerName: 'app',
+        sandbox: 's',
+        pod: { namespace, name, uid: 'uid-9' },
+        kubeletDir: '/var/lib/kubelet',
+        boot: stage.session().host.bootId(),
+        at: 0,
+        state: 'started',
+        volumes: [{ volume: 'data', destination: '/data', source: '/pods/uid-9/x', isOwn: false, from: 500, to: 2000 }],
+      })
+    record('c1', 'shop', 'web')
+    record('c2', 'bank', 'web')
+    const found = async (...argv: string[]) => (await status(...argv)).containers.map(({ container }) => container)
+    expect(await found()).toEqual(['c1', 'c2'])
+    expect(await found('-n', 'bank')).toEqual(['c2'])
+    expect(await found('shop/web')).toEqual(['c1'])
+    expect(await found('web')).toEqual(['c1', 'c2'])
+    expect(await found('uid-9')).toEqual(['c1', 'c2'])
+    expect((await status('shop/web')).containers).toMatchObject([{ onDisk: 500, group: 2000, state: 'mapped' }])
   })
 
   it('is that of a mount, or of a volume by the beginning of its name', async () => {

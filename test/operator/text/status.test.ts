@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { ContainerStatus } from '../../../src/operator/actions/containers.ts'
 import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/status.ts'
 import { heal } from '../../../src/operator/verbs/heal.ts'
 import { statusLines } from '../../../src/operator/verbs/status.ts'
@@ -35,15 +36,18 @@ const volume: VolumeStatus = {
   changed: null,
   walk: null,
 }
-const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = []) =>
-  statusLines({ verb: 'status', mounts, volumes, unrecorded: [], unreadable: [] }, NOW)
+const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: ContainerStatus[] = []) =>
+  statusLines({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
 const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
 describe('status for people', () => {
   it('names what is mounted without a record, and what others changed of a volume', () => {
     const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
     const changed = { ...volume, changed: 'somebody changed its root' }
-    const lines = statusLines({ verb: 'status', mounts: [], volumes: [changed], unrecorded, unreadable: [] }, NOW)
+    const lines = statusLines(
+      { verb: 'status', mounts: [], volumes: [changed], containers: [], unrecorded, unreadable: [] },
+      NOW,
+    )
     expect(lines.map((line) => parts(line).text)).toEqual([
       'modekeep has nothing mounted on this node',
       '',
@@ -53,6 +57,31 @@ describe('status for people', () => {
       '',
       'mounts without a record',
       '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
+    ])
+  })
+
+  it('lists what containers see with a group, and those that do without, with the reason', () => {
+    const mapped: ContainerStatus = {
+      container: 'c0ffee',
+      name: 'app',
+      pod: 'shop/web-0',
+      volume: 'pvc-1',
+      destination: '/data',
+      source: '/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pvc-1/mount',
+      onDisk: 500,
+      group: 2000,
+      state: 'mapped',
+      reason: '',
+      since: new Date(NOW - 5000).toISOString(),
+    }
+    const without: ContainerStatus = { ...mapped, volume: 'fat', onDisk: null, state: 'without', reason: 'is on vfat' }
+    expect(texts([], [], [mapped, without])).toEqual([
+      'modekeep has nothing mounted on this node',
+      '',
+      'container       volume  on disk  shown  age  state',
+      'shop/web-0/app  pvc-1   500      2000   5s   mapped',
+      'shop/web-0/app  fat     -        -      5s   without',
+      '  is on vfat',
     ])
   })
 

@@ -49,6 +49,21 @@ const whole: StatusDocument = {
   verb: 'status',
   mounts: [mount, { ...mount, pod: 'a/b', source: '/srv/a', state: 'healthy' }],
   volumes: [volume, { ...volume, volume: `${FILE_SYSTEM}-21a0ae-18ea325e026cf9cd` }],
+  containers: [
+    {
+      container: 'c'.repeat(64),
+      name: 'application',
+      pod: 'production/shopping-cart-0',
+      volume: 'pvc-0b0ba6c6-8d0f-4f1c-9f39-6a1f0e3b8c55',
+      destination: DIRECTORY,
+      source: DIRECTORY,
+      onDisk: 4_294_967_294,
+      group: 4_294_967_294,
+      state: 'without',
+      reason: LONG,
+      since: new Date(0).toISOString(),
+    },
+  ],
   unrecorded: [{ directory: DIRECTORY, reason: LONG }],
   unreadable: [{ directory: DIRECTORY, fault: LONG }],
 }

@@ -1,0 +1,32 @@
+import type { ContainerStatus } from '../actions/containers.ts'
+import type { Line } from '../text/output.ts'
+import { type Column, tableRows } from '../text/table.ts'
+import { ageOf, NARROW, type StatusLook, table } from './status-look.ts'
+
+/** Volumes of containers that the runtime's plugin was asked for. @param now milliseconds since the epoch */
+export function containerTable(
+  containers: readonly ContainerStatus[],
+  now: number,
+  { form, width: terminal }: StatusLook,
+): Line[] {
+  const isWide = form === 'wide'
+  const width = isWide ? undefined : terminal
+  const isNarrow = (width ?? NARROW) < NARROW
+  const columns: (Column & { of(about: ContainerStatus): string })[] = [
+    { head: 'container', cut: { to: 12, at: 'middle' }, of: ({ pod, name }) => `${pod}/${name}` },
+    { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume },
+    { head: 'on disk', of: ({ onDisk }) => String(onDisk ?? '-') },
+    { head: 'shown', of: ({ group, state }) => (state === 'without' ? '-' : String(group ?? 'its own')) },
+    { head: 'age', of: ({ since }) => ageOf(now - Date.parse(since)) },
+    { head: 'state', of: ({ state }) => state },
+    { head: 'path', of: ({ destination }) => destination },
+    { head: 'id', of: ({ container }) => container },
+  ]
+  const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !(isNarrow && head === 'age'))
+  const rows = containers.map((about) => shown.map(({ of }) => of(about)))
+  return table(tableRows(shown, rows, width), (at) =>
+    containers
+      .slice(at, at + 1)
+      .flatMap(({ reason }): Line[] => (reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }])),
+  )
+}

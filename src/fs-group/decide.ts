@@ -34,6 +34,8 @@ export interface Giving {
   steps: (WalkStep | MapStep)[]
   /** The group that mount options of the kind's own give. */
   byOption?: number
+  /** Why the group is not given although it was asked for. */
+  withheld?: string
   refusal?: string
 }
 
@@ -65,12 +67,15 @@ export function giveGroup(
 const MAPPED_TWICE =
   'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods'
 
-type Walking = { steps: WalkStep[]; refusal?: string }
+type Walking = Pick<Giving, 'withheld' | 'refusal'> & { steps: WalkStep[] }
+
+const READ_ONLY =
+  'the volume is read-only, so no inode of it is changed, and its files have the groups that they had: ownership "idmap" shows them with the group of the pod'
 
 function walkSteps(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): Walking {
   const { readOnly, fsType, groupAccess: access, changePolicy: policy, setGid } = request
   // Read-only volumes are changed by nobody.
-  if (readOnly) return { steps: [] }
+  if (readOnly) return { steps: [], withheld: READ_ONLY }
   if (kind.walk !== true) {
     const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return { steps: [], refusal: `option "ownership" is "walk", but on ${quoted(fsType)} ${kind.walk}: use ${way}` }

@@ -2,7 +2,7 @@ import type { Handle } from '../host/host.ts'
 import type { TreeLocation } from '../mount-table/tree-location.ts'
 import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
 import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
@@ -54,6 +54,7 @@ export async function ownVolume(
     }
     return { lock: held.move(), report: undefined }
   }
+  if (session.host.inodes.isReadOnly(tree)) throw new Refusal(readOnly(source, group))
   // The same walk would leave it again, if it is the same root.
   const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
   if (isSame && record.changedSince?.hasRoot) refuseShutOut(session, tree, order)
@@ -76,6 +77,10 @@ export async function ownVolume(
   if (changedSince?.hasRoot) refuseShutOut(session, tree, order)
   return { lock: held.move(), report }
 }
+
+const readOnly = (source: string, group: number) =>
+  `source ${quoted(source)} is on a read-only mount or file system of the node, so its files cannot be given group ${group}: ` +
+  'make it writable on the node, or use ownership "idmap", which changes nothing, or readOnly with files that have the group already'
 
 function changesIn({ left }: WalkReport, isRootOther: boolean): VolumeRecord['changedSince'] {
   const changed = left['changed since by its user']

@@ -185,6 +185,8 @@ export interface Inodes {
   fileSystemId(handle: Handle): string
   /** The latter in any case: what it is called where the kernel does not tell the UUID. Undefined where that says nothing. */
   formerFileSystemId(handle: Handle): string | undefined
+  /** Whether nothing can be written through a handle: its mount or its file system is read-only. Asks as `space` does. */
+  isReadOnly(handle: Handle): boolean
   /** statfs(2) of the file system that a handle is on: its server or daemon is asked. */
   space(handle: Handle): { bytes: Space; inodes: Space }
 }

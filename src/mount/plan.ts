@@ -11,8 +11,8 @@ type RecordUndo = { restore: MountRecord | undefined }
 /** One effect of a mount plan. `undo` names its inverse, which runs, latest first, when a later step fails. */
 export type Step =
   | { do: 'record'; record: MountRecord; undo: RecordUndo }
-  /** @property group given by the kind's own mount options */
-  | { do: 'make-tree'; group: number | undefined; undo: 'close-tree' }
+  /** @property group given by the kind's own mount options @property withheld why none is given that was asked for */
+  | { do: 'make-tree'; group: number | undefined; withheld?: string; undo: 'close-tree' }
   | { do: 'set-flags'; set: number; clear: number }
   | WalkStep
   | MapStep
@@ -142,7 +142,12 @@ function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: bo
   const undo = { restore: isFresh && !keepsRecord ? undefined : view.record }
   return [
     ...when(isFresh, { do: 'record', record, undo }),
-    { do: 'make-tree', group: given.byOption, undo: 'close-tree' },
+    {
+      do: 'make-tree',
+      group: given.byOption,
+      ...(given.withheld !== undefined && { withheld: given.withheld }),
+      undo: 'close-tree',
+    },
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },

@@ -43,6 +43,7 @@ export async function runPlan(
         return write({ ...step.record, hadSecrets: tree.hadSecrets })
       case 'make-tree':
         await tree.make(step.group)
+        if (step.withheld !== undefined) given = { by: 'none', why: step.withheld }
         if (step.group !== undefined) given = { by: 'option', why: 'by mount options' }
         // Should this call crash from now on, the next one must find what it may have done to the volume.
         if (written && written.volume !== tree.volume) write({ ...written, volume: tree.volume })

@@ -44,7 +44,7 @@ describe('the group of a pod', () => {
     ['needs no mapping for group 0', { fsGroup: 0 }, []],
     ['is walked for where that is group 0', { ownership: 'walk', fsGroup: 0 }, [{ ...walk, group: 0 }]],
   ])('%s', (_what, over, steps) => {
-    expect(giveGroup({ ...ASKED, ...over }, view().source, BIND)).toEqual({ steps })
+    expect(giveGroup({ ...ASKED, ...over }, view().source, BIND)).toMatchObject({ steps })
   })
 
   it('is walked for with auto where the pod has a user namespace, and not mapped with idmap', () => {
@@ -73,6 +73,12 @@ describe('the group of a pod', () => {
     const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => BIND)
     expect(plan).toMatchObject({ decision: 'refuse', steps: [] })
   })
+})
+
+it('that a read-only volume is not given is told, with the way out', () => {
+  const asked: MountRequest = { ...ASKED, ownership: 'walk', readOnly: true }
+  expect(giveGroup(asked, view().source, BIND).withheld).toMatch(/^the volume is read-only, .*"idmap"/)
+  expect(planMount(asked, view(), () => BIND).steps[1]).toMatchObject({ do: 'make-tree', withheld: expect.any(String) })
 })
 
 describe('the group of a volume whose server or daemon decides', () => {

@@ -131,6 +131,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
     formerFileSystemId: () => undefined,
+    isReadOnly: (handle) => (world.at(handle).mount.flags & READ_ONLY) !== 0,
     space(handle) {
       const inodes = BigInt(world.at(handle).mount.fileSystem.fs.readdirSync('/').length)
       return {

@@ -58,6 +58,8 @@ const KEEP_OWNER = 0xffffffff
 const SEEK_SET = 0
 const AT_REMOVEDIR = 0x200
 const { O_DIRECTORY, O_NOATIME, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
+/** statvfs(3): of the mount or of the file system (fs/statfs.c, calculate_f_flags). */
+const ST_RDONLY = 1
 const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK
 
 export const linuxInodes: Inodes = {
@@ -130,6 +132,7 @@ export const linuxInodes: Inodes = {
   removeAttribute,
   fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
   formerFileSystemId: formerIdOf,
+  isReadOnly: (handle) => (statFs(handle, 'a volume').flags & ST_RDONLY) !== 0,
   space: spaceOf,
 }
 

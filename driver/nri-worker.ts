@@ -27,7 +27,7 @@ async function done(job: ContainerJob, env: NodeJS.ProcessEnv): Promise<Containe
 }
 
 /** What they are called in the log. */
-const VERBS = { attach: 'map', release: 'release', reconcile: 'reconcile' } as const
+const VERBS = { attach: 'map', release: 'release', reconcile: 'reconcile', without: 'without' } as const
 
 function factsOf(job: ContainerJob): Record<string, unknown> {
   const facts = { verb: VERBS[job.do], door: 'nri' }

@@ -17,4 +17,7 @@ function wordsFor({ enum: choices, type, items, additionalProperties }: JsonSche
   return { string: 'text', number: 'a number', boolean: '`true`, `false`', object: 'an object' }[String(type)] ?? ''
 }
 
-const many = (schema: JsonSchema) => ({ text: 'strings', 'an object': 'objects' })[wordsFor(schema)] ?? wordsFor(schema)
+/** A rule is checked as a whole, for a better message: its schema alone says nothing. */
+const MANY: Readonly<Record<string, string>> = { text: 'strings', 'an object': 'objects', '': 'objects' }
+
+const many = (schema: JsonSchema) => MANY[wordsFor(schema)] ?? wordsFor(schema)

@@ -3,6 +3,7 @@ import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
 import type { CloneOutcome, ContainerOrder, Known } from './order.ts'
 import { reconcile, releaseGone, releaseStarted } from './release.ts'
+import { noteWithout } from './without.ts'
 
 /** What a worker does for the one who answers the runtime; a line of JSON each. */
 export type ContainerJob =
@@ -10,6 +11,8 @@ export type ContainerJob =
   /** It has started, or it is gone: was removed, or could not be created after all. */
   | { do: 'release'; container: string; as: 'started' | 'gone' }
   | { do: 'reconcile'; known?: Known }
+  /** It does without what it asked for: of that nothing was made. */
+  | { do: 'without'; order: ContainerOrder; why: string }
 
 /** What came of it. `failure`: nothing was made; the container is not to be created, with this as the reason. */
 export type ContainerResult =
@@ -24,6 +27,9 @@ export async function workOnContainer(session: Session, job: ContainerJob): Prom
         return await attachClones(session, job.order)
       case 'release':
         await (job.as === 'started' ? releaseStarted : releaseGone)(session, job.container)
+        return {}
+      case 'without':
+        await noteWithout(session, job.order, job.why)
         return {}
       case 'reconcile':
         session.note({ tookAway: reconcile(session, job.known) })

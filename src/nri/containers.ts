@@ -3,7 +3,7 @@ import type { Level } from '../log/call-log.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { isAsking, isOptional } from './asked.ts'
-import { decide, hasUserNamespace, isConcerned } from './decide.ts'
+import { decide, hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
 import { type Container, type Mount, type PodSandbox, STATE } from './messages.ts'
 import type { Containers } from './plugin.ts'
 import type { PodVolumes } from './volume.ts'
@@ -19,6 +19,8 @@ export interface Clones {
   release(container: string): Promise<void>
   /** What there is of a container goes, its record too. Never throws. */
   forget(container: string): Promise<void>
+  /** Keeps on record that a container does without, unless it has a record. Never throws. */
+  without(order: ContainerOrder, why: string): Promise<void>
   /** What is left of containers that need it no more goes. Never throws. */
   reconcile(known: Known): Promise<void>
 }
@@ -35,6 +37,9 @@ export interface Settings {
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
 
+const AWAY =
+  'it was created while no "modekeep nri" was asked, or what was on record of it is lost: make the pod again to give it the group'
+
 /** Decides for each container what becomes of its mounts, and has it done. */
 export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, lookAtPod, log }: Settings): Containers {
   /** Those that may have clones: nothing is asked about others. */
@@ -43,10 +48,22 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
   let reconciled: Promise<void> = Promise.resolve()
 
   /** What is done for one container, one thing after the other. */
-  const inTurn = (container: string, work: () => Promise<void>) => {
+  const inTurn = (container: string, work: () => Promise<void>): Promise<void> => {
     const before = concerned.get(container)
-    if (before === undefined) return
-    concerned.set(container, before.then(work))
+    if (before === undefined) return Promise.resolve()
+    const done = before.then(work)
+    concerned.set(container, done)
+    return done
+  }
+
+  /** Of a container that runs: it may be gone meanwhile, and then so is all of this. */
+  async function noteWithout(pod: PodSandbox, container: Container, why: string): Promise<void> {
+    try {
+      const order = lackingIn(pod, container, await lookAtPod(kubeletDir, pod.uid), { kubeletDir })
+      if (order !== undefined) await clones.without(order, why)
+    } catch (error) {
+      log('warn', 'failed', { ...factsOf(pod, container), message: messageOf(error) })
+    }
   }
 
   async function mountsFor(
@@ -99,7 +116,10 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
       const event = level === 'warn' ? 'without' : 'refused'
       const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
       log(level, event, { ...factsOf(pod, container), message: messageOf(error), ...isUnexpected })
-      if (level === 'warn') return undefined
+      if (level === 'warn') {
+        void inTurn(container.id, () => noteWithout(pod, container, messageOf(error)))
+        return undefined
+      }
       throw error instanceof Refusal
         ? error
         : new Refusal(`modekeep failed: ${messageOf(error)}; see its log on the node`)
@@ -122,10 +142,12 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
       return answer(made, late, pod, container)
     },
 
-    started: (container) => inTurn(container, () => clones.release(container)),
+    started(container) {
+      void inTurn(container, () => clones.release(container))
+    },
 
     gone(container) {
-      inTurn(container, () => clones.forget(container))
+      void inTurn(container, () => clones.forget(container))
       concerned.delete(container)
     },
 
@@ -146,6 +168,13 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
         started: idsOf((state) => state !== STATE.created),
       }
       reconciled = reconciled.then(() => clones.reconcile(known))
+      // One after the other, for none of them is in a hurry.
+      let noted = reconciled
+      for (const container of containers) {
+        const pod = sandboxes.get(container.podSandboxId)
+        if (container.state !== STATE.running || pod === undefined || !isAsking(pod.annotations)) continue
+        noted = noted.then(() => inTurn(container.id, () => noteWithout(pod, container, AWAY)))
+      }
     },
   }
 }

@@ -66,12 +66,53 @@ export function decide(
   }
   if (faults.length > 0) throw new Refusal(faults)
   if (clones.length === 0) return undefined
+  return orderOf(pod, container, kubeletDir, clones, mayStartWithout)
+}
+
+/**
+ * What a container that asks does without, where it was refused or nobody was asked: the same volumes, each once. Pure.
+ * @returns undefined where it has none
+ */
+export function lackingIn(
+  pod: PodSandbox,
+  container: Container,
+  volumes: PodVolumes,
+  { kubeletDir }: Pick<Node, 'kubeletDir'>,
+): ContainerOrder | undefined {
+  const asked = readable(pod)
+  const podDir = podDirectory(kubeletDir, checkedUid(pod))
+  const clones = container.mounts.flatMap((mount): CloneOrder[] => {
+    const volume = volumeOf(mount, podDir, volumes)
+    if (volume === undefined || volume.isKubelets || volume.isOwn) return []
+    const group = asked && groupFor(asked, volume)
+    // Of an annotation that cannot be read every volume may be meant.
+    if (asked === undefined ? volume.kind === HOST_PATH : group === undefined) return []
+    return [orderFor(volume, group, '')]
+  })
+  return clones.length === 0 ? undefined : orderOf(pod, container, kubeletDir, clones, true)
+}
+
+function readable({ annotations }: PodSandbox): Asked | undefined {
+  try {
+    return askedOf(annotations)
+  } catch {
+    return undefined
+  }
+}
+
+function orderOf(
+  pod: PodSandbox,
+  container: Container,
+  kubeletDir: string,
+  clones: readonly CloneOrder[],
+  mayStartWithout: boolean,
+): ContainerOrder {
   return {
     container: container.id,
     containerName: container.name,
     sandbox: pod.id,
     pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
-    hasUserNamespace: inUserNamespace,
+    hasUserNamespace: hasUserNamespace(container),
     kubeletDir,
     clones,
     isOptional: mayStartWithout,

@@ -48,6 +48,7 @@ export function clonesBy(
     },
     release: (container) => tidy({ do: 'release', container, as: 'started' }),
     forget: (container) => tidy({ do: 'release', container, as: 'gone' }),
+    without: (order, why) => tidy({ do: 'without', order, why }),
     reconcile: (known) => tidy({ do: 'reconcile', known }),
   }
 }

@@ -12,6 +12,10 @@ let node: NriNode
 const ASKS = { 'modekeep/group': '2000' }
 const gid = (path: string) => fs.statSync(path).gid
 const records = () => fs.readdirSync(`${node.state}/nri`).filter((name) => name.endsWith('.json'))
+const containers = () => {
+  const told = execFileSync(MODEKEEP, ['status', '--json'], { env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
+  return JSON.parse(String(told)).containers
+}
 const standing = () =>
   fs
     .readFileSync('/proc/self/mountinfo', 'utf8')
@@ -43,8 +47,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     execFileSync('setpriv', [...user, 'sh', '-c', `echo text > ${node.top}/container/new`])
     expect(gid(`${volume}/new`)).toBe(1000)
     expect(records()).toHaveLength(1)
-    const told = execFileSync(MODEKEEP, ['status', '--json'], { env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
-    expect(JSON.parse(String(told)).containers).toMatchObject([
+    expect(containers()).toMatchObject([
       {
         pod: 'shop/pod-1',
         name: 'app',
@@ -76,6 +79,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect((await create(end, 1, { 'modekeep/group': 'x' }, source)).status?.message).toContain('names no group')
     expect(replaced(await create(end, 1, {}, source))).toEqual([])
     expect(standing()).toEqual([])
+    expect(containers()).toMatchObject([{ volume: 'pvc-1', state: 'without', reason: expect.stringContaining('ext4') }])
     expect(node.events.filter(({ event }) => event === 'refused')).toHaveLength(2)
     const failed = node.logLines().find(({ outcome }) => outcome === 'Failure')
     expect(failed).toMatchObject({ verb: 'map', door: 'nri', isRefused: true, containerName: 'app' })
@@ -101,8 +105,24 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     )
     await expect.poll(standing).toHaveLength(1)
     expect(records().sort()).toEqual([`${waits}.json`, `${runs}.json`])
+    expect(containers().map(({ state }: { state: string }) => state)).toEqual(['created', 'mapped'])
     await again.call('PostStartContainer', 'ContainerRequest', { pod, container: { ...container, id: waits } })
     await expect.poll(standing).toEqual([])
+  })
+
+  it('is told of a container that was created while it was away, and status says that it does without', async () => {
+    const source = node.publish(1, makeVolume(node, 1))
+    const { pod, container } = node.request(1, ASKS, source)
+    await node.serve([pod], [{ ...container, state: 3 }])
+    await expect.poll(containers).toMatchObject([
+      {
+        pod: 'shop/pod-1',
+        volume: 'pvc-1',
+        group: 2000,
+        state: 'without',
+        reason: expect.stringContaining('it was created while'),
+      },
+    ])
   })
 
   it('makes a hundred containers at once, each with a clone of its own', async () => {

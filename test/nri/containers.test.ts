@@ -34,6 +34,9 @@ beforeEach(() => {
     async forget(container) {
       jobs.push(`forget ${container}`)
     },
+    async without({ clones: lacking }, why) {
+      jobs.push(`without ${lacking.map(({ volume, group }) => `${volume} ${group}`)}: ${why}`)
+    },
     reconcile(what) {
       known.push(what)
       return reconcile()
@@ -116,6 +119,8 @@ describe('a container', () => {
     }
     expect(await containers.create(optional, withData)).toBeUndefined()
     expect(events[0]).toMatchObject(['warn', 'without', { message: 'no' }])
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'without pvc-1 2000: no'])
     attach = async () => ({ mounts: [{ do: 'without', why: 'it is FAT' }] })
     expect(await containers.create(optional, withData)).toEqual([])
     expect(events[1]).toMatchObject(['warn', 'without', { volume: 'pvc-1', message: 'it is FAT' }])
@@ -165,6 +170,20 @@ describe('at each connection', () => {
     containers.synchronize([asking], [listed('created', 1), listed('running', 3), listed('stopped', 4)])
     await settled()
     expect(known).toMatchObject([{ created: ['created'], started: ['running', 'stopped'] }])
+  })
+
+  it('those that ask and run are noted, should nobody have been asked', async () => {
+    const unreadable = podOf({ 'modekeep/group': 'x' })
+    containers.synchronize([asking], [listed('created', 1), listed('running', 3), listed('stopped', 4)])
+    await settled()
+    expect(jobs).toEqual([
+      expect.stringMatching(/^without pvc-1 2000: it was created while no "modekeep nri" was asked/),
+    ])
+    containers.synchronize([unreadable], [listed('running', 3)])
+    await settled()
+    containers.synchronize([podOf()], [listed('running', 3)])
+    await settled()
+    expect(jobs.slice(1)).toEqual([expect.stringMatching(/^without pvc-1 undefined: /)])
   })
 
   it('containers that came before are seen to as if they had been asked for', async () => {

@@ -17,7 +17,10 @@ export const help = {
       'on this node, and the commands of every day.',
   ],
   options: { man: 'print all help as a man page, roff on stdout' },
-  examples: ['modekeep help restore', 'modekeep help --man > /usr/local/share/man/man8/modekeep.8'],
+  examples: [
+    'modekeep help restore',
+    'modekeep help --man | sudo install -D -m 644 /dev/stdin /usr/local/share/man/man8/modekeep.8',
+  ],
   read({ words: [topic, second], given, faults }: Arguments): HelpCommand {
     const isManual = given.has('man')
     if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)

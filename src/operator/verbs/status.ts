@@ -9,6 +9,7 @@ import {
 } from '../actions/status.ts'
 import { withoutEllipsis } from '../actions/target.ts'
 import type { WalkStatus } from '../actions/volume.ts'
+import { nextSteps } from '../text/next-steps.ts'
 import type { Line } from '../text/output.ts'
 import { type Column, cutMiddle, tableRows } from '../text/table.ts'
 import type { Arguments, Work } from './form.ts'
@@ -106,6 +107,7 @@ export function statusLines(document: StatusDocument, now: number, look: StatusL
     ...(damaged.length === 0
       ? []
       : ['', { text: 'records that cannot be read', style: 'strong' } as const, ...damaged]),
+    ...nextSteps(document),
   ]
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { MOUNT_STATES } from '../../../src/heal/state.ts'
 import type { ContainerStatus } from '../../../src/operator/actions/containers.ts'
 import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/status.ts'
 import { heal } from '../../../src/operator/verbs/heal.ts'
@@ -40,6 +41,41 @@ const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: 
   statusLines({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
 const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
+describe('what to do next', () => {
+  const next = (...of: Parameters<typeof shown>) => {
+    const lines = texts(...of)
+    const at = lines.indexOf('next')
+    return at < 0 ? [] : lines.slice(at + 1)
+  }
+
+  it('is nothing where all is well, or at work', () => {
+    expect(next([mount, { ...mount, state: 'busy' }], [volume])).toEqual([])
+  })
+
+  it.each(MOUNT_STATES.filter((state) => !['healthy', 'busy'].includes(state)))(
+    'is said of a mount that is %s',
+    (state) => {
+      expect(next([{ ...mount, state, reason: 'why' }])).toHaveLength(1)
+    },
+  )
+
+  it('is heal, once for all that it repairs', () => {
+    expect(
+      next([
+        { ...mount, state: 'missing' },
+        { ...mount, state: 'stale' },
+        { ...mount, state: 'stale' },
+      ]),
+    ).toEqual(['  "modekeep heal" repairs what is missing, stale; with --dry-run it says what it would do'])
+  })
+
+  it('is the restore of a volume, by its name, and doctor for records that cannot be used', () => {
+    expect(next([], [{ ...volume, restorePending: true, mounts: 0 }])[0]).toContain('"modekeep restore v"')
+    expect(next([], [{ ...volume, complete: false }])[0]).toContain('"modekeep restore v"')
+    expect(next([], [{ ...volume, fault: 'damaged' }])[0]).toContain('"modekeep doctor"')
+  })
+})
+
 describe('status for people', () => {
   it('names what is mounted without a record, and what others changed of a volume', () => {
     const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
@@ -57,6 +93,10 @@ describe('status for people', () => {
       '',
       'mounts without a record',
       '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
+      '',
+      'next',
+      '  the line below each mount or volume that is changed names the command that gives it its group again',
+      '  heal leaves what is unknown or without a record: the reason beside it says what to do',
     ])
   })
 
@@ -108,7 +148,7 @@ describe('status for people', () => {
       walk: { pid: 7, visited: 3, changed: 2 },
       daemon: { pid: null, state: 'dead' },
     }
-    expect(texts([fuse]).slice(1)).toEqual([
+    expect(texts([fuse]).slice(1, 7)).toEqual([
       '-    tmpfs   -      walk       -    stale',
       '  /pods/1/volumes/modekeep~fs/v',
       '  ownership: idmap is refused',
@@ -116,7 +156,7 @@ describe('status for people', () => {
       '  daemon: dead',
       '  its daemon is dead',
     ])
-    expect(shown([fuse]).filter((line) => parts(line).style === 'notice')).toHaveLength(2)
+    expect(shown([fuse]).filter((line) => parts(line).style === 'notice')).toHaveLength(3)
   })
 
   it.each<[string, Partial<VolumeStatus>]>([

@@ -1,0 +1,54 @@
+import type { MountState } from '../../heal/state.ts'
+import type { MountStatus, StatusDocument, VolumeStatus } from '../actions/status.ts'
+import { type Line, shellQuoted } from './output.ts'
+
+/** What to do about a mount, by what is the matter with it; undefined where that is nothing. */
+const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
+  healthy: undefined,
+  busy: undefined,
+  missing: 'heal',
+  stale: 'heal',
+  interrupted: 'heal',
+  orphaned: 'heal',
+  changed: 'command',
+  unknown: 'person',
+}
+
+/** What is to be done next, most urgent first; nothing where all is well. */
+export function nextSteps({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Line[] {
+  const by = (step: string) => mounts.filter(({ state }) => OF_MOUNTS[state] === step)
+  const [heals, people] = [by('heal'), by('person')]
+  const commands = [...by('command'), ...volumes.filter(({ changed }) => changed !== null)]
+  const isBroken = unreadable.length > 0 || volumes.some(({ fault }) => fault !== null)
+  const steps = [
+    ...when(heals, `"modekeep heal" repairs what is ${statesOf(heals)}; with --dry-run it says what it would do`),
+    ...when(
+      commands,
+      'the line below each mount or volume that is changed names the command that gives it its group again',
+    ),
+    ...when(
+      [...people, ...unrecorded],
+      'heal leaves what is unknown or without a record: the reason beside it says what to do',
+    ),
+    ...(isBroken ? ['"modekeep doctor" says what to do about the records that cannot be used'] : []),
+    ...volumes.flatMap(stepOf),
+  ]
+  if (steps.length === 0) return []
+  return ['', { text: 'next', style: 'strong' }, ...steps.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))]
+}
+
+const when = (of: readonly unknown[], step: string) => (of.length > 0 ? [step] : [])
+
+function statesOf(mounts: readonly MountStatus[]): string {
+  return [...new Set(mounts.map(({ state }) => state))].join(', ')
+}
+
+function stepOf({ volume, group, complete, restorePending, mounts, walk, fault }: VolumeStatus): string[] {
+  if (walk !== null || fault !== null || group === null) return []
+  const restore = `"modekeep restore ${shellQuoted(volume)}"`
+  if (restorePending && mounts === 0) return [`${restore} puts the volume back, which its last unmount could not`]
+  if (complete) return []
+  return [
+    `${restore} puts back the volume of an interrupted walk; its next mount, or "modekeep apply", goes on with it`,
+  ]
+}

@@ -19,7 +19,7 @@ pod=\${*%% --container*} pod=\${pod##* } verb=\${*##* modekeep } verb=\${verb%% 
 [ ! -e "$TOP/$pod.hangs" ] || exec sleep 300
 if [ -e "$TOP/$pod.down" ]; then echo 'Error from server: error dialing backend: no route to host' >&2; exit 1; fi
 [ ! -e "$TOP/$pod.$verb" ] || cat "$TOP/$pod.$verb"
-[ ! -e "$TOP/$pod.$verb.status" ] || { read -r status <"$TOP/$pod.$verb.status"; echo "command terminated with exit code $status" >&2; exit "$status"; }
+[ ! -e "$TOP/$pod.$verb.status" ] || { read -r status <"$TOP/$pod.$verb.status"; [ "$status" != 0 ] || exit 0; echo "command terminated with exit code $status" >&2; exit "$status"; }
 `
 
 let top: string
@@ -265,6 +265,26 @@ node-2, state: fault: it is full
       status: 1,
       stdout: expect.stringContaining('node-1: the configuration is wrong: mend it'),
     })
+  })
+
+  it('shows a pod that was named on the nodes that have it, and fails where none has', () => {
+    pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
+    const nothing = 'nothing of "a/b" is mounted or recorded on this node: "modekeep status" lists what is'
+    for (const pod of ['mk-a', 'mk-b']) {
+      give(`${pod}.status`, jsonDocument({ verb: 'error', error: nothing }))
+      give(`${pod}.status.status`, '1')
+    }
+    expect(call(['status', 'a/b'])).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr:
+        'kubectl modekeep: what was named is on no node that was asked: "kubectl modekeep status" lists what is\n',
+    })
+    give('mk-b.status', status({ mounts: [mount('a/b')] }))
+    give('mk-b.status.status', '0')
+    const { status: exit, stdout, stderr } = call(['status', 'a/b'])
+    expect([exit, stderr]).toEqual([0, ''])
+    expect(stdout.split('\n').slice(1)).toEqual([expect.stringMatching(/^node-2 +a\/b /), ''])
   })
 
   it('has the lines of all logs by their time, each with its node', () => {

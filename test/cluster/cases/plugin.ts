@@ -22,6 +22,11 @@ const asked: Case = {
       const whole = new RegExp(`^${NODE} +default/${row} +2\\d{3}-\\S+ \\S+ +healthy$`, 'm')
       assert.match(status.stdout, whole)
     }
+    const none = await cluster.plugin('status', 'default/none')
+    assert.deepEqual([none.exit, none.stdout], [1, ''], none.stderr)
+    assert.match(none.stderr, /what was named is on no node that was asked/)
+    const one = await cluster.plugin('status', 'default/asked-flex')
+    assert.deepEqual([one.exit, one.stdout.match(/ default\//g)?.length], [0, 1])
     const doctor = await cluster.plugin('doctor', '--node', NODE)
     assert.match(doctor.stdout, new RegExp(`^${NODE} +\\d+ +\\d+ +\\d+$`, 'm'))
     assert([0, 1].includes(doctor.exit), doctor.stderr)

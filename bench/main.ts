@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
+import { benchAnyVolume } from './any-volume/main.ts'
 import { HELP, readOptions } from './options.ts'
 
 // Not /tmp, which may be in memory: the journal's fsync has to cost what it costs on a node.
@@ -11,7 +12,9 @@ const UNSHARE = ['--mount', '--propagation', 'private', '--pid', '--fork', '--ki
 
 try {
   const args = process.argv.slice(2)
-  if (readOptions(args).help) process.stdout.write(HELP)
+  const { help, anyVolume } = readOptions(args)
+  if (help) process.stdout.write(HELP)
+  else if (anyVolume) benchAnyVolume()
   else if (process.getuid?.() === 0) start(args)
   else throw new Error('the benchmark mounts file systems and needs root: sudo npm run bench')
 } catch (error) {

@@ -9,20 +9,23 @@ const DIRECTORY = resolve(import.meta.dirname, '../../docs/results')
 const SUITES = {
   'test:kubelet': 'pods of a kubelet, in containers, over its restarts',
   'test:cluster': 'a cluster with an API server',
+  'test:nri': "containers of runtimes, on other drivers' volumes",
   'test:e2e': "Kubernetes' own storage tests, through CSI",
   test: 'mounts, mappings, walks and refusals on file systems',
 } as const
 
 export type TriedSuite = keyof typeof SUITES
 
-const version = z.optional(z.string().check(z.regex(/^\d[\w.+~-]*$/)))
+const version = z.string().check(z.regex(/^\d[\w.+~-]*$/))
+/** One, or each of which all cases were run on. */
+const versions = z.optional(z.union([version, z.array(version)]))
 const count = z.int().check(z.nonnegative())
 const schema = z.strictObject({
   suite: z.enum(Object.keys(SUITES) as [TriedSuite]),
   date: z.string().check(z.regex(/^\d{4}-\d\d-\d\d$/)),
-  kubernetes: version,
-  containerd: version,
-  runc: version,
+  kubernetes: versions,
+  containerd: versions,
+  runc: versions,
   kernel: z.string(),
   /** As /etc/os-release names it. */
   distribution: z.optional(z.string()),
@@ -38,7 +41,9 @@ const NAMES = { kubernetes: 'Kubernetes', containerd: 'containerd', runc: 'runc'
 
 /** The files of docs/results, by name. @throws {Error} that names the file and the key */
 export function readResults(directory = DIRECTORY): Results[] {
-  const files = readdirSync(directory).sort()
+  const files = readdirSync(directory)
+    .filter((name) => name.endsWith('.json'))
+    .sort()
   return files.map((file) => {
     const { data, error } = schema.safeParse(JSON.parse(readFileSync(join(directory, file), 'utf8')))
     if (data !== undefined) return data
@@ -52,7 +57,7 @@ export function triedTable(results: readonly Results[]): string {
   const rows = results.map((result) => {
     const { suite, date, kernel, distribution, processor, fileSystems = [], cases } = result
     const versions = (['kubernetes', 'containerd', 'runc'] as const).flatMap((key) =>
-      result[key] === undefined ? [] : [`${NAMES[key]} ${result[key]}`],
+      result[key] === undefined ? [] : [`${NAMES[key]} ${[result[key]].flat().join(' and ')}`],
     )
     const ended = [`${cases.passed} passed`, `${cases.failed} failed`, `${cases.notRun} not run`]
     const shown = ended.filter((text, at) => at < 1 || !text.startsWith('0 '))

@@ -41,6 +41,14 @@ describe('what modekeep was tried with', () => {
     expect(more).toEqual([])
   })
 
+  it('names each runtime that all cases were run on', () => {
+    const cases = { passed: 4, failed: 0, notRun: 0 }
+    const text = triedTable([
+      { suite: 'test:nri', date: '2026-01-02', kernel: '6.1.0', containerd: ['1.7.24', '2.1.9'], cases },
+    ])
+    expect(text).toContain('containerd 1.7.24 and 2.1.9')
+  })
+
   it('is written by a run in the form that is read', () => {
     const place = directory()
     writeResults(join(place, 'a.json'), 'test', { passed: 1, failed: 0, skipped: 2 }, { fileSystems: ['ext4', 'xfs'] })

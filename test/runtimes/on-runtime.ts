@@ -27,17 +27,27 @@ export interface Outcome {
 /** Runs the cases in this process's namespaces. Returns whether one failed. */
 export async function run(world: RuntimeWorld): Promise<boolean> {
   const { containerd, runc } = world.suite
-  const chosen = CASES.filter(({ name }) => name.includes(world.only))
-  if (chosen.length === 0) throw new Error(`--only: no case has "${world.only}" in its name`)
+  const isChosen = ({ name }: Case) => name.includes(world.only)
+  const [before, after] = [CASES.without.filter(isChosen), CASES.with.filter(isChosen)]
+  if (before.length + after.length === 0) throw new Error(`--only: no case has "${world.only}" in its name`)
   const node = await startNode(world)
   const results: Result[] = []
   const unable: string[] = []
-  for (const one of chosen) {
-    if (one.needs !== undefined && !isAtLeast(`v${containerd}`, one.needs))
-      unable.push(`${one.name}: needs containerd ${one.needs}`)
-    else results.push(await result(one, node))
+  const tryAll = async (cases: readonly Case[]) => {
+    for (const one of cases) {
+      if (one.needs !== undefined && !isAtLeast(containerd, one.needs))
+        unable.push(`${one.name}: needs containerd ${one.needs}`)
+      else results.push(await result(one, node))
+    }
   }
-  const outcome: Outcome = { containerd, runc, results, unable, unasked: CASES.length - chosen.length }
+  await tryAll(before)
+  if (after.length > 0) {
+    node.configure()
+    await node.startPlugin()
+    await tryAll(after)
+  }
+  const unasked = CASES.without.length + CASES.with.length - before.length - after.length
+  const outcome: Outcome = { containerd, runc, results, unable, unasked }
   fs.writeFileSync(world.results, JSON.stringify(outcome))
   return results.some(({ failure }) => failure !== undefined)
 }
@@ -50,6 +60,8 @@ async function result({ name, run: tried }: Case, node: RuntimeNode): Promise<Re
     return { name, seconds: seconds(), seen }
   } catch (error) {
     const failure = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    await node.tidy()
+    node.configure()
     return { name, seconds: seconds(), failure }
   }
 }

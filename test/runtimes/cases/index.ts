@@ -1,4 +1,11 @@
 import type { Case } from './case.ts'
+import { FAULTS, LAST } from './faults.ts'
+import { NAMESPACES } from './namespaces.ts'
+import { VOLUMES } from './volumes.ts'
 import { WITHOUT } from './without.ts'
 
-export const CASES: readonly Case[] = [...WITHOUT]
+/** Before the plugin is started, and with it. */
+export const CASES: { without: readonly Case[]; with: readonly Case[] } = {
+  without: WITHOUT,
+  with: [...VOLUMES, ...NAMESPACES, ...FAULTS, ...LAST],
+}

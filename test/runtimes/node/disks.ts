@@ -18,8 +18,6 @@ export function diskVolume(node: RuntimeNode, handle: string, type: DiskType, si
   run('truncate', '-s', size, image)
   run(`mkfs.${type}`, ...(type === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), image)
   const volume = new CsiVolume(handle, ['-o', 'loop', '-t', type, image]).stage()
-  // The kernel keeps the file for as long as it is mounted.
-  fs.rmSync(image)
   fill(volume.path)
   return volume
 }

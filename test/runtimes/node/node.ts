@@ -26,6 +26,12 @@ export interface RuntimeNode {
   /** For sources of volumes and images of disks. */
   readonly place: string
   pod(wish: PodWish): Pod
+  /** Sets the node's rules about volumes of other drivers; without: those that there are by default. */
+  configure(map?: readonly object[]): void
+  /** Starts the plugin and waits until the runtime knows it. */
+  startPlugin(): Promise<void>
+  /** Takes away the pods of a case that has failed, as far as that is possible. */
+  tidy(): Promise<void>
   /** Ends the runtime and starts it; its containers go on. */
   restartRuntime(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
@@ -48,12 +54,34 @@ export async function startNode(world: RuntimeWorld): Promise<RuntimeNode> {
       return status.conditions.every((condition) => condition.status)
     })
   await answers()
+  const pods: Pod[] = []
+  const plugin = new Daemon('nri', logs, [BINARY, 'nri'], process.env)
   return {
     cri,
     containerd,
-    plugin: new Daemon('nri', logs, [BINARY, 'nri'], process.env),
+    plugin,
     place: `${place}/volumes`,
-    pod: (wish) => new Pod(cri, wish),
+    pod(wish) {
+      const pod = new Pod(cri, wish)
+      pods.push(pod)
+      return pod
+    },
+    async tidy() {
+      for (const pod of pods.splice(0).filter(({ isRemoved }) => !isRemoved)) await pod.remove().catch(() => {})
+    },
+    configure(map) {
+      const allow = [{ sources: [`${place}/volumes/*`] }]
+      const config = { allow, ...(map === undefined ? {} : { map }) }
+      fs.writeFileSync('/etc/modekeep/config.json.new', JSON.stringify(config))
+      fs.renameSync('/etc/modekeep/config.json.new', '/etc/modekeep/config.json')
+    },
+    async startPlugin() {
+      plugin.start()
+      await until('the runtime knows the plugin', () => {
+        plugin.mustRun()
+        return plugin.log().includes('synchronized')
+      })
+    },
     async restartRuntime(signal = 'SIGTERM') {
       await containerd.stop(signal)
       containerd.start()

@@ -50,6 +50,7 @@ export class Pod {
   readonly #cri: Cri
   readonly #sources = new Map<string, string>()
   readonly containers: Container[] = []
+  isRemoved = false
   #sandbox = ''
 
   constructor(cri: Cri, wish: PodWish) {
@@ -65,13 +66,16 @@ export class Pod {
   /** Its volumes and its sandbox; a container is another step. */
   async begin(): Promise<this> {
     const { volumes, firstId } = this.wish
-    fs.mkdirSync(`${this.directory}/containers`, { recursive: true })
+    for (const name of ['containers', 'plugins', 'volumes']) {
+      fs.mkdirSync(`${this.directory}/${name}`, { recursive: true })
+    }
     fs.writeFileSync(`${this.directory}/etc-hosts`, '127.0.0.1 localhost\n')
+    for (const [name, volume] of Object.entries(volumes)) this.#sources.set(name, volume.publish(this.uid, name))
+    // Kubelet writes it when all volumes are there.
     if (firstId !== undefined) {
       const mappings = [{ hostId: firstId, containerId: 0, length: LENGTH }]
       fs.writeFileSync(`${this.directory}/userns`, JSON.stringify({ uidMappings: mappings, gidMappings: mappings }))
     }
-    for (const [name, volume] of Object.entries(volumes)) this.#sources.set(name, volume.publish(this.uid, name))
     const reply = await this.#cri.call<{ pod_sandbox_id: string }>('RunPodSandbox', { config: this.#config() })
     this.#sandbox = reply.pod_sandbox_id
     return this
@@ -199,5 +203,6 @@ export class Pod {
     for (const { id } of [...this.containers]) await this.removeContainer(id)
     if (this.#sandbox) await this.#cri.call('RemovePodSandbox', { pod_sandbox_id: this.#sandbox })
     fs.rmSync(this.directory, { recursive: true })
+    this.isRemoved = true
   }
 }

@@ -65,6 +65,37 @@ export class CsiVolume implements Volume {
   }
 }
 
+/** A local PersistentVolume: a directory or a file system of the node, bound into the pod's directory. */
+export class LocalVolume implements Volume {
+  readonly path: string
+  readonly #name: string
+
+  /** @param mounted arguments of mount(8) before the path, where it is a file system of its own */
+  constructor(name: string, path: string, mounted: readonly string[] = []) {
+    this.#name = name
+    this.path = path
+    if (mounted.length > 0) mount(...mounted, path)
+  }
+
+  /** Of a file system of its own. */
+  unmount(): void {
+    run('umount', this.path)
+  }
+
+  publish(uid: string): string {
+    const directory = `${KUBELETS_ROOT}/pods/${uid}/volumes/kubernetes.io~local-volume/${this.#name}`
+    fs.mkdirSync(directory, { recursive: true })
+    mount('--bind', this.path, directory)
+    return directory
+  }
+
+  unpublish(uid: string): void {
+    const directory = `${KUBELETS_ROOT}/pods/${uid}/volumes/kubernetes.io~local-volume/${this.#name}`
+    run('umount', directory)
+    fs.rmdirSync(directory)
+  }
+}
+
 /** A directory of the node. */
 export class HostPath implements Volume {
   readonly path: string

@@ -1,0 +1,203 @@
+import * as fs from 'node:fs'
+import { until } from '../../kubelet/node/until.ts'
+import { expect } from '../expect.ts'
+import { diskVolume, ON_DISK } from '../node/disks.ts'
+import type { RuntimeNode } from '../node/node.ts'
+import type { Pod } from '../node/pod.ts'
+import type { CsiVolume } from '../node/volumes.ts'
+import type { Case } from './case.ts'
+import { clonesOnNode, GROUP, mustBeUntouched, mustHaveNoClones, mustWrite, OPTIONAL, refusal } from './seen.ts'
+
+const asking = (node: RuntimeNode, name: string, volume: CsiVolume, asked: string, more: Record<string, string> = {}) =>
+  node.pod({
+    name,
+    annotations: { [GROUP]: asked, ...more },
+    volumes: { data: volume },
+    mounts: [{ name: 'data', mountPath: '/data' }],
+    groups: [2000],
+  })
+
+const BAD: readonly [asked: string, message: RegExp][] = [
+  ['wheel', /modekeep\/group is "wheel".*2000/],
+  ['', /modekeep\/group is "".*2000/],
+  ['pv-faults=', /modekeep\/group is "pv-faults=".*2000/],
+  ['5000000000', /modekeep\/group is "5000000000".*4294967294/],
+  ['pv-faults=2000,pv-faults=3000', /twice/],
+  ['nothere=2000', /modekeep\/group is "nothere=2000".*"nothere"/],
+]
+
+/** What goes wrong, and what is then. */
+export const FAULTS: readonly Case[] = [
+  {
+    name: 'an annotation that means nothing: the container is not created, the reason says what to write, nothing is left',
+    async run(node) {
+      const volume = diskVolume(node, 'faults', 'ext4')
+      for (const [at, [asked, wanted]] of BAD.entries()) {
+        const pod = await asking(node, `bad-${at}`, volume, asked).begin()
+        expect(`the refusal of "${asked}"`, await refusal(asked, pod.create()), wanted)
+        await pod.remove()
+      }
+      const { containers } = await node.cri.call<{ containers: object[] }>('ListContainers')
+      expect('containers', containers, [])
+      expect('what is left', [clonesOnNode(), containerRecords()], [[], []])
+      mustBeUntouched(volume.path)
+      volume.unstage()
+      return `${BAD.length} annotations refused`
+    },
+  },
+  {
+    name: 'the volume can be unmounted as soon as the container has started; a container that was never started leaves nothing',
+    async run(node) {
+      const volume = diskVolume(node, 'unstage', 'ext4')
+      const pod = await asking(node, 'unstage', volume, '2000').run()
+      await mustHaveNoClones()
+      // As kubelet does: it unmounts while the runtime still has the container.
+      await pod.stop()
+      volume.unpublish(pod.uid)
+      volume.unstage()
+      volume.stage()
+      volume.publish(pod.uid)
+      await pod.remove()
+      const never = await asking(node, 'never', volume, '2000').begin()
+      await never.create()
+      expect('clones of what has not started', clonesOnNode().length, 1)
+      await never.remove()
+      await mustHaveNoClones()
+      volume.unstage()
+      return 'unstaged; nothing left'
+    },
+  },
+  {
+    name: 'a container that starts again has its group again',
+    async run(node) {
+      const volume = diskVolume(node, 'again', 'ext4')
+      const pod = await asking(node, 'again', volume, '2000').run()
+      for (const attempt of [1, 2]) {
+        const before = pod.containers[0]?.id
+        await pod.stop(before)
+        const id = await pod.create('main', undefined, attempt)
+        await pod.start(id)
+        await pod.removeContainer(before)
+        await mustWrite(pod, volume.path, 2000, '/data', id)
+      }
+      await pod.remove()
+      volume.unstage()
+      return 'twice'
+    },
+  },
+  {
+    name: 'the plugin is killed between creation and start: the container has its group, and its clones go when it is back',
+    async run(node) {
+      const volume = diskVolume(node, 'killed', 'ext4')
+      const pod = await asking(node, 'killed', volume, '2000').begin()
+      const waiting = await asking(node, 'waiting', volume, '2000').begin()
+      await pod.create()
+      await waiting.create()
+      await node.plugin.stop('SIGKILL')
+      await pod.start()
+      await mustWrite(pod, volume.path, 2000)
+      const without = await asking(node, 'without', volume, '2000').run()
+      expect('without the plugin', await groupsSeenAsRoot(without), '500')
+      await node.startPlugin()
+      await until('the clones of what has started go', () => clonesOnNode().length === 1)
+      await waiting.start()
+      await mustWrite(waiting, volume.path, 2000)
+      await mustHaveNoClones()
+      for (const one of [pod, waiting, without]) await one.remove()
+      volume.unstage()
+      return 'sees 2000; one made meanwhile sees 500'
+    },
+  },
+  {
+    name: 'the runtime is restarted under running pods: they keep their group, and new ones get it',
+    async run(node) {
+      const volume = diskVolume(node, 'restart', 'ext4')
+      const pod = await asking(node, 'restart', volume, '2000').run()
+      for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+        await node.restartRuntime(signal)
+        await mustWrite(pod, volume.path, 2000)
+        const next = await asking(node, `after-${signal.toLowerCase()}`, volume, '2000').run()
+        await mustWrite(next, volume.path, 2000)
+        await next.remove()
+      }
+      await pod.remove()
+      await mustHaveNoClones()
+      volume.unstage()
+      return 'after SIGTERM and SIGKILL'
+    },
+  },
+  {
+    name: 'a hundred containers at once',
+    async run(node) {
+      const volume = diskVolume(node, 'hundred', 'ext4')
+      const pod = await asking(node, 'hundred', volume, '2000').begin()
+      const began = performance.now()
+      const ids = await Promise.all(Array.from({ length: 100 }, (_, at) => pod.create(`c${at}`)))
+      const seconds = (performance.now() - began) / 1000
+      expect('clones on the node', clonesOnNode().length, 100)
+      for (const id of ids.filter((_, at) => at % 10 === 0)) {
+        await pod.start(id)
+        await mustWrite(pod, volume.path, 2000, '/data', id)
+      }
+      await pod.remove()
+      await mustHaveNoClones()
+      volume.unstage()
+      return `created in ${seconds.toFixed(1)} s; ten of them started, each sees 2000`
+    },
+  },
+  {
+    name: 'containers that ask for nothing are as they were, with the plugin too',
+    async run(node) {
+      const volume = diskVolume(node, 'nothing', 'ext4')
+      const pod = node.pod({
+        name: 'nothing',
+        volumes: { data: volume },
+        mounts: [{ name: 'data', mountPath: '/data' }],
+        groups: [ON_DISK],
+      })
+      await pod.run()
+      await mustWrite(pod, volume.path, ON_DISK)
+      expect('what is on record', containerRecords(), [])
+      await pod.remove()
+      volume.unstage()
+      return 'sees 500'
+    },
+  },
+  {
+    name: 'a group that the processes are not in is of no use, and the pod is told where the runtime says who they are',
+    async run(node) {
+      const volume = diskVolume(node, 'member', 'ext4')
+      const pod = asking(node, 'member', volume, '2001', { [OPTIONAL]: 'false' })
+      const message = await (await pod.begin()).create().then(
+        () => 'created: this runtime does not say',
+        (error: Error) => error.message,
+      )
+      expect('what came of it', message, /created|2001/)
+      await pod.remove()
+      volume.unstage()
+      return message.slice(0, 200)
+    },
+  },
+]
+
+/** What is on record of containers. */
+const containerRecords = () => {
+  const place = '/var/lib/modekeep/nri'
+  return fs.existsSync(place) ? fs.readdirSync(place).filter((name) => name.endsWith('.json')) : []
+}
+
+/** After all others. */
+export const LAST: readonly Case[] = [
+  {
+    name: 'at the end nothing is left: no clone, no record',
+    async run() {
+      await mustHaveNoClones()
+      await until('no container is on record', () => containerRecords().length === 0, 10)
+      return 'nothing'
+    },
+  },
+]
+
+async function groupsSeenAsRoot(pod: Pod): Promise<string> {
+  return pod.says('stat -c %g /data')
+}

@@ -132,13 +132,14 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
       const late = AbortSignal.timeout(deadlineMs)
       const before = concerned.get(container.id) ?? Promise.resolve()
       const made = before.then(() => mountsFor(pod, container, late))
-      concerned.set(
-        container.id,
-        made.then(
-          () => {},
-          () => {},
-        ),
+      const done: Promise<void> = made.then(
+        () => {},
+        () => {
+          // Nobody tells of the end of a container that was refused: kubelet tries another one.
+          if (!mayStartWithout(pod) && concerned.get(container.id) === done) concerned.delete(container.id)
+        },
       )
+      concerned.set(container.id, done)
       return answer(made, late, pod, container)
     },
 

@@ -13,6 +13,8 @@ export interface Node {
 }
 
 const LONGEST_LIST = 10
+/** What asks for a clone of modekeep's own volume, as a refusal names it. */
+const OWN_ASKED = 'the pod has a user namespace (hostUsers: false)'
 
 /** Whether a container may need a clone: all others are answered at once. */
 export function isConcerned(pod: PodSandbox, container: Container): boolean {
@@ -47,7 +49,7 @@ export function decide(
   const clones = mounted.flatMap((volume): CloneOrder[] => {
     const given = asked && groupFor(asked, volume)
     if (asked === undefined || given === undefined)
-      return volume.isOwn && inUserNamespace ? [orderFor(volume, undefined, '')] : []
+      return volume.isOwn && inUserNamespace ? [orderFor(volume, undefined, OWN_ASKED)] : []
     const fault = faultOf(volume, given, podDir)
     if (fault !== undefined) {
       faults.push(but(asked, fault))

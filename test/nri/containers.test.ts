@@ -101,6 +101,9 @@ describe('a container', () => {
     }
     await expect(containers.create(asking, withData)).rejects.toThrow('but volume "pvc-1" cannot')
     await settled()
+    // It is remembered no more.
+    containers.gone('c0ffee')
+    await settled()
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
     expect(events[0]).toMatchObject(['error', 'refused', { namespace: 'shop', pod: 'web-0', container: 'c0ffee' }])
   })

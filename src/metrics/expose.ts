@@ -6,6 +6,7 @@ import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import { listVolumes } from '../store/places.ts'
+import { pluginRecord, runningPlugin } from '../store/plugin-record.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeRecords } from '../store/volume-record.ts'
@@ -31,12 +32,17 @@ export async function expose(
 async function gaugesOf(session: Session, version: string): Promise<Samples> {
   const gauges = zeros('gauges')
   add(gauges, 'modekeep_info', { version })
-  for (const { fsType, ownership, state, daemon } of (await status(session)).mounts) {
+  const { mounts, containers } = await status(session)
+  for (const { fsType, ownership, state, daemon } of mounts) {
     add(gauges, 'modekeep_mounts', { type: fsType, ownership, state })
     if (daemon) add(gauges, 'modekeep_daemons', { state: daemon.state })
   }
   add(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
   for (const state of pendingRestores(session)) add(gauges, 'modekeep_restores_pending', { state })
+  for (const { state } of containers) add(gauges, 'modekeep_container_volumes', { state })
+  if (pluginRecord.has(session, undefined)) {
+    add(gauges, 'modekeep_plugins', { state: runningPlugin(session)?.isRegistered ? 'asked' : 'away' })
+  }
   add(gauges, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(session.config.logLevel) ? 1 : 0)
   return gauges
 }

@@ -16,7 +16,7 @@ const family =
   (help: string, labels: Labels = {}): Family => ({ type, help, labels })
 const [gauge, counter, histogram] = [family('gauge'), family('counter'), family('histogram')]
 
-const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc']
+const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc', 'map']
 const WALKS = ['mount', 'unmount', 'apply', 'restore']
 
 /** In the order of the page. Units are base units, and in the name (Prometheus' conventions). */
@@ -32,6 +32,16 @@ export const FAMILIES = {
   modekeep_restores_pending: gauge('Volumes with a pending restore: still mounted, or overdue.', {
     state: ['mounted', 'overdue'],
   }),
+  modekeep_container_volumes: gauge(
+    'Volumes of containers that asked for a group: created and not started yet, shown to it, or without it.',
+    { state: ['created', 'mapped', 'without'] },
+  ),
+  modekeep_plugins: gauge(
+    "The container runtime's plugin (modekeep nri), where one was started: asked by it, or away.",
+    {
+      state: ['asked', 'away'],
+    },
+  ),
   modekeep_calls_total: counter('Calls that ended, by verb and outcome.', {
     verb: CALLS,
     outcome: ['success', 'refused', 'failed'],

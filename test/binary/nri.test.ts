@@ -110,6 +110,27 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     await expect.poll(standing).toEqual([])
   })
 
+  it('shows a part of a volume, an emptyDir, and a hostPath where a rule allows it', async () => {
+    const volume = makeVolume(node, 3)
+    const source = node.publish(1, volume)
+    node.configure({
+      map: [{}, { fsTypes: ['overlay', 'tmpfs'] }, { volumes: ['hostPath'], sources: [`${node.top}/fs/*`] }],
+    })
+    const end = await node.serve()
+    const shown = async (annotations: Record<string, string>, from: string, id: string) => {
+      const request = node.request(1, annotations, from, id.repeat(64))
+      const [mount] = replaced(await end.call('CreateContainer', 'ContainerRequest', request))
+      return gid(mount?.source ?? expect.unreachable())
+    }
+    expect(await shown(ASKS, node.subPath(1, 'pvc-1', `${source}/0`), 'a')).toBe(2000)
+    expect(await shown({ 'modekeep/group': 'scratch=3000' }, node.emptyDir(1, 'scratch'), 'b')).toBe(3000)
+    expect(await shown({ 'modekeep/group': '/data=4000' }, volume, 'c')).toBe(4000)
+    const elsewhere = await create(end, 1, { 'modekeep/group': '/data=4000' }, '/srv')
+    expect(elsewhere.status?.message).toContain('may not have the hostPath volume "/srv" shown to group 4000')
+    // A hostPath is never meant by a group alone.
+    expect(replaced(await create(end, 1, ASKS, volume))).toEqual([])
+  })
+
   it('is told of a container that was created while it was away, and status says that it does without', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const { pod, container } = node.request(1, ASKS, source)

@@ -8,7 +8,7 @@ import { kinds } from '../../src/volume/index.ts'
 import { blocksOf, kubeletOptions, type Volume } from './example.ts'
 import { anchorsOf, linksOf, PAGES, pathsOf, ROOT } from './pages.ts'
 
-const { scripts } = JSON.parse(fs.readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const { scripts, version } = JSON.parse(fs.readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
 /** Every volume of modekeep in a value, wherever it stands. */
 function volumesIn(value: unknown): Volume[] {
@@ -24,6 +24,11 @@ describe('the pages', () => {
     expect(PAGES.flatMap(linksOf).length).toBeGreaterThan(50)
     expect(PAGES.flatMap(pathsOf).length).toBeGreaterThan(20)
     expect(anchorsOf("# Kubelet's own keys\n```sh\n# none\n```\n## `a`, b\n")).toEqual(['kubelets-own-keys', 'a-b'])
+  })
+
+  it('of changes begins with the version that the executable says it is', () => {
+    const changes = PAGES.find(({ path }) => path === 'CHANGELOG.md')?.text ?? ''
+    expect(/^## (.*)$/m.exec(changes)?.[1]?.split(' - ')[0]).toBe(version)
   })
 
   it('of docs/ are all linked from the README', () => {

@@ -53,7 +53,7 @@ describe('the text', () => {
     const unknown = ['modekeep_info', 'modekeep_mounts']
     expect([...families.keys()]).toEqual(Object.keys(FAMILIES).filter((name) => !unknown.includes(name)))
     expect(new Set(samples.map(({ value }) => value))).toEqual(new Set([0]))
-    expect(samples.filter(({ name }) => name === 'modekeep_calls_total')).toHaveLength(18)
+    expect(samples.filter(({ name }) => name === 'modekeep_calls_total')).toHaveLength(21)
   })
 
   it('gives back what was put in, whatever a label has in it', () => {

@@ -90,6 +90,22 @@ export class NriNode extends NodeDirectory {
     return `${above}/mount`
   }
 
+  /** What kubelet has made of an emptyDir; the directory is the node's own. */
+  emptyDir(pod: number, name: string): string {
+    const directory = `${this.kubelet}/pods/${this.uid(pod)}/volumes/kubernetes.io~empty-dir/${name}`
+    fs.mkdirSync(directory, { recursive: true })
+    fs.chownSync(directory, 0, GROUP_ON_DISK)
+    return directory
+  }
+
+  /** A part of a volume, as kubelet binds it for a container. */
+  subPath(pod: number, volume: string, part: string): string {
+    const target = `${this.kubelet}/pods/${this.uid(pod)}/volume-subpaths/${volume}/app/0`
+    fs.mkdirSync(target, { recursive: true })
+    execFileSync('mount', ['--bind', part, target])
+    return target
+  }
+
   /** A request of the runtime's about a pod's container. */
   request(pod: number, annotations: Record<string, string>, source?: string, container = `${pod}`.padStart(64, 'c')) {
     const mount = { destination: '/data', type: 'bind', source, options: ['rbind', 'rprivate', 'rw'] }

@@ -1,0 +1,111 @@
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { ROOT } from './pages.ts'
+
+/** What the README says that modekeep never does, in its own words and order, each part with the tests that hold it. */
+const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [file: string, name: string])[]])[] = [
+  [
+    'Change an inode without a request: without `ownership`,',
+    ['conformance/six-files', "are not touched at all without ownership, whatever the pod's fsGroup is"],
+  ],
+  [
+    'and for read-only volumes, it changes nothing in the volume.',
+    ['conformance/six-files', 'are not touched when the volume is read-only, and cannot be written through the mount'],
+    ['differential/grant', 'changes nothing for a pod that only reads, for whom kubelet does not walk'],
+  ],
+  [
+    'Add a permission bit unless asked to (`groupAccess: grant`),',
+    ['conformance/ownership', 'gives the group, sets set-gid on directories, and adds no permission bit'],
+  ],
+  [
+    'let a named entry of an ACL gain rights,',
+    ['kernel/grant', 'gives the owning group its bits in an ACL, and no named user or group more than it had'],
+    ['kernel/changes', 'raises the mask of no ACL that came after the look'],
+  ],
+  [
+    'drop a set-uid bit or a file capability,',
+    ['kernel/kept', 'is set-uid and set-gid of files, capabilities, ACLs, other attributes, owners and times'],
+    ['kernel/boundaries', 'puts file capabilities back, at the walk and at restore'],
+  ],
+  [
+    'or move the ctime of a file that needs no change.',
+    ['kernel/kept', 'is the ctime of everything that needs no change, privileged or not'],
+  ],
+  [
+    'Change anything a second time because kubelet restarted,',
+    ['conformance/six-files', 'keep their modes and get the group; restart, second pod and reboot touch nothing'],
+  ],
+  [
+    "or undo what the volume's users changed since.",
+    ['conformance/ownership', "leaves what the volume's users changed since: tight stays tight, theirs stays theirs"],
+    ['conformance/ownership', 'restores what is as it was left, and leaves what somebody changed since'],
+  ],
+  [
+    'Follow a symbolic link',
+    ['conformance/ownership', 'neither follows nor changes links, also those that lead out'],
+    ['race/outside', 'is not led out by directories and files exchanged with links to the node'],
+  ],
+  [
+    'or enter a mount inside the volume,',
+    [
+      'kernel/inside',
+      'is not entered where it is a mount of another device, of the same, of a file or of a part of itself',
+    ],
+  ],
+  [
+    'open a FIFO,',
+    ['kernel/opened', 'is no FIFO, socket, device, file or target of a link, by a walk or by a restore'],
+  ],
+  ['or change the group of a device node', ['kernel/inside', 'leaves block and character devices, modes and all']],
+  [
+    'or of a file with hard links outside the volume.',
+    ['kernel/inside', 'leaves what has a name outside, under each of its names inside, until that name is gone'],
+  ],
+  [
+    'It reports what it skipped and why.',
+    ['kernel/boundaries', 'reports immutable files, gives the rest the group, and tries them again next time'],
+    ['differential/grant', 'leaves what cannot be changed, as kubelet does, and says so'],
+  ],
+  [
+    'Show a pod a volume before its group is given completely: the mount appears whole or not at all.',
+    [
+      'crash/every-action',
+      'while mounting: nothing or the whole is shown, the next mount completes, restore gives the original',
+    ],
+    [
+      'crash/kubelet-restart',
+      'attaches the mount after the last of all changes: no call to the kernel that changes an inode follows it',
+    ],
+  ],
+  [
+    'Show a secret in a command line,',
+    ['helper/secrets-nowhere', 'in the arguments or environment of any process, or in a file, while the helper runs'],
+  ],
+  [
+    'a log, a message,',
+    ['helper/secrets-nowhere', 'in the message of a helper that fails loudly and repeats its input'],
+    ['attacks/csi', 'leaves a secret in no argument, environment, log, event or record'],
+  ],
+  [
+    'or a file that outlives the call.',
+    ['helper/secrets-nowhere', 'in the answer, the log or the records of a call, nor in other processes meanwhile'],
+    ['security/node-user', 'finds no secret in what a stolen state directory and log hold'],
+  ],
+]
+
+const said = fs.readFileSync(join(ROOT, 'README.md'), 'utf8')
+
+it('each word of what the README says that modekeep never does is held by a test', () => {
+  const [, section = ''] = /^## What it will never do\n([\s\S]*?)^## /m.exec(said) ?? []
+  const words = section.replaceAll(/^- /gm, '').trim().replaceAll(/\s+/g, ' ')
+  expect(PROMISES.map(([part]) => part).join(' ')).toBe(words)
+})
+
+const HELD = PROMISES.flatMap(([part, ...tests]) => tests.map(([file, name]) => [part, file, name] as const))
+
+it.each(HELD)('%s %s: %s', (_part, file, name) => {
+  const text = fs.readFileSync(join(ROOT, `test/${file}.test.ts`), 'utf8')
+  // A test that is switched off holds nothing.
+  expect(text).toMatch(new RegExp(`^ *it\\((['"])${name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\1,`, 'm'))
+})

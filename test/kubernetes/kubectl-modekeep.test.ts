@@ -141,6 +141,7 @@ NODE         VOLUME  GROUP  MOUNTS  STATE            SOURCE
 node-long-2  ext4-1  2000   0       restore pending  /srv/data
 
 node-1, shop/web-0: stale: the source is gone: mount it
+  do: "kubectl --namespace kube-system exec mk-a --container modekeep -- modekeep status" says what to do next
 `,
     })
   })

@@ -14,7 +14,7 @@ export interface Node {
 
 const LONGEST_LIST = 10
 /** What asks for a clone of modekeep's own volume, as a refusal names it. */
-const OWN_ASKED = 'the pod has a user namespace (hostUsers: false)'
+const OWN_ASKED = 'the pod has a user namespace of its own'
 
 /** Whether a container may need a clone: all others are answered at once. */
 export function isConcerned(pod: PodSandbox, container: Container): boolean {

@@ -77,7 +77,7 @@ describe('which volumes are mapped', () => {
   it("modekeep's own in a user namespace, asked for or not: with its own group", () => {
     const order = decided(undefined, mounts, { isInUserNamespace: true })
     expect(order?.hasUserNamespace).toBe(true)
-    expect(order?.clones[0]?.asked).toBe('the pod has a user namespace (hostUsers: false)')
+    expect(order?.clones[0]?.asked).toBe('the pod has a user namespace of its own')
     expect(order?.clones.map(({ destination, group, isOwn }) => [destination, group, isOwn])).toEqual([
       ['/own', undefined, true],
       ['/own-claim', undefined, true],

@@ -1,4 +1,8 @@
+import * as fs from 'node:fs'
+import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { AnyVolume } from '../../bench/any-volume/results.ts'
+import { drawAnyVolume } from '../../bench/plot/any-volume.ts'
 import { chart } from '../../bench/plot/chart.ts'
 import { drawOwnership } from '../../bench/plot/ownership.ts'
 import { logScale } from '../../bench/plot/scale.ts'
@@ -77,6 +81,14 @@ it('the walks of ext4 are drawn, the mapping first, and what was not measured is
   const names = [...(drawOwnership(results) ?? '').matchAll(/>((?:modekeep|kubelet|C,)[^<]*)<\/text>/g)]
   expect(names.map((match) => match[1])).toEqual(['modekeep idmap', 'modekeep keep', 'kubelet'])
   expect(drawOwnership(results)).toContain('1.50 s at 1,000 files')
+})
+
+it("the chart of pods on other drivers' volumes is what was measured", () => {
+  const docs = resolve(import.meta.dirname, '../../docs')
+  const measured: AnyVolume = JSON.parse(fs.readFileSync(`${docs}/results/bench/any-volume.json`, 'utf8'))
+  expect(fs.readFileSync(`${docs}/any-volume.svg`, 'utf8')).toBe(drawAnyVolume(measured))
+  const names = [...drawAnyVolume(measured).matchAll(/>(modekeep nri|kubelet|no group)[^<]*<\/text>/g)]
+  expect(names.map((match) => match[1])).toEqual(['modekeep nri', 'kubelet', 'no group'])
 })
 
 const pair = (text: string) => text.split(',').map(Number)

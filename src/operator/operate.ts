@@ -10,6 +10,7 @@ import { keepHealing, type Watch } from './actions/heal.ts'
 import type { ServeHealth } from './actions/health.ts'
 import { logs } from './actions/logs.ts'
 import { mountedHere } from './actions/mounted-here.ts'
+import { type OfferKind, offeredNames } from './actions/offer.ts'
 import { keepLooking, whenChanged } from './actions/watch-status.ts'
 import { doctor, type Patient } from './doctor/index.ts'
 import { jsonDocument, jsonText, printable, render } from './text/output.ts'
@@ -20,6 +21,7 @@ import { firstLook, helpText } from './usage/help.ts'
 import { manualPage } from './usage/manual.ts'
 import { parseCommand } from './verbs/command.ts'
 import { type Command, type CommandOf, type Document, type NodeCommand, run, shown } from './verbs/index.ts'
+import { isJsonWanted } from './verbs/json-wanted.ts'
 import { logLine } from './verbs/logs.ts'
 
 export const OK = 0
@@ -86,12 +88,6 @@ export async function operate(world: World): Promise<number> {
   }
 }
 
-/** Also of arguments that are wrong. */
-function isJsonWanted(argv: readonly string[]): boolean {
-  const isForm = (word: string, at: number) => word === 'json' && /^(-o|--format)$/.test(argv[at - 1] ?? '')
-  return argv.includes('--json') || argv.some((word, at) => isForm(word, at) || /^(-o=?|--format=)json$/.test(word))
-}
-
 /** @returns false where stdout cannot be written */
 function isWritten(world: World, text: string): boolean {
   try {
@@ -120,6 +116,11 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
     case 'version':
       return say(`modekeep ${version}\n`, world.versions)
     case 'completion': {
+      if (command.offer !== undefined) {
+        // Who completes a word is to see no fault; root alone can read the records.
+        const names = world.isRoot ? await offered(world, command.offer) : []
+        return say(render(names, false), { shell: null, names })
+      }
       const text = completionScript(command.shell)
       return say(text, { shell: command.shell, text })
     }
@@ -135,6 +136,11 @@ async function carryOut(world: World, command: Command, isJson: boolean): Promis
   if (command.verb === 'csi') return world.runCsi(command)
   if (command.verb === 'nri') return world.runNri(command)
   return command.verb === 'logs' ? showLogs(world, command, isJson) : work(world, command, isJson)
+}
+
+async function offered({ host, readConfig }: World, kind: OfferKind): Promise<string[]> {
+  const { config, faults } = await readConfig()
+  return faults.length > 0 ? [] : offeredNames({ host, config }, kind)
 }
 
 /** Also with an invalid configuration, whose faults are among what the log tells: the file's name may be right. */

@@ -2,7 +2,7 @@ import { unlessRefused } from '../../host/file-error.ts'
 import { isSilentPath } from '../../mount-table/silence.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
-import { listVolumes } from '../../store/places.ts'
+import { listVolumes, type Store } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 
@@ -28,9 +28,9 @@ export function isBeginning(shown: string): boolean {
 }
 
 /** Every volume that this node has a record of, or a recorded mount. */
-export function knownVolumes(session: Session): string[] {
-  const mounted = listMountRecords(session).flatMap(({ volume }) => volume ?? [])
-  return [...new Set([...listVolumes(session), ...mounted])].sort()
+export function knownVolumes(store: Store): string[] {
+  const mounted = listMountRecords(store).flatMap(({ volume }) => volume ?? [])
+  return [...new Set([...listVolumes(store), ...mounted])].sort()
 }
 
 /**

@@ -1,4 +1,5 @@
 import { quoted } from '../../refusal/refusal.ts'
+import type { OfferKind } from '../actions/offer.ts'
 import type { Arguments, VerbForm } from './form.ts'
 
 export interface HelpCommand {
@@ -39,27 +40,41 @@ export const version = {
   read: () => ({ verb: 'version' as const }),
 } satisfies VerbForm
 
-const SHELLS = ['bash', 'zsh'] as const
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+export type Shell = (typeof SHELLS)[number]
+
+/** @property offer names on record, in place of a script */
+export interface CompletionCommand {
+  verb: 'completion'
+  shell: Shell
+  offer: OfferKind | undefined
+}
 
 export const completion = {
   operands: SHELLS.join('|'),
   summary: 'print a completion script for a shell',
   text: [
-    'Prints a script that completes verbs, options and their values. Load it in a shell, or save it where the shell ' +
-      'looks for completion scripts.',
+    'Prints a script that completes verbs, options and their values, and, for root, pods, mounts and volumes that are on ' +
+      'record. Load it in a shell, or save it where the shell looks for completion scripts.',
   ],
-  options: {},
+  options: { offer: 'in place of a script the names on record, one a line, as the scripts ask for them' },
   examples: [
     'source <(modekeep completion bash)',
     'modekeep completion bash > /etc/bash_completion.d/modekeep',
     'modekeep completion zsh > /usr/local/share/zsh/site-functions/_modekeep',
+    'modekeep completion fish > /etc/fish/completions/modekeep.fish',
   ],
-  read({ words: [word, ...more], faults }: Arguments) {
+  read({ words, given, faults }: Arguments): CompletionCommand {
+    const [word, ...more] = words
+    const offer = given.get('offer') as OfferKind | undefined
     const shell = SHELLS.find((name) => name === word)
-    if (shell === undefined || more.length > 0) {
-      const got = word === undefined ? 'none' : quoted(more.length > 0 ? [word, ...more] : word)
-      faults.push(`completion takes the name of a shell, got ${got}: write bash or zsh`)
+    if (given.has('offer')) {
+      if (word !== undefined) faults.push(`--offer is for no shell alone, got ${quoted(words)}: leave one out`)
+    } else if (shell === undefined || more.length > 0) {
+      const got = word === undefined ? 'none' : quoted(more.length > 0 ? words : word)
+      faults.push(`completion takes the name of a shell, got ${got}: write bash, zsh or fish`)
     }
-    return { verb: 'completion' as const, shell: shell ?? 'bash' }
+    return { verb: 'completion', shell: shell ?? 'bash', offer }
   },
 } satisfies VerbForm

@@ -82,7 +82,7 @@ const FORMS = {
   probe: flag(),
   follow: flag('f'),
   lines: { type: 'string', short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },
-  pod: { type: 'string', value: 'UID', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },
+  pod: { type: 'string', value: 'POD', example: "a pod's UID, or NAMESPACE/NAME,", fault: pod },
   forget: { type: 'string', value: 'VOLUME', example: 'a volume as "modekeep status" names it', fault: volume },
   devices: { type: 'string', value: 'N', example: 'a number, such as 50,', fault: devices },
   prometheus: flag(),
@@ -98,6 +98,7 @@ const FORMS = {
   'any-kubelet': flag(),
   proc: directory(filled),
   man: flag(),
+  offer: { type: 'string', value: 'namespaces|pods|mounts|volumes' },
   json: flag(),
   help: flag('h'),
 } as const satisfies Readonly<Record<string, OptionForm>>

@@ -13,6 +13,7 @@ beforeAll(() => {
   fs.writeFileSync(`${top}/data-file`, '')
   fs.writeFileSync(`${top}/completion.bash`, completionScript('bash'))
   fs.writeFileSync(`${top}/_modekeep`, completionScript('zsh'))
+  fs.writeFileSync(`${top}/modekeep.fish`, completionScript('fish'))
 })
 afterAll(() => fs.rmSync(top, { recursive: true }))
 
@@ -48,8 +49,13 @@ const CASES: readonly (readonly [readonly string[], readonly string[]])[] = [
   [['heal', '--kubelet-subpaths', '--kubelet-dir', 'data-'], ['data-two']],
   [
     ['completion', ''],
-    ['bash', 'zsh'],
+    ['bash', 'fish', 'zsh'],
   ],
+  [
+    ['status', '-o', ''],
+    ['json', 'name', 'wide', 'yaml'],
+  ],
+  [['logs', '-n', ''], []],
   [['help', 'do'], ['doctor']],
   [
     ['journal', ''],
@@ -95,6 +101,28 @@ describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
     expect(complete(['plan', '--fsgroup', ''])).toEqual([])
     expect(complete(['status', ''])).toEqual([])
     expect(complete(['nothing', ''])).toEqual([])
+  })
+})
+
+describe.skipIf(!has('fish'))(withProgram('fish', 'fish'), () => {
+  const complete = (words: readonly string[]) => {
+    const line = ['modekeep', ...words].join(' ')
+    const script = 'source ./modekeep.fish; complete -C "$argv[1]"'
+    return run('fish', ['--no-config', '-c', script, line])
+      .split('\n')
+      .filter(Boolean)
+      .map((shown) => shown.replace(/\t.*/, '').replaceAll('\\', '').replace(/\/$/, ''))
+      .sort()
+  }
+
+  it.each(CASES)('%j offers %j', (words, offered) => {
+    expect(complete(words)).toEqual(offered)
+  })
+
+  it('offers every verb, and after a verb all its options', () => {
+    expect(complete([''])).toEqual([...VERB_NAMES].sort())
+    const logs = ['--failed', '--follow', '--help', '--json', '--lines', '--pod', '--since']
+    expect(complete(['logs', '--'])).toEqual(logs)
   })
 })
 

@@ -8,6 +8,7 @@ import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
+import type { Clonable } from './clonable.ts'
 import { mappingFor } from './mapping.ts'
 import {
   type CloneOrder,
@@ -17,14 +18,16 @@ import {
   LEAVE_OUT,
   refusalFor,
 } from './order.ts'
+import { cloneOwn } from './own-volume.ts'
 import { podIds } from './pod-ids.ts'
-import { type OpenedMount, openMountSource } from './source.ts'
+import { cloneSource } from './source.ts'
 import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown } from './stand.ts'
 
 /** A mount that is to be made; `why`: it is not possible. */
 interface Planned {
   order: CloneOrder
-  opened: OpenedMount | undefined
+  /** 'keep': it needs none. */
+  source?: Clonable | 'keep'
   /** Undefined: it shows all as it is. */
   map?: IdMap | undefined
   why?: string | undefined
@@ -41,8 +44,10 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
   using _lock = await holdContainer(session, container)
   takeDown(session, container)
   using handles = new DisposableStack()
-  const planned = order.clones.map((clone) => plan(session, order, clone, handles))
+  const planned: Planned[] = []
+  for (const clone of order.clones) planned.push(await plan(session, order, clone, handles))
   refuseUnlessOptional(order, planned)
+  if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
   const before = planned.filter(({ why }) => why !== undefined).length
   try {
     containerRecords.write(session, recordOf(session, order, planned))
@@ -50,7 +55,7 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
     refuseUnlessOptional(order, planned)
     const directory = await makeContainerDirectory(session, container)
     using _directory = closing(session.host.inodes, directory)
-    for (const [number, one] of planned.entries()) make(session, directory, number, one)
+    for (const [number, one] of planned.entries()) await make(session, directory, number, one)
     refuseUnlessOptional(order, planned)
     const lacking = planned.filter(({ why }) => why !== undefined).length
     if (lacking > before) containerRecords.write(session, recordOf(session, order, planned))
@@ -61,33 +66,38 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
   return { mounts: planned.map((one, number) => outcomeOf(session, container, one, number)) }
 }
 
-function plan(session: Session, order: ContainerOrder, clone: CloneOrder, handles: DisposableStack): Planned {
-  return attempt({ order: clone, opened: undefined }, (one) => {
+function plan(session: Session, order: ContainerOrder, clone: CloneOrder, handles: DisposableStack): Promise<Planned> {
+  return attempt({ order: clone }, async (one) => {
     const pod = podIds(session.host, order)
-    one.opened = openMountSource(session, order, clone)
-    handles.use(closing(session.host.inodes, one.opened.handle))
     refuseOptions(clone)
-    refuseType(session.host, clone, one.opened.handle)
-    refuseMountsBelow(session.host, one.opened.path)
-    one.map = mappingFor(one.opened.group, clone.group, pod)
+    one.source = clone.isOwn
+      ? await cloneOwn(session, order, clone, handles)
+      : cloneSource(session, order, clone, handles, (handle, path) => {
+          refuseType(session.host, clone, handle)
+          refuseMountsBelow(session.host, path)
+        })
+    if (one.source !== 'keep') one.map = mappingFor(one.source.from, one.source.to, pod)
   })
 }
 
 /** What is not possible is told of the one; what fails otherwise too, as the order may be optional. */
-function attempt(one: Planned, work: (one: Planned) => void): Planned {
+async function attempt(one: Planned, work: (one: Planned) => void | Promise<void>): Promise<Planned> {
   try {
-    work(one)
+    await work(one)
   } catch (error) {
     one.why = whyNot(one.order, error)
   }
   return one
 }
 
-function whyNot({ group }: CloneOrder, error: unknown): string {
+const NO_NAMESPACE = 'use ownership "walk", or leave "hostUsers" out'
+
+function whyNot({ group, isOwn }: CloneOrder, error: unknown): string {
+  const wayOut = isOwn ? NO_NAMESPACE : LEAVE_OUT
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
-  if (error instanceof Unmappable) return `${what}: ${error.why}: ${LEAVE_OUT}`
+  if (error instanceof Unmappable) return `${what}: ${error.why}: ${wayOut}`
   if (error instanceof Refusal) return error.message
-  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${LEAVE_OUT}`
+  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${wayOut}`
 }
 
 function refuseUnlessOptional({ isOptional }: ContainerOrder, planned: readonly Planned[]): void {
@@ -136,31 +146,39 @@ function refuseMountsBelow({ mounts }: Host, path: string): void {
 
 /** The groups on disk must stay what they are on record: who changes one now, or has just done so, is in the way. */
 async function lookForWork(session: Session, planned: readonly Planned[]): Promise<void> {
-  const possible = planned.flatMap((one) => (one.why === undefined && one.opened ? [{ one, opened: one.opened }] : []))
-  const relied = possible.map(({ opened: { identity, path, group } }) => ({ volume: identity, source: path, group }))
+  // Of modekeep's own volumes the mount holds the group.
+  const relying = planned.flatMap((one) => (one.order.isOwn ? [] : toMake(one).map((source) => ({ one, source }))))
+  const relied = relying.map(({ source: { identity = '', path, from } }) => ({
+    volume: identity,
+    source: path,
+    group: from,
+  }))
   const busy = await underWay(session, relied)
-  for (const [at, { one, opened }] of possible.entries()) {
-    attempt(one, () => {
-      if (!hasOneGroup(session, opened.identity)) throw new Unmappable(SEVERAL_GROUPS)
-      const isOther = busy[at] !== undefined || opened.groupNow() !== opened.group
-      if (!isOther) return
+  for (const [at, { one, source }] of relying.entries()) {
+    await attempt(one, () => {
+      if (source.identity !== undefined && !hasOneGroup(session, source.identity)) throw new Unmappable(SEVERAL_GROUPS)
+      if (busy[at] === undefined && source.groupNow() === source.from) return
       throw new Refusal('is being given another group by another call: kubelet tries again, wait until that is done')
     })
   }
 }
 
+/** None or one. */
+function toMake({ source, why }: Planned): Clonable[] {
+  return why !== undefined || source === undefined || source === 'keep' ? [] : [source]
+}
+
 /** One clone, finished before it is attached. */
-function make(session: Session, directory: Handle, number: number, planned: Planned): void {
-  const { order, opened } = planned
-  if (planned.why !== undefined || opened === undefined) return
-  attempt(planned, () => {
-    const { inodes, mounts } = session.host
-    const tree = mounts.cloneTree(opened.handle)
-    using _ = closing(inodes, tree)
-    mounts.setFlags(tree, { set: order.options.includes('ro') ? RDONLY : 0, clear: 0 })
-    if (planned.map !== undefined) mapIds(session, tree, opened.handle, planned.map)
-    attachClone(session, directory, number, tree)
-  })
+async function make(session: Session, directory: Handle, number: number, planned: Planned): Promise<void> {
+  const { order, map } = planned
+  for (const { tree, clonedFrom, fsType } of toMake(planned)) {
+    await attempt(planned, () => {
+      // Also has it keep to itself.
+      session.host.mounts.setFlags(tree, { set: order.options.includes('ro') ? RDONLY : 0, clear: 0 })
+      if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
+      attachClone(session, directory, number, tree)
+    })
+  }
 }
 
 function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Planned[]): ContainerRecord {
@@ -174,21 +192,17 @@ function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Pl
     boot: host.bootId(),
     at: Date.now(),
     state: 'created',
-    volumes: planned.map(({ order: { volume, destination, source, isOwn, group }, opened, why }) => ({
-      volume,
-      destination,
-      source: opened?.path ?? source,
-      isOwn,
-      identity: opened?.identity,
-      from: opened?.group,
-      to: group,
-      why,
-    })),
+    volumes: planned.flatMap(({ order: { volume, destination, source: asked, isOwn, group }, source, why }) => {
+      if (source === 'keep') return []
+      const { path = asked, identity, from, to = group } = source ?? {}
+      return [{ volume, destination, source: path, isOwn, identity, from, to, why }]
+    }),
   }
 }
 
-function outcomeOf(session: Session, container: string, { why }: Planned, number: number): CloneOutcome {
+function outcomeOf(session: Session, container: string, { why, source }: Planned, number: number): CloneOutcome {
   if (why !== undefined) return { do: 'without', why }
+  if (source === 'keep') return { do: 'keep' }
   return { do: 'replace', source: clonePath(session, container, number) }
 }
 

@@ -12,7 +12,7 @@ export interface CloneOrder {
   options: readonly string[]
   /** The group that the container sees; undefined: as the volume's own mount says (`isOwn`). */
   group: number | undefined
-  /** What the refusal points at: `annotation modekeep/group is "data=2000"`. */
+  /** What the refusal points at: `annotation modekeep/group is "data=2000"`; '' where nothing was asked (`isOwn`). */
   asked: string
   /** modekeep's own volume: at `source` stands a mount on record. */
   isOwn: boolean
@@ -64,7 +64,7 @@ export const OPTIONAL = 'modekeep/group-optional'
 /** What people read of a volume that cannot be shown so. @param why without a way out, or with one after a colon */
 export function refusalFor({ asked, volume, destination }: CloneOrder, why: string): string {
   const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
-  return `${asked}, but volume ${name} ${why}`
+  return asked === '' ? `volume ${name} ${why}` : `${asked}, but volume ${name} ${why}`
 }
 
 /** The way out of what this volume cannot. */

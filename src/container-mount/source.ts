@@ -3,49 +3,86 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { holdsOwnRecords, openLinkFree } from '../volume/kind/source-path.ts'
+import type { Clonable } from './clonable.ts'
 import type { CloneOrder, ContainerOrder } from './order.ts'
 
-/** What a container would have had mounted, held open. */
-export interface OpenedMount {
-  handle: Handle
-  /** Its real path. */
-  path: string
-  /** The group on disk: of a part of a volume that of its root. */
-  group: number
-  /** The same, looked at again. */
-  groupNow(): number
-  /** The volume's identity, or the part's. */
-  identity: string
-}
-
-type Where = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
+export type Where = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
 
 /**
- * Opens the source of a mount without following a link: below kubelet's directory only what is this pod's.
+ * A clone of what the runtime would have mounted, opened without following a link: below kubelet's directory only what is
+ * this pod's.
+ * @param handles gets what is to be closed
+ * @param check is called with what was opened and its real path
  * @throws {Refusal} with what it is about still to be said
  */
-export function openMountSource(session: Session, where: Where, { source }: CloneOrder): OpenedMount {
+export function cloneSource(
+  session: Session,
+  where: Where,
+  { source, group: to }: CloneOrder,
+  handles: DisposableStack,
+  check: (handle: Handle, path: string) => void,
+): Clonable {
   const { host, config } = session
-  const { inodes } = host
-  return orClosed(inodes, openSource(host, where, source), (handle) => {
-    const path = inodes.pathOf(handle)
-    if (holdsOwnRecords(path, config)) {
-      throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
-    }
-    const groupNow = () => groupOf(host, where, source, handle)
-    return { handle, path, group: groupNow(), groupNow, identity: identityOf(session, handle) }
-  })
+  const { inodes, mounts } = host
+  const opened = openSource(host, where, source)
+  handles.use(closing(inodes, opened))
+  const path = inodes.pathOf(opened)
+  if (holdsOwnRecords(path, config)) {
+    throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
+  }
+  check(opened, path)
+  const groupNow = () => groupOf(host, where, source, opened)
+  const from = groupNow()
+  const identity = volumeIdentity(session, opened, inodes.stat(opened))
+  const tree = mounts.cloneTree(opened)
+  handles.use(closing(inodes, tree))
+  return { path, identity, from, to, groupNow, tree, clonedFrom: opened }
 }
 
-function identityOf(session: Session, handle: Handle): string {
-  return volumeIdentity(session, handle, session.host.inodes.stat(handle))
+/**
+ * What stands at the source of one of modekeep's own volumes, and at the volume's directory, which is another one where
+ * kubelet has bound a part.
+ * @param handles gets what is to be closed
+ */
+export function openMounted(
+  host: Host,
+  where: Where,
+  source: string,
+  handles: DisposableStack,
+): { shown: Handle; root: Handle; path: string } {
+  const { inodes } = host
+  const hold = (handle: Handle) => {
+    handles.use(closing(inodes, handle))
+    return handle
+  }
+  const shown = hold(openSource(host, where, source))
+  const volume = partOfVolume(where, source)
+  if (volume === undefined) return { shown, root: shown, path: inodes.pathOf(shown) }
+  for (const root of openRoots(host, where, volume)) {
+    hold(root)
+    if (inodes.statMountPoint(root).device === inodes.statMountPoint(shown).device) {
+      return { shown, root, path: inodes.pathOf(root) }
+    }
+  }
+  throw new Refusal('has a subPath of a volume that is not mounted any more: the container is created again by kubelet')
 }
 
 function openSource(host: Host, where: Where, source: string): Handle {
   const inPod = partsInPod(where, source)
-  return inPod === undefined
-    ? openLinkFree(host, source, { what: 'its source', remedy: 'create it' })
-    : openParts(host, where.kubeletDir, inPod)
+  if (inPod !== undefined) return openParts(host, where.kubeletDir, inPod)
+  return orClosed(host.inodes, openLinkFree(host, source, { what: 'its source', remedy: 'create it' }), (handle) => {
+    refuseOtherPods(host, where, handle)
+    return handle
+  })
+}
+
+/** Kubelet's directory may have another name too. */
+function refuseOtherPods({ inodes }: Host, { kubeletDir }: Where, handle: Handle): void {
+  const kubelets = inodes.openTrusted(kubeletDir)
+  using _ = closing(inodes, kubelets)
+  const path = inodes.pathOf(handle)
+  if (!`${path}/`.startsWith(`${inodes.pathOf(kubelets)}/`)) return
+  throw new Refusal(`lies at ${quoted(path)}, in kubelet's own directory: use a volume of the pod`)
 }
 
 /** Below kubelet's directory; undefined where it is not. @throws {Refusal} for another pod's */
@@ -84,30 +121,36 @@ function openPart(inodes: Host['inodes'], parent: Handle, name: string): Handle 
 
 const SUB_PATH = /^pods\/[^/]+\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 
+/** The volume that a source is a part of, by kubelet's name of it; undefined: it is all of one. */
+function partOfVolume({ kubeletDir }: Where, source: string): string | undefined {
+  return source.startsWith(`${kubeletDir}/`) ? SUB_PATH.exec(source.slice(kubeletDir.length + 1))?.[1] : undefined
+}
+
 /** Of a subPath the volume it is a part of tells the group, as that of a directory in it may be another. */
 function groupOf(host: Host, where: Where, source: string, handle: Handle): number {
   const { inodes } = host
   const own = inodes.stat(handle)
-  const [, volume] = SUB_PATH.exec(source.slice(where.kubeletDir.length + 1)) ?? []
-  if (volume === undefined || !source.startsWith(`${where.kubeletDir}/`)) return own.gid
-  for (const parts of rootsOf(host, where, volume)) {
-    try {
-      const root = openParts(host, where.kubeletDir, parts)
-      using _ = closing(inodes, root)
-      const stat = inodes.stat(root)
-      if (stat.device === own.device) return stat.gid
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-    }
+  const volume = partOfVolume(where, source)
+  if (volume === undefined) return own.gid
+  for (const root of openRoots(host, where, volume)) {
+    using _ = closing(inodes, root)
+    const { device, gid } = inodes.stat(root)
+    if (device === own.device) return gid
   }
   return own.gid
 }
 
-/** Where kubelet has mounted a volume of this name: a CSI driver's one directory deeper. */
-function rootsOf({ files }: Host, { kubeletDir, pod }: Where, volume: string): string[][] {
+/** Where kubelet has mounted a volume of this name: a CSI driver's one directory deeper. Whoever gets one closes it. */
+function* openRoots(host: Host, { kubeletDir, pod }: Where, volume: string): Generator<Handle> {
   const volumes = ['pods', pod.uid, 'volumes']
-  return files.list([kubeletDir, ...volumes].join('/')).map((plugin) => {
+  for (const plugin of host.files.list([kubeletDir, ...volumes].join('/'))) {
     const root = [...volumes, plugin, volume]
-    return plugin === 'kubernetes.io~csi' ? [...root, 'mount'] : root
-  })
+    const parts = plugin === 'kubernetes.io~csi' ? [...root, 'mount'] : root
+    try {
+      yield openParts(host, kubeletDir, parts)
+    } catch (error) {
+      // Most plugins have no volume of the name.
+      if (!(error instanceof Refusal)) throw error
+    }
+  }
 }

@@ -41,13 +41,13 @@ export interface Giving {
 
 /**
  * How the pod's group is given: the steps, or the reason why it cannot be. Pure.
- * @param hasUserNamespace the runtime maps the mount for the pod, and can do so only if it is not mapped yet
+ * @param isMappedByRuntime for the pod's user namespace, which is possible only if it is not mapped yet
  */
 export function giveGroup(
   request: MountRequest,
   source: SourceView | undefined,
   kind: KindFacts,
-  hasUserNamespace = false,
+  isMappedByRuntime = false,
 ): Giving {
   const { ownership, fsGroup } = request
   if (fsGroup === undefined || ownership === 'none') return { steps: [] }
@@ -58,14 +58,14 @@ export function giveGroup(
   if (ownership === 'walk' || needsBits) return walk
   // The group of root is everybody's who runs as root: it has what it needs.
   if (fsGroup === 0) return { steps: [] }
-  if (hasUserNamespace) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE }
+  if (isMappedByRuntime) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE }
   const instead = walk.steps[0] ?? (request.readOnly ? 'nothing' : 'refuse')
   const otherwise = ownership === 'auto' ? instead : 'refuse'
   return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
 }
 
 const MAPPED_TWICE =
-  'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods'
+  'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods, or have "modekeep nri" run on the node, which maps for them'
 
 type Walking = Pick<Giving, 'withheld' | 'refusal'> & { steps: WalkStep[] }
 

@@ -1,15 +1,18 @@
+import { basename } from 'node:path'
 import type { Host } from '../host/host.ts'
-import { hasUserNamespace } from '../mount-table/kubelet-volume.ts'
+import { hasUserNamespace, podDirectoryOf } from '../mount-table/kubelet-volume.ts'
 import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { hasOwnClone } from '../store/container-record.ts'
 import { readWhileIdle } from '../store/locks.ts'
 import type { MountRecord } from '../store/mount-record.ts'
+import { runningPlugin, whyNotAsked } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { askServed } from '../volume/daemon.ts'
 import { type SourceView, sourceView } from '../volume/detached-tree.ts'
-import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
+import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
 /** All that a plan is made from: what was observed, at one moment, under the lock. */
 export interface View extends Seen {
@@ -21,8 +24,11 @@ export interface View extends Seen {
   /** Undefined for kinds that have none. */
   source: SourceView | undefined
   boot: string
-  /** The pod has a user namespace, so that the runtime maps its mounts; asked where a mapping is wanted or there. */
-  hasUserNamespace?: boolean
+  /**
+   * The pod has a user namespace, and the runtime itself maps this mount for it: no plugin of modekeep's replaces it by a
+   * clone. Asked where a mapping is wanted or there.
+   */
+  isMappedByRuntime?: boolean
   /** Why the health of what is mounted is unknown. */
   doubt?: string | undefined
   /**
@@ -56,9 +62,17 @@ export async function observe(
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot: host.bootId(),
-    hasUserNamespace: mayMap(request) && hasUserNamespace(host, point.path),
+    isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path),
     doubt,
   }
+}
+
+function isMappedByRuntime(session: Session, kind: VolumeKind, path: string): boolean {
+  if (!hasUserNamespace(session.host, path)) return false
+  if (!mountsAgain(kind)) return true
+  // Without its plugin, as at an upgrade, its containers keep what they have.
+  const pod = basename(podDirectoryOf(path) ?? '')
+  return whyNotAsked(runningPlugin(session)) !== undefined && !hasOwnClone(session, pod)
 }
 
 function mayMap({ ownership, fsGroup }: MountRequest): boolean {

@@ -51,7 +51,7 @@ export function planMount(
   const { directory, fsType } = request
   const kind = kindOf(fsType)
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
-    const given = giveGroup(request, view.source, kind, view.hasUserNamespace)
+    const given = giveGroup(request, view.source, kind, view.isMappedByRuntime)
     if (given.refusal !== undefined) return refuse(given.refusal)
     return { decision, reason, steps: stepsOf(request, view, given, kind.hasDaemon ?? false, keepsRecord) }
   }
@@ -107,7 +107,7 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
   const { walked, source, mounted } = view
   const { given } = record
   // mount_setattr(2): what is mapped cannot be mapped again, and the container would not start.
-  if (view.hasUserNamespace && given.by === 'idmap' && given.from !== request.fsGroup) {
+  if (view.isMappedByRuntime && given.by === 'idmap' && given.from !== request.fsGroup) {
     return 'the pod has a user namespace, for which the runtime cannot map what is mapped for its group'
   }
   const isInterrupted = walked && !walked.complete && !walked.hasEnded

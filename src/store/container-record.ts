@@ -103,3 +103,13 @@ export function containerHolders(store: Store): ContainerHolder[] {
     })
   })
 }
+
+/** Whether a container that may still run sees a volume of modekeep's by a clone, which relies on what the volume's mount maps. */
+export function hasOwnClone(store: Store, podUid: string): boolean {
+  return listContainers(store).some(
+    ({ record }) =>
+      record?.pod.uid === podUid &&
+      record.volumes.some(({ isOwn, why }) => isOwn && why === undefined) &&
+      mayRun(store, record),
+  )
+}

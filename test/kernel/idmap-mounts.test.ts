@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { sourceDirectories } from '../../src/heal/heal.ts'
+import { containerRecords } from '../../src/store/container-record.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
+import { pluginRecord } from '../../src/store/plugin-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -88,6 +90,29 @@ onKernelStages('ownership by a mapping', (open) => {
       expect(stage.layers('a')).toHaveLength(1)
       await stage.mount('a', walk(2000))
       expect(await states()).toMatchObject([{ state: 'healthy' }])
+    })
+
+    it("is left where the runtime's plugin replaces it by a clone, also while that is away, until its container is gone", async () => {
+      await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
+      tellNamespace('a')
+      const plugin = stage.host.tryLock(`${stage.config.stateDir}/nri.lock`)
+      const record = { isRegistered: true, runtime: 'containerd v2.1.9', since: 0, socket: '/run/nri.sock' }
+      pluginRecord.write(stage, record)
+      await stage.mount('b', idmap(3000))
+      tellNamespace('b')
+      expect(await states()).toMatchObject([{ state: 'healthy' }, { state: 'healthy' }])
+      await stage.mount('b', idmap(3000))
+      expect(given()).toMatchObject([{ by: 'idmap' }, { by: 'idmap' }])
+      await stage.unmount('b')
+      const pod = { namespace: 'shop', name: 'web', uid: 'a' }
+      const about = { container: 'c', containerName: 'app', sandbox: 's', pod, kubeletDir: stage.top, at: 0 } as const
+      const volume = { volume: 'v', destination: '/v', source: stage.podDirectory('a'), isOwn: true }
+      containerRecords.write(stage, { ...about, boot: stage.host.bootId(), state: 'started', volumes: [volume] })
+      plugin?.release()
+      expect(await states()).toMatchObject([{ state: 'healthy' }])
+      containerRecords.remove(stage, 'c')
+      expect(await states()).toEqual([{ state: 'stale', action: 'replaced', reason: NAMESPACE }])
+      expect(given()).toMatchObject([{ by: 'walk' }])
     })
 
     it("is left where nothing is mapped, as the group on disk is the pod's", async () => {

@@ -37,7 +37,8 @@ export function scratch(): string {
   fs.chmodSync(top, 0o755)
   onTestFinished(() => {
     // A FUSE daemon ends, and lets the directory go that it shows, a moment after its mount.
-    for (const point of mountedBelow(top).reverse()) execFileSync('umount', ['--lazy', point])
+    // What lies on another may be the older of the two.
+    for (const point of mountedBelow(top).sort().reverse()) execFileSync('umount', ['--lazy', point])
     fs.rmSync(top, { recursive: true })
   })
   return top

@@ -34,6 +34,11 @@ export interface MountContext {
   warn(message: string): void
 }
 
+/** Whether a volume of the kind that is mounted can be mounted once more, by this node alone, and shows the same. */
+export function mountsAgain({ persistent, root }: Pick<VolumeKind, 'persistent' | 'root'>): boolean {
+  return persistent && root !== 'text'
+}
+
 /** A kind of volume: what it accepts, where its data is, how its detached mount is made. One file each. */
 export interface VolumeKind extends KindRules {
   /** False where the data goes with the mount: then there is nothing to record, and a mount cannot be replaced. */

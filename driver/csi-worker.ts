@@ -26,5 +26,15 @@ async function done(job: Job, progress: (counts: Progress) => void, env: NodeJS.
   const { directory, volumeId } = job
   const facts = { verb: VERBS[job.do], directory, door: 'csi', volumeId }
   const log = callLog(facts, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
-  return work(job, { host: linuxHost, config, mayHang: true, log, progress, configFaults: faults, forbidCoreDumps })
+  const waits = (counts: Progress) => progress({ ...counts, isAnothers: true })
+  return work(job, {
+    host: linuxHost,
+    config,
+    mayHang: true,
+    log,
+    progress,
+    waits,
+    configFaults: faults,
+    forbidCoreDumps,
+  })
 }

@@ -34,8 +34,8 @@ export interface Stats {
 /** Of a failure kubelet and the pod's author hear. */
 export type Outcome = { failure?: undefined; stats?: Stats } | { failure: Failure }
 
-/** A walk tells how far it is about once a second. */
-export type Progress = WalkCounts
+/** How far a walk is, told about once a second: of the job, or of another call that it waits for. */
+export type Progress = WalkCounts & { isAnothers?: true }
 
 /** What was done is not known: kubelet takes ABORTED for "perhaps", and asks again. */
 export const LOST: Lost<Outcome> = {

@@ -98,7 +98,7 @@ export class Publications {
 
   #told({ job, running: { progress, isWaiting }, since }: Current): string {
     const seconds = Math.round((this.#now() - since) / 1000)
-    const walk = progress === undefined ? '' : ` (inodes visited: ${progress.visited}, changed: ${progress.changed})`
+    const walk = progress === undefined ? '' : ` (${walked(progress)})`
     return isWaiting
       ? `waiting for ${seconds} s, as much else is being mounted: kubelet asks again`
       : `${DOING[job]} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
@@ -107,6 +107,11 @@ export class Publications {
   #forgetOld(): void {
     for (const [directory, { until }] of this.#unheard) if (until <= this.#now()) this.#unheard.delete(directory)
   }
+}
+
+function walked({ visited, changed, isAnothers }: Progress): string {
+  const counts = `inodes visited: ${visited}, changed: ${changed}`
+  return isAnothers ? `waiting for the walk of another call, ${counts}` : counts
 }
 
 function aborted(message: string): Outcome {

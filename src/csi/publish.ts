@@ -6,9 +6,11 @@ import { unmount } from '../mount/unmount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
+import { endAbandonedAt } from '../store/locks.ts'
 import { isOurs, mountRecords } from '../store/mount-record.ts'
+import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
-import { CallFailure } from './jobs.ts'
+import { CallFailure, WORKER } from './jobs.ts'
 
 /**
  * Mounts as FlexVolume's `mount` does, in a directory that it makes. One that is published with other options stays as
@@ -45,14 +47,25 @@ function makeReady(session: Session, request: MountRequest, point: MountPoint): 
   )
 }
 
+function endPublication(session: Session, directory: string): void {
+  using point = openMountPoint(session.host, directory)
+  const pid = endAbandonedAt(session, mountPlace(session, point?.path ?? directory), WORKER)
+  if (pid !== undefined) session.note({ ended: pid })
+}
+
 /** As it was before a mount that failed. What else has come there stays. */
 function removeMade({ host }: Session, directory: string): void {
   using point = openMountPoint(host, directory)
   if (point !== undefined) succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
 }
 
-/** Unmounts, and removes the directory. What is not there is a success. @throws as `publish` */
+/**
+ * Unmounts, and removes the directory. What is not there is a success. A publication that a worker of an ended server is
+ * still at is given up: a pod that goes waits for no walk.
+ * @throws as `publish`
+ */
 export async function unpublish(session: Session, directory: string): Promise<void> {
+  endPublication(session, directory)
   await unmount(session, directory)
   using point = openMountPoint(session.host, directory)
   if (point === undefined) return

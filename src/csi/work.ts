@@ -62,7 +62,15 @@ function codeOf(error: unknown): Code {
   return error instanceof Refusal && !(error instanceof DamagedRecord) ? 'FAILED_PRECONDITION' : 'INTERNAL'
 }
 
+/** What the engine calls options the pod's author wrote as volumeAttributes, and names a secret by another field. */
+function inWordsOfCsi(message: string): string {
+  return message
+    .replaceAll(/\boption "(?!kubernetes\.io\/)/g, 'volumeAttributes "')
+    .replaceAll(/(?<![\w.])"?secretRef"?(?![\w.])/g, 'nodePublishSecretRef')
+}
+
 function sentence(error: unknown): string {
-  if (error instanceof Refusal || error instanceof CallFailure) return bounded(error.message)
+  if (error instanceof Refusal) return bounded(inWordsOfCsi(error.message))
+  if (error instanceof CallFailure) return bounded(error.message)
   return `modekeep failed: ${bounded(messageOf(error))}; see its log on the node`
 }

@@ -21,13 +21,16 @@ export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang'> {
   configFaults: readonly string[]
   /** Is told how far a walk is, beside the log. */
   progress?(counts: WalkCounts): void
+  /** The same of the walk of another call that this one waits for. */
+  waits?(counts: WalkCounts): void
   /** A program that gets secrets leaves no core. */
   forbidCoreDumps(): void
 }
 
 /** What a call works with. @param options mount's options argument, whose secrets are decoded for the kinds that use them */
-export function sessionOf({ host, config, mayHang, log, progress }: Process, options = '{}'): Session {
+export function sessionOf({ host, config, mayHang, log, progress, waits }: Process, options = '{}'): Session {
   return {
+    ...(waits && { waits }),
     host,
     config,
     mayHang,

@@ -152,6 +152,11 @@ export interface Host {
   tryErrand(lock: string): Lock | undefined
   /** Looks while nobody has the lock, and nobody can take it. */
   whileUnlocked<T>(path: string, look: () => T): T | 'locked'
+  /**
+   * Kills a process of this program that has the lock, was called by this word, and whose parent has ended: it works for
+   * nobody. Its number is returned. Only a child of whoever calls such processes may ask.
+   */
+  endAbandoned(lock: string, word: string): number | undefined
   /** Its integers are bigint. */
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */

@@ -2,6 +2,7 @@ import { waitFor } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import type { Lock } from '../host/host.ts'
 import { hasWalker, refusingLeftWalker, tryLockPlace } from './locks.ts'
+import { walkTeller } from './others-walk.ts'
 import {
   JOURNAL_FILE,
   LOCK_FILE,
@@ -25,10 +26,13 @@ import { volumeRecords } from './volume-record.ts'
  */
 export function holdPlace(session: Session, place: Place): Promise<Disposable> {
   const refuse = place.volume === undefined ? () => {} : refusingLeftWalker(session, place.volume)
+  const tellWalk = walkTeller(session, place)
   return waitFor(() => {
     const held = tryHoldPlace(session, place)
-    if (held === undefined) refuse()
-    return held
+    if (held !== undefined) return held
+    refuse()
+    tellWalk()
+    return undefined
   })
 }
 

@@ -33,6 +33,12 @@ export function isPlaceBusy({ host }: Store, { path }: Place): boolean {
   return withPath('look at', lock, () => host.isLocked(lock))
 }
 
+/** Ends whoever is at work in a place for a parent that has ended; see Host. @returns its number */
+export function endAbandonedAt({ host }: Store, { path }: Place, word: string): number | undefined {
+  const lock = `${path}/${LOCK_FILE}`
+  return host.isLocked(lock) ? host.endAbandoned(lock, word) : undefined
+}
+
 /** Reads what is on record of a volume; 'busy' while a call is at work on it: what that has written is not its last word. */
 export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
   if (hasWalker(store, volume)) return 'busy'

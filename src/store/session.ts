@@ -11,6 +11,8 @@ export interface Session {
   note(facts: Record<string, unknown>): void
   /** How far a walk is, about once a second. */
   progress?(counts: WalkCounts): void
+  /** How far the walk of another call is, which this one waits for; called again and again meanwhile. */
+  waits?(counts: WalkCounts): void
   /** Where a person looks on: about how many inodes the walk that comes will meet. */
   expect?(inodes: number): void
   /** What the pod gave for this call; none where a person or heal calls. */

@@ -4,8 +4,9 @@ import * as fs from 'node:fs'
 import * as net from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { isPlaceBusy, tryLockPlace } from '../../src/store/locks.ts'
+import { listVolumes, mountPlace, volumePlace } from '../../src/store/places.ts'
+import { walkProgress } from '../../src/store/walk-progress.ts'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, mounted, until } from '../csi/node.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -128,6 +129,24 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     expect(node.workers()).toHaveLength(1)
   })
 
+  it('says how far the walk of another call is that it waits for', async () => {
+    await node.serve()
+    const source = node.volume('data', 3)
+    const walk = { group: '2000', attributes: { ownership: 'walk' } }
+    expect((await node.publish(2, source, walk)).code).toBe('OK')
+    const store = { host: linuxHost, config: { stateDir: node.state } }
+    const [volume = ''] = listVolumes(store)
+    {
+      using _ = tryLockPlace(store, volumePlace(store, volume))
+      walkProgress.write(store, { volume, pid: process.pid, at: Date.now(), visited: 70, changed: 50 })
+      expect(await node.publish(1, source, { ...walk, deadlineMs: 8000 })).toMatchObject({
+        code: 'ABORTED',
+        message: expect.stringContaining('(waiting for the walk of another call, inodes visited: 70, changed: 50)'),
+      })
+    }
+    expect((await node.publish(1, source, walk)).code).toBe('OK')
+  })
+
   it('goes on where the caller goes away', async () => {
     await node.serve()
     const source = node.volume('data', 1)
@@ -187,6 +206,31 @@ describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
     await until(() => mounted(node.target(1)) && node.workers().length === 0)
     expect((await node.publish(1, source)).code).toBe('OK')
     expect((await node.unpublish(1)).code).toBe('OK')
+  })
+
+  it('ends what a worker of a killed server is still mounting, when its pod goes: that waits for no walk', async () => {
+    const killed = await node.serve()
+    const source = node.volume('data', 3)
+    const walk = { group: '2000', attributes: { ownership: 'walk', restoreOnUnmount: 'true' } }
+    expect((await node.publish(2, source, walk)).code).toBe('OK')
+    const store = { host: linuxHost, config: { stateDir: node.state } }
+    const [volume = ''] = listVolumes(store)
+    // As long as the test has the volume, a worker that mounts it waits, and has its target.
+    const lock = tryLockPlace(store, volumePlace(store, volume))
+    const publishing = node.publish(1, source, walk)
+    await until(() => isPlaceBusy(store, mountPlace(store, node.target(1))))
+    const [left = 0] = node.workers()
+    killed.kill('SIGKILL')
+    expect((await publishing).code).toBe('UNAVAILABLE')
+    await node.serve()
+    expect(node.workers()).toEqual([left])
+    const unpublishing = node.unpublish(1)
+    await until(() => !node.workers().includes(left), 5000)
+    lock?.release()
+    expect((await unpublishing).code).toBe('OK')
+    expect(fs.existsSync(node.target(1))).toBe(false)
+    expect((await node.unpublish(2)).code).toBe('OK')
+    expect(group(`${source}/0`)).toBe(0)
   })
 
   it('serves once on a node: another one waits until the first has ended', async () => {

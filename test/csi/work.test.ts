@@ -1,8 +1,10 @@
+import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Job, Stats } from '../../src/csi/jobs.ts'
 import { work } from '../../src/csi/work.ts'
 import type { Process } from '../../src/flexvolume/volume-call.ts'
 import { callLog } from '../../src/log/call-log.ts'
+import { mountFindings } from '../../src/operator/doctor/records.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
 import { mountPlace } from '../../src/store/places.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -81,7 +83,12 @@ onEveryStage('a job of the CSI server', (open) => {
 
   it.each([
     [{ source: '/elsewhere' }, 'FAILED_PRECONDITION', /may not have bind "\/elsewhere"/],
-    [{ ownership: 'maybe' }, 'INVALID_ARGUMENT', /option "ownership" is "maybe"/],
+    [{ ownership: 'maybe' }, 'INVALID_ARGUMENT', /^volumeAttributes "ownership" is "maybe"/],
+    [
+      { 'kubernetes.io/fsType': 'cifs', source: '//server/share', mountOptions: 'username=bob' },
+      'INVALID_ARGUMENT',
+      /volumeAttributes "mountOptions" has username: .* into a secret and name it in nodePublishSecretRef/,
+    ],
     [{ 'kubernetes.io/pod.uid': 'other' }, 'INVALID_ARGUMENT', /that of pod f7aea1c3/],
     [{ 'kubernetes.io/fsType': 'zfs' }, 'INVALID_ARGUMENT', /fsType is "zfs"/],
   ])('with %j fails with %s', async (more, code, message) => {
@@ -89,6 +96,20 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(lines).toMatchObject([{ outcome: 'Failure', isRefused: true }])
     expect(mountRecords.find(stage.session(), target)).toEqual({})
     expect(isThere()).toBe(false)
+  })
+
+  it('whose record is lost is told by doctor', async () => {
+    expect(await publish({ 'kubernetes.io/pod.name': 'a' })).toEqual({})
+    const session = stage.session()
+    stage.fs.writeFileSync(`${dirname(target)}/vol_data.json`, '{"driverName":"modekeep.csi"}')
+    const place = mountPlace(session, target).path
+    const record = stage.fs.readFileSync(`${place}/record.json`)
+    stage.fs.rmSync(`${place}/record.json`)
+    const found = await Array.fromAsync(mountFindings(session))
+    stage.fs.writeFileSync(`${place}/record.json`, record)
+    expect(found).toContainEqual(
+      expect.objectContaining({ level: 'warning', text: expect.stringMatching(`${target}.*mounted without a record`) }),
+    )
   })
 
   it('is allowed by a rule for such volumes alone', async () => {

@@ -50,6 +50,7 @@ export function memoryHost(world: MemoryWorld): Host {
 
     isLocked: (path) => world.locked.has(path),
     hasErrand: (lock) => world.locked.has(lock),
+    endAbandoned: () => undefined,
     whileUnlocked: (path, look) => (world.locked.has(path) ? 'locked' : look()),
 
     openDatabase(path) {

@@ -165,6 +165,18 @@ describe('what is under way at a target', () => {
     expect(directories()).toEqual([['/a']])
   })
 
+  it('that waits for the walk of another call says so, and how far that is', async () => {
+    const first = answer(publish('/a'), 2000)
+    worker(0).said({ progress: { visited: 12, changed: 3, isAnothers: true } })
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(await first).toMatchObject({
+      failure: {
+        message:
+          'mounting takes 2 s so far (waiting for the walk of another call, inodes visited: 12, changed: 3) and goes on: kubelet asks again',
+      },
+    })
+  })
+
   it('that fails while nobody waits is told to the next call for the same, once', async () => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)

@@ -1,6 +1,7 @@
-import { fstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { fstatSync, readFileSync } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
 import { systemCall } from './kernel.ts'
+import { lockHolders, tasksOf } from './lock-holders.ts'
 
 const dieWithParent = systemCall('die_with_parent')
 
@@ -18,15 +19,10 @@ const KILL = 0x100n
  */
 export function isHeldByDoomed(path: string, fd: number): boolean {
   const { ino } = fstatSync(fd, { bigint: true })
-  // fs/locks.c, lock_get_status; numbers of devices differ from those of stat(2) on some file systems.
-  const lines = readFileSync('/proc/locks', 'latin1').matchAll(
-    / FLOCK +ADVISORY +WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g,
-  )
-  const holders = [...lines].filter(([, , inode]) => inode === String(ino)).map(([, pid = '']) => pid)
-  return holders.some((pid) => unlessRefused(() => isDoomedErrand(pid) && hasOpen(pid, path)) === true)
+  return lockHolders(path, ino).some((pid) => unlessRefused(() => isDoomedErrand(pid)) === true)
 }
 
-function isDoomedErrand(pid: string): boolean {
+function isDoomedErrand(pid: number): boolean {
   if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== NAME) return false
   const alive = tasksOf(pid)
     .map((task) => readFileSync(`${task}/status`, 'latin1'))
@@ -37,17 +33,6 @@ function isDoomedErrand(pid: string): boolean {
 function isKilled(status: string): boolean {
   const [, pending = '0'] = /^SigPnd:\s*([0-9a-f]+)$/m.exec(status) ?? []
   return (BigInt(`0x${pending}`) & KILL) !== 0n
-}
-
-/** By the links' texts: what is open beside it may be a server's that does not respond. */
-function hasOpen(pid: string, path: string): boolean {
-  return tasksOf(pid).some((task) =>
-    readdirSync(`${task}/fd`).some((name) => unlessRefused(() => readlinkSync(`${task}/fd/${name}`)) === path),
-  )
-}
-
-function tasksOf(pid: string): string[] {
-  return readdirSync(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`)
 }
 
 /** prctl(2), PR_SET_PDEATHSIG: this errand is killed when the process that has started it ends, however that ends. */

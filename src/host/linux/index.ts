@@ -6,7 +6,7 @@ import { linuxInodes } from './inodes.ts'
 import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 import { runningPods } from './pod-processes.ts'
-import { linuxDaemons } from './processes.ts'
+import { endAbandoned, linuxDaemons } from './processes.ts'
 
 /** The node this process runs on. */
 export const linuxHost: Host = {
@@ -23,6 +23,7 @@ export const linuxHost: Host = {
   hasErrand: isHeldFile,
   tryErrand: tryLockOfErrand,
   whileUnlocked,
+  endAbandoned,
   openDatabase(path) {
     // Loaded by the calls that walk, not by those that find a volume ready.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { waitFor } from '../back-off.ts'
 import { unlessRefused } from '../file-error.ts'
@@ -7,6 +7,7 @@ import type { Daemons, ProcessId } from '../host.ts'
 import { processStatus } from '../process-status.ts'
 import { readText } from '../read-file.ts'
 import { systemCall } from './kernel.ts'
+import { lockHolders } from './lock-holders.ts'
 import { closingFd } from './open.ts'
 
 /** What proc(5) says of a process that still runs. */
@@ -94,6 +95,32 @@ function isSecure(pid: number): boolean {
   }
   return true
 }
+
+/**
+ * Kills the process of this program that has a lock, was called by this word, and is not a child of this one's parent: who it
+ * works for has ended, as only one may have such children.
+ * @param lock the file, by a path without links
+ * @returns its number
+ */
+export function endAbandoned(lock: string, word: string): number | undefined {
+  const { ino } = unlessRefused(() => statSync(lock, { bigint: true })) ?? {}
+  if (ino === undefined) return undefined
+  const isLeft = (pid: number) =>
+    pid !== process.pid && isOwn(pid) && !isSecure(pid) && isCalled(pid, word) && parentOf(pid) !== process.ppid
+  for (const pid of lockHolders(lock, ino)) {
+    const isEnded = held(pid, (kill) => {
+      if (!isLeft(pid)) return false
+      kill()
+      return true
+    })
+    if (isEnded) return pid
+  }
+  return undefined
+}
+
+const isCalled = (pid: number, word: string) => textOf(pid, 'cmdline').split('\0')[1] === word
+
+const parentOf = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(textOf(pid, 'status'))?.[1])
 
 /** Sends a signal to all that is left of a helper's process group, which has its leader's id. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {

@@ -1,8 +1,9 @@
 import * as fs from 'node:fs'
 import { expect } from '../expect.ts'
-import { diskVolume, ON_DISK } from '../node/disks.ts'
+import { diskVolume, fill, ON_DISK } from '../node/disks.ts'
+import { OwnVolume } from '../node/volumes.ts'
 import type { Case } from './case.ts'
-import { GROUP, groupsSeen, mustBeUntouched } from './seen.ts'
+import { GROUP, groupsSeen, mustBeUntouched, mustWrite } from './seen.ts'
 
 const FIRST = 1 << 20
 const DATA = [{ name: 'data', mountPath: '/data' }]
@@ -48,4 +49,28 @@ export const NAMESPACES: readonly Case[] = [
       return 'sees 3000, 4000 and 2000, each writes; 500 and its own uid on disk'
     },
   },
+  ...(['idmap', 'auto'] as const).map(
+    (ownership): Case => ({
+      name: `hostUsers: false: modekeep's own volume with ownership ${ownership}, beside a pod without`,
+      needs: '2.0',
+      async run(node) {
+        const path = `${node.place}/own-${ownership}`
+        fs.mkdirSync(path)
+        fill(path)
+        const podOf = (name: string, group: number, more: object) =>
+          node.pod({
+            name,
+            volumes: { data: new OwnVolume(path, group, { ownership }) },
+            mounts: DATA,
+            groups: [group],
+            ...more,
+          })
+        const own = await podOf(`own-${ownership}`, 3000, { firstId: FIRST }).run()
+        const plain = await podOf(`plain-${ownership}`, 2000, {}).run()
+        for (const pod of [own, plain]) await mustWrite(pod, path, pod.wish.groups?.[0] ?? 0)
+        for (const pod of [own, plain]) await pod.remove()
+        return 'sees 3000 and 2000, each writes; 500 on disk'
+      },
+    }),
+  ),
 ]

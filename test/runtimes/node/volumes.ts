@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
+import { BINARY } from '../../kubelet/node/drivers.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -136,6 +137,43 @@ export class EmptyDir implements Volume {
     if (this.#medium === 'Memory') run('umount', this.#path)
     fs.rmSync(this.#path, { recursive: true })
   }
+}
+
+/** modekeep's own, through FlexVolume. */
+export class OwnVolume implements Volume {
+  readonly path: string
+  readonly #options: Readonly<Record<string, string>>
+
+  /** @param options with the group of the pod */
+  constructor(path: string, group: number, options: Readonly<Record<string, string>>) {
+    this.path = path
+    this.#options = { ...options, source: path, 'kubernetes.io/mounterArgs.FsGroup': String(group) }
+  }
+
+  publish(uid: string, name: string): string {
+    const directory = directoryOfOwn(uid, name)
+    fs.mkdirSync(directory, { recursive: true })
+    const pod = {
+      'kubernetes.io/pod.uid': uid,
+      'kubernetes.io/pod.namespace': 'default',
+      'kubernetes.io/pod.name': name,
+    }
+    const more = { 'kubernetes.io/readwrite': 'rw', 'kubernetes.io/pvOrVolumeName': name }
+    mustSucceed('mount', directory, JSON.stringify({ ...this.#options, ...pod, ...more }))
+    return directory
+  }
+
+  unpublish(uid: string, name: string): void {
+    mustSucceed('unmount', directoryOfOwn(uid, name))
+    fs.rmdirSync(directoryOfOwn(uid, name))
+  }
+}
+
+const directoryOfOwn = (uid: string, name: string) => `${KUBELETS_ROOT}/pods/${uid}/volumes/modekeep~fs/${name}`
+
+function mustSucceed(...args: string[]): void {
+  const { status, message } = JSON.parse(execFileSync(BINARY, args, { encoding: 'utf8' }))
+  if (status !== 'Success') throw new Error(message)
 }
 
 /** What kubelet writes itself: a projected volume with a token. */

@@ -2,6 +2,7 @@ import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
 import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
+import { fileSystemType } from '../mount-table/file-system.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
@@ -117,18 +118,11 @@ function refuseOptions({ options }: CloneOrder): void {
 
 function refuseType(host: Host, { fsTypes }: CloneOrder, handle: Handle): void {
   if (fsTypes === undefined) return
-  const type = typeOf(host, handle)
+  const type = fileSystemType(host, handle) ?? 'an unknown file system'
   if (fsTypes.includes(type)) return
   throw new Refusal(
     `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
   )
-}
-
-function typeOf({ inodes, mounts }: Host, handle: Handle): string {
-  const known = inodes.typeOfMount(inodes.statMountPoint(handle).mountId)
-  if (known !== undefined) return known
-  const id = mounts.tableId(handle)
-  return parseMountinfo(mounts.table()).find((row) => row.id === id)?.fsType ?? 'an unknown file system'
 }
 
 /** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */

@@ -1,4 +1,5 @@
 import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
+import { fileSystemType } from '../mount-table/file-system.ts'
 import { isSilentPath, silentDirectory } from '../mount-table/silence.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -20,6 +21,8 @@ export interface VolumeByHand {
   directory: string
   volume: string
   tree: Handle
+  /** Of its file system; undefined where nothing tells. */
+  fsType: string | undefined
 }
 
 /**
@@ -50,7 +53,8 @@ export async function openByHand(
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }
-  return { directory, volume, tree: detachedMount(host, handle, flags) }
+  // No table has the detached mount.
+  return { directory, volume, tree: detachedMount(host, handle, flags), fsType: fileSystemType(host, handle) }
 }
 
 function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: MountFlags): Handle {

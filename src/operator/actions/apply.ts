@@ -1,5 +1,6 @@
 import { applyByHand, type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
 import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
+import { refuseOfKernel, refuseOfSystem } from '../../fs-group/system-directory.ts'
 import { closing } from '../../host/host.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
@@ -15,6 +16,8 @@ export interface OrderCommand<Verb> {
   verb: Verb
   directory: string
   order: ByHandOrder
+  /** Although it is a directory of the system. */
+  isSure?: boolean
 }
 
 /** What was asked. Modes in documents are decimal numbers of permission bits. */
@@ -40,6 +43,8 @@ export async function apply(session: Session, command: OrderCommand<'apply'>): P
   const { inodes } = session.host
   const opened = await openByHand(session, directory, mountFlags([], false))
   using _ = closing(inodes, opened.tree)
+  refuseOfKernel(opened)
+  refuseOfSystem(directory, command.isSure)
   if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) await expectInodes(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
@@ -76,6 +81,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const { inodes } = session.host
   const opened = await openByHand(session, directory, mountFlags(['noatime'], true))
   using _ = closing(inodes, opened.tree)
+  refuseOfKernel(opened)
   const { volume, tree } = opened
   const { group, access: groupAccess, policy } = order
   const root = inodes.stat(tree)
@@ -86,6 +92,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const seen = await survey(inodes, tree, { do: 'own', order }, journal, session.progress)
   const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
   const refuse = () => {
+    refuseOfSystem(directory, command.isSure)
     refuseOthers(session, orderFor(opened, order), root.device)
     refuseOtherDisk(session, volume, tree)
   }

@@ -21,10 +21,11 @@ const OPTIONS = {
   force:
     'also what users of the volume changed since an earlier walk, unless its inode number may have been used again; ' +
     'looks at every inode',
+  yes: 'also a directory of the system, such as /etc or all of /var/lib',
 } as const
 
 /** The directory, and what it is given. */
-function orderOf(verb: string, args: Arguments): { directory: string; order: ByHandOrder } {
+function orderOf(verb: string, args: Arguments): Omit<OrderCommand<string>, 'verb'> {
   const { given, faults } = args
   const directory = directoryOf(verb, args)
   if (!given.has('fsgroup')) faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
@@ -34,7 +35,7 @@ function orderOf(verb: string, args: Arguments): { directory: string; order: ByH
     policy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
     ...(given.has('force') && { isForced: true }),
   }
-  return { directory, order }
+  return { directory, order, ...(given.has('yes') && { isSure: true }) }
 }
 
 export const plan: Work<OrderCommand<'plan'>, PlanDocument> = {

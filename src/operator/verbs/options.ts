@@ -66,6 +66,7 @@ const FORMS = {
   'fs-group-change-policy': { type: 'string', value: 'OnRootMismatch|Always' },
   'dry-run': flag(),
   force: flag(),
+  yes: flag(),
   watch: flag(),
   'kubelet-subpaths': flag(),
   listen: { type: 'string', value: 'ADDRESS:PORT', example: 'where, such as 127.0.0.1:9808,', fault: listening },

@@ -1,0 +1,27 @@
+import { isOfKernel } from '../mount-table/file-system.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import type { VolumeByHand } from './by-hand.ts'
+
+/** Directories of a Linux system that no volume is (Filesystem Hierarchy Standard 3.0, chapters 3 to 5), with all in them. */
+const PROGRAMS = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
+/** Those in which volumes may well lie. */
+const ROOTS = /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
+
+/** Whether a directory, absolute and normal, is one of the system and not of somebody's data. */
+export const isOfSystem = (directory: string): boolean => PROGRAMS.test(directory) || ROOTS.test(directory)
+
+/** What a person has to be sure of before a walk changes it. @throws {Refusal} */
+export function refuseOfSystem(directory: string, isSure = false): void {
+  if (isSure || !isOfSystem(directory)) return
+  throw new Refusal(
+    `directory ${quoted(directory)} is one of the system: look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
+  )
+}
+
+/** No option overrides it: owners of these files decide who may use the kernel. @throws {Refusal} */
+export function refuseOfKernel({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
+  if (!isOfKernel(fsType)) return
+  throw new Refusal(
+    `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data: name a directory of a volume`,
+  )
+}

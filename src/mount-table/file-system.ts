@@ -1,0 +1,18 @@
+import type { Handle, Host } from '../host/host.ts'
+import { parseMountinfo } from './mountinfo.ts'
+
+/** The type of the file system that a handle is on, as mountinfo names it; undefined where nothing tells. */
+export function fileSystemType({ inodes, mounts }: Host, handle: Handle): string | undefined {
+  const known = inodes.typeOfMount(inodes.statMountPoint(handle).mountId)
+  if (known !== undefined) return known
+  const id = mounts.tableId(handle)
+  return parseMountinfo(mounts.table()).find((row) => row.id === id)?.fsType
+}
+
+/** Interfaces to the kernel in the form of files: an owner there decides who may use it, and no data is kept. */
+const OF_KERNEL = new Set(
+  `autofs binder binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs functionfs fusectl mqueue nfsd
+   nsfs proc pstore resctrl rpc_pipefs securityfs selinuxfs smackfs sysfs tracefs`.split(/\s+/),
+)
+
+export const isOfKernel = (fsType: string | undefined): boolean => fsType !== undefined && OF_KERNEL.has(fsType)

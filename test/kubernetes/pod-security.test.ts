@@ -13,7 +13,14 @@ const EXAMPLES = [
   ...fs.readdirSync(join(FOLDER, 'examples')).map((name) => `examples/${name}`),
   'device-plugin/example-pod.yaml',
 ]
-const COMPONENTS = ['components/heal-devices', 'components/metrics', 'components/uninstall', 'csi', 'device-plugin', 'nri']
+const COMPONENTS = [
+  'components/heal-devices',
+  'components/metrics',
+  'components/uninstall',
+  'csi',
+  'device-plugin',
+  'nri',
+]
 
 const text = (file: string) => fs.readFileSync(join(FOLDER, file), 'utf8')
 /** The level that all pods need together. */

@@ -34,13 +34,17 @@ export async function* configurationFindings(
     } else if (await isSilent(host, source, isSilentAt)) {
       yield silence(source)
     } else if (lookAtPath(host, source) === undefined) {
-      yield warning(`a rule has ${source}, which does not exist`, `mkdir -p ${source}`)
+      yield warning(`a rule has ${source}, which does not exist`, toHave(source, file))
     } else {
       yield mappingOf(host, source)
       yield* setIdFindings(host, source)
     }
   }
 }
+
+/** What is below /dev the kernel makes. */
+const toHave = (source: string, file: string) =>
+  source.startsWith('/dev/') ? `attach the disk, or correct its name in "allow" of ${file}` : `mkdir -p ${source}`
 
 /** A link may lead to any server, past what the path says. */
 async function isSilent(host: Host, source: string, isSilentAt: IsSilentAt): Promise<boolean> {

@@ -90,9 +90,15 @@ export function* permissionFindings(host: Host, config: NodeConfig, configFile: 
 }
 
 /** Where the disk of the state directory is full, walks stop before they change anything, and restores stay pending. */
-export function* spaceFindings(host: Host, { space }: Diagnosis, stateDir: string): Generator<Found> {
+export function* spaceFindings(host: Host, { space, isReadOnly }: Diagnosis, stateDir: string): Generator<Found> {
   let place = stateDir
   while (place !== '/' && lookAtPath(host, place) === undefined) place = dirname(place)
+  if (isReadOnly(place)) {
+    return yield fault(
+      `the file system of ${stateDir} is read-only, so nothing can be recorded and mounts are refused`,
+      'mount it for writing, or move stateDir to another file system',
+    )
+  }
   const { bytes, inodes } = space(place)
   const left = `${Math.floor(bytes / 2 ** 20)} MiB${inodes === undefined ? '' : ` and ${inodes} inodes`}`
   const text = `the file system of ${stateDir} has ${left} left`

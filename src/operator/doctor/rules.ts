@@ -1,13 +1,20 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
 import { overlaps, within } from '../../request/rule-source.ts'
-import { type Found, ok, warning } from './findings.ts'
+import { kinds } from '../../volume/index.ts'
+import { type Found, fault, ok, warning } from './findings.ts'
 
 /** Each rule in a sentence, and what its administrator may not have meant. */
 export function* ruleFindings(rules: readonly Rule[], file: string): Generator<Found> {
   if (rules.length === 0)
     yield warning('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
   for (const [at, rule] of rules.entries()) yield ok(`rule ${at + 1}: ${sentence(rule)}`)
+  for (const [at, { fsTypes = [] }] of rules.entries()) {
+    for (const fsType of fsTypes.filter((name) => kinds.of(name) === undefined)) {
+      const text = `rule ${at + 1} has fsTypes ${quoted(fsType)}, which modekeep cannot mount`
+      yield fault(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
+    }
+  }
   for (const [at, rule] of rules.entries()) {
     for (const [before, earlier] of rules.slice(0, at).entries()) yield* orderFindings(earlier, before, rule, at, file)
     for (const [other, writer] of rules.entries()) yield* neighbourFindings(rule, at, writer, other, file)

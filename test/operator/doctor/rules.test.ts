@@ -31,6 +31,15 @@ describe('what doctor says of rules', () => {
     ])
   })
 
+  it('is a fault for a kind of volume that there is none of', () => {
+    const faults = found({ ...DEFAULT_RULES[0], fsTypes: ['ext4', 'ext5', 'fuse.sshfs', 'bind'] }).filter(
+      ({ level }) => level === 'fault',
+    )
+    expect(faults).toEqual([
+      expect.objectContaining({ text: 'rule 1 has fsTypes "ext5", which modekeep cannot mount' }),
+    ])
+  })
+
   it('says nothing else of the default', () => {
     expect(warnings(...DEFAULT_RULES)).toEqual([])
     expect(warnings()).toEqual(['no rule allows anything: every mount is refused'])

@@ -1,0 +1,38 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
+import { cannotMountWith, titled } from '../helpers/needs.ts'
+
+const cannot = cannotMountWith('mount')
+
+describe.skipIf(cannot !== '')(titled('doctor', cannot), () => {
+  const doctor = (node: BinaryNode, more: object) => {
+    const state = `${node.top}/own-state`
+    const config = `${node.top}/other.json`
+    fs.writeFileSync(config, JSON.stringify({ stateDir: state, logFile: `${node.top}/other.log`, ...more }))
+    const { stdout } = spawnSync(BINARY, ['doctor'], { encoding: 'utf8', env: { MODEKEEP_CONFIG: config } })
+    return { stdout, state, config }
+  }
+
+  it('finds a state directory that is read-only', () => {
+    const node = new BinaryNode()
+    const state = `${node.top}/own-state`
+    fs.mkdirSync(state, { mode: 0o700 })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro,mode=0700', 'state', state])
+    expect(doctor(node, {}).stdout).toMatch(
+      /fault +the file system of \S+own-state is read-only, so nothing can be recorded/,
+    )
+    execFileSync('umount', [state])
+    expect(doctor(node, {}).stdout).not.toContain('is read-only, so nothing')
+  })
+
+  it('tells to attach a disk that is missing, and names the kinds where a rule has one that is none', () => {
+    const { stdout, config } = doctor(new BinaryNode(), {
+      allow: [{ sources: ['/dev/no-such-disk'], fsTypes: ['ext4', 'ext5'] }],
+    })
+    expect(stdout).not.toContain('mkdir -p /dev')
+    expect(stdout).toContain(`attach the disk, or correct its name in "allow" of ${config}`)
+    expect(stdout).toContain('rule 1 has fsTypes "ext5", which modekeep cannot mount')
+  })
+})

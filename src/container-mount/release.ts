@@ -34,25 +34,31 @@ const LONG = 10 * 60 * 1000
 /**
  * Puts in order what missed events, dead jobs and a reboot have left, by what the runtime knows or, where that is not
  * asked, by what the node tells. Nothing else is touched, nor what a job is at work on.
- * @returns the containers of which something was taken away
+ * @param isDry nothing is changed
+ * @returns the containers of which something was taken away, or would be
  */
-export function reconcile(session: Session, known?: Known): string[] {
+export function reconcile(session: Session, known?: Known, isDry = false): string[] {
   const touched: string[] = []
   const records = listContainers(session)
   const found = new Map(records.map(({ container, record }) => [container, record]))
-  for (const container of [...new Set([...found.keys(), ...standing(session)])].sort()) {
+  const stand = standing(session)
+  for (const container of [...new Set([...found.keys(), ...stand])].sort()) {
     orWarn(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryHoldContainer(session, container)
       // Read again under its lock.
       const { record } = lock === undefined ? {} : containerRecords.find(session, container)
       const state = lock === undefined ? 'keep' : wanted(session, container, record, known)
       if (state === 'keep') return
+      if (isDry) {
+        if (state === 'gone' || record?.state !== 'started' || stand.includes(container)) touched.push(container)
+        return
+      }
       const hadMounts = takeDown(session, container)
       if (hadMounts || state === 'gone' || record?.state !== 'started') touched.push(container)
       settle(session, container, state)
     })
   }
-  orWarn(session, 'could not remove the place of clones', () => removeEmptyStand(session))
+  if (!isDry) orWarn(session, 'could not remove the place of clones', () => removeEmptyStand(session))
   return touched
 }
 

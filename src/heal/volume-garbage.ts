@@ -18,8 +18,8 @@ import { pruneVolume } from './prune-volume.ts'
 
 /** Something in the state directory, and what becomes of it. */
 export interface GarbageItem {
-  kind: 'mount record' | 'lock' | 'volume' | 'import' | 'reservation' | 'stage'
-  /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage. */
+  kind: 'mount record' | 'lock' | 'volume' | 'import' | 'reservation' | 'stage' | 'container'
+  /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage; a container's id. */
   name: string
   /** In a dry run: what would be done. */
   action: 'removed' | 'kept' | 'failed'

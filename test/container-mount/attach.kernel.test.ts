@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { reconcile, releaseGone, releaseStarted } from '../../src/container-mount/release.ts'
+import { gc } from '../../src/operator/actions/gc.ts'
 import { listTree } from '../helpers/tree.ts'
 import { as, cannotMount } from '../kernel/mapped-volume.ts'
 import { CONTAINER, mountedBelow, nodeWith } from './node.ts'
@@ -60,6 +61,22 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     reconcile(node.session)
     expect(node.mounted()).toEqual([])
     expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
+  })
+
+  it('goes by gc when its container is one of an earlier boot; a dry run tells', async () => {
+    const node = nodeWith('tmpfs')
+    await node.attach(node.order([node.clone()]))
+    expect((await gc(node.session, { verb: 'gc', isDry: false, forget: undefined })).items).toEqual([])
+    const record = `${node.top}/state/nri/${CONTAINER}.json`
+    const text = fs.readFileSync(record, 'utf8')
+    fs.writeFileSync(record, text.replace(node.session.host.bootId(), 'an-earlier-boot'))
+    const standing = node.mounted()
+    const item = expect.objectContaining({ kind: 'container', name: CONTAINER, action: 'removed' })
+    expect(await gc(node.session, { verb: 'gc', isDry: true, forget: undefined })).toMatchObject({ items: [item] })
+    expect(node.mounted()).toEqual(standing)
+    expect(await gc(node.session, { verb: 'gc', isDry: false, forget: undefined })).toMatchObject({ items: [item] })
+    expect(node.mounted()).toEqual([])
+    expect(fs.existsSync(record)).toBe(false)
   })
 
   it('keeps read-only, nosuid and a file as they are', async () => {

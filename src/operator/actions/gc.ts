@@ -1,3 +1,4 @@
+import { reconcile } from '../../container-mount/release.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
@@ -25,8 +26,14 @@ export async function gc(session: Session, { isDry, forget: word }: GcCommand): 
     throw new Refusal(`nothing is recorded of volume ${word}: "modekeep status" names those that are`)
   }
   if (forget !== undefined) await refuseToForget(session, forget)
-  const items = await collectGarbage(session, { isDry, forget })
+  const items = [...(await collectGarbage(session, { isDry, forget })), ...collectContainers(session, isDry)]
   const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
   session.note({ removed })
   return { verb: 'gc', isDry, items }
+}
+
+/** What the plugin of the container runtime has left: it does the same whenever it connects. */
+function collectContainers(session: Session, isDry: boolean): GarbageItem[] {
+  const reason = 'its pod is gone, or it has long had time to start'
+  return reconcile(session, undefined, isDry).map((name) => ({ kind: 'container', name, action: 'removed', reason }))
 }

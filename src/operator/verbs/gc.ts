@@ -9,7 +9,8 @@ export const gc: Work<GcCommand, GcDocument> = {
   summary: 'remove records that no mount, pod or restore needs',
   text: [
     'Removes what nothing needs any more: records of mounts whose pod or boot is gone, empty journals, journals of ' +
-      'directories that an atomic update deleted, reservations and stages of interrupted calls.',
+      'directories that an atomic update deleted, reservations and stages of interrupted calls, and what was mounted for ' +
+      'containers that are gone.',
     'A pod that was deleted without an unmount gets its pending restore first. Volumes with a pending restore are ' +
       'kept, and so is everything that restore could still put back. It says what was kept and why.',
   ],

@@ -27,10 +27,10 @@ export class NodeDirectory {
 
   /** Unmounts and removes all of it. */
   close(): void {
-    // The latest first: one may lie on another.
-    for (const { mountPoint } of parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')).reverse()) {
-      if (mountPoint.startsWith(`${this.top}/`)) execFileSync('umount', ['--lazy', mountPoint])
-    }
+    const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))
+    // The deepest first. The order of rows does not tell: a clone may be older than what it was attached in.
+    const points = rows.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${this.top}/`))
+    for (const point of points.sort().reverse()) execFileSync('umount', ['--lazy', point])
     fs.rmSync(this.top, { recursive: true, force: true })
   }
 

@@ -4,6 +4,7 @@ import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
 import { GROUPS } from './groups.ts'
 import { INLINE_BY_LABEL } from './inline-by-label.ts'
+import { LEFT } from './left.ts'
 import { PLANE_AWAY } from './plane-away.ts'
 import { PLUGIN } from './plugin.ts'
 import { POD_SECURITY } from './pod-security.ts'
@@ -23,6 +24,7 @@ export const CASES: readonly Case[] = [
   ...USER_NAMESPACES,
   ...PLUGIN,
   ...RESTARTS,
+  ...LEFT,
   ...PLANE_AWAY,
   ...REBOOT,
   ...REMOVED,

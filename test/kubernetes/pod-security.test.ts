@@ -24,7 +24,7 @@ const COMPONENTS = [
 
 const text = (file: string) => fs.readFileSync(join(FOLDER, file), 'utf8')
 /** The level that all pods need together. */
-const needed = (resources: readonly Resource[]) => {
+const levelNeeded = (resources: readonly Resource[]) => {
   const levels = podSpecs(resources).map(({ spec }) => LEVELS.indexOf(levelOf(spec)))
   expect(levels).not.toEqual([])
   return LEVELS[Math.max(...levels)]
@@ -33,15 +33,15 @@ const needed = (resources: readonly Resource[]) => {
 describe('the Pod Security level', () => {
   it.each(EXAMPLES)('of %s is written in it', (file) => {
     const resources = parseAllDocuments(text(file)).map((document) => document.toJS())
-    expect(saidLevel(text(file))).toBe(needed(resources))
+    expect(saidLevel(text(file))).toBe(levelNeeded(resources))
   })
 
   it('of the DaemonSet is written in it', () => {
-    expect(saidLevel(text('base/daemonset.yaml'))).toBe(needed(render(kustomization('overlays/default', {}))))
+    expect(saidLevel(text('base/daemonset.yaml'))).toBe(levelNeeded(render(kustomization('overlays/default', {}))))
   })
 
   it.each(COMPONENTS)('of %s is written in it', (component) => {
     const resources = render(kustomization('overlays/default', { components: [component] }))
-    expect(saidLevel(text(`${component}/kustomization.yaml`))).toBe(needed(resources))
+    expect(saidLevel(text(`${component}/kustomization.yaml`))).toBe(levelNeeded(resources))
   })
 })

@@ -22,6 +22,7 @@ cd "$place/checkout"
 sed "\$a modekeep-test:x:$user:$user::$place/home:/bin/sh" /etc/passwd >"$place/passwd"
 chmod 644 "$place/passwd"
 # What is of root's own directories, as HOME and TMPDIR, is not the user's.
+# shellcheck disable=SC2016
 unshare --mount --propagation private sh -euc 'mount --bind "$1" /etc/passwd; shift; exec "$@"' sh "$place/passwd" \
   setpriv --reuid "$user" --regid "$user" --clear-groups env -u TMPDIR -u XDG_CACHE_HOME HOME="$place/home" \
   npm test

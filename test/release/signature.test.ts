@@ -55,7 +55,7 @@ describe('the signature of a release', () => {
     onTestFinished(() => fs.rmSync(output, { recursive: true }))
     const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'scripts/release.ts'), '--output', output], {
       encoding: 'utf8',
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, [KEY]: key() },
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, SOURCE_DATE_EPOCH: '1', [KEY]: key() },
       timeout: 20_000,
     })
     expect([status, stderr]).toEqual([

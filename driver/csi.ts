@@ -6,28 +6,18 @@ import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
-import { tellEvent } from './events.ts'
+import { tellEvent, tellFailure } from './events.ts'
 import { nodeLock } from './node-lock.ts'
+import { tellProbe } from './probe.ts'
 import { endSignal } from './signals.ts'
-import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
 import { startWorkers } from './workers.ts'
 
-const STDERR = 2
-
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or looks whether another does. @returns the exit status */
-export function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
-  return command.isProbe ? tellProbe(command) : serve(command, env)
-}
-
-/** In words, as kubelet's event shows them. */
-async function tellProbe({ directory, name }: CommandOf<'csi'>): Promise<number> {
-  const why = await probe(directory, name)
-  if (why === undefined) return OK
-  writeAll(`${why}\n`, STDERR)
-  return FAILED
+export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
+  const { isProbe, directory, name } = command
+  return isProbe ? tellProbe(await probe(directory, name)) : serve(command, env)
 }
 
 async function serve(
@@ -48,10 +38,7 @@ async function serve(
     tellEvent('info', 'end')
     return OK
   } catch (error) {
-    tellEvent('error', 'failed', {
-      message: messageOf(error),
-      ...(error instanceof Refusal ? {} : { unexpected: true }),
-    })
+    tellFailure(error)
     return FAILED
   }
 }

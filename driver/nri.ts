@@ -7,34 +7,24 @@ import { lookAtPod } from '../src/nri/look.ts'
 import { runPlugin, TIMING } from '../src/nri/plugin.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { messageOf } from '../src/refusal/refusal.ts'
 import type { Store } from '../src/store/places.ts'
 import { type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-record.ts'
 import type { Session } from '../src/store/session.ts'
 import { Workers } from '../src/worker-pool/workers.ts'
 import { readConfig } from './config.ts'
-import { tellEvent } from './events.ts'
+import { tellEvent, tellFailure } from './events.ts'
 import { nodeLock } from './node-lock.ts'
+import { tellProbe } from './probe.ts'
 import { endSignal } from './signals.ts'
-import { writeAll } from './streams.ts'
 import { VERSION } from './version.ts'
 import { startWorkers } from './workers.ts'
-
-const STDERR = 2
 
 /** Serves the container runtime until SIGTERM or SIGINT, or looks whether another one does. @returns the exit status */
 export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { config, faults } = await readConfig(env)
   const store = { host: linuxHost, config }
-  return command.isProbe ? tellProbe(store) : serve(command, store, faults, env)
-}
-
-/** In words, as kubelet's event shows them. */
-function tellProbe(store: Store): number {
-  const why = whyNotAsked(runningPlugin(store))
-  if (why === undefined) return OK
-  writeAll(`${why}\n`, STDERR)
-  return FAILED
+  return command.isProbe ? tellProbe(whyNotAsked(runningPlugin(store))) : serve(command, store, faults, env)
 }
 
 async function serve(
@@ -65,10 +55,7 @@ async function serve(
     tellEvent('info', 'end')
     return OK
   } catch (error) {
-    tellEvent('error', 'failed', {
-      message: messageOf(error),
-      ...(error instanceof Refusal ? {} : { unexpected: true }),
-    })
+    tellFailure(error)
     return FAILED
   }
 }

@@ -1,4 +1,5 @@
 import { closing, errorCode, FILE_TYPE, type Handle, type Host, orClosed, SYMLINK } from '../host/host.ts'
+import { CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
@@ -119,11 +120,10 @@ function openPart(inodes: Host['inodes'], parent: Handle, name: string): Handle 
   }
 }
 
-const SUB_PATH = /^pods\/[^/]+\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
-
 /** The volume that a source is a part of, by kubelet's name of it; undefined: it is all of one. */
-function partOfVolume({ kubeletDir }: Where, source: string): string | undefined {
-  return source.startsWith(`${kubeletDir}/`) ? SUB_PATH.exec(source.slice(kubeletDir.length + 1))?.[1] : undefined
+function partOfVolume({ kubeletDir, pod }: Where, source: string): string | undefined {
+  const directory = `${kubeletDir}/pods/${pod.uid}`
+  return source.startsWith(directory) ? volumeOfSubPath(source.slice(directory.length)) : undefined
 }
 
 /** Of a subPath the volume it is a part of tells the group, as that of a directory in it may be another. */
@@ -145,7 +145,7 @@ function* openRoots(host: Host, { kubeletDir, pod }: Where, volume: string): Gen
   const volumes = ['pods', pod.uid, 'volumes']
   for (const plugin of host.files.list([kubeletDir, ...volumes].join('/'))) {
     const root = [...volumes, plugin, volume]
-    const parts = plugin === 'kubernetes.io~csi' ? [...root, 'mount'] : root
+    const parts = plugin === CSI_PLUGIN ? [...root, 'mount'] : root
     try {
       yield openParts(host, kubeletDir, parts)
     } catch (error) {

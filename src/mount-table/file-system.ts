@@ -1,12 +1,17 @@
 import type { Handle, Host } from '../host/host.ts'
-import { parseMountinfo } from './mountinfo.ts'
+import { type MountRow, parseMountinfo } from './mountinfo.ts'
 
 /** The type of the file system that a handle is on, as mountinfo names it; undefined where nothing tells. */
 export function fileSystemType({ inodes, mounts }: Host, handle: Handle): string | undefined {
   const known = inodes.typeOfMount(inodes.statMountPoint(handle).mountId)
   if (known !== undefined) return known
+  return rowOf(mounts, handle)?.fsType
+}
+
+/** The row of the mount table that a handle is on; undefined: the table does not have it, as that of a detached mount. */
+export function rowOf(mounts: Host['mounts'], handle: Handle): MountRow | undefined {
   const id = mounts.tableId(handle)
-  return parseMountinfo(mounts.table()).find((row) => row.id === id)?.fsType
+  return parseMountinfo(mounts.table()).find((row) => row.id === id)
 }
 
 /** Interfaces to the kernel in the form of files: an owner there decides who may use it, and no data is kept. */

@@ -15,7 +15,9 @@ export interface KubeletSubPath {
 }
 
 /** Plugins whose volumes kubelet's atomic writer writes: the directories' names below `pods/UID/volumes`. */
-const PLUGINS = ['configmap', 'secret', 'projected', 'downward-api'].map((plugin) => `kubernetes.io~${plugin}`)
+export const WRITTEN_PLUGINS: readonly string[] = ['configmap', 'secret', 'projected', 'downward-api'].map(
+  (plugin) => `kubernetes.io~${plugin}`,
+)
 
 // UID, volume, container, index
 const BIND = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
@@ -49,7 +51,7 @@ export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletS
     const stale = row.root.endsWith(DELETED)
     const [, volumeRoot, subPath] = DATED.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
     if (pod === undefined || volume === undefined || volumeRoot === undefined) return []
-    const inKubeletDir = PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find((path) =>
+    const inKubeletDir = WRITTEN_PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find((path) =>
       volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
     )
     if (inKubeletDir === undefined) return []

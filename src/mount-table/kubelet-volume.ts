@@ -5,6 +5,9 @@ import type { Host } from '../host/host.ts'
 /** Of the CSI driver, in a pod's volume and the CSIDriver object; kubelet's directory for it has the same name. */
 export const CSI_DRIVER = 'modekeep.csi'
 
+/** The directory of kubelet's plugin for CSI, below that of a pod's volumes. */
+export const CSI_PLUGIN = 'kubernetes.io~csi'
+
 const POD_VOLUME = /\/pods\/[^/]+\/volumes\/(modekeep~fs\/[^/]+|kubernetes\.io~csi\/[^/]+\/mount)$/
 
 /** Only what kubelet made for a FlexVolume or a CSI volume is modekeep's to clear of mounts it has no record of. */
@@ -15,6 +18,15 @@ export function isKubeletVolume(directory: string): boolean {
 /** The same, and what kubelet has bound of such a one for a container's `subPath`. */
 export function isPodsVolume(path: string): boolean {
   return isKubeletVolume(path) || /\/volume-subpaths\/[^/]+\/[^/]+\/\d+$/.test(path)
+}
+
+/**
+ * The volume of which kubelet has bound a part for a container's `subPath` (kubernetes pkg/volume/util/subpath): volume,
+ * container, index.
+ * @param below a path below the pod's directory, with its slash
+ */
+export function volumeOfSubPath(below: string): string | undefined {
+  return /^\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/.exec(below)?.[1]
 }
 
 /**
@@ -31,20 +43,29 @@ export function podVolumeOf(directory: string): string | undefined {
  */
 export function isOwnVolume({ files }: Host, directory: string): boolean {
   const [, volume] = POD_VOLUME.exec(directory) ?? []
-  if (!volume?.startsWith('kubernetes.io~csi/')) return volume !== undefined
-  const told = unlessRefused(() => files.readForeign(`${dirname(directory)}/vol_data.json`)) ?? ''
-  return /"driverName"\s*:\s*"([^"]*)"/.exec(told)?.[1] === CSI_DRIVER
+  if (!volume?.startsWith(`${CSI_PLUGIN}/`)) return volume !== undefined
+  const told = unlessRefused(() => files.readForeign(`${dirname(directory)}/${CSI_NOTE}`)) ?? ''
+  return driverIn(told) === CSI_DRIVER
 }
 
-/** The directory of the pod that a volume directory of kubelet's is in. */
-export function podDirectoryOf(directory: string): string | undefined {
-  return isKubeletVolume(directory) ? /^(.*\/pods\/[^/]+)\/volumes\//.exec(directory)?.[1] : undefined
+/** What kubelet writes beside a CSI volume. */
+export const CSI_NOTE = 'vol_data.json'
+
+/** The driver that such a text names. */
+export function driverIn(note: string): string | undefined {
+  return /"driverName"\s*:\s*"([^"]*)"/.exec(note)?.[1]
 }
 
 /** Kubelet's root directory, and the uid of the pod that a volume directory of kubelet's is in. */
 export function podPlaceOf(directory: string): { root: string; uid: string } | undefined {
   const [, root, uid] = (isKubeletVolume(directory) && /^(.*)\/pods\/([^/]+)\/volumes\//.exec(directory)) || []
   return root === undefined || uid === undefined ? undefined : { root, uid }
+}
+
+/** The directory of the pod that a volume directory of kubelet's is in. */
+export function podDirectoryOf(directory: string): string | undefined {
+  const place = podPlaceOf(directory)
+  return place && `${place.root}/pods/${place.uid}`
 }
 
 /**

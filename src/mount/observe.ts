@@ -1,6 +1,5 @@
-import { basename } from 'node:path'
 import type { Host } from '../host/host.ts'
-import { hasUserNamespace, podDirectoryOf } from '../mount-table/kubelet-volume.ts'
+import { hasUserNamespace, podPlaceOf } from '../mount-table/kubelet-volume.ts'
 import { hasGuard } from '../mount-table/layers.ts'
 import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -71,8 +70,7 @@ function isMappedByRuntime(session: Session, kind: VolumeKind, path: string): bo
   if (!hasUserNamespace(session.host, path)) return false
   if (!mountsAgain(kind)) return true
   // Without its plugin, as at an upgrade, its containers keep what they have.
-  const pod = basename(podDirectoryOf(path) ?? '')
-  return whyNotAsked(runningPlugin(session)) !== undefined && !hasOwnClone(session, pod)
+  return whyNotAsked(runningPlugin(session)) !== undefined && !hasOwnClone(session, podPlaceOf(path)?.uid ?? '')
 }
 
 function mayMap({ ownership, fsGroup }: MountRequest): boolean {

@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { CSI_PLUGIN, type PodVolumes, podDirectory } from './volume.ts'
+import { type PodVolumes, podDirectory } from './volume.ts'
 
 /** What kubelet writes of a CSI volume has a few hundred bytes. */
 const MOST_BYTES = 65_536
@@ -13,20 +14,18 @@ const MOST_BYTES = 65_536
 export async function lookAtPod(kubeletDir: string, uid: string): Promise<PodVolumes> {
   const podDir = podDirectory(kubeletDir, uid)
   const plugins = new Map<string, string>()
+  const drivers = new Map<string, string>()
   const twice = new Set<string>()
   for (const plugin of await pluginsOf(podDir)) {
     for (const name of await readdir(`${podDir}/volumes/${plugin}`)) {
       if (plugins.has(name)) twice.add(name)
       plugins.set(name, plugin)
+      const driver = plugin === CSI_PLUGIN ? await driverOf(`${podDir}/volumes/${plugin}/${name}`) : undefined
+      if (driver !== undefined) drivers.set(name, driver)
     }
   }
   // A claim's PersistentVolume may be named as another volume of the pod: which one a subPath is of is not known then.
   for (const name of twice) plugins.delete(name)
-  const drivers = new Map<string, string>()
-  for (const name of await namesOf(`${podDir}/volumes/${CSI_PLUGIN}`)) {
-    const driver = await driverOf(`${podDir}/volumes/${CSI_PLUGIN}/${name}`)
-    if (driver !== undefined) drivers.set(name, driver)
-  }
   return { plugins, drivers }
 }
 
@@ -42,19 +41,11 @@ async function pluginsOf(podDir: string): Promise<string[]> {
   }
 }
 
-async function namesOf(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory)
-  } catch {
-    return []
-  }
-}
-
 /** Kubelet writes it down (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
 async function driverOf(directory: string): Promise<string | undefined> {
   try {
-    const text = await readFile(`${directory}/vol_data.json`, 'utf8')
-    return /"driverName"\s*:\s*"([^"]*)"/.exec(text.slice(0, MOST_BYTES))?.[1]
+    const text = await readFile(`${directory}/${CSI_NOTE}`, 'utf8')
+    return driverIn(text.slice(0, MOST_BYTES))
   } catch {
     return undefined
   }

@@ -1,4 +1,5 @@
-import { CSI_DRIVER } from '../mount-table/kubelet-volume.ts'
+import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
+import { CSI_DRIVER, CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import type { Mount } from './messages.ts'
 
@@ -25,20 +26,14 @@ export interface MountedVolume {
 
 const KINDS: Readonly<Record<string, string>> = {
   'kubernetes.io~empty-dir': 'emptyDir',
-  'kubernetes.io~csi': 'csi',
+  [CSI_PLUGIN]: 'csi',
   'kubernetes.io~local-volume': 'local',
 }
 
-/** Plugins whose volumes kubelet's atomic writer writes (kubernetes pkg/volume/util/atomic_writer.go). */
-const KUBELETS = ['configmap', 'secret', 'projected', 'downward-api'].map((plugin) => `kubernetes.io~${plugin}`)
-
 const OWN_PLUGIN = 'modekeep~fs'
-export const CSI_PLUGIN = 'kubernetes.io~csi'
 
 // kubernetes pkg/kubelet/kubelet_getters.go; pkg/volume/csi mounts one level deeper.
 const VOLUME = /^\/volumes\/([^/]+~[^/]+)\/([^/]+)(\/mount)?$/
-// Volume, container, index (kubernetes pkg/volume/util/subpath).
-const SUB_PATH = /^\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 
 /** The directory of a pod, which has its volumes. */
 export function podDirectory(kubeletDir: string, uid: string): string {
@@ -66,7 +61,7 @@ export function volumeOf(mount: Mount, podDir: string, volumes: PodVolumes): Mou
   }
   const rest = source.slice(podDir.length)
   const [, mountedPlugin, whole] = VOLUME.exec(rest) ?? []
-  const name = whole ?? SUB_PATH.exec(rest)?.[1]
+  const name = whole ?? volumeOfSubPath(rest)
   if (name === undefined) return undefined
   const plugin = mountedPlugin ?? volumes.plugins.get(name)
   if (plugin === undefined) return { mount, kind: 'unknown', name, isKubelets: false, isOwn: false }
@@ -74,7 +69,7 @@ export function volumeOf(mount: Mount, podDir: string, volumes: PodVolumes): Mou
     mount,
     kind: kindOf(plugin),
     name,
-    isKubelets: KUBELETS.includes(plugin),
+    isKubelets: WRITTEN_PLUGINS.includes(plugin),
     isOwn: isOwn(plugin, name, volumes),
   }
 }

@@ -17,10 +17,12 @@ import {
   type ContainerOrder,
   type ContainerOutcome,
   LEAVE_OUT,
+  propagationOf,
   refusalFor,
 } from './order.ts'
 import { cloneOwn } from './own-volume.ts'
 import { podIds } from './pod-ids.ts'
+import { recordFor } from './record.ts'
 import { cloneSource } from './source.ts'
 import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown } from './stand.ts'
 
@@ -106,10 +108,8 @@ function refuseUnlessOptional({ isOptional }: ContainerOrder, planned: readonly 
   if (!isOptional && faults.length > 0) throw new Refusal(faults)
 }
 
-const PROPAGATION = new Set(['shared', 'rshared', 'slave', 'rslave'])
-
 function refuseOptions({ options }: CloneOrder): void {
-  const option = options.find((name) => PROPAGATION.has(name))
+  const option = propagationOf(options)
   if (option === undefined) return
   throw new Refusal(
     `has mount propagation (${option}), which a mapped clone does not take part in: leave "mountPropagation" out, or the volume out of the annotation`,
@@ -176,22 +176,12 @@ async function make(session: Session, directory: Handle, number: number, planned
 }
 
 function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Planned[]): ContainerRecord {
-  const { container, containerName, sandbox, pod, kubeletDir } = order
-  return {
-    container,
-    containerName,
-    sandbox,
-    pod,
-    kubeletDir,
-    boot: host.bootId(),
-    at: Date.now(),
-    state: 'created',
-    volumes: planned.flatMap(({ order: { volume, destination, source: asked, isOwn, group }, source, why }) => {
-      if (source === 'keep') return []
-      const { path = asked, identity, from, to = group } = source ?? {}
-      return [{ volume, destination, source: path, isOwn, identity, from, to, why }]
-    }),
-  }
+  const volumes = planned.flatMap(({ order: { volume, destination, source: asked, isOwn, group }, source, why }) => {
+    if (source === 'keep') return []
+    const { path = asked, identity, from, to = group } = source ?? {}
+    return [{ volume, destination, source: path, isOwn, identity, from, to, why }]
+  })
+  return recordFor(host, order, 'created', volumes)
 }
 
 function outcomeOf(session: Session, container: string, { why, source }: Planned, number: number): CloneOutcome {

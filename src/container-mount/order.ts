@@ -61,6 +61,11 @@ export interface Known {
 /** The pod's annotation that lets its containers start without what is not possible. */
 export const OPTIONAL = 'modekeep/group-optional'
 
+/** The option of a mount that takes part in what is mounted elsewhere: a mapped clone cannot. */
+export function propagationOf(options: readonly string[]): string | undefined {
+  return options.find((option) => /^r?(shared|slave)$/.test(option))
+}
+
 /** What people read of a volume that cannot be shown so. @param why without a way out, or with one after a colon */
 export function refusalFor({ asked, volume, destination }: CloneOrder, why: string): string {
   const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`

@@ -1,31 +1,34 @@
-import { containerRecords, isContainerId, listContainers, mayRun } from '../store/container-record.ts'
+import {
+  type ContainerRecord,
+  containerRecords,
+  containersOnRecord,
+  isContainerId,
+  mayRun,
+} from '../store/container-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import type { Known } from './order.ts'
 import { holdContainer, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
 
-/** A container has its own mounts now: the node's go, or another driver could not unmount its volume. */
-export async function releaseStarted(session: Session, container: string): Promise<void> {
+/**
+ * Takes the node's clones away, without which another driver can unmount its volume.
+ * @param as `started`: the container has mounts of its own; `gone`: it ended, or will never be, and nothing is left of it
+ */
+export async function release(session: Session, container: string, as: 'started' | 'gone'): Promise<void> {
   if (!isContainerId(container)) return
   using _ = await holdContainer(session, container)
-  settle(session, container, 'started')
+  settle(session, container, as)
 }
 
-/** A container is gone, or will never be: nothing is left of it. */
-export async function releaseGone(session: Session, container: string): Promise<void> {
-  if (!isContainerId(container)) return
-  using _ = await holdContainer(session, container)
-  settle(session, container, 'gone')
-}
-
-/** Call it under the container's lock. */
-function settle(session: Session, container: string, state: 'started' | 'gone'): void {
-  takeDown(session, container)
+/** Call it under the container's lock. @returns whether anything stood */
+function settle(session: Session, container: string, state: 'started' | 'gone'): boolean {
+  const hadMounts = takeDown(session, container)
   if (state === 'gone') {
     containerRecords.remove(session, container)
-    return
+    return hadMounts
   }
   const { record } = containerRecords.find(session, container)
   if (record !== undefined && record.state !== 'started') containerRecords.write(session, { ...record, state })
+  return hadMounts
 }
 
 /** Milliseconds: from creation to start a container takes seconds. */
@@ -39,35 +42,26 @@ const LONG = 10 * 60 * 1000
  */
 export function reconcile(session: Session, known?: Known, isDry = false): string[] {
   const touched: string[] = []
-  const records = listContainers(session)
-  const found = new Map(records.map(({ container, record }) => [container, record]))
   const stand = standing(session)
-  for (const container of [...new Set([...found.keys(), ...stand])].sort()) {
+  for (const container of [...new Set([...containersOnRecord(session), ...stand])].sort()) {
     orWarn(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryHoldContainer(session, container)
       // Read again under its lock.
       const { record } = lock === undefined ? {} : containerRecords.find(session, container)
       const state = lock === undefined ? 'keep' : wanted(session, container, record, known)
       if (state === 'keep') return
-      if (isDry) {
-        if (state === 'gone' || record?.state !== 'started' || stand.includes(container)) touched.push(container)
-        return
-      }
-      const hadMounts = takeDown(session, container)
-      if (hadMounts || state === 'gone' || record?.state !== 'started') touched.push(container)
-      settle(session, container, state)
+      const hasMounts = isDry ? stand.includes(container) : settle(session, container, state)
+      if (hasMounts || state === 'gone' || record?.state !== 'started') touched.push(container)
     })
   }
   if (!isDry) orWarn(session, 'could not remove the place of clones', () => removeEmptyStand(session))
   return touched
 }
 
-type Found = ReturnType<typeof listContainers>[number]['record']
-
 function wanted(
   session: Session,
   container: string,
-  record: Found,
+  record: ContainerRecord | undefined,
   known: Known | undefined,
 ): 'keep' | 'started' | 'gone' {
   // Nobody can tell what it was: what stands of it goes.

@@ -2,7 +2,7 @@ import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
 import type { CloneOutcome, ContainerOrder, Known } from './order.ts'
-import { reconcile, releaseGone, releaseStarted } from './release.ts'
+import { reconcile, release } from './release.ts'
 import { noteWithout } from './without.ts'
 
 /** What a worker does for the one who answers the runtime; a line of JSON each. */
@@ -26,7 +26,7 @@ export async function workOnContainer(session: Session, job: ContainerJob): Prom
       case 'attach':
         return await attachClones(session, job.order)
       case 'release':
-        await (job.as === 'started' ? releaseStarted : releaseGone)(session, job.container)
+        await release(session, job.container, job.as)
         return {}
       case 'without':
         await noteWithout(session, job.order, job.why)

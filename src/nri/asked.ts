@@ -1,9 +1,9 @@
+import { OPTIONAL } from '../container-mount/order.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 
-/** A pod's annotations. */
+/** A pod's annotation. */
 export const GROUP = 'modekeep/group'
-export const OPTIONAL = 'modekeep/group-optional'
 
 /** What a pod's annotations ask for. */
 export interface Asked {

@@ -1,4 +1,4 @@
-import type { CloneOrder, ContainerOrder } from '../container-mount/order.ts'
+import { type CloneOrder, type ContainerOrder, propagationOf } from '../container-mount/order.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
 import { type Asked, askedOf, GROUP, isAsking, isOptional } from './asked.ts'
@@ -153,7 +153,7 @@ function faultOf({ mount, kind, name, isKubelets, isOwn }: MountedVolume, group:
   if (kind === HOST_PATH && name.includes(`/pods/${uid}/volume`)) {
     return `${shown} lies in another directory of kubelet's than ${quoted(podDir)}: give kubelet's --root-dir as --kubelet-dir to "modekeep nri"`
   }
-  const propagation = mount.options.find((option) => /^r?(shared|slave)$/.test(option))
+  const propagation = propagationOf(mount.options)
   if (propagation === undefined) return undefined
   return `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have: leave mountPropagation out, or the volume`
 }

@@ -40,7 +40,8 @@ export function clonesBy(
       late.addEventListener('abort', giveUp, { once: true })
       try {
         const result = await running.outcome
-        if (result.failure !== undefined) throw failureOf(result)
+        // Its text is for people: the worker has written the rest to the log.
+        if (result.failure !== undefined) throw new Refusal(result.failure)
         return { mounts: result.mounts ?? [] }
       } finally {
         late.removeEventListener('abort', giveUp)
@@ -51,9 +52,4 @@ export function clonesBy(
     without: (order, why) => tidy({ do: 'without', order, why }),
     reconcile: (known) => tidy({ do: 'reconcile', known }),
   }
-}
-
-/** Its text is for people: the worker has written the rest to the log. */
-function failureOf({ failure = '' }: ContainerResult): Refusal {
-  return new Refusal(failure)
 }

@@ -61,10 +61,14 @@ export function isContainerId(text: string): boolean {
 }
 
 /** Every container that has a record, or the beginning of one. */
-export function listContainers(store: Store): ({ container: string } & Found<ContainerRecord>)[] {
+export function containersOnRecord(store: Store): string[] {
   const names = store.host.files.list(containersDirectory(store)).filter((name) => /\.json(\.new)?$/.test(name))
-  const containers = names.map((name) => name.replace(/\.json(\.new)?$/, '')).filter(isContainerId)
-  return [...new Set(containers)].sort().map((container) => ({ container, ...containerRecords.find(store, container) }))
+  return [...new Set(names.map((name) => name.replace(/\.json(\.new)?$/, '')).filter(isContainerId))].sort()
+}
+
+/** With what their records say. */
+export function listContainers(store: Store): ({ container: string } & Found<ContainerRecord>)[] {
+  return containersOnRecord(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
 }
 
 /**

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { reconcile, releaseGone, releaseStarted } from '../../src/container-mount/release.ts'
+import { reconcile, release } from '../../src/container-mount/release.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { listTree } from '../helpers/tree.ts'
 import { as, cannotMount } from '../kernel/mapped-volume.ts'
@@ -31,7 +31,7 @@ describe.each(KINDS)("a container's clone of a volume on %s%s", (fsType, why) =>
         fs.mkdirSync(mount)
         execFileSync('mount', ['--bind', clone, mount])
       }
-      await releaseStarted(node.session, CONTAINER)
+      await release(node.session, CONTAINER, 'started')
       expect(as({ group: 2000 }, `cat ${mine}/file && echo more > ${mine}/new && stat -c %g ${mine}/new`)).toBe(
         'text2000',
       )
@@ -53,10 +53,10 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     for (const line of rows) expect(line).not.toMatch(/shared:|master:/)
     expect(fs.statSync(node.stand).mode & 0o777).toBe(0o700)
     expect(clone).toBe(`${node.stand}/${CONTAINER}/0`)
-    await releaseStarted(node.session, CONTAINER)
+    await release(node.session, CONTAINER, 'started')
     expect(node.mounted()).toEqual([node.stand])
     expect(node.records()).toEqual([`${CONTAINER}.json`])
-    await releaseGone(node.session, CONTAINER)
+    await release(node.session, CONTAINER, 'gone')
     expect(node.records()).toEqual([])
     reconcile(node.session)
     expect(node.mounted()).toEqual([])

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach.ts'
-import { reconcile, releaseGone, releaseStarted } from '../../src/container-mount/release.ts'
+import { reconcile, release } from '../../src/container-mount/release.ts'
 import type { Session } from '../../src/store/session.ts'
 import { listTree } from '../helpers/tree.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
@@ -48,7 +48,7 @@ async function diesAtEach(
     })
     await after(node)
     // Whatever was done, all of it goes, and the volume is as it was.
-    await releaseGone(node.session, CONTAINER)
+    await release(node.session, CONTAINER, 'gone')
     reconcile(node.session)
     expect({ at, mounted: node.mounted(), left: fs.readdirSync(`${node.top}/state/nri`) }).toEqual({
       at,
@@ -77,15 +77,12 @@ describe.skipIf(skipped !== '')(`a job for a container that dies at any call to 
     })
   })
 
-  it.each([
-    ['started', releaseStarted],
-    ['gone', releaseGone],
-  ] as const)('release as %s: the next one ends it', async (_, release) => {
+  it.each(['started', 'gone'] as const)('release as %s: the next one ends it', async (as) => {
     const points = await diesAtEach(
       (node) => attach(node.session, node),
-      (session) => release(session, CONTAINER),
+      (session) => release(session, CONTAINER, as),
       async (node) => {
-        await release(node.session, CONTAINER)
+        await release(node.session, CONTAINER, as)
         expect(node.mounted()).toEqual([node.stand])
       },
     )

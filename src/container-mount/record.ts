@@ -1,0 +1,14 @@
+import type { Host } from '../host/host.ts'
+import type { ContainerRecord, ContainerVolume } from '../store/container-record.ts'
+import type { ContainerOrder } from './order.ts'
+
+/** What is kept of a container from now on. */
+export function recordFor(
+  host: Host,
+  { container, containerName, sandbox, pod, kubeletDir }: ContainerOrder,
+  state: ContainerRecord['state'],
+  volumes: ContainerVolume[],
+): ContainerRecord {
+  const [boot, at] = [host.bootId(), Date.now()]
+  return { container, containerName, sandbox, pod, kubeletDir, boot, at, state, volumes }
+}

@@ -37,7 +37,5 @@ export interface Diagnosis {
   findProgram(program: string): string
   /** What root may still use of the file system a path is on. `inodes` is undefined where they are not counted. */
   space(path: string): { bytes: number; inodes: number | undefined }
-  /** Whether nothing can be written below a path, as its file system or its mount is read-only. */
-  isReadOnly(path: string): boolean
   isSameFile(one: string, other: string): boolean
 }

@@ -2,7 +2,6 @@ import * as fs from 'node:fs'
 import { release } from 'node:os'
 import type { Diagnosis } from '../diagnosis.ts'
 import { nodeFiles } from '../node-files.ts'
-import { errorCode } from '../system-error.ts'
 import { probeFeatures } from './probe.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
 import { selfTest } from './self-test.ts'
@@ -16,15 +15,6 @@ export const linuxDiagnosis: Diagnosis = {
   space(path) {
     const { bsize, bavail, files, ffree } = fs.statfsSync(path)
     return { bytes: bsize * bavail, inodes: files === 0 ? undefined : ffree }
-  },
-
-  isReadOnly(path) {
-    try {
-      fs.accessSync(path, fs.constants.W_OK)
-      return false
-    } catch (error) {
-      return errorCode(error) === 'EROFS'
-    }
   },
 
   isSameFile: nodeFiles(fs).isSame,

@@ -90,10 +90,10 @@ export function* permissionFindings(host: Host, config: NodeConfig, configFile: 
 }
 
 /** Where the disk of the state directory is full, walks stop before they change anything, and restores stay pending. */
-export function* spaceFindings(host: Host, { space, isReadOnly }: Diagnosis, stateDir: string): Generator<Found> {
+export function* spaceFindings(host: Host, { space }: Diagnosis, stateDir: string): Generator<Found> {
   let place = stateDir
   while (place !== '/' && lookAtPath(host, place) === undefined) place = dirname(place)
-  if (isReadOnly(place)) {
+  if (isReadOnly(host, place)) {
     return yield fault(
       `the file system of ${stateDir} is read-only, so nothing can be recorded and mounts are refused`,
       'mount it for writing, or move stateDir to another file system',
@@ -107,4 +107,10 @@ export function* spaceFindings(host: Host, { space, isReadOnly }: Diagnosis, sta
     bytes < leastBytes || (inodes ?? leastInodes) < leastInodes
   if (hasLess(LEAST_BYTES, LEAST_INODES)) yield fault(text, remedy)
   else yield hasLess(ENOUGH_BYTES, ENOUGH_INODES) ? warning(text, remedy) : ok(text)
+}
+
+function isReadOnly({ inodes }: Host, path: string): boolean {
+  const directory = inodes.openTrusted(path)
+  using _ = closing(inodes, directory)
+  return inodes.isReadOnly(directory)
 }

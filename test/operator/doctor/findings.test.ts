@@ -19,7 +19,6 @@ const diagnosis: Diagnosis = {
     return `/usr/bin/${program}`
   },
   space: () => ({ bytes: 1024 * MIB, inodes: 1_000_000 }),
-  isReadOnly: () => false,
   isSameFile: () => true,
 }
 

@@ -59,13 +59,13 @@ export function checkOptions(entries: readonly [string, unknown][]): {
     .filter(([, value]) => typeof value !== 'string')
     .map(([key]) => `option ${quoted(key)} must be a JSON string`)
   if (unknown) faults.push(`unknown ${quoted(unknown.map(([key]) => key))}: the options are ${AUTHOR_KEYS.join(', ')}`)
-  const { error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
+  const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
   for (const issue of error?.issues ?? []) faults.push(`option "${issue.path.join('.')}" ${issue.message}`)
   const bad = new Set(error?.issues.map(({ path }) => String(path[0])))
   const readable = Object.fromEntries((known ?? []).filter(([key]) => !bad.has(key)))
   // What is missing may be what an unknown key was to be.
   const missing = unknown ? AUTHOR_KEYS.filter((key) => !Object.hasOwn(readable, key)) : []
-  return { options: z.parse(optionsSchema, readable), faults, unsure: new Set([...bad, ...missing]) }
+  return { options: data ?? z.parse(optionsSchema, readable), faults, unsure: new Set([...bad, ...missing]) }
 }
 
 /** What a kind judges: the rest of a request means the same for all. */

@@ -24,9 +24,8 @@ export function containerTable(
   ]
   const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !(isNarrow && head === 'age'))
   const rows = containers.map((about) => shown.map(({ of }) => of(about)))
-  return table(tableRows(shown, rows, width), (at) =>
-    containers
-      .slice(at, at + 1)
-      .flatMap(({ reason }): Line[] => (reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }])),
+  const below = containers.map(({ reason }): Line[] =>
+    reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
   )
+  return table(tableRows(shown, rows, width), below)
 }

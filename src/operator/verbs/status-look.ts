@@ -8,9 +8,9 @@ export interface StatusLook extends Pick<StatusCommand, 'form' | 'selection'> {
   width?: number | undefined
 }
 
-/** @param rows the head first @param below what is told below each of the others, by its number */
-export function table([head = '', ...rows]: readonly string[], below: (row: number) => Line[]): Line[] {
-  return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...below(at)])]
+/** @param rows the head first @param below what is told below each of the others */
+export function table([head = '', ...rows]: readonly string[], below: readonly (readonly Line[])[]): Line[] {
+  return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...(below[at] ?? [])])]
 }
 
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }

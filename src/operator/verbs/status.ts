@@ -136,13 +136,12 @@ function mountTable(mounts: readonly MountStatus[], now: number, { form, width: 
   const left = isNarrow ? ['ownership', 'age'] : []
   const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !left.includes(head))
   const rows = mounts.map((mount) => shown.map(({ of }) => of(mount)))
-  return table(tableRows(shown, rows, width), (at) => {
-    const [mount] = mounts.slice(at, at + 1)
-    if (mount === undefined) return []
+  const below = mounts.map((mount) => {
     const { directory } = mount
     const place = isWide ? [] : [`  ${width === undefined ? directory : cutMiddle(directory, width - 2)}`]
     return [...place, ...remarks(mount)]
   })
+  return table(tableRows(shown, rows, width), below)
 }
 
 function volumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }: StatusLook): Line[] {
@@ -160,14 +159,13 @@ function volumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }
   ]
   const shown = columns.filter(({ head }) => !isNarrow || (head !== 'mounts' && head !== 'source'))
   const rows = volumes.map((about) => shown.map(({ of }) => of(about)))
-  return table(tableRows(shown, rows, width), (at) =>
-    volumes.slice(at, at + 1).flatMap(({ source, walk, fault, changed, name }) => {
-      const notices = [fault, changed, name].filter((text) => text !== null)
-      const below = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
-      const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
-      return [...place, ...walkLines(walk), ...below]
-    }),
-  )
+  const below = volumes.map(({ source, walk, fault, changed, name }) => {
+    const notices = [fault, changed, name].filter((text) => text !== null)
+    const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
+    const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
+    return [...place, ...walkLines(walk), ...told]
+  })
+  return table(tableRows(shown, rows, width), below)
 }
 
 /** How much of a name no other one has. */

@@ -98,13 +98,18 @@ export function isEntry(pair: Pair<unknown, unknown>): pair is Entry {
   return isScalar(pair.key) && pair.value !== null && pair.value !== undefined
 }
 
+/** The name in an object's metadata. */
+export function objectName(object: YAMLMap): string | undefined {
+  const metadata = entryOf(object, 'metadata')?.value
+  return isMap(metadata) ? textOf(entryOf(metadata, 'name')) : undefined
+}
+
 /** Who has it: the innermost object with a kind, and the name of the volume. */
 function nameOf(path: readonly unknown[]): string {
   const maps = path.filter((node) => isMap(node))
   const owner = maps.findLast((map) => entryOf(map, 'kind') !== undefined)
   const volume = maps.at(-1)
-  const metadata = owner && entryOf(owner, 'metadata')?.value
-  const name = isMap(metadata) ? textOf(entryOf(metadata, 'name')) : undefined
+  const name = owner && objectName(owner)
   const parts = owner
     ? [`${textOf(entryOf(owner, 'kind'))}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`]
     : []

@@ -6,7 +6,7 @@ import { kindOf } from '../volume/index.ts'
 import { nameOf, namingOf } from '../volume/kind/options.ts'
 import { KNOWN, type KnownDriver, OTHERS } from './drivers.ts'
 import { Edits } from './edits.ts'
-import { entryOf, type Found, isEntry, readManifest, textOf } from './manifest.ts'
+import { entryOf, type Found, isEntry, objectName, readManifest, textOf } from './manifest.ts'
 import { type Foreign, translate } from './translate.ts'
 
 const OWN = 'modekeep/fs'
@@ -71,13 +71,16 @@ function refuseOther(text: string, file: string, requests: readonly (MountReques
       (found !== undefined &&
         textOf(entryOf(found.map, 'driver')) === OWN &&
         textOf(entryOf(found.map, 'fsType')) === request.fsType &&
-        foreignOf(found.map, false).options.get('source') === sourceText(request.source) &&
-        (foreignOf(found.map, false).options.get('mountOptions') ?? '') === request.mountOptions.join(','))
+        isWritten(foreignOf(found.map, false).options, request))
     if (isSame) continue
     throw new Refusal(
       `${file}, volume ${index + 1}, is written in a way that cannot be changed in place: write its flexVolume as "key: value" lines`,
     )
   }
+}
+
+function isWritten(options: Foreign['options'], { source, mountOptions }: MountRequest): boolean {
+  return options.get('source') === sourceText(source) && (options.get('mountOptions') ?? '') === mountOptions.join(',')
 }
 
 const byLine = (one: Remark, other: Remark) => one.line - other.line
@@ -113,7 +116,7 @@ function rewriteVolume(
   translated.left.forEach(leave)
   for (const text of translated.notes) notes.push({ line, what, text })
   if (translated.request === undefined) return undefined
-  if (secret !== undefined && !secrets.some((found) => nameOfObject(found.map) === secret)) {
+  if (secret !== undefined && !secrets.some((found) => objectName(found.map) === secret)) {
     notes.push({ line, what, text: `its Secret ${quoted(secret)} is not here: its type must be ${OWN}` })
   }
   if (what.startsWith('PersistentVolume ')) {
@@ -139,11 +142,6 @@ function foreignOf(map: YAMLMap, hasSecret: boolean): Foreign {
 function secretOf(map: YAMLMap): string | undefined {
   const reference = entryOf(map, 'secretRef')?.value
   return isMap(reference) ? textOf(entryOf(reference, 'name')) : undefined
-}
-
-function nameOfObject(map: YAMLMap): string | undefined {
-  const metadata = entryOf(map, 'metadata')?.value
-  return isMap(metadata) ? textOf(entryOf(metadata, 'name')) : undefined
 }
 
 /** The new words in place of the old ones: the first key that told of the source is the one that has it now. */

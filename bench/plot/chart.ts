@@ -1,3 +1,4 @@
+import { escaped } from '../../scripts/docs/xml.ts'
 import { type LogScale, logScale } from './scale.ts'
 
 export interface Line {
@@ -97,5 +98,3 @@ const grid = (x1: number, y1: number, x2: number, y2: number) =>
 
 const text = (x: number, y: number, words: string, anchor = 'start') =>
   `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}">${escaped(words)}</text>`
-
-const escaped = (words: string) => words.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')

@@ -1,3 +1,5 @@
+import { escaped } from './xml.ts'
+
 /** A run of characters of one look. */
 interface Span {
   text: string
@@ -87,5 +89,3 @@ function changed(looks: ReadonlySet<string>, code: string): Set<string> {
   if (ended === undefined) throw new Error(`no such look in a picture: ${code}`)
   return new Set([...looks].filter((each) => !ended.includes(each)))
 }
-
-const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

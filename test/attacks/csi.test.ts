@@ -3,23 +3,17 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import * as net from 'node:net'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { MODEKEEP } from '../binary/modekeep.ts'
+import { cannotMount } from '../binary/modekeep.ts'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, until } from '../csi/node.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
 import { startHangingServer } from '../helpers/hanging.ts'
-import { isRoot } from '../helpers/stage.ts'
 
-const why = !isRoot
-  ? ' (skipped: mounts need root; run "sudo npm test")'
-  : fs.existsSync(MODEKEEP)
-    ? ''
-    : ' (skipped: run "npm run build")'
 const cannotHang = cannotServe()
 
 let node: CsiNode
 
-describe.skipIf(why !== '')(`the CSI server${why}`, () => {
+describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
   beforeEach(() => {
     node = new CsiNode()
     return () => node.end()

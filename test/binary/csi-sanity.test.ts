@@ -4,14 +4,7 @@ import { quoted } from '../../src/refusal/refusal.ts'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, mounted } from '../csi/node.ts'
 import { BEYOND, type SanityCase, SUITE } from '../csi/sanity.ts'
-import { isRoot } from '../helpers/stage.ts'
-import { MODEKEEP } from './modekeep.ts'
-
-const why = !isRoot
-  ? ' (skipped: mounts need root; run "sudo npm test")'
-  : fs.existsSync(MODEKEEP)
-    ? ''
-    : ' (skipped: run "npm run build")'
+import { cannotMount } from './modekeep.ts'
 
 let node: CsiNode
 let source: string
@@ -187,7 +180,7 @@ it('has a check for each case of csi-sanity, and for no other', () => {
   expect(SUITE).toHaveLength(26)
 })
 
-describe.skipIf(why !== '')(`csi-sanity${why}`, () => {
+describe.skipIf(cannotMount !== '')(`csi-sanity${cannotMount}`, () => {
   beforeEach(async () => {
     node = new CsiNode()
     source = node.volume('data', 1)

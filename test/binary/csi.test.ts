@@ -9,14 +9,7 @@ import { listVolumes, mountPlace, volumePlace } from '../../src/store/places.ts'
 import { walkProgress } from '../../src/store/walk-progress.ts'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, mounted, until } from '../csi/node.ts'
-import { isRoot } from '../helpers/stage.ts'
-import { MODEKEEP } from './modekeep.ts'
-
-const why = !isRoot
-  ? ' (skipped: mounts need root; run "sudo npm test")'
-  : fs.existsSync(MODEKEEP)
-    ? ''
-    : ' (skipped: run "npm run build")'
+import { cannotMount, MODEKEEP } from './modekeep.ts'
 
 let node: CsiNode
 const group = (path: string) => fs.statSync(path).gid
@@ -29,7 +22,7 @@ function held(pod: number): Disposable {
   return lock
 }
 
-describe.skipIf(why !== '')(`the executable as a CSI driver${why}`, () => {
+describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount}`, () => {
   beforeEach(() => {
     node = new CsiNode()
     return () => node.end()

@@ -1,8 +1,17 @@
 import { spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { expect } from 'vitest'
+import { isRoot } from '../helpers/stage.ts'
 
 export const MODEKEEP = resolve(import.meta.dirname, '../../dist/modekeep')
+
+/** What a title says where tests that have it mount cannot run here; '' where they can. */
+export const cannotMount = !isRoot
+  ? ' (skipped: mounts need root; run "sudo npm test")'
+  : fs.existsSync(MODEKEEP)
+    ? ''
+    : ' (skipped: run "npm run build")'
 
 /** stdout and stderr on one pipe, as kubelet's CombinedOutput has them. */
 const LIKE_KUBELET = 'exec "$0" "$@" 2>&1'

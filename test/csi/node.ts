@@ -1,11 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { MODEKEEP } from '../binary/modekeep.ts'
-import { NodeDirectory } from '../helpers/node-directory.ts'
+import { ServingNode } from '../helpers/serving-node.ts'
 import { type Answer, call } from './kubelet.ts'
-
-const UID = 'f7aea1c3-1111-2222-3333-4444555566'
 
 /** What a pod's volume asks for, and how kubelet calls. */
 export interface Wish {
@@ -18,17 +16,7 @@ export interface Wish {
 }
 
 /** A node with a kubelet's directory on which the built executable serves CSI. */
-export class CsiNode extends NodeDirectory {
-  readonly kubelet: string
-  readonly #children: ChildProcess[] = []
-  stdout = ''
-
-  constructor() {
-    super()
-    this.kubelet = `${this.top}/kubelet`
-    fs.mkdirSync(this.kubelet)
-  }
-
+export class CsiNode extends ServingNode {
   get socket(): string {
     return `${this.kubelet}/plugins/modekeep.csi/csi.sock`
   }
@@ -37,15 +25,8 @@ export class CsiNode extends NodeDirectory {
     return `${this.kubelet}/plugins_registry/modekeep.csi-reg.sock`
   }
 
-  get events(): { event: string; [fact: string]: unknown }[] {
-    return this.stdout
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line))
-  }
-
   get server(): ChildProcess {
-    return this.#children.at(-1) ?? expectNone()
+    return this.served
   }
 
   /** Its workers: processes of this user with the word, and this node's configuration. */
@@ -62,22 +43,10 @@ export class CsiNode extends NodeDirectory {
     })
   }
 
-  configure(more: object): void {
-    const file = `${this.top}/config.json`
-    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...more }))
-  }
-
   /** Resolves when it can be called. */
   async serve({ isWaiting = false, executable = MODEKEEP, options = [] as string[] } = {}): Promise<ChildProcess> {
     const before = this.events.filter(({ event }) => event === 'listening').length
-    const child = spawn(executable, ['csi', '--kubelet-dir', this.kubelet, ...options], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { MODEKEEP_CONFIG: `${this.top}/config.json` },
-    })
-    this.#children.push(child)
-    child.stdout.on('data', (data) => {
-      this.stdout += data
-    })
+    const child = this.stay(['csi', '--kubelet-dir', this.kubelet, ...options], executable)
     const isReady = () => this.events.filter(({ event }) => event === 'listening').length > before
     if (!isWaiting) await until(() => isReady() || child.exitCode !== null)
     return child
@@ -88,10 +57,6 @@ export class CsiNode extends NodeDirectory {
     const above = `${this.kubelet}/pods/${this.uid(pod)}/volumes/kubernetes.io~csi/v`
     fs.mkdirSync(above, { recursive: true, mode: 0o750 })
     return `${above}/mount`
-  }
-
-  uid(pod: number): string {
-    return `${UID}${String(pod).padStart(2, '0')}`
   }
 
   /** A directory of a volume with so many files. */
@@ -134,15 +99,11 @@ export class CsiNode extends NodeDirectory {
 
   /** Ends servers and their workers, and then what they mounted. */
   async end(): Promise<void> {
-    for (const child of this.#children) child.kill('SIGKILL')
+    for (const child of this.children) child.kill('SIGKILL')
     for (const pid of this.workers()) process.kill(pid, 'SIGKILL')
     await until(() => this.workers().length === 0)
     this.close()
   }
-}
-
-function expectNone(): never {
-  throw new Error('no server was started')
 }
 
 export async function until(isSo: () => boolean, ms = 60_000): Promise<void> {

@@ -1,12 +1,12 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { BINARY, NodeDirectory } from '../helpers/node-directory.ts'
+import { BINARY } from '../helpers/node-directory.ts'
+import { ServingNode } from '../helpers/serving-node.ts'
 import { decode } from './proto.ts'
 import { type Answer, FakeRuntime, type RuntimeEnd } from './runtime.ts'
 
-const UID = 'f7aea1c3-1111-2222-3333-4444555566'
 const GROUP_ON_DISK = 500
 
 export interface ReplacedMount {
@@ -17,50 +17,22 @@ export interface ReplacedMount {
 }
 
 /** A node with a fake runtime, and pods with a CSI volume of another driver, on which the built executable is the plugin. */
-export class NriNode extends NodeDirectory {
-  readonly kubelet: string
+export class NriNode extends ServingNode {
   readonly runtime = new FakeRuntime()
-  readonly #children: ChildProcess[] = []
-  stdout = ''
-
-  constructor() {
-    super()
-    this.kubelet = `${this.top}/kubelet`
-    fs.mkdirSync(this.kubelet)
-  }
 
   get socket(): string {
     return `${this.top}/nri.sock`
   }
 
   get plugin(): ChildProcess {
-    return this.#children.at(-1) ?? none()
-  }
-
-  get events(): { event: string; [fact: string]: unknown }[] {
-    return this.stdout
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line))
-  }
-
-  configure(more: object): void {
-    const file = `${this.top}/config.json`
-    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...more }))
+    return this.served
   }
 
   /** Listens as a runtime, starts the plugin, and tells it of all that runs. */
   async serve(pods: object[] = [], containers: object[] = []): Promise<RuntimeEnd> {
     if (!fs.existsSync(this.socket)) await this.runtime.listen(this.socket)
     const connected = this.runtime.next()
-    const child = spawn(BINARY, ['nri', '--kubelet-dir', this.kubelet, '--socket', this.socket], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { MODEKEEP_CONFIG: `${this.top}/config.json` },
-    })
-    this.#children.push(child)
-    child.stdout?.on('data', (data) => {
-      this.stdout += data
-    })
+    this.stay(['nri', '--kubelet-dir', this.kubelet, '--socket', this.socket])
     const end = await connected
     await end.start(pods, containers)
     return end
@@ -75,10 +47,6 @@ export class NriNode extends NodeDirectory {
       const { status, stderr } = error as { status: number; stderr: Buffer }
       return { status, stderr: String(stderr) }
     }
-  }
-
-  uid(pod: number): string {
-    return `${UID}${String(pod).padStart(2, '0')}`
   }
 
   /** What kubelet and a CSI driver have made for a pod; `volume` is a directory on a file system that can be mapped. */
@@ -137,7 +105,7 @@ export class NriNode extends NodeDirectory {
   }
 
   async end(): Promise<void> {
-    for (const child of this.#children) {
+    for (const child of this.children) {
       if (child.exitCode !== null || child.signalCode !== null) continue
       child.kill('SIGTERM')
       await once(child, 'exit')
@@ -172,8 +140,4 @@ export function replaced({ payload, status }: Answer): ReplacedMount[] {
   if (status !== undefined) throw new Error(status.message)
   const { adjust } = decode('CreateContainerResponse', payload)
   return (adjust?.mounts ?? []).filter(({ destination }: ReplacedMount) => !destination.startsWith('-'))
-}
-
-function none(): never {
-  throw new Error('no plugin was started')
 }

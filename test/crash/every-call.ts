@@ -71,12 +71,15 @@ export class Crashing {
     expect(warnings).toEqual([])
   }
 
+  /** Names of calls whose number differs from run to run. */
+  unsteady: RegExp | undefined
+
   /** By default at each change that lasts; a death at any other call leaves what a death at the next of those does. */
   choose = (calls: TracedCall[]) => {
     const ends = endsOfWrites(calls)
     const { top } = this.node
     const chosen = (call: TracedCall) => lasts(call, top) && (FULL || ends(call))
-    return killPoints(calls, (call) => chosen(call) || (FULL && isPassing(call)), top)
+    return killPoints(calls, (call) => chosen(call) || (FULL && isPassing(call)), top, this.unsteady)
   }
 
   /**

@@ -61,20 +61,33 @@ export function isPassing({ name, failed }: TracedCall): boolean {
   return !failed && PASSING.test(name)
 }
 
+/** Who may stand in for a call whose number cannot be told: what changes nothing. */
+const STANDS_IN = /^(fcntl|flock|fstat|getpid|lstat|stat|statx)$/
+
 /**
  * Where to kill so that all calls before the chosen one are made and it is not. For a call without a name that is at a
- * statx or getxattr that comes after the last change of its thread.
+ * statx or getxattr that comes after the last change of its thread; for one whose number cannot be told, at any that changes
+ * nothing, and nowhere where none comes between.
+ * @param unsteady names of calls of which there are more or less in each run
  */
-export function killPoints(calls: readonly TracedCall[], chosen: (call: TracedCall) => boolean, top: string) {
+export function killPoints(
+  calls: readonly TracedCall[],
+  chosen: (call: TracedCall) => boolean,
+  top: string,
+  unsteady?: RegExp,
+) {
   return calls.flatMap((call, index): KillPoint[] => {
     if (!chosen(call)) return []
-    if (!UNNAMED.test(call.name)) return [call]
+    const isUnnamed = UNNAMED.test(call.name)
+    if (!isUnnamed && !unsteady?.test(call.name)) return [call]
+    const standsIn = isUnnamed ? /^(statx|getxattr)$/ : STANDS_IN
     for (let before = index - 1; before >= 0; before--) {
       const other = calls[before]
       if (other?.thread !== call.thread) continue
-      if (/^(statx|getxattr)$/.test(other.name)) return [{ ...other, text: call.text }]
+      if (standsIn.test(other.name)) return [{ ...other, text: call.text }]
       if (lasts(other, top)) break
     }
+    if (!isUnnamed) return []
     throw new Error(`nowhere to kill before ${call.text}: use a strace that knows the call (6.6)`)
   })
 }

@@ -1,7 +1,9 @@
+import { FLAGS } from '../../mount-table/flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
 import { overlaps, within } from '../../request/rule-source.ts'
 import { kinds } from '../../volume/index.ts'
+import { isTaken, nameOf } from '../../volume/kind/options.ts'
 import { type Found, fault, ok, warning } from './findings.ts'
 
 /** Each rule in a sentence, and what its administrator may not have meant. */
@@ -15,6 +17,7 @@ export function* ruleFindings(rules: readonly Rule[], file: string): Generator<F
       yield fault(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
     }
   }
+  for (const [at, rule] of rules.entries()) yield* optionFindings(rule, at, file)
   for (const [at, rule] of rules.entries()) {
     for (const [before, earlier] of rules.slice(0, at).entries()) yield* orderFindings(earlier, before, rule, at, file)
     for (const [other, writer] of rules.entries()) yield* neighbourFindings(rule, at, writer, other, file)
@@ -59,6 +62,27 @@ function sentence(rule: Rule): string {
     ...(rule.setGid === false ? ['a walk gives directories no set-gid'] : []),
     ...(rule.singleNode ? ['walks of what servers have, which no other node may mount'] : []),
   ].join('; ')
+}
+
+/** What none of a rule's kinds of volume takes allows nothing: who meant another option learns of it by a refused pod. */
+function* optionFindings({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
+  const known = fsTypes.flatMap((fsType) => kinds.of(fsType) ?? [])
+  // What another program takes it alone knows.
+  if (known.length === 0 || known.some(({ takesAny }) => takesAny)) return
+  const names = known.map(({ name }) => name).join(', ')
+  const not = known.length === 1 ? `${names} does not take` : `none of ${names} takes`
+  const all = [...new Set([...FLAGS.keys(), ...known.flatMap((kind) => [...kind.optionRules().keys()])])]
+  for (const option of mountOptions) {
+    const taken = known.map((kind) => isTaken(kind.optionRules(), option))
+    if (taken.includes(true)) continue
+    const forms = taken.filter((form) => typeof form === 'string')
+    yield fault(
+      `rule ${at + 1} has mountOptions ${quoted(option)}, which ${not}`,
+      forms.length > 0
+        ? `write it like ${[...new Set([nameOf(option), ...forms])].join(' or ')} in "allow" of ${file}`
+        : `write one of ${all.join(', ')} in "allow" of ${file}, or leave it out`,
+    )
+  }
 }
 
 /** The first rule that matches decides: one that says as much as another makes one of them useless. */

@@ -31,6 +31,7 @@ export function fuse(name: string): VolumeKind | undefined {
     root: 'text',
     hasDaemon: true,
     ...(known?.login && { usesSecrets: true }),
+    ...(known === undefined && { takesAny: true }),
     groupOptions,
     optionRules: () => fuseRules(program),
 

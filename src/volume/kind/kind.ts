@@ -47,6 +47,8 @@ export interface VolumeKind extends KindRules {
   readonly walk: true | string
   /** The mountOptions it takes besides those of every mount (FLAGS). */
   optionRules(): OptionRules
+  /** Its program is passed what nobody knows of here, where a rule of the node names it. */
+  readonly takesAny?: true
   /** Mount options that show the volume's files as a group's; undefined where this kind has none. */
   groupOptions?(group: number): string[]
   /**

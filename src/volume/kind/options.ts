@@ -77,6 +77,17 @@ export function namingOf(rules: OptionRules, option: string): Naming {
 }
 
 /**
+ * Whether a kind could ever have an option that a rule of the node names, by its name alone or with a value.
+ * @returns true; or how the option is written, where the kind has one of that name; or false
+ */
+export function isTaken(own: OptionRules, option: string): true | string | false {
+  const name = nameOf(option)
+  const known = own.get(name)
+  if (known !== undefined) return option === name || known.matches(option) || known.example
+  return FLAGS.has(name) && (option === name || name)
+}
+
+/**
  * Faults of a mountOptions list in itself, whatever the node's rules allow: options that the kind lacks, bad values,
  * contradictions.
  * @param takesAny what is not known is passed on: a rule has to name it

@@ -40,6 +40,71 @@ describe('what doctor says of rules', () => {
     ])
   })
 
+  it.each<[string, Rule, string, string]>([
+    [
+      'a word that no kind takes',
+      { fsTypes: ['ext4'], mountOptions: ['noatime', 'noatimee'] },
+      'ext4 does not take',
+      'one of ro, rw,',
+    ],
+    [
+      'none of several',
+      { fsTypes: ['ext4', 'xfs'], mountOptions: ['nonsense=1'] },
+      'none of ext4, xfs takes',
+      'nouuid',
+    ],
+    [
+      'a value that its option never has',
+      { fsTypes: ['nfs'], mountOptions: ['sec=krb6'] },
+      'nfs does not take',
+      'it like sec or sec=sys or',
+    ],
+    [
+      'a value of what has none',
+      { fsTypes: ['ext4'], mountOptions: ['noatime=1'] },
+      'ext4 does not take',
+      'it like noatime in "allow" of /c.json',
+    ],
+    [
+      'those of the kinds that are meant by default',
+      { mountOptions: ['discard'] },
+      'none of bind, tmpfs takes',
+      'size',
+    ],
+    [
+      'a program of which the options are known',
+      { fsTypes: ['fuse.sshfs'], mountOptions: ['ssh_command=x'] },
+      'fuse.sshfs does not take',
+      'reconnect',
+    ],
+  ])('is a fault for a mount option that allows nothing: %s', (_what, rule, not, wayOut) => {
+    const faults = found({ ...rule, sources: OWN }).filter(({ level }) => level === 'fault')
+    const option = rule.mountOptions?.at(-1)
+    expect(faults).toEqual([
+      {
+        level: 'fault',
+        text: `rule 1 has mountOptions "${option}", which ${not}`,
+        remedy: expect.stringContaining(wayOut),
+      },
+    ])
+  })
+
+  it.each<[string, Rule]>([
+    [
+      'names, values and flags',
+      { fsTypes: ['nfs'], mountOptions: ['noatime', 'suid', 'vers', 'vers=4.2', 'sec=krb5p'] },
+    ],
+    ['what one of its kinds takes', { fsTypes: ['ext4', 'xfs'], mountOptions: ['nouuid', 'data=journal'] }],
+    [
+      'what a program may take that nobody knows here',
+      { fsTypes: ['ext4', 'fuse.rclone'], mountOptions: ['vfs-cache-mode=full'] },
+    ],
+    ['a kind that there is none of, which is a fault itself', { fsTypes: ['ext5'], mountOptions: ['x'] }],
+  ])('has nothing against the mount options of a rule: %s', (_what, rule) => {
+    const faults = found({ ...rule, sources: OWN }).filter(({ text }) => text.includes('has mountOptions'))
+    expect(faults).toEqual([])
+  })
+
   it('says nothing else of the default', () => {
     expect(warnings(...DEFAULT_RULES)).toEqual([])
     expect(warnings()).toEqual(['no rule allows anything: every mount is refused'])

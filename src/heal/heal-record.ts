@@ -5,7 +5,7 @@ import { kindFaults } from '../request/request.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { changeOf, volumeRecords } from '../store/volume-record.ts'
+import { changeOf, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { kindOf, kinds } from '../volume/index.ts'
 import { asksForSource, type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
@@ -99,8 +99,14 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
   }
 }
 
-function volumeChange(session: Session, { volume }: MountRecord): string | undefined {
-  const { record } = volume === undefined ? {} : volumeRecords.find(session, volume)
+/** @param walked as it was read already; undefined while a call is at work on the volume, which is news of no change */
+function volumeChange(
+  session: Session,
+  { given, volume }: MountRecord,
+  walked: VolumeRecord | undefined,
+): string | undefined {
+  if (given.by !== 'walk' || volume === undefined) return undefined
+  const record = walked ?? volumeRecords.find(session, volume).record
   return record && changeOf(record)
 }
 
@@ -127,11 +133,11 @@ export async function remount(
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
   const manner = { isDry, finishes: isSecretive, isHealing: true }
-  const { plan, doubt, isBusy } = await mountLocked(quiet, request, point, manner)
+  const { plan, doubt, walked, isBusy } = await mountLocked(quiet, request, point, manner)
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
     if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
-    const change = record.given.by === 'walk' ? volumeChange(session, record) : undefined
+    const change = volumeChange(session, record, walked)
     if (change !== undefined && !isUnfinished) return { state: 'changed', action: 'none', reason: change }
     return { ...HEALTHY, isUnfinished }
   }

@@ -13,7 +13,7 @@ export interface HealView extends Seen {
   boot: string
   /** The topmost mount shows the same directory or file as the record's source. */
   showsSource: boolean
-  /** Its volume is to be put back by its last unmount, which finds it by this record. */
+  /** Of an earlier boot's: its volume is to be put back by its last unmount, which finds it by this record. */
   awaitsRestore: boolean
 }
 
@@ -45,9 +45,14 @@ export async function judge<T>(
   const { host } = session
   using point = openMountPoint(host, record.directory)
   const seen: Seen = point ? lookAt(host, point, statPoint(host, point)) : { mounted: undefined, target: 'missing' }
-  const awaits = awaitsRestore(session, record.volume)
-  const view = { ...seen, showsSource: showsVolume(record, seen.mounted), awaitsRestore: awaits }
-  return await work({ record, point, plan: planHeal({ record, boot: host.bootId(), ...view }) })
+  const boot = host.bootId()
+  const view = {
+    ...seen,
+    showsSource: showsVolume(record, seen.mounted),
+    // Only what an earlier boot left is judged by it, and it is a file to be read.
+    awaitsRestore: record.boot !== boot && awaitsRestore(session, record.volume),
+  }
+  return await work({ record, point, plan: planHeal({ record, boot, ...view }) })
 }
 
 /**

@@ -14,7 +14,7 @@ import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { refuseSilent } from '../volume/silence.ts'
-import { observe } from './observe.ts'
+import { observe, type View } from './observe.ts'
 import { allowed, refuseWritable } from './permit.ts'
 import { type MountPlan, planMount } from './plan.ts'
 
@@ -53,6 +53,8 @@ interface Mounted {
   given: Given
   /** Why the health of what is mounted is unknown. */
   doubt: string | undefined
+  /** As it was before, of the volume that was on record as walked; undefined also while a call is at work on that. */
+  walked: View['walked']
   /** Nothing was done, as another call is at work on the volume. */
   isBusy?: boolean
 }
@@ -98,7 +100,8 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-  const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt: view.doubt }
+  const { doubt, walked } = view
+  const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt, walked }
   const volume = view.source?.volume ?? view.record?.volume
   if (manner.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
     return { ...before, isBusy: true }
@@ -117,7 +120,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
     orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
-  return { plan, given, doubt: undefined }
+  return { plan, given, doubt: undefined, walked }
 }
 
 /** Whether it takes the volume's lock. */

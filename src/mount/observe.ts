@@ -34,7 +34,7 @@ export interface View extends Seen {
    * The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known, or a
    * call is at work on the volume, whose walk is not over and so not interrupted.
    */
-  walked: Pick<VolumeRecord, 'group' | 'complete' | 'hasEnded'> | undefined
+  walked: VolumeRecord | undefined
 }
 
 /** Looks at everything a mount plan depends on. Call it under the mount's lock. */

@@ -53,6 +53,25 @@ it('a mount that is well is told of without its lock, which a call may have', as
   lock?.release()
 })
 
+it("a walked volume's record is read once, also to tell that it was changed", async () => {
+  await mount('a', { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+  const [record] = listMountRecords(stage)
+  const volume = volumeRecords.read(stage, record?.volume ?? '')
+  if (!volume) throw new Error('no record')
+  volumeRecords.write(stage, { ...volume, changedSince: { inodes: 1, hasRoot: true } })
+  const { files } = stage.host
+  const reads: string[] = []
+  stage.host = { ...stage.host, files: { ...files, read: (path) => [reads.push(path), files.read(path)][1] as string } }
+  const place = volumePlace(stage, volume.volume)
+  const ofVolume = () => reads.filter((path) => path.startsWith(`${place.path}/`)).length
+  expect(await found()).toEqual([['changed', 'none']])
+  expect(ofVolume()).toBe(1)
+  const lock = tryLockPlace(stage, place)
+  expect(await found()).toEqual([['changed', 'none']])
+  lock?.release()
+  expect(ofVolume()).toBe(2)
+})
+
 it('a source whose server does not respond is asked once, and its mounts are left as they are', async () => {
   for (const pod of ['a', 'b']) await mount(pod)
   unmountByHand('a')

@@ -373,7 +373,14 @@ describe('a mount whose volume an interrupted call has regrouped', () => {
     [{ group: 3000, complete: false, hasEnded: true }, 'replace'],
     [{ group: 3000, complete: true }, 'replace'],
     [undefined, 'ready'],
-  ] as const)('is not taken for ready: %j', (walked, decision) => {
+  ] as const)('is not taken for ready: %j', (of, decision) => {
+    const walked = of && {
+      volume: 'volume',
+      source: '/volume',
+      groupAccess: 'keep' as const,
+      restorePending: false,
+      ...of,
+    }
     const plan = planMount(walk, view({ mounted: MOUNTED, record: ready(walk), walked }), kindOf)
     expect(plan.decision).toBe(decision)
   })

@@ -1,34 +1,53 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ServeHealth } from '../src/operator/actions/health.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 
-/** A scrape looks at every mount: whoever asks more often gets what the last one got. */
-const FRESH_MS = 5000
-const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
-// Anybody who reaches the port may hold connections, which probes need too.
-const LIMITS = { headersTimeout: 5000, requestTimeout: 5000, connectionsCheckingInterval: 1000, maxHeaderSize: 4096 }
-const MOST_CONNECTIONS = 200
+/** Milliseconds but for `connections` and `headerBytes`. */
+export const BOUNDS = {
+  /** A scrape looks at every mount: whoever asks more often gets what the last one got. */
+  fresh: 5000,
+  /** How long a scrape waits: Prometheus gives up after ten seconds. */
+  scrape: 8000,
+  /** For the whole request to come. */
+  request: 5000,
+  /** From accepting a connection to its end, whoever reads slowly or never. */
+  connection: 15_000,
+  connections: 200,
+  headerBytes: 4096,
+}
 
-/** Answers probes, and scrapes where `metrics` is given, over HTTP. @throws {Refusal} where the address cannot be had */
-export const serveHealth: ServeHealth = async ({ address, port }, { notReady, metrics }) => {
-  let scrape: Promise<string> | undefined
-  const forget = () => {
-    scrape = undefined
-  }
-  const scraped = (make: () => Promise<string>) => {
-    scrape ??= make().finally(() => setTimeout(forget, FRESH_MS).unref())
-    return scrape
-  }
-  const answer = async (path: string | undefined): Promise<[status: number, text: string]> => {
+const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
+
+type Answer = [status: number, text: string]
+
+/**
+ * Answers probes, and scrapes where `metrics` is given, over HTTP. Anybody who reaches the port may hold connections, which
+ * probes need too: each has one answer and a last moment, and where there are too many the oldest goes of whoever has most.
+ * @throws {Refusal} where the address cannot be had
+ */
+export async function serveHealth(
+  { address, port }: Parameters<ServeHealth>[0],
+  { notReady, metrics }: Parameters<ServeHealth>[1],
+  bounds = BOUNDS,
+): Promise<Disposable> {
+  const scraped = metrics && sharedScrape(metrics, bounds)
+  const answer = async (path: string | undefined): Promise<Answer> => {
     if (path === '/healthz') return [200, 'ok\n']
     if (path === '/readyz') {
       const why = notReady()
       return why === undefined ? [200, 'ok\n'] : [503, `${why}\n`]
     }
-    return path === '/metrics' && metrics !== undefined ? [200, await scraped(metrics)] : [404, 'not found\n']
+    return path === '/metrics' && scraped !== undefined ? scraped() : [404, 'not found\n']
   }
-  const server = createServer(LIMITS, (request, response) => {
+  const limits = {
+    headersTimeout: bounds.request,
+    requestTimeout: bounds.request,
+    connectionsCheckingInterval: 1000,
+    maxHeaderSize: bounds.headerBytes,
+  }
+  const server = createServer(limits, (request, response) => {
     const send = (status: number, text: string) =>
       response.writeHead(status, { 'content-type': TEXT, connection: 'close' }).end(text)
     if (request.method !== 'GET') return send(405, 'only GET\n')
@@ -37,7 +56,7 @@ export const serveHealth: ServeHealth = async ({ address, port }, { notReady, me
       (error) => send(500, `${messageOf(error)}\n`),
     )
   })
-  server.maxConnections = MOST_CONNECTIONS
+  server.on('connection', boundedConnections(bounds))
   server.listen(port, address)
   try {
     await once(server, 'listening')
@@ -53,5 +72,64 @@ export const serveHealth: ServeHealth = async ({ address, port }, { notReady, me
       server.close()
       server.closeAllConnections()
     },
+  }
+}
+
+/** One look at the node for all who ask meanwhile. Whoever it is too late for is told so: an older text would look like news. */
+function sharedScrape(metrics: () => Promise<string>, bounds: typeof BOUNDS): () => Promise<Answer> {
+  let current: { text: Promise<string>; since: number } | undefined
+  const forget = () => {
+    current = undefined
+  }
+  const begin = () => {
+    const text = metrics().finally(() => setTimeout(forget, bounds.fresh).unref())
+    return { text, since: performance.now() }
+  }
+  return async () => {
+    current ??= begin()
+    const { text, since } = current
+    const late = Promise.withResolvers<Answer>()
+    const timer = setTimeout(() => {
+      const seconds = Math.round((performance.now() - since) / 1000)
+      late.resolve([503, `the node has been looked at for ${seconds} s, and the look goes on: ask again\n`])
+    }, bounds.scrape)
+    try {
+      return await Promise.race([text.then((got): Answer => [200, got]), late.promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** Ends connections that last too long or are too many. */
+function boundedConnections(bounds: typeof BOUNDS): (socket: Socket) => void {
+  const open = new Map<string | undefined, Set<Socket>>()
+  let count = 0
+  const leave = (socket: Socket, address: string | undefined) => {
+    const ofAddress = open.get(address)
+    if (!ofAddress?.delete(socket)) return
+    if (ofAddress.size === 0) open.delete(address)
+    count--
+  }
+  const endOldest = () => {
+    const [address, sockets] = [...open].reduce((one, other) => (other[1].size > one[1].size ? other : one))
+    const [oldest] = sockets
+    if (oldest === undefined) return
+    // Not only when it has closed: others may come before that.
+    leave(oldest, address)
+    oldest.destroy()
+  }
+  return (socket) => {
+    // It is not to be had any more once the socket is closed.
+    const { remoteAddress } = socket
+    const ofAddress = open.get(remoteAddress) ?? new Set()
+    open.set(remoteAddress, ofAddress.add(socket))
+    count++
+    const last = setTimeout(() => socket.destroy(), bounds.connection).unref()
+    socket.once('close', () => {
+      clearTimeout(last)
+      leave(socket, remoteAddress)
+    })
+    if (count > bounds.connections) endOldest()
   }
 }

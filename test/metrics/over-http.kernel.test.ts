@@ -1,0 +1,131 @@
+import { once } from 'node:events'
+import { get } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { text as textOf } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
+import { expect, it, onTestFinished } from 'vitest'
+import { BOUNDS, serveHealth } from '../../driver/health-server.ts'
+
+// Each test shortens what it waits for.
+async function served(metrics: () => Promise<string>, bounds: Partial<typeof BOUNDS> = {}) {
+  const free = createServer().listen(0, '127.0.0.1')
+  await once(free, 'listening')
+  const { port } = free.address() as AddressInfo
+  free.close()
+  await once(free, 'close')
+  const where = { address: '127.0.0.1', port }
+  const server = await serveHealth(where, { notReady: () => undefined, metrics }, { ...BOUNDS, ...bounds })
+  const sockets: Socket[] = []
+  onTestFinished(() => {
+    server[Symbol.dispose]()
+    for (const socket of sockets) socket.destroy()
+  })
+  const open = async (localAddress = '127.0.0.1') => {
+    const socket = connect({ host: '127.0.0.1', port, localAddress }).on('error', () => {})
+    sockets.push(socket)
+    await once(socket, 'connect')
+    return socket
+  }
+  const ask = (path: string, localAddress = '127.0.0.1') =>
+    new Promise<[number | undefined, string]>((resolve, reject) => {
+      get({ host: '127.0.0.1', port, path, localAddress, agent: false }, (response) => {
+        textOf(response).then((text) => resolve([response.statusCode, text]), reject)
+      }).on('error', reject)
+    })
+  return { open, ask }
+}
+
+it('scrapes at one time are one look at the node, and so are those shortly after it', async () => {
+  let looks = 0
+  const text = async () => {
+    looks++
+    await setTimeout(200)
+    return `look ${looks}\n`
+  }
+  const { ask } = await served(text, { fresh: 300 })
+  const first = await Promise.all(Array.from({ length: 20 }, () => ask('/metrics')))
+  expect(new Set(first.map(String))).toEqual(new Set(['200,look 1\n']))
+  expect(await ask('/metrics')).toEqual([200, 'look 1\n'])
+  await expect.poll(() => ask('/metrics')).toEqual([200, 'look 2\n'])
+})
+
+it('a look that takes too long is told to each who waits, keeps no probe waiting, and its end is what the next one gets', async () => {
+  const look = Promise.withResolvers<string>()
+  let looks = 0
+  const text = () => {
+    looks++
+    return look.promise
+  }
+  const { ask } = await served(text, { scrape: 500 })
+  const scrapes = [ask('/metrics'), ask('/metrics')]
+  expect(await ask('/healthz')).toEqual([200, 'ok\n'])
+  const late = [
+    503,
+    expect.stringMatching(/^the node has been looked at for \d+ s, and the look goes on: ask again\n$/),
+  ]
+  expect(await Promise.all(scrapes)).toEqual([late, late])
+  const third = ask('/metrics')
+  look.resolve('all of it\n')
+  expect(await third).toEqual([200, 'all of it\n'])
+  expect(looks).toBe(1)
+})
+
+it('a look that fails is told to all who wait for it, and the next one is another', async () => {
+  let looks = 0
+  const text = async () => {
+    if (++looks === 1) throw new Error('the records cannot be read')
+    return 'all of it\n'
+  }
+  const { ask } = await served(text, { fresh: 200 })
+  const failed = [500, 'the records cannot be read\n']
+  expect(await Promise.all([ask('/metrics'), ask('/metrics')])).toEqual([failed, failed])
+  await expect.poll(() => ask('/metrics')).toEqual([200, 'all of it\n'])
+})
+
+it('who sends slowly is not waited for, and keeps nobody waiting', async () => {
+  const { open, ask } = await served(async () => 'all of it\n', { request: 1000, connection: 600_000 })
+  const slow = await open()
+  slow.write('GET /metrics HTTP/1.1\r\nHost: node\r\nX-Slow: ')
+  const closed = once(slow.resume(), 'close')
+  const dripping = setInterval(() => slow.write('s'), 100)
+  onTestFinished(() => clearInterval(dripping))
+  expect(await ask('/metrics')).toEqual([200, 'all of it\n'])
+  await closed
+})
+
+it.each([
+  ['reads nothing', 0],
+  ['reads slowly', 1000],
+])('who %s loses the connection, and keeps nobody waiting', async (_, bytes) => {
+  const size = 32 * 2 ** 20
+  const { open, ask } = await served(async () => 'x'.repeat(size), { connection: 3000 })
+  const slow = await open()
+  slow.write('GET /metrics HTTP/1.1\r\nHost: node\r\n\r\n')
+  let read = 0
+  slow.on('readable', () => {})
+  for (let turn = 0; turn < 40; turn++) {
+    if (turn === 5) expect((await ask('/metrics'))[1].length).toBe(size)
+    if (bytes > 0) read += slow.read(bytes)?.length ?? 0
+    await setTimeout(100)
+  }
+  // What the kernel has of it, and then the end.
+  slow.removeAllListeners('readable').on('data', (part) => {
+    read += part.length
+  })
+  slow.resume()
+  await expect.poll(() => slow.closed).toBe(true)
+  expect(read).toBeLessThan(size)
+})
+
+it('who holds all the connections that there may be loses the oldest of them, and nobody else does', async () => {
+  const look = Promise.withResolvers<string>()
+  const { open, ask } = await served(() => look.promise, { connections: 10, request: 60_000 })
+  const scrape = ask('/metrics', '127.0.0.3')
+  const held: Socket[] = []
+  for (let socket = 0; socket < 30; socket++) held.push((await open('127.0.0.2')).resume())
+  for (let probe = 0; probe < 5; probe++) expect(await ask('/healthz')).toEqual([200, 'ok\n'])
+  await expect.poll(() => held.filter(({ closed }) => !closed).length).toBeLessThan(10)
+  expect(held.slice(0, 21).filter(({ closed }) => !closed)).toEqual([])
+  look.resolve('all of it\n')
+  expect(await scrape).toEqual([200, 'all of it\n'])
+})

@@ -1,5 +1,4 @@
-import type { NodeConfig } from '../src/request/defaults.ts'
-import { readConfigFile } from '../src/request/read-config.ts'
+import { type ReadConfig, readConfigFile } from '../src/request/read-config.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
 
@@ -7,7 +6,7 @@ const DEFAULT_FILE = '/etc/modekeep/config.json'
 export async function readConfig(
   { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
   named = MODEKEEP_CONFIG,
-): Promise<{ file: string; config: NodeConfig; faults: string[] }> {
+): Promise<ReadConfig & { file: string }> {
   const file = named || DEFAULT_FILE
   return { file, ...(await readConfigFile(file, Boolean(named))) }
 }

@@ -16,7 +16,9 @@ export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
 }
 
 async function done(job: ContainerJob, env: NodeJS.ProcessEnv): Promise<ContainerResult> {
-  const { config } = await readConfig(env)
+  const { config, faults, isUnread } = await readConfig(env)
+  // What is to be taken away goes also where a rule is at fault, but not from another state directory.
+  if (isUnread || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
   const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
   const result = await workOnContainer({ host: linuxHost, config, mayHang: true, note, warn }, job)

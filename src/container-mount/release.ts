@@ -7,7 +7,7 @@ import {
 } from '../store/container-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import type { Known } from './order.ts'
-import { holdContainer, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
+import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
 
 /**
  * Takes the node's clones away, without which another driver can unmount its volume.
@@ -54,8 +54,23 @@ export function reconcile(session: Session, known?: Known, isDry = false): strin
       if (hasMounts || state === 'gone' || record?.state !== 'started') touched.push(container)
     })
   }
-  if (!isDry) orWarn(session, 'could not remove the place of clones', () => removeEmptyStand(session))
+  if (!isDry) {
+    removeLoneLocks(session)
+    orWarn(session, 'could not remove the place of clones', () => removeEmptyStand(session))
+  }
   return touched
+}
+
+/** Of jobs that died before they wrote a record, or after they removed it. */
+function removeLoneLocks(session: Session): void {
+  const others = new Set([...containersOnRecord(session), ...standing(session)])
+  for (const container of lockedContainers(session)) {
+    if (others.has(container)) continue
+    // Whoever gives it back removes it.
+    orWarn(session, `could not remove the lock of container ${container}`, () => {
+      tryHoldContainer(session, container)?.[Symbol.dispose]()
+    })
+  }
 }
 
 function wanted(

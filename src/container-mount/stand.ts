@@ -1,7 +1,8 @@
 import { waitFor } from '../host/back-off.ts'
+import { withPath } from '../host/file-error.ts'
 import { closing, type Handle, isDirectory, orClosed, unless } from '../host/host.ts'
-import { containersDirectory } from '../store/container-record.ts'
-import type { Session } from '../store/session.ts'
+import { containersDirectory, isContainerId } from '../store/container-record.ts'
+import { orWarn, type Session } from '../store/session.ts'
 
 // Where a runtime finds clones: a file system in memory that only root sees into, and that keeps to itself what is
 // mounted on it. Below it a directory for each container, in that a mount for each of its clones.
@@ -19,57 +20,66 @@ export function clonePath(node: Node, container: string, number: number): string
 }
 
 /** One job at a time for a container. */
-export async function holdContainer({ host, config }: Node, container: string): Promise<Disposable> {
-  const directory = containersDirectory({ config })
-  host.files.makeDirectory(directory)
-  const lock = await waitFor(() => host.tryLock(lockOf(directory, container)))
-  return { [Symbol.dispose]: () => lock.release(true) }
+export async function holdContainer(session: Session, container: string): Promise<Disposable> {
+  session.host.files.makeDirectory(containersDirectory(session))
+  return waitFor(() => tryHoldContainer(session, container))
 }
 
 /** Undefined while a job is at work on it. */
-export function tryHoldContainer({ host, config }: Node, container: string): Disposable | undefined {
-  const lock = host.tryLock(lockOf(containersDirectory({ config }), container))
-  return lock && { [Symbol.dispose]: () => lock.release(true) }
+export function tryHoldContainer(session: Session, container: string): Disposable | undefined {
+  return tryHold(session, lockPath(session, container))
 }
 
-function lockOf(directory: string, container: string): string {
-  return `${directory}/${container}.lock`
+function tryHold(session: Session, path: string): Disposable | undefined {
+  const lock = withPath('lock', path, () => session.host.tryLock(path))
+  const release = () => withPath('remove', path, () => lock?.release(true))
+  // What fails says nothing of the work that was done under the lock: reconcile removes the file.
+  return lock && { [Symbol.dispose]: () => orWarn(session, 'could not give a lock back', release) }
+}
+
+const LOCK = /\.lock$/
+const STAND = 'stand'
+
+function lockPath(node: Node, name: string): string {
+  return `${containersDirectory(node)}/${name}.lock`
+}
+
+/** The containers that have a lock's file: a job is at work on them, or one has died. */
+export function lockedContainers({ host, config }: Node): string[] {
+  const names = host.files.list(containersDirectory({ config })).filter((name) => LOCK.test(name))
+  return names.map((name) => name.replace(LOCK, '')).filter((name) => name !== STAND && isContainerId(name))
 }
 
 /** A new directory for a container's clones. Its caller closes it. */
-export async function makeContainerDirectory(node: Node, container: string): Promise<Handle> {
-  const { inodes } = node.host
-  const stand = await openOrMakeStand(node)
+export async function makeContainerDirectory(session: Session, container: string): Promise<Handle> {
+  const { inodes } = session.host
+  const stand = await openOrMakeStand(session)
   using _ = closing(inodes, stand)
   const name = Buffer.from(container)
   inodes.createDirectory(stand, name, 0o700)
   return inodes.openEntry(stand, name)
 }
 
-async function openOrMakeStand(node: Node): Promise<Handle> {
-  const { inodes, mounts, files, tryLock } = node.host
-  const directory = containersDirectory(node)
+async function openOrMakeStand(session: Session): Promise<Handle> {
+  const { inodes, mounts, files } = session.host
+  const directory = containersDirectory(session)
   files.makeDirectory(directory)
   const parent = inodes.openTrusted(directory)
   using _parent = closing(inodes, parent)
-  const there = openStand(node, parent)
+  const there = openStand(session, parent)
   if (there !== undefined) return there
-  const lock = await waitFor(() => tryLock(`${directory}/stand.lock`))
-  try {
-    // Another job may have been first.
-    const made = openStand(node, parent)
-    if (made !== undefined) return made
-    unless('EEXIST', () => inodes.createDirectory(parent, MOUNTS, 0o700))
-    const target = inodes.openEntry(parent, MOUNTS)
-    using _target = closing(inodes, target)
-    return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
-      mounts.attach(tree, target)
-      keepToItself(node, tree)
-      return tree
-    })
-  } finally {
-    lock.release(true)
-  }
+  using _lock = await waitFor(() => tryHold(session, lockPath(session, STAND)))
+  // Another job may have been first.
+  const made = openStand(session, parent)
+  if (made !== undefined) return made
+  unless('EEXIST', () => inodes.createDirectory(parent, MOUNTS, 0o700))
+  const target = inodes.openEntry(parent, MOUNTS)
+  using _target = closing(inodes, target)
+  return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
+    mounts.attach(tree, target)
+    keepToItself(session, tree)
+    return tree
+  })
 }
 
 function openStand(node: Node, parent: Handle): Handle | undefined {
@@ -129,23 +139,18 @@ export function standing(node: Node): string[] {
 }
 
 /** Removes the stand where nothing is on it: the next container has it made again. */
-export function removeEmptyStand(node: Node): void {
-  const { inodes, mounts, files, tryLock } = node.host
-  const directory = containersDirectory(node)
+export function removeEmptyStand(session: Session): void {
+  const { inodes, mounts, files } = session.host
+  const directory = containersDirectory(session)
   if (files.list(directory).length === 0) return
-  const lock = tryLock(`${directory}/stand.lock`)
-  if (lock === undefined) return
-  try {
-    if (standing(node).length > 0) return
-    const parent = inodes.openTrusted(directory)
-    using _ = closing(inodes, parent)
-    unless('ENOENT', () => {
-      while (inodes.statMountPoint(parent, MOUNTS).mountRoot) mounts.detach(parent, MOUNTS)
-      inodes.removeDirectory(parent, MOUNTS)
-    })
-  } finally {
-    lock.release(true)
-  }
+  using lock = tryHold(session, lockPath(session, STAND))
+  if (lock === undefined || standing(session).length > 0) return
+  const parent = inodes.openTrusted(directory)
+  using _ = closing(inodes, parent)
+  unless('ENOENT', () => {
+    while (inodes.statMountPoint(parent, MOUNTS).mountRoot) mounts.detach(parent, MOUNTS)
+    inodes.removeDirectory(parent, MOUNTS)
+  })
 }
 
 function openIfThere(node: Node): ({ handle: Handle } & Disposable) | undefined {

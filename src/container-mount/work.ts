@@ -1,4 +1,4 @@
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { messageOf, Refusal, thrownFirst } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
 import type { CloneOutcome, ContainerOrder, Known } from './order.ts'
@@ -36,7 +36,8 @@ export async function workOnContainer(session: Session, job: ContainerJob): Prom
         return {}
     }
   } catch (error) {
-    if (error instanceof Refusal) return { failure: error.message }
+    const first = thrownFirst(error)
+    if (first instanceof Refusal) return { failure: first.message }
     return { failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }
   }
 }

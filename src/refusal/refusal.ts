@@ -54,7 +54,13 @@ export function refusalOf(check: () => void): string | undefined {
   }
 }
 
+/** What was thrown first, where what cleaned up after it has failed too. */
+export function thrownFirst(error: unknown): unknown {
+  return error instanceof SuppressedError ? thrownFirst(error.suppressed) : error
+}
+
 /** What anything that was thrown says. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  const first = thrownFirst(error)
+  return first instanceof Error ? first.message : String(first)
 }

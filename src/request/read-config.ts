@@ -4,25 +4,30 @@ import { readOwned } from '../host/owned-file.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 
+export interface ReadConfig {
+  config: NodeConfig
+  faults: string[]
+  /** There is one, and nothing of it is known: also the state directory may be another one than the default. */
+  isUnread?: true
+}
+
 /**
  * The node's configuration, and every fault in its file.
  * @param isNamed somebody named the file. Else no file is no fault: the defaults deny every bind source but
  *   modekeep's own directory
  */
-export async function readConfigFile(
-  file: string,
-  isNamed: boolean,
-): Promise<{ config: NodeConfig; faults: string[] }> {
+export async function readConfigFile(file: string, isNamed: boolean): Promise<ReadConfig> {
   const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir) }
   let bytes: Buffer | undefined
   try {
     bytes = readOwned(file)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    return { config: defaults, faults: [`node configuration ${error.message}`] }
+    return { config: defaults, faults: [`node configuration ${error.message}`], isUnread: true }
   }
   if (bytes === undefined) {
-    return { config: defaults, faults: isNamed ? [`node configuration ${file} cannot be read (ENOENT)`] : [] }
+    if (!isNamed) return { config: defaults, faults: [] }
+    return { config: defaults, faults: [`node configuration ${file} cannot be read (ENOENT)`], isUnread: true }
   }
   const parsed = await parsedOnce(file, bytes.toString())
   // Sources are compared with it, and theirs are real paths.

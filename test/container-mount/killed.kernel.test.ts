@@ -77,6 +77,14 @@ describe.skipIf(skipped !== '')(`a job for a container that dies at any call to 
     })
   })
 
+  it('what died before it had a record, or after, leaves a lock: the next connection or gc removes it', async () => {
+    const node = nodeWith('tmpfs')
+    fs.mkdirSync(`${node.top}/state/nri`, { recursive: true })
+    for (const name of [CONTAINER, 'stand']) fs.writeFileSync(`${node.top}/state/nri/${name}.lock`, '')
+    expect(reconcile(node.session)).toEqual([])
+    expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
+  })
+
   it.each(['started', 'gone'] as const)('release as %s: the next one ends it', async (as) => {
     const points = await diesAtEach(
       (node) => attach(node.session, node),

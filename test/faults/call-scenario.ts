@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import type { ContainerResult } from '../../src/container-mount/work.ts'
 import type { Outcome } from '../../src/csi/jobs.ts'
 import { type Ended, modekeepOn } from '../helpers/inject.ts'
 import { expectPreceded } from './durable-first.ts'
@@ -25,8 +26,8 @@ export interface Situation {
    * Of a volume that was to come, or is forgotten, no record speaks: heal, or the first call after a reboot, removes its lock.
    */
   isHealed?: boolean
-  /** Who reads the answer: the CSI server that of a worker. */
-  reader: 'kubelet' | 'person' | 'server'
+  /** Who reads the answer: the CSI server or the runtime's plugin that of a worker. */
+  reader: 'kubelet' | 'person' | 'server' | 'plugin'
 }
 
 export function callScenario(situation: Situation): Scenario {
@@ -61,10 +62,15 @@ export function callScenario(situation: Situation): Scenario {
   }
 }
 
-const SUCCESS = { kubelet: '"status":"Success"', person: '', server: '{"outcome":{}}' } as const
+const SUCCESS = {
+  kubelet: /"status":"Success"/,
+  person: /^/,
+  server: /\{"outcome":\{\}\}/,
+  plugin: /\{"outcome":\{("mounts":.*)?\}\}/,
+} as const
 
 export function hasSucceeded(reader: Situation['reader'], { text, code }: Ended): boolean {
-  return code === 0 && text.includes(SUCCESS[reader])
+  return code === 0 && SUCCESS[reader].test(text)
 }
 
 /** An errno's name, or a sentence about a thing that is named. */
@@ -81,6 +87,11 @@ function expectAnswer(reader: Situation['reader'], { ended: { text, errors, code
   if (reader === 'server') {
     const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: Outcome }
     if (outcome.failure) expect(outcome.failure.message).toMatch(NAMES_WHAT_FAILED)
+    return
+  }
+  if (reader === 'plugin') {
+    const { outcome } = JSON.parse(text) as { outcome: ContainerResult }
+    if (outcome.failure !== undefined) expect(outcome.failure).toMatch(NAMES_WHAT_FAILED)
     return
   }
   expect(text).toMatch(/^\{[^\n]*\}\n$/)

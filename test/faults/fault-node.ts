@@ -2,11 +2,13 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
+import { type ContainerJob, type ContainerResult, workOnContainer } from '../../src/container-mount/work.ts'
 import { publish, unpublish } from '../../src/csi/publish.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
+import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import type { Session } from '../../src/store/session.ts'
@@ -42,10 +44,20 @@ export class FaultNode extends Crashing {
   }
 
   override fresh(): void {
+    for (const point of this.mountedInState().reverse()) execFileSync('umount', ['--lazy', point])
     super.fresh()
     makeTree(fs, this.other, ['file plain 0600 9'])
     fs.writeFileSync(`${this.other}/plain`, 'other')
     for (const pod of fs.readdirSync(`${this.node.top}/pods`)) this.#emptyDirectory(pod)
+  }
+
+  /** Containers' clones, and where they stand, the upper ones first. */
+  mountedInState(): string[] {
+    const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))
+    return rows
+      .map(({ mountPoint }) => mountPoint)
+      .filter((point) => point.startsWith(`${this.node.state}/`))
+      .sort()
   }
 
   /** What kubelet makes before its first call. */
@@ -80,6 +92,13 @@ export class FaultNode extends Crashing {
       await publish(session, { ...request, lifecycle: 'inline' })
     } else if (verb === 'unpublish') await unpublish(session, directory)
     else throw new Error(`no call of kubelet's: ${verb}`)
+  }
+
+  /** A job of the runtime's plugin, in the same way. */
+  async succeedFor(job: ContainerJob): Promise<Extract<ContainerResult, { failure?: undefined }>> {
+    const result = await workOnContainer(this.#session(), job)
+    if (result.failure !== undefined) throw new Error(`${job.do}: ${result.failure}`)
+    return result
   }
 
   #session(): Session {

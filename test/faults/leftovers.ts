@@ -5,7 +5,7 @@ import type { NodeDirectory } from '../helpers/node-directory.ts'
 /** Kept for good, or made anew by the next call that needs it. */
 const LASTING = new Set([
   ...['boot', 'boot.new', 'growth', 'reservations.lock', 'loop.lock', 'sweep.lock'],
-  ...['mounts', 'ownership', 'reservations'],
+  ...['mounts', 'nri', 'ownership', 'reservations'],
 ])
 const TOP = new Set(['config.json', 'image', 'images', 'log', 'pods', 'state', 'volumes'])
 
@@ -19,6 +19,7 @@ export function leftovers(node: NodeDirectory, pods: readonly string[], volumes:
     ...pods.flatMap((pod) => below(node.podDirectory(pod))),
     ...namesIn(node.state).filter((name) => !LASTING.has(name)),
     ...below(`${node.state}/mounts`),
+    ...below(`${node.state}/nri`),
     ...below(`${node.state}/reservations`),
     ...below(`${node.state}/ownership`).filter((volume) => !isJournalAlone(namesIn(node.top + volume))),
     ...namesIn(`${node.top}/pods`).filter((name) => !pods.includes(name)),

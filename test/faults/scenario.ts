@@ -2,7 +2,17 @@ import type { Ended, FaultPoint, Program } from '../helpers/inject.ts'
 import type { TracedCall } from '../helpers/strace-text.ts'
 import type { Fault } from './fault.ts'
 
-export const COMMANDS = ['mount', 'unmount', 'replace', 'walk', 'restore', 'heal', 'csi', 'install'] as const
+export const COMMANDS = [
+  'mount',
+  'unmount',
+  'replace',
+  'walk',
+  'restore',
+  'heal',
+  'csi',
+  'container',
+  'install',
+] as const
 export type CommandName = (typeof COMMANDS)[number]
 
 /** What a command has come to whose system call was killed or failed. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { quoted, Refusal, refusalOf } from '../../src/refusal/refusal.ts'
+import { messageOf, quoted, Refusal, refusalOf, thrownFirst } from '../../src/refusal/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault says just that', () => {
@@ -31,6 +31,22 @@ describe('a refusal', () => {
     const cause = new Error('ENOENT')
     expect(new Refusal('it is missing', { cause }).cause).toBe(cause)
   })
+})
+
+it('what failed first is told, also where cleaning up after it failed', () => {
+  const first = new Refusal('it is missing')
+  const thrown = (() => {
+    try {
+      using _later = { [Symbol.dispose]: () => expect.fail('a lock') }
+      using _ = { [Symbol.dispose]: () => expect.fail('a handle') }
+      throw first
+    } catch (error) {
+      return error
+    }
+  })()
+  expect(thrown).toBeInstanceOf(SuppressedError)
+  expect(thrownFirst(thrown)).toBe(first)
+  expect(messageOf(thrown)).toBe('it is missing')
 })
 
 describe('a value in a message', () => {

@@ -1,5 +1,6 @@
 import { callScenario, type Situation } from '../call-scenario.ts'
 import type { CommandName, Scenario } from '../scenario.ts'
+import { CONTAINER_JOBS } from './container.ts'
 import { CSI } from './csi.ts'
 import { HEAL } from './heal.ts'
 import { INSTALL } from './install.ts'
@@ -21,5 +22,6 @@ export const SCENARIOS: readonly { command: CommandName; open(): Scenario }[] = 
   ...calls('restore', RESTORE),
   ...calls('heal', HEAL),
   ...calls('csi', CSI),
+  ...calls('container', CONTAINER_JOBS),
   ...INSTALL.map((open) => ({ command: 'install' as const, open })),
 ]

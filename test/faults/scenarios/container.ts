@@ -1,0 +1,146 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { expect } from 'vitest'
+import type { CloneOrder } from '../../../src/container-mount/order.ts'
+import type { ContainerJob } from '../../../src/container-mount/work.ts'
+import { WORKER } from '../../../src/nri/jobs.ts'
+
+import type { Situation } from '../call-scenario.ts'
+import type { FaultNode } from '../fault-node.ts'
+
+const POD = 'nri'
+const CONTAINER = 'c0ffee'
+const GROUPS = [2000, 3000] as const
+
+const stand = (on: FaultNode) => `${on.node.state}/nri/mounts`
+const source = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/volumes/kubernetes.io~csi/${volume}/mount`
+
+function clone(on: FaultNode, volume: string, group: number): CloneOrder {
+  const destination = `/${volume}`
+  const asked = `annotation modekeep/group is "${volume}=${group}"`
+  const options = ['rbind', 'rprivate', 'rw']
+  return { volume, destination, source: source(on, volume), options, group, asked, isOwn: false }
+}
+
+function attach(on: FaultNode): ContainerJob {
+  const order = {
+    container: CONTAINER,
+    containerName: 'app',
+    sandbox: '5a',
+    pod: { namespace: 'default', name: 'web', uid: POD },
+    hasUserNamespace: false,
+    kubeletDir: on.node.top,
+    clones: [clone(on, 'data', GROUPS[0]), clone(on, 'other', GROUPS[1])],
+    isOptional: false,
+  }
+  return { do: 'attach', order }
+}
+
+const released = (as: 'started' | 'gone'): ContainerJob => ({ do: 'release', container: CONTAINER, as })
+
+/** The volumes of another driver, as kubelet has them mounted for the pod. */
+function mounted(on: FaultNode): void {
+  for (const [volume, directory] of [
+    ['data', on.source],
+    ['other', on.other],
+  ] as const) {
+    fs.mkdirSync(source(on, volume), { recursive: true })
+    execFileSync('mount', ['--bind', directory, source(on, volume)])
+  }
+}
+
+/** Two clones, each with its group, in the place that keeps to itself. */
+function showsBoth(on: FaultNode): void {
+  for (const [number, group] of GROUPS.entries()) {
+    const { gid, uid, ino } = fs.statSync(`${stand(on)}/${CONTAINER}/${number}`)
+    expect({ gid, uid, ino }).toEqual({ gid: group, uid: 0, ino: fs.statSync([on.source, on.other][number] ?? '').ino })
+  }
+  expect(fs.readFileSync(`${stand(on)}/${CONTAINER}/1/plain`, 'utf8')).toBe('other')
+  expect(clones(on)).toHaveLength(GROUPS.length)
+}
+
+/** Whatever befell the job: the volumes are as they were, and what a clone shows is mapped before it is there. */
+function isSound(on: FaultNode): void {
+  on.expectUntouched()
+  expect(fs.readFileSync(`${on.other}/plain`, 'utf8')).toBe('other')
+  for (const point of clones(on)) expect(fs.statSync(point).gid).toBe(GROUPS[Number(point.split('/').at(-1))])
+}
+
+function clones(on: FaultNode): string[] {
+  return on.mountedInState().filter((point) => point.startsWith(`${stand(on)}/`))
+}
+
+const hasNone = (on: FaultNode) => expect(clones(on)).toEqual([])
+
+/** What the plugin tells of a container that was removed or could not be created, and what a later connection does. */
+async function gone(on: FaultNode): Promise<void> {
+  for (let times = 0; times < 2; times++) await on.succeedFor(released('gone'))
+  await atNextConnection(on)
+}
+
+/** The runtime knows of no container: nothing is left, also without another event of this one. */
+async function atNextConnection(on: FaultNode): Promise<void> {
+  await on.succeedFor({ do: 'reconcile', known: { at: Date.now() + 1, created: [], started: [] } })
+  expect(on.mountedInState()).toEqual([])
+}
+
+async function startedAndGone(on: FaultNode): Promise<void> {
+  await on.succeedFor(released('started'))
+  hasNone(on)
+  await gone(on)
+}
+
+/** Kubelet tries again by the same container, in the place of another, or gives up. */
+const AFTER_CREATION = [
+  async (on: FaultNode) => {
+    const { mounts = [] } = await on.succeedFor(attach(on))
+    expect(mounts.map((one) => one.do)).toEqual(['replace', 'replace'])
+    showsBoth(on)
+    await startedAndGone(on)
+  },
+  gone,
+  atNextConnection,
+]
+
+const worker = { pods: [POD], reader: 'plugin' as const, args: () => [WORKER] }
+const line = (job: ContainerJob) => `${JSON.stringify(job)}\n`
+
+export const CONTAINER_JOBS: Situation[] = [
+  {
+    ...worker,
+    title: 'two volumes of a container that is created, in NRI',
+    input: (on) => line(attach(on)),
+    before: async (on) => mounted(on),
+    sound: isSound,
+    promised: showsBoth,
+    next: AFTER_CREATION,
+  },
+  {
+    ...worker,
+    title: 'a container that has started, in NRI',
+    input: () => line(released('started')),
+    async before(on) {
+      mounted(on)
+      await on.succeedFor(attach(on))
+    },
+    sound: isSound,
+    promised: hasNone,
+    next: [startedAndGone, gone, atNextConnection],
+  },
+  {
+    ...worker,
+    title: 'a container that is gone, in NRI',
+    input: () => line(released('gone')),
+    async before(on) {
+      mounted(on)
+      await on.succeedFor(attach(on))
+    },
+    sound: isSound,
+    promised(on) {
+      hasNone(on)
+      expect(fs.readdirSync(`${on.node.state}/nri`)).toEqual(['mounts'])
+    },
+    // Also where the plugin has died with it: nobody tells of the container again.
+    next: [gone, atNextConnection, AFTER_CREATION[0] ?? gone],
+  },
+]

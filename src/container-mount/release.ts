@@ -3,8 +3,10 @@ import {
   containerRecords,
   containersOnRecord,
   isContainerId,
+  isSeen,
   mayRun,
 } from '../store/container-record.ts'
+import type { Found } from '../store/record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import type { Known } from './order.ts'
 import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
@@ -47,11 +49,11 @@ export function reconcile(session: Session, known?: Known, isDry = false): strin
     orWarn(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryHoldContainer(session, container)
       // Read again under its lock.
-      const { record } = lock === undefined ? {} : containerRecords.find(session, container)
-      const state = lock === undefined ? 'keep' : wanted(session, container, record, known)
+      const found = lock === undefined ? {} : containerRecords.find(session, container)
+      const state = lock === undefined ? 'keep' : wanted(session, container, found, known)
       if (state === 'keep') return
       const hasMounts = isDry ? stand.includes(container) : settle(session, container, state)
-      if (hasMounts || state === 'gone' || record?.state !== 'started') touched.push(container)
+      if (hasMounts || state === 'gone' || found.record?.state === 'created') touched.push(container)
     })
   }
   if (!isDry) {
@@ -76,13 +78,25 @@ function removeLoneLocks(session: Session): void {
 function wanted(
   session: Session,
   container: string,
-  record: ContainerRecord | undefined,
+  { record, problem }: Found<ContainerRecord>,
   known: Known | undefined,
 ): 'keep' | 'started' | 'gone' {
+  if (problem !== undefined) return wantedOfUnreadable(session, container, known)
   // Nobody can tell what it was: what stands of it goes.
   if (record === undefined) return 'gone'
   if (!mayRun(session, record)) return 'gone'
   if (known === undefined) return record.state === 'created' && Date.now() - record.at > LONG ? 'started' : 'keep'
   if (record.at > known.at || known.created.includes(container)) return 'keep'
+  return known.started.includes(container) ? 'started' : 'gone'
+}
+
+/** Only its name is known. While it may be there the record stays: it keeps others from giving its volumes another group. */
+function wantedOfUnreadable(
+  session: Session,
+  container: string,
+  known: Known | undefined,
+): 'keep' | 'started' | 'gone' {
+  if (known === undefined) return isSeen(session, container) ? 'keep' : 'gone'
+  if (known.created.includes(container)) return 'keep'
   return known.started.includes(container) ? 'started' : 'gone'
 }

@@ -33,7 +33,7 @@ export const FAMILIES = {
     state: ['mounted', 'overdue'],
   }),
   modekeep_container_volumes: gauge(
-    'Volumes of containers that asked for a group: created and not started yet, shown to it, or without it.',
+    'Volumes of containers that asked for a group: created and not started yet, shown to it, without it, or of unreadable records.',
     { state: ['created', 'mapped', 'without'] },
   ),
   modekeep_plugins: gauge(

@@ -49,6 +49,8 @@ export const containerRecords = new RecordKind<ContainerRecord>({
   ownerOf: ({ container }) => container,
   directoryOf: containersDirectory,
   name: { of: (container) => `${container}.json` },
+  remedy: (container) =>
+    `delete the pod of container ${container} ("crictl inspect" names it): "modekeep nri" and "modekeep gc" remove the record of a container that is gone`,
 })
 
 export function containersDirectory({ config }: Pick<Store, 'config'>): string {
@@ -79,6 +81,18 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
   return boot === host.bootId() && host.files.has(`${kubeletDir}/pods/${pod.uid}`)
 }
 
+/**
+ * Whether a container of which only the name is known may still be there: it has a process, or something is mounted for it,
+ * as the root that a runtime makes.
+ */
+export function isSeen(store: Store, container: string): boolean {
+  const own = `${containersDirectory(store)}/`
+  const rows = store.host.mounts.table().split('\n')
+  const points = rows.filter((row) => row.includes(container)).map((row) => row.split(' ')[4] ?? '')
+  const isMounted = points.some((point) => point.includes(container) && !point.startsWith(own))
+  return isMounted || store.host.hasProcesses(container)
+}
+
 /** A container that sees a volume of others with another group, and relies on the one that it has on disk. */
 export interface ContainerHolder {
   /** '' where it has no identity. */
@@ -93,11 +107,11 @@ export interface ContainerHolder {
 
 /**
  * Those that may still run. modekeep's own volumes have mount records that say the same.
- * @throws {Refusal} where a record cannot be read: nobody can tell what its container relies on
+ * @throws {Refusal} where the record of a container that may be there cannot be read: nobody can tell what that relies on
  */
 export function containerHolders(store: Store): ContainerHolder[] {
-  return listContainers(store).flatMap(({ record, problem }) => {
-    if (problem !== undefined) throw problem
+  return listContainers(store).flatMap(({ container, record, problem }) => {
+    if (problem !== undefined && isSeen(store, container)) throw problem
     if (record === undefined || !mayRun(store, record)) return []
     const { pod, containerName } = record
     const directory = `container ${containerName}`

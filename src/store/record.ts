@@ -14,6 +14,8 @@ interface RecordForm<T extends object, Owner> {
   directoryOf(store: Store, owner: Owner): string
   /** The file; `of` the owner where others' lie in the same directory. */
   name: string | { of(owner: Owner): string }
+  /** What is to become of one that cannot be read, where that is not to be moved away by hand. */
+  remedy?(owner: Owner): string
 }
 
 /** The owner and the place of a kind of record of which each volume has one. */
@@ -22,14 +24,10 @@ export const OF_A_VOLUME = {
   directoryOf: (store: Store, volume: string) => volumePlace(store, volume).path,
 }
 
+const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
+
 /** A record is there, and nobody can tell what it said: a group with one bit turned over is a group like any other. */
-export class DamagedRecord extends Refusal {
-  constructor(path: string) {
-    super(
-      `the record ${path} is damaged or is of something else: repair the disk, and move the file away where nothing of it is needed any more`,
-    )
-  }
-}
+export class DamagedRecord extends Refusal {}
 
 /** Neither: there is none. */
 export interface Found<T> {
@@ -71,19 +69,22 @@ export class RecordKind<T extends object, Owner = string> {
     const text = store.host.files.read(path)
     if (text === undefined) return {}
     const { sum, ...record } = parsed(text)
+    const remedy = this.#form.remedy?.(owner) ?? MOVE_AWAY
     // Before the checksum: that of another version may be another one.
     if (Number.isInteger(record.format) && record.format !== format) {
       return {
         problem: new UnknownFormat(
           `the record ${path} cannot be used (its format is ${record.format}, this version reads ${format}): ` +
-            'install the version of modekeep that made it, or move the file away where nothing of it is needed any more',
+            `install the version of modekeep that made it, or ${remedy}`,
         ),
       }
     }
     this.#schema ??= this.#form.schema()
     const { success, data } = z.safeParse(this.#schema, record)
     const isWhole = record.format === format && success && sum === sumOf(record) && ownerOf(data) === owner
-    return isWhole ? { record: data } : { problem: new DamagedRecord(path) }
+    if (isWhole) return { record: data }
+    const what = `the record ${path} is damaged or is of something else`
+    return { problem: new DamagedRecord(`${what}: repair the disk, and ${remedy}`) }
   }
 
   /** Whether there is one, also where nobody can tell what it says. */

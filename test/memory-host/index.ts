@@ -66,6 +66,7 @@ export function memoryHost(world: MemoryWorld): Host {
 
     bootId: () => world.boot,
     runningPods: () => new Set(),
+    hasProcesses: () => false,
     mountNamespace: () => 'memory',
   }
 }

@@ -9,8 +9,7 @@ import { podOfCgroup, podsOfMounts } from '../pods.ts'
 export function runningPods(): ReadonlySet<string> {
   const pods = new Set<string>()
   const namespaces = new Set<string>()
-  for (const pid of readdirSync('/proc')) {
-    if (!/^\d+$/.test(pid)) continue
+  for (const pid of processes()) {
     const read = (file: string) => unlessRefused(() => readFileSync(`/proc/${pid}/${file}`, 'utf8')) ?? ''
     const pod = podOfCgroup(read('cgroup'))
     if (pod !== undefined) pods.add(pod)
@@ -22,4 +21,22 @@ export function runningPods(): ReadonlySet<string> {
     for (const uid of podsOfMounts(table)) pods.add(uid)
   }
   return pods
+}
+
+/** Of the node's own namespace of processes: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
+const OF_NODE = 'pid:[4026531836]'
+
+/**
+ * Whether a container has processes: a runtime names their cgroup after it (runc's `cri-containerd-ID.scope` or `/ID`,
+ * CRI-O's `crio-ID.scope`). True where not all processes of the node are seen.
+ */
+export function hasProcesses(container: string): boolean {
+  if (unlessRefused(() => readlinkSync('/proc/self/ns/pid')) !== OF_NODE) return true
+  return processes().some((pid) =>
+    unlessRefused(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'))?.includes(container),
+  )
+}
+
+function processes(): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name))
 }

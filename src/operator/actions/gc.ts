@@ -2,6 +2,7 @@ import { reconcile } from '../../container-mount/release.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
+import { listContainers } from '../../store/container-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { volumeNamed } from './target.ts'
@@ -35,5 +36,11 @@ export async function gc(session: Session, { isDry, forget: word }: GcCommand): 
 /** What the plugin of the container runtime has left: it does the same whenever it connects. */
 function collectContainers(session: Session, isDry: boolean): GarbageItem[] {
   const reason = 'its pod is gone, or it has long had time to start'
-  return reconcile(session, undefined, isDry).map((name) => ({ kind: 'container', name, action: 'removed', reason }))
+  const removed = reconcile(session, undefined, isDry)
+  const kept = listContainers(session).flatMap(({ container: name, problem }): GarbageItem[] =>
+    problem === undefined || removed.includes(name)
+      ? []
+      : [{ kind: 'container', name, action: 'kept', reason: problem.message }],
+  )
+  return [...removed.map((name): GarbageItem => ({ kind: 'container', name, action: 'removed', reason })), ...kept]
 }

@@ -7,7 +7,7 @@ import { type CheckFinding, type DoctorDocument, type Found, fault } from './fin
 import { kubeletFindings } from './kubelet.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
 import { permissionFindings, spaceFindings } from './paths.ts'
-import { memoryFindings, mountFindings, volumeFindings } from './records.ts'
+import { containerFindings, memoryFindings, mountFindings, volumeFindings } from './records.ts'
 import { runtimeFindings } from './runtime.ts'
 
 /** What doctor knows beside the session. */
@@ -34,6 +34,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],
     ['mounts', () => mountFindings(session)],
     ['mounts', () => memoryFindings(session)],
+    ['mounts', () => containerFindings(session)],
     ['volumes', () => volumeFindings(session)],
   ]
   const findings: CheckFinding[] = []

@@ -5,12 +5,13 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
+import { isSeen, listContainers } from '../../store/container-record.ts'
 import { otherInPlace } from '../../store/find-volume.ts'
 import { nameNotice } from '../../store/former-name.ts'
 import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
-import { listVolumes } from '../../store/places.ts'
+import { listVolumes, type Store } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { journalFault } from '../actions/volume.ts'
@@ -38,6 +39,17 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   for (const [directory, problem] of problems) {
     const way = 'delete its pod: its unmount works without a record, which stays'
     if (problem !== undefined) yield fault(`${directory}: ${problem.message}`, way)
+  }
+}
+
+/** Of containers that the runtime's plugin was asked for. */
+export function* containerFindings(store: Store): Generator<Found> {
+  for (const { container, problem } of listContainers(store)) {
+    if (problem === undefined) continue
+    const way = isSeen(store, container)
+      ? 'what it says: until then no volume is given another group, as the container may rely on the one it has'
+      : 'modekeep gc: nothing of the container is there'
+    yield fault(problem.message, way)
   }
 }
 

@@ -15,11 +15,12 @@ const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
 }
 
 /** What is to be done next, most urgent first; nothing where all is well. */
-export function nextSteps({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Line[] {
+export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
   const by = (step: string) => mounts.filter(({ state }) => OF_MOUNTS[state] === step)
   const [heals, people] = [by('heal'), by('person')]
   const commands = [...by('command'), ...volumes.filter(({ changed }) => changed !== null)]
-  const isBroken = unreadable.length > 0 || volumes.some(({ fault }) => fault !== null)
+  const isUnreadable = unreadable.length > 0 || containers.some(({ state }) => state === 'unreadable')
+  const isBroken = isUnreadable || volumes.some(({ fault }) => fault !== null)
   const steps = [
     ...when(heals, `"modekeep heal" repairs what is ${statesOf(heals)}; with --dry-run it says what it would do`),
     ...when(

@@ -3,6 +3,8 @@ import type { Line } from '../text/output.ts'
 import { type Column, tableRows } from '../text/table.ts'
 import { ageOf, NARROW, type StatusLook, table } from './status-look.ts'
 
+const isUnshown = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
+
 /** Volumes of containers that the runtime's plugin was asked for. @param now milliseconds since the epoch */
 export function containerTable(
   containers: readonly ContainerStatus[],
@@ -13,11 +15,15 @@ export function containerTable(
   const width = isWide ? undefined : terminal
   const isNarrow = (width ?? NARROW) < NARROW
   const columns: (Column & { of(about: ContainerStatus): string })[] = [
-    { head: 'container', cut: { to: 12, at: 'middle' }, of: ({ pod, name }) => `${pod}/${name}` },
-    { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume },
+    {
+      head: 'container',
+      cut: { to: 12, at: 'middle' },
+      of: ({ pod, name, container }) => (pod === '' ? container : `${pod}/${name}`),
+    },
+    { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume || '-' },
     { head: 'on disk', of: ({ onDisk }) => String(onDisk ?? '-') },
-    { head: 'shown', of: ({ group, state }) => (state === 'without' ? '-' : String(group ?? 'its own')) },
-    { head: 'age', of: ({ since }) => ageOf(now - Date.parse(since)) },
+    { head: 'shown', of: ({ group, state }) => (isUnshown(state) ? '-' : String(group ?? 'its own')) },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : ageOf(now - Date.parse(since))) },
     { head: 'state', of: ({ state }) => state },
     { head: 'path', of: ({ destination }) => destination },
     { head: 'id', of: ({ container }) => container },

@@ -1,0 +1,128 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { reconcile, release } from '../../src/container-mount/release.ts'
+import { hasProcesses } from '../../src/host/linux/pod-processes.ts'
+import { statusOfContainers } from '../../src/operator/actions/containers.ts'
+import { gc } from '../../src/operator/actions/gc.ts'
+import { containerFindings } from '../../src/operator/doctor/records.ts'
+import { containerHolders } from '../../src/store/container-record.ts'
+import { cannotMount, scratch } from '../kernel/mapped-volume.ts'
+import { CONTAINER, nodeWith, type TestNode } from './node.ts'
+
+const skipped = cannotMount('tmpfs')
+const ofNode = fs.readlinkSync('/proc/self/ns/pid') === 'pid:[4026531836]'
+
+const DAMAGES = [
+  ['that is damaged', (text: string) => text.replace('"from":500', '"from":501'), 'is damaged or is of something else'],
+  ['of another format', (text: string) => text.replace('"format":1', '"format":9'), 'its format is 9'],
+] as const
+
+/** With a container whose record nobody can read. */
+async function damaged(harm: (text: string) => string) {
+  const node = nodeWith('tmpfs')
+  await node.attach(node.order([node.clone()]))
+  const file = `${node.top}/state/nri/${CONTAINER}.json`
+  fs.writeFileSync(file, harm(fs.readFileSync(file, 'utf8')))
+  return { node, file }
+}
+
+/** As a runtime mounts the container's root. */
+function makeRoot({ top }: TestNode): string {
+  const root = `${top}/run/task/${CONTAINER}/rootfs`
+  fs.mkdirSync(root, { recursive: true })
+  execFileSync('mount', ['-t', 'tmpfs', 'root', root])
+  return root
+}
+
+const known = (created: string[], started: string[]) => ({ at: Date.now(), created, started })
+const collect = (node: TestNode, isDry: boolean) => gc(node.session, { verb: 'gc', isDry, forget: undefined })
+
+describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
+  it.each(DAMAGES)(
+    '%s: what of it may be there is kept by gc, and no volume gets another group',
+    async (_, harm, why) => {
+      const { node, file } = await damaged(harm)
+      makeRoot(node)
+      const clones = node.mounted()
+      expect(() => containerHolders(node.session)).toThrow(why)
+      expect(() => containerHolders(node.session)).toThrow(`delete the pod of container ${CONTAINER}`)
+      expect(statusOfContainers(node.session)).toMatchObject([
+        { container: CONTAINER, state: 'unreadable', reason: expect.stringContaining(file), since: null },
+      ])
+      expect([...containerFindings(node.session)]).toMatchObject([
+        { level: 'fault', text: expect.stringContaining(why), remedy: expect.stringContaining('may rely on') },
+      ])
+      for (const isDry of [true, false]) {
+        const { items } = await collect(node, isDry)
+        expect(items).toMatchObject([{ kind: 'container', name: CONTAINER, action: 'kept' }])
+      }
+      expect(node.mounted()).toEqual(clones)
+      expect(node.records()).toEqual([`${CONTAINER}.json`])
+    },
+  )
+
+  it.each(DAMAGES)('%s: of a container that is not there it is removed by gc, and hinders nobody', async (_, harm) => {
+    const { node } = await damaged(harm)
+    if (!ofNode) node.session.host = { ...node.session.host, hasProcesses: () => false }
+    expect(containerHolders(node.session)).toEqual([])
+    expect([...containerFindings(node.session)]).toMatchObject([{ remedy: expect.stringContaining('modekeep gc') }])
+    const item = { kind: 'container', name: CONTAINER, action: 'removed' }
+    expect(await collect(node, true)).toMatchObject({ items: [item] })
+    expect(node.records()).toEqual([`${CONTAINER}.json`])
+    expect(await collect(node, false)).toMatchObject({ items: [item] })
+    expect([node.mounted(), node.records()]).toEqual([[], []])
+  })
+
+  it.each(DAMAGES)('%s: what the runtime tells decides', async (_, harm) => {
+    const { node } = await damaged(harm)
+    const clones = node.mounted()
+    reconcile(node.session, known([CONTAINER], []))
+    expect([node.mounted(), node.records()]).toEqual([clones, [`${CONTAINER}.json`]])
+    reconcile(node.session, known([], [CONTAINER]))
+    expect([node.mounted(), node.records()]).toEqual([[], [`${CONTAINER}.json`]])
+    expect(reconcile(node.session, known([], [CONTAINER]))).toEqual([])
+    expect(reconcile(node.session, known([], []))).toEqual([CONTAINER])
+    expect(node.records()).toEqual([])
+  })
+
+  it.each(DAMAGES)('%s: it goes with its container', async (_, harm) => {
+    const { node } = await damaged(harm)
+    makeRoot(node)
+    await release(node.session, CONTAINER, 'started')
+    expect([node.mounted(), node.records()]).toEqual([[node.stand], [`${CONTAINER}.json`]])
+    await release(node.session, CONTAINER, 'gone')
+    expect(node.records()).toEqual([])
+  })
+})
+
+const cannotGroup = (() => {
+  if (!ofNode) return ' (skipped: not in the namespace of processes of the machine)'
+  if (skipped !== '') return skipped
+  return /\tcgroup2$/m.test(fs.readFileSync('/proc/filesystems', 'utf8'))
+    ? ''
+    : ' (skipped: this kernel has no cgroup v2)'
+})()
+
+it.skipIf(cannotGroup !== '')(`a container's processes are found by the name of their cgroup${cannotGroup}`, () => {
+  const cgroups = `${scratch()}/cgroup`
+  fs.mkdirSync(cgroups)
+  execFileSync('mount', ['-t', 'cgroup2', 'test', cgroups])
+  const group = `${cgroups}/cri-containerd-${CONTAINER}.scope`
+  expect(hasProcesses(CONTAINER)).toBe(false)
+  fs.mkdirSync(group)
+  try {
+    const script = `echo $$ > ${group}/cgroup.procs && exec sleep 30`
+    const child = execFileSync('sh', ['-c', `sh -c '${script}' >/dev/null 2>&1 & echo $!`], { encoding: 'utf8' }).trim()
+    try {
+      for (let tries = 0; tries < 100 && !hasProcesses(CONTAINER); tries++) execFileSync('sleep', ['0.05'])
+      expect(hasProcesses(CONTAINER)).toBe(true)
+    } finally {
+      process.kill(Number(child), 'SIGKILL')
+    }
+    for (let tries = 0; tries < 100 && hasProcesses(CONTAINER); tries++) execFileSync('sleep', ['0.05'])
+    expect(hasProcesses(CONTAINER)).toBe(false)
+  } finally {
+    fs.rmdirSync(group)
+  }
+})

@@ -83,8 +83,8 @@ export class RecordKind<T extends object, Owner = string> {
     const { success, data } = z.safeParse(this.#schema, record)
     const isWhole = record.format === format && success && sum === sumOf(record) && ownerOf(data) === owner
     if (isWhole) return { record: data }
-    const what = `the record ${path} is damaged or is of something else`
-    return { problem: new DamagedRecord(`${what}: repair the disk, and ${remedy}`) }
+    const message = `the record ${path} is damaged or is of something else: repair the disk, and ${remedy}`
+    return { problem: new DamagedRecord(message) }
   }
 
   /** Whether there is one, also where nobody can tell what it says. */

@@ -93,8 +93,10 @@ export async function applyByHand(
   return report
 }
 
-interface RestoredByHand {
-  outcome: 'nothing recorded' | 'restored' | 'unfinished'
+export interface RestoredByHand {
+  outcome: 'nothing recorded' | 'restored' | 'partly restored' | 'unfinished'
+  /** So many stay as their users changed them. */
+  kept?: number
   report?: WalkReport
   /** Why the records are of another disk, on which they were put all the same. */
   otherDisk?: string | undefined
@@ -105,7 +107,8 @@ const NOTHING_RECORDED: RestoredByHand = { outcome: 'nothing recorded' }
 /**
  * Puts back what walks have changed of a volume, asked for by a pod or not.
  * @param isForced also what its users changed since, and on another disk than the one that was walked
- * @returns `nothing recorded`: no walk is known of; `unfinished`: something that was met could not be put back
+ * @returns `nothing recorded`: no walk is known of; `partly restored`: but for what its users changed since;
+ * `unfinished`: something else that was met could not be put back
  * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it; or the other disk
  */
 export async function restoreByHand(
@@ -123,8 +126,9 @@ export async function restoreByHand(
   const other = isForced ? otherDisk(session, volume, tree) : undefined
   if (other !== undefined) session.warn(other)
   const about = { volume, source: directory, isDisk: false }
-  const { isDone, report } = await restoreTree(session, tree, about, record, isForced)
-  return { outcome: isDone ? 'restored' : 'unfinished', report, otherDisk: other }
+  const { isDone, kept, report } = await restoreTree(session, tree, about, record, isForced)
+  const outcome = !isDone ? 'unfinished' : kept > 0 ? 'partly restored' : 'restored'
+  return { outcome, kept, report, otherDisk: other }
 }
 
 /** Would it be refused now? @throws {Refusal} as a restore */

@@ -100,7 +100,8 @@ function openTree(session: Session, volume: string, source: string): Handle {
 /**
  * Puts back what the journal of a volume holds. Call it under the volume's lock, with no walked mount of it left.
  * @param isForced also what its users changed since
- * @returns isDone: false while something that was met could not be put back
+ * @returns isDone: false while something that was met could not be put back; kept: so many stay as their users changed
+ * them, and on record
  */
 export async function restoreTree(
   session: Session,
@@ -108,22 +109,29 @@ export async function restoreTree(
   about: Omit<ToWalk, 'known'>,
   record: VolumeRecord | undefined,
   isForced = false,
-): Promise<{ isDone: boolean; report: WalkReport }> {
+): Promise<{ isDone: boolean; kept: number; report: WalkReport }> {
   const toWalk = { ...about, known: record !== undefined }
-  const unfinished = record && { ...record, complete: false, hasEnded: undefined, changedSince: undefined }
-  const { report, isRootRecorded } = await walkVolume(session, tree, toWalk, { do: 'restore', isForced }, () => {
+  const unfinished = record && {
+    ...record,
+    complete: false,
+    hasEnded: undefined,
+    changedSince: undefined,
+    left: undefined,
+  }
+  const { report, isStillRecorded } = await walkVolume(session, tree, toWalk, { do: 'restore', isForced }, () => {
     // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
     if (unfinished) volumeRecords.write(session, unfinished)
   })
-  if (!isThrough(report)) return { isDone: false, report }
-  // A root that its users changed may look walked for ever: the record then says that the tree below is not. Without
-  // a record the next mount walks for the journal's sake.
-  if (unfinished && isRootRecorded) {
-    volumeRecords.write(session, { ...unfinished, restorePending: false })
+  const kept = report.left['changed since by its user']?.count ?? 0
+  if (!isThrough(report)) return { isDone: false, kept, report }
+  // By the record what is left is found again. Nor may a mount skip its walk: a root that its users changed may look
+  // walked for ever. Without a record the next mount walks for the journal's sake.
+  if (unfinished && isStillRecorded) {
+    volumeRecords.write(session, { ...unfinished, restorePending: false, left: kept })
   } else {
     volumeRecords.remove(session, about.volume)
   }
-  return { isDone: true, report }
+  return { isDone: true, kept, report }
 }
 
 const DONE_WITH = new Set(['changed since by its user', 'privileges not given back', 'symlink', 'device'])

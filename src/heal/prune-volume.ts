@@ -10,7 +10,7 @@ import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 
 /**
- * Makes the journal of a volume that has grown large forget what is gone from the volume, where that can be found and
+ * Makes the journal of a volume that has grown large, or was put back, forget what is gone from the volume, where that can be found and
  * stands still. Call it under the volume's lock.
  * @returns whether it did
  * @throws {Refusal} when the journal cannot be used
@@ -21,9 +21,11 @@ export async function pruneVolume(session: Session, volume: string, isSilentAt: 
   if (isTextIdentity(volume) || !hasJournal(session, volume)) return false
   using journal = openJournal(session, volume, false)
   // Nor may what tells of it now, and this process would wait for that: a walk forgets what is gone there.
-  const { source } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
+  const { source, left } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
   if (source !== undefined && !isLocalPath(host, source)) return false
-  const place = journal.isOvergrown(0) ? await placeOfVolume(session, volume, isSilentAt) : undefined
+  // What a restore has left of it need not stay once it is gone.
+  const isDue = journal.isOvergrown(0) || left !== undefined
+  const place = isDue ? await placeOfVolume(session, volume, isSilentAt) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = openNode(host, place.path)
   using _ = closing(host.inodes, handle)

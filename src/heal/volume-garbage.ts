@@ -13,7 +13,7 @@ import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { otherDisk } from '../store/volume-disk.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
-import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { leftBy, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { pruneVolume } from './prune-volume.ts'
 
 /** Something in the state directory, and what becomes of it. */
@@ -56,7 +56,9 @@ export async function collectVolume(
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
   const judged = await judge(session, volume, order, isSilentAt)
   const isPruned = judged.action === 'kept' && (await pruneUnlessRefused(session, volume, isSilentAt))
-  const fate = isPruned ? { ...judged, reason: `${judged.reason}; what is gone from it was forgotten` } : judged
+  const now = isPruned ? await judge(session, volume, order, isSilentAt) : judged
+  const fate =
+    isPruned && now.action === 'kept' ? { ...now, reason: `${now.reason}; what is gone from it was forgotten` } : now
   const items = itemsOf(session, volume, fate)
   removeTransient(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
@@ -116,7 +118,8 @@ async function judge(
       ? unneeded('nothing is recorded of it any more')
       : keep(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
   }
-  const { source, group, restorePending } = record
+  const { source, group, left, restorePending } = record
+  if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
   const isSwapped = await isSwappedAway(session, record, isSilentAt)
   if (isSwapped === 'unknown') return keep(unanswered(source, 'call this again'))
   if (isSwapped) {
@@ -134,6 +137,11 @@ async function judge(
     )
   }
   if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
+  const kept = leftBy(record)
+  if (kept !== undefined) return keep(`${source} was put back, but ${kept}`)
+  if (left !== undefined) {
+    return keep(`${source} was put back; of what is not in it now "modekeep gc --forget ${volume}" removes the record`)
+  }
   return keep(`${source} was walked for group ${group}: ${way} puts it back`)
 }
 
@@ -187,6 +195,8 @@ function commonDirectory(one: string, other: string): string {
 
 /** @throws {Refusal} where a volume that is to be given up can be found, and so put back, or may be where nobody answers */
 export async function refuseToForget(session: Session, volume: string): Promise<void> {
+  // It was put back, and this is how what its users changed is left to them.
+  if (volumeRecords.find(session, volume).record?.left !== undefined) return
   const place = await placeOfVolume(session, volume, silentPaths(session.host))
   if (place === undefined) return
   if (place.isSilent) throw silentDirectory(place.path)

@@ -1,6 +1,5 @@
 import type { Handle, Inodes } from '../host/host.ts'
 import type { OwnOrder } from './inode/policy.ts'
-import { keysOf } from './journal/codec.ts'
 import type { Journal } from './journal/journal.ts'
 import type { WalkReport } from './walk/report.ts'
 import { own, restore, type WalkOptions } from './walks.ts'
@@ -11,8 +10,8 @@ export type WalkOrder = { do: 'own'; order: OwnOrder } | { do: 'restore'; isForc
 /** What was done. */
 export interface Walked {
   report: WalkReport
-  /** Of a restore: the journal still has a record of the volume's root. */
-  isRootRecorded: boolean
+  /** Of a restore: the journal still holds something. */
+  isStillRecorded: boolean
 }
 
 /** Carries out an order. @throws as `own` and `restore` do */
@@ -25,8 +24,8 @@ export async function walkBy(
 ): Promise<Walked> {
   if (order.do === 'own') {
     const report = await own(inodes, tree, order.order, journal, options)
-    return { report, isRootRecorded: false }
+    return { report, isStillRecorded: true }
   }
   const report = await restore(inodes, tree, journal, options, order.isForced)
-  return { report, isRootRecorded: journal.find(keysOf([inodes.stat(tree)]))[0] !== undefined }
+  return { report, isStillRecorded: !journal.isEmpty() }
 }

@@ -16,6 +16,11 @@ export const volumeRecordSchema = () =>
     hasEnded: z.optional(z.boolean()),
     /** How many inodes its last walk left as others had changed them since an earlier walk, and whether its root is one. */
     changedSince: z.optional(z.object({ inodes: z.number(), hasRoot: z.boolean() })),
+    /**
+     * With `complete` false: a restore put all of it back but for so many inodes that its users had changed. Those stay
+     * recorded, and what is not in the volume any more: nobody knows whether it comes back.
+     */
+    left: z.optional(z.number()),
     /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
     restorePending: z.boolean(),
     /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */
@@ -44,7 +49,19 @@ export const awaitsRestore = (store: Store, volume: string | undefined): boolean
 /** False where a walk or a restore was not finished. Of a damaged record nobody knows how far one has come. */
 export function hasOneGroup(store: Store, volume: string): boolean {
   if (!volumeRecords.has(store, volume)) return true
-  return volumeRecords.readUnlessDamaged(store, volume)?.complete ?? false
+  const record = volumeRecords.readUnlessDamaged(store, volume)
+  return record !== undefined && (record.complete || record.left !== undefined)
+}
+
+/** What a restore has left, and what to do about it; undefined where that is nothing. @param isForced it was told to leave nothing */
+export function leftBy(
+  { volume, left = 0 }: Pick<VolumeRecord, 'volume' | 'left'>,
+  isForced = false,
+): string | undefined {
+  if (left === 0) return undefined
+  return isForced
+    ? `${left} of its files and directories stay as their users changed them, as they may be others than those recorded: "modekeep gc --forget ${volume}" leaves them so for good`
+    : `${left} of its files and directories stay as their users changed them: "modekeep restore ${volume} --force" puts them back too, "modekeep gc --forget ${volume}" leaves them so for good`
 }
 
 /** So many a user may have meant; more are another's doing, such as `chgrp -R`. */

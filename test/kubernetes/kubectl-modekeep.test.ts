@@ -87,6 +87,7 @@ const volume = (
   group: 2000,
   groupAccess: 'keep',
   complete: true,
+  left: null,
   restorePending: false,
   changed: null,
   name: null,

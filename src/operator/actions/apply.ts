@@ -62,7 +62,7 @@ export interface PlanDocument extends OrderDocument<'plan'> {
   /** How far that is, when it takes more than a second. */
   underWay: { visited: number; changed: number } | null
   /** What is on record of the last walk. */
-  recorded: ReturnType<typeof lastWalk> | null
+  recorded: LastWalk | null
   /** `changed` counts what `apply` would change. */
   report: WalkReport
   /** Inodes that would gain permission bits. */
@@ -110,6 +110,8 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   }
 }
 
-function lastWalk({ group, groupAccess, complete, restorePending }: VolumeRecord) {
-  return { group, groupAccess, complete, restorePending }
+type LastWalk = Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> & { left: number | null }
+
+function lastWalk({ group, groupAccess, complete, left, restorePending }: VolumeRecord): LastWalk {
+  return { group, groupAccess, complete, left: left ?? null, restorePending }
 }

@@ -14,7 +14,9 @@ export interface JournalDocument {
   /** With isDry: why it would be refused now. */
   refusal: string | null
   /** What the volume's record says of the last walk; null: there is none that can be read. */
-  recorded: Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> | null
+  recorded:
+    | (Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> & { left: number | null })
+    | null
   /** A walk or a restore was under way when it was exported: what that did later is not in the file. */
   busy: boolean
   /** Of the file. */
@@ -23,8 +25,8 @@ export interface JournalDocument {
 
 export function recordedOf({ record }: Pick<JournalHeader, 'record'>): JournalDocument['recorded'] {
   if (record === null) return null
-  const { group, groupAccess, complete, restorePending } = record
-  return { group, groupAccess, complete, restorePending }
+  const { group, groupAccess, complete, left = null, restorePending } = record
+  return { group, groupAccess, complete, left, restorePending }
 }
 
 const EACH = 4 << 20

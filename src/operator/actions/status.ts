@@ -50,8 +50,10 @@ export interface VolumeStatus {
   /** What a walk has made of it, null where that is not known. */
   group: number | null
   groupAccess: 'keep' | 'grant' | null
-  /** False: a walk or a restore of it was not finished, or passed over directories. */
+  /** False: a walk or a restore of it was not finished, or passed over directories, or it was put back (`left`). */
   complete: boolean
+  /** So many inodes a restore left as their users had changed them; null: none has come to its end since the last walk. */
+  left: number | null
   /** Its last unmount, or `restore`, is to put it back. */
   restorePending: boolean
   /** What others changed of it since, so that its group may not get in, and what to do; null where that is nothing. */
@@ -176,6 +178,7 @@ async function aboutVolume(
     group: record?.group ?? null,
     groupAccess: record?.groupAccess ?? null,
     complete: record?.complete ?? false,
+    left: record?.left ?? null,
     restorePending: record?.restorePending ?? false,
     changed: (record && changeOf(record)) ?? null,
     name: (record && (await nameNotice(session, record, isSilentAt)))?.text ?? null,

@@ -127,9 +127,13 @@ async function aboutName(session: Session, record: VolumeRecord, isSilentAt: IsS
 }
 
 async function aboutRecord(session: Session, record: VolumeRecord, isSilentAt: IsSilentAt): Promise<Found[]> {
-  const { volume, source, group, complete, hasEnded, restorePending } = record
+  const { volume, source, group, complete, hasEnded, left, restorePending } = record
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume)
-  if (isUsed || (complete && !restorePending)) return []
+  if (left !== undefined && left > 0) {
+    const text = `${source} was put back, but ${left} of its files and directories stay as their users changed them`
+    return [warning(text, `modekeep restore ${volume} --force, or modekeep gc --forget ${volume} to leave them so`)]
+  }
+  if (left !== undefined || isUsed || (complete && !restorePending)) return []
   const other = await otherInPlace(session, volume, isSilentAt)
   if (other !== undefined) {
     const what = restorePending

@@ -1,4 +1,5 @@
 import type { MountState } from '../../heal/state.ts'
+import { leftBy } from '../../store/volume-record.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../actions/status.ts'
 import { type Line, shellQuoted } from './output.ts'
 
@@ -44,11 +45,23 @@ function statesOf(mounts: readonly MountStatus[]): string {
   return [...new Set(mounts.map(({ state }) => state))].join(', ')
 }
 
-function stepOf({ volume, group, complete, restorePending, mounts, walk, fault }: VolumeStatus): string[] {
+function stepOf({
+  volume,
+  source,
+  group,
+  complete,
+  left,
+  restorePending,
+  mounts,
+  walk,
+  fault,
+}: VolumeStatus): string[] {
   if (walk !== null || fault !== null || group === null) return []
   const restore = `"modekeep restore ${shellQuoted(volume)}"`
   if (restorePending && mounts === 0) return [`${restore} puts the volume back, which its last unmount could not`]
-  if (complete) return []
+  const kept = left === null ? undefined : leftBy({ volume, left })
+  if (kept !== undefined) return [`${source}: ${kept}`]
+  if (complete || left !== null) return []
   return [
     `${restore} puts back the volume of an interrupted walk; its next mount, or "modekeep apply", goes on with it`,
   ]

@@ -122,9 +122,10 @@ function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDoc
   }
   if (!kubelet.walks) lines.push('kubelet would not walk: the root has the group and its permission bits already')
   if (recorded) {
-    const { group, groupAccess, complete, restorePending } = recorded
+    const { group, groupAccess, complete, left, restorePending } = recorded
     const pending = restorePending ? ', restored by its last unmount' : ''
-    const state = complete ? 'a finished walk' : 'a walk or restore that was not finished'
+    const unfinished = left === null ? 'a walk or restore that was not finished' : 'a restore, after a walk'
+    const state = complete ? 'a finished walk' : unfinished
     lines.push(`on record: ${state} for group ${group}, groupAccess ${groupAccess}${pending}`)
   }
   return lines

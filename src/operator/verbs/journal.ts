@@ -109,9 +109,10 @@ function remarks({ action, busy, recorded }: JournalDocument): Line[] {
 
 function recordRows(recorded: JournalDocument['recorded']): string[][] {
   if (recorded === null) return [['group', '-']]
-  const { group, groupAccess, complete, restorePending } = recorded
+  const { group, groupAccess, complete, left, restorePending } = recorded
+  const state = complete ? 'walked' : left === null ? 'interrupted' : left === 0 ? 'restored' : 'partly restored'
   return [
     ['group', `${group}, groupAccess ${groupAccess}`],
-    ['state', `${complete ? 'walked' : 'interrupted'}${restorePending ? ', restore pending' : ''}`],
+    ['state', `${state}${restorePending ? ', restore pending' : ''}`],
   ]
 }

@@ -9,7 +9,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
   summary: 'put back all that modekeep has changed in DIR',
   text: [
     'Puts groups, modes and capabilities back to what they were before modekeep changed them. What users of the ' +
-      'volume changed since is named and left. What cannot be put back now stays recorded. It may be interrupted and ' +
+      'volume changed since is named and left, and stays recorded, as does what cannot be put back now: with either it ends with status 1 and says what to do. It may be interrupted and ' +
       'repeated.',
     'VOLUME is a name that status shows, or an unambiguous beginning of one. The volume is found where it was last, or where it is mounted now. restore ' +
       'also runs a pending restore. It is refused while a pod uses the volume with a group that is on disk (by a walk, ' +
@@ -23,7 +23,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
       'records on another disk or image than the one that was walked, and says what differs',
   },
   examples: ['modekeep restore /srv/volumes/data --dry-run', 'modekeep restore /srv/volumes/data'],
-  failure: 'an inode could not be put back; it stays recorded',
+  failure: 'an inode was not put back, also where its user changed it since; it stays recorded',
   read: (args) => ({
     verb: 'restore',
     target: targetOf('restore', args),
@@ -31,17 +31,19 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     isForced: args.given.has('force'),
   }),
   run,
-  lines({ directory, isDry, outcome, refusal, otherDisk, report, differences }) {
+  lines({ directory, isDry, outcome, next, refusal, otherDisk, report, differences }) {
     if (outcome === 'nothing recorded') return [`${directory}: nothing is recorded, so there is nothing to put back`]
     const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
     const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
     const lines: Line[] = [{ text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' }]
     if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
     if (otherDisk !== null && refusal === null) lines.push({ text: otherDisk, style: 'notice' })
-    return [...lines, ...leftLines(report), ...differenceLines(differences, report.changed)]
+    if (next !== null) lines.push(...leftLines(report), { text: next, style: 'notice' })
+    else lines.push(...leftLines(report))
+    return [...lines, ...differenceLines(differences, report.changed)]
   },
-  trouble: 'not everything could be put back, and what was not stays recorded: remove the cause and run restore again',
-  hasTrouble: ({ outcome }) => outcome === 'unfinished',
+  trouble: 'not everything was put back, and what was not stays recorded: what to do is above',
+  hasTrouble: ({ outcome }) => outcome === 'unfinished' || outcome === 'partly restored',
   interrupted({ isDry, target }) {
     if (isDry) return undefined
     const named = 'beginning' in target ? target.beginning : 'volume' in target ? target.volume : target.directory

@@ -177,9 +177,10 @@ function uniqueLength(name: string, names: readonly string[]): number {
   return name.length
 }
 
-function stateOf({ group, complete, restorePending, mounts, walk, changed }: VolumeStatus): string {
+function stateOf({ group, complete, left, restorePending, mounts, walk, changed }: VolumeStatus): string {
   if (walk) return 'busy'
   if (group === null) return 'recorded'
+  if (left !== null) return left === 0 ? 'restored' : 'partly restored'
   if (!complete) return 'interrupted'
   if (changed !== null) return 'changed'
   return restorePending && mounts === 0 ? 'restore pending' : 'walked'

@@ -71,7 +71,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
 
   it('lets that restore the volume, as if it had walked it itself', async () => {
     volumeRecords.write(stage.session(), { ...recordHere(), restorePending: true })
-    const recorded = { group: 2000, groupAccess: 'keep', complete: true, restorePending: true }
+    const recorded = { group: 2000, groupAccess: 'keep', complete: true, left: null, restorePending: true }
     expect(await exported()).toEqual({
       verb: 'journal',
       action: 'export',

@@ -13,7 +13,7 @@ const document: JournalDocument = {
   isDry: false,
   outcome: 'exported',
   refusal: null,
-  recorded: { group: 4294967294, groupAccess: 'grant', complete: false, restorePending: true },
+  recorded: { group: 4294967294, groupAccess: 'grant', complete: false, left: null, restorePending: true },
   busy: true,
   bytes: 12345,
 }

@@ -30,6 +30,7 @@ const volume: VolumeStatus = {
   group: 2000,
   groupAccess: 'keep',
   complete: true,
+  left: null,
   restorePending: false,
   mounts: 1,
   fault: null,
@@ -72,6 +73,8 @@ describe('what to do next', () => {
   it('is the restore of a volume, by its name, and doctor for records that cannot be used', () => {
     expect(next([], [{ ...volume, restorePending: true, mounts: 0 }])[0]).toContain('"modekeep restore v"')
     expect(next([], [{ ...volume, complete: false }])[0]).toContain('"modekeep restore v"')
+    expect(next([], [{ ...volume, complete: false, left: 2 }])[0]).toContain('"modekeep restore v --force"')
+    expect(next([], [{ ...volume, complete: false, left: 0 }])).toEqual([])
     expect(next([], [{ ...volume, fault: 'damaged' }])[0]).toContain('"modekeep doctor"')
   })
 })
@@ -164,6 +167,8 @@ describe('status for people', () => {
     ['walked', { restorePending: true }],
     ['restore pending', { restorePending: true, mounts: 0 }],
     ['interrupted', { complete: false }],
+    ['partly restored', { complete: false, left: 2, mounts: 0 }],
+    ['restored', { complete: false, left: 0, mounts: 0 }],
     ['recorded', { group: null, groupAccess: null }],
     ['busy', { walk: { pid: null, visited: 0, changed: 0 } }],
   ])('calls a volume %s: %j', (state, more) => {

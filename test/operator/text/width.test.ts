@@ -38,6 +38,7 @@ const volume: VolumeStatus = {
   group: 2_000_000_000,
   groupAccess: 'keep',
   complete: true,
+  left: null,
   restorePending: true,
   mounts: 0,
   fault: LONG,
@@ -83,7 +84,7 @@ const difference = {
   after: { gid: 2_000_000, mode: 0o664 },
   kubelet: { gid: 2_000_000, mode: 0o664 },
 } as const
-const recorded = { group: 2000, groupAccess: 'keep', complete: false, restorePending: true } as const
+const recorded = { group: 2000, groupAccess: 'keep', complete: false, left: null, restorePending: true } as const
 const about = { directory: '/srv/data', volume: mount.volume, group: 2000, groupAccess: 'keep' } as const
 
 /** One of each verb that has something to tell, with all that it may tell. */
@@ -111,6 +112,7 @@ const DOCUMENTS: Document[] = [
     isDry: true,
     isForced: false,
     outcome: 'would restore',
+    next: null,
     refusal: LONG,
     otherDisk: LONG,
     report,

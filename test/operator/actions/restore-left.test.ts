@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { ApplyDocument } from '../../../src/operator/actions/apply.ts'
+import type { GcDocument } from '../../../src/operator/actions/gc.ts'
+import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
+import type { StatusDocument } from '../../../src/operator/actions/status.ts'
+import { run } from '../../../src/operator/verbs/index.ts'
+import { onEveryStage, type Stage } from '../../helpers/stage.ts'
+import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
+
+onEveryStage('a restore that leaves what its users changed', (open) => {
+  let stage: Stage
+  let directory: string
+  let volume: string
+  beforeEach(() => {
+    stage = open()
+    directory = `${stage.top}/volumes/data`
+    makeTree(stage.fs, directory, [...SIX_FILES])
+  })
+  afterEach(() => stage.close())
+
+  const apply = async () => {
+    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+    return ((await run(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
+  }
+  const restore = (isForced = false) =>
+    run(stage.session(), { verb: 'restore', target: { volume }, isDry: false, isForced }) as Promise<RestoreDocument>
+  const gc = async (forget?: string) =>
+    ((await run(stage.session(), { verb: 'gc', isDry: false, forget })) as GcDocument).items
+  const volumes = async () =>
+    ((await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
+  const groupsNow = () => groups(listTree(stage.fs, directory))
+
+  it('keeps its path and what is recorded of that, says the next step, and a forced one ends it', async () => {
+    volume = await apply()
+    stage.fs.chmodSync(`${directory}/test1`, 0o600)
+    for (const changed of [6, 0]) {
+      const done = await restore()
+      expect(done).toMatchObject({ outcome: 'partly restored', report: { changed } })
+      expect(done.next).toMatch(`"modekeep restore ${volume} --force" puts them back too`)
+      expect(await volumes()).toMatchObject([{ volume, source: directory, left: 1, restorePending: false }])
+      expect(await gc()).toMatchObject([{ action: 'kept', reason: expect.stringContaining(done.next ?? '-') }])
+    }
+    expect(await restore(true)).toMatchObject({ outcome: 'restored', next: null, report: { changed: 1 } })
+    expect(groupsNow()).toMatchObject({ test1: 0, test2: 0 })
+    await gc()
+    expect(await volumes()).toEqual([])
+  })
+
+  it('ends by gc --forget, which leaves to them what is theirs', async () => {
+    volume = await apply()
+    await expect(gc(volume)).rejects.toThrow(`put it back with "modekeep restore ${volume}"`)
+    stage.fs.chmodSync(`${directory}/test1`, 0o600)
+    await restore()
+    expect(await gc(volume)).toMatchObject([{ name: volume, action: 'removed' }])
+    expect(await volumes()).toEqual([])
+    expect(groupsNow()).toMatchObject({ test1: 2000, test2: 0 })
+  })
+
+  it('at an unmount holds up neither that nor the next pod, whose walk and unmount are as the first', async () => {
+    const asked = { source: directory, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+    for (let pod = 0; pod < 2; pod++) {
+      await stage.mount('a', asked)
+      expect(groupsNow()).toMatchObject({ test1: 2000, test2: 2000 })
+      expect(await volumes()).toMatchObject([{ left: null, restorePending: true, complete: true }])
+      stage.fs.chmodSync(`${directory}/test1`, 0o600)
+      await stage.unmount('a')
+      expect(groupsNow()).toMatchObject({ test1: 2000, test2: 0 })
+      expect(await volumes()).toMatchObject([{ source: directory, left: 1, restorePending: false, complete: false }])
+    }
+  })
+
+  it('lets the volume be mapped, as if it had never been walked', async () => {
+    volume = await apply()
+    stage.fs.chmodSync(`${directory}/test1`, 0o600)
+    await restore()
+    await stage.mount('a', { source: directory, ownership: 'idmap', 'kubernetes.io/fsGroup': '3000' })
+    expect(stage.layers('a')).toHaveLength(1)
+  })
+
+  it('is no warning for what is gone, of which gc forgets the record', async () => {
+    volume = await apply()
+    stage.fs.rmSync(`${directory}/test1`)
+    expect(await restore()).toMatchObject({ outcome: 'restored', next: null })
+    expect(await volumes()).toMatchObject([{ source: directory, left: 0 }])
+    expect(await gc()).toMatchObject([{ name: volume, action: 'removed' }])
+    expect(await volumes()).toEqual([])
+  })
+})

@@ -13,11 +13,11 @@ export interface SuiteRuntime {
   wanted: string
 }
 
+/** The first version that asks plugins. */
+export const OLDEST_RUNTIME: SuiteRuntime = { suite: 'trixie', wanted: '1.7' }
+
 /** Oldest first. */
-export const SUITE_RUNTIMES: readonly SuiteRuntime[] = [
-  { suite: 'trixie', wanted: '1.7' },
-  { suite: 'sid', wanted: '2.1' },
-]
+export const SUITE_RUNTIMES: readonly SuiteRuntime[] = [OLDEST_RUNTIME, { suite: 'sid', wanted: '2.1' }]
 
 /** What was unpacked of a suite. */
 export interface SuiteRoot extends SuiteRuntime {

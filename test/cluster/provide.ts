@@ -1,5 +1,7 @@
 import { kubernetesProgram, ownProgram } from '../../scripts/fetch/kubernetes.ts'
 import { provideControlPlane, provideRuntime } from '../../scripts/fetch/packages.ts'
+import { OLDEST_RUNTIME, provideSuite } from '../../scripts/fetch/suite.ts'
+import { Unavailable } from '../../scripts/fetch/unavailable.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import { provideKubectl } from '../kubernetes/render.ts'
 import { given } from './given.ts'
@@ -11,15 +13,28 @@ import { PROGRAMS, type Programs } from './programs.ts'
  * @throws {Error} with the last words of what failed, or what the directory lacks
  */
 export function provide(directory: string, clock: Clock, say: (text: string) => void): Programs {
-  const runtime = clock.measure('containerd and runc', provideRuntime)
+  const { runtime, over } = provideNri(clock, say)
   const { etcd, plugins } = clock.measure('etcd and the network of pods', provideControlPlane)
   clock.measure('kubectl that knows components', provideKubectl)
-  if (directory !== '') return given(directory, { runtime, etcd, plugins })
+  if (directory !== '') return given(directory, { runtime, over, etcd, plugins })
   const built = PROGRAMS.map((name) => {
     const path = clock.measure(name, () => kubernetesProgram(ownProgram(name), say))
     return [name, path] as const
   })
-  return { runtime, etcd, plugins, kubernetes: Object.fromEntries(built) as Programs['kubernetes'] }
+  return { runtime, over, etcd, plugins, kubernetes: Object.fromEntries(built) as Programs['kubernetes'] }
+}
+
+/** The oldest containerd that asks plugins; without it that of the machine's own suite, which has no such cases. */
+function provideNri(clock: Clock, say: (text: string) => void): Pick<Programs, 'runtime' | 'over'> {
+  const own = clock.measure('containerd and runc', provideRuntime)
+  try {
+    const { root } = clock.measure('containerd that asks plugins', () => provideSuite(OLDEST_RUNTIME))
+    return { runtime: { ...own, path: '/usr/sbin:/usr/bin' }, over: root }
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error
+    say(`containerd is of the machine's own suite: ${error.message}`)
+    return { runtime: own, over: undefined }
+  }
 }
 
 // Run by itself it does this for a run that is to come.

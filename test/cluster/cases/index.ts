@@ -1,3 +1,5 @@
+import { ANY_VOLUME } from './any-volume.ts'
+import { ANY_VOLUME_AWAY } from './any-volume-away.ts'
 import type { Case } from './case.ts'
 import { DAEMON_SET } from './daemon-set.ts'
 import { DOORS } from './doors.ts'
@@ -22,6 +24,8 @@ export const CASES: readonly Case[] = [
   ...POD_SECURITY,
   ...INLINE_BY_LABEL,
   ...USER_NAMESPACES,
+  ...ANY_VOLUME,
+  ...ANY_VOLUME_AWAY,
   ...PLUGIN,
   ...RESTARTS,
   ...LEFT,

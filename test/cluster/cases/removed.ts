@@ -7,7 +7,7 @@ import { until } from '../../kubelet/node/until.ts'
 import type { Cluster } from '../plane/cluster.ts'
 import { keepsNothingOf, mounts } from '../plane/mounts.ts'
 import { type Door, exec, gone, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
-import { podsOfRelease, releaseOf, rolledOut, withdrawRelease } from '../plane/release.ts'
+import { componentsFor, podsOfRelease, releaseOf, rolledOut, withdrawRelease } from '../plane/release.ts'
 import type { Case } from './case.ts'
 
 const deleted: Case = {
@@ -47,15 +47,14 @@ const deleted: Case = {
   },
 }
 
-const WITH_UNINSTALL = ['csi', 'components/uninstall']
-
 const uninstalled: Case = {
   name: 'the component uninstall waits for the last pod with a FlexVolume, which goes on; then the driver goes, and it comes again with the manifests',
   async run(cluster) {
     const [last] = await podsOf(cluster, { 'last-flex': 'flex' })
     assert(last)
     const before = mounts('flex', last.uid)
-    await cluster.apply(...releaseOf(cluster, '1', WITH_UNINSTALL))
+    const withUninstall = [...componentsFor(cluster), 'components/uninstall']
+    await cluster.apply(...releaseOf(cluster, '1', withUninstall))
     await until('it says what it waits for', async () => {
       const [name = '', ...others] = await podsOfRelease(cluster)
       const said = await cluster.kubectl('logs', '-n', 'kube-system', name, '-c', 'uninstall')
@@ -66,7 +65,7 @@ const uninstalled: Case = {
     await remove(cluster, 'last-flex')
     await cluster.kubectl('rollout', 'status', 'daemonset/modekeep', '-n', 'kube-system', '--timeout=240s')
     assert(!fs.existsSync(INSTALLED), 'the driver is there still')
-    await withdrawRelease(cluster, WITH_UNINSTALL)
+    await withdrawRelease(cluster, withUninstall)
 
     await cluster.apply(...releaseOf(cluster, '1'))
     await rolledOut(cluster)

@@ -7,11 +7,11 @@ import { type Door, event, exec, inline, pod, podSpec, remove, running } from '.
 import { isAtLeast } from '../plane/version.ts'
 import type { Case } from './case.ts'
 
-const NEEDS = '1.33'
+export const NEEDS_USER_NAMESPACES = '1.33'
 const DOORS = ['flex', 'csi'] as const
 
 /** kubernetes.io, "Use a User Namespace With a Pod": containerd 2.0, runc 1.2; what is mapped for idmap needs Linux 6.3. */
-const lacks = ({ runtime: { containerd, runc } }: Cluster): string | undefined => {
+export const lacksUserNamespaces = ({ runtime: { containerd, runc } }: Cluster): string | undefined => {
   if (!isAtLeast(containerd, '2.0')) return `needs containerd 2.0, there is ${containerd}`
   return isAtLeast(runc, '1.2') ? undefined : `needs runc 1.2, there is ${runc}`
 }
@@ -28,8 +28,8 @@ const statusOf = async (door: Door, uid: string) =>
 
 const auto: Case = {
   name: 'hostUsers: false with ownership auto ends in a running pod through each door, and no mode is changed',
-  needs: NEEDS,
-  lacks,
+  needs: NEEDS_USER_NAMESPACES,
+  lacks: lacksUserNamespaces,
   async run(cluster) {
     const seen = []
     for (const door of DOORS) {
@@ -51,8 +51,8 @@ const auto: Case = {
 
 const idmap: Case = {
   name: 'hostUsers: false with ownership idmap: event and status say why no container starts, and the pod goes without a trace',
-  needs: NEEDS,
-  lacks,
+  needs: NEEDS_USER_NAMESPACES,
+  lacks: lacksUserNamespaces,
   async run(cluster) {
     const seen = []
     for (const door of DOORS) {
@@ -78,8 +78,8 @@ const idmap: Case = {
 
 const others: Case = {
   name: 'hostUsers: false with ownership none and walk runs through each door as without it',
-  needs: NEEDS,
-  lacks,
+  needs: NEEDS_USER_NAMESPACES,
+  lacks: lacksUserNamespaces,
   async run(cluster) {
     const names = []
     for (const door of DOORS) {

@@ -3,7 +3,8 @@ import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../../scripts/fetch/command.ts'
 import { versionsOf } from '../../../scripts/fetch/packages.ts'
-import { startContainerd } from '../../kubelet/node/containerd.ts'
+import { layOver } from '../../kubelet/confine/own-place.ts'
+import { NRI, startContainerd } from '../../kubelet/node/containerd.ts'
 import { Daemon } from '../../kubelet/node/daemon.ts'
 import { PLUGINS } from '../../kubelet/node/kubelet.ts'
 import { makeNetwork } from '../../kubelet/node/network.ts'
@@ -32,6 +33,8 @@ export interface Cluster {
   daemons: Record<Name, Daemon>
   /** Of containerd and runc, like `2.1.4`. */
   runtime: { containerd: string; runc: string }
+  /** Whether that asks plugins before it creates a container. */
+  asksPlugins: boolean
   /** Whether the kubelet is of this version or newer, like `1.22`. */
   atLeast(version: string): boolean
   /** kubectl as the administrator. Rejects with its last words. */
@@ -54,6 +57,9 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   const logs = `${place}/logs`
   const [volumes, elsewhere] = [`${place}/volumes`, `${place}/elsewhere`]
   for (const directory of [logs, volumes, elsewhere, PLUGINS]) fs.mkdirSync(directory, { recursive: true })
+  if (programs.over !== undefined) layOver(programs.over)
+  const runtime = versionsOf(programs.runtime)
+  const asksPlugins = isAtLeast(runtime.containerd, '1.7')
   process.env.PATH = `${programs.runtime.path}:${process.env.PATH}`
   execFileSync(programs.runtime.busybox, ['ip', 'address', 'add', `${ADDRESS}/32`, 'dev', 'lo'])
   makeCertificates(`${place}/pki`)
@@ -89,7 +95,7 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   }
   for (const name of ['etcd', 'kube-apiserver'] as const) plane[name].start()
   const network = makeNetwork(programs.plugins, `${place}/cni`)
-  const containerd = await startContainerd({ place, runtime: programs.runtime }, logs, network)
+  const containerd = await startContainerd({ place, runtime: programs.runtime }, logs, network, asksPlugins ? NRI : '')
   const daemons = { ...plane, containerd }
   const answers = () =>
     until('the API server answers', async () => {
@@ -121,7 +127,8 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     elsewhere,
     busybox: programs.runtime.busybox,
     daemons,
-    runtime: versionsOf(programs.runtime),
+    runtime,
+    asksPlugins,
     atLeast: (wanted) => isAtLeast(version, wanted),
     kubectl,
     plugin,

@@ -15,13 +15,19 @@ export function inline(door: Door, name: string, options: Record<string, string>
     : { name, csi: { driver: 'modekeep.csi', ...type, volumeAttributes: options } }
 }
 
-/** A PersistentVolume and the claim for it alone, both of this name. */
+/** A PersistentVolume of modekeep's and the claim for it alone, both of this name. */
 export function claimed(door: Door, name: string, options: Record<string, string>): Resource[] {
-  const spec = { accessModes: ['ReadWriteMany'], storageClassName: '' }
-  const source =
+  return volumeAndClaim(
+    name,
     door === 'flex'
       ? { flexVolume: { driver: 'modekeep/fs', options } }
-      : { csi: { driver: 'modekeep.csi', volumeHandle: name, volumeAttributes: options } }
+      : { csi: { driver: 'modekeep.csi', volumeHandle: name, volumeAttributes: options } },
+  )
+}
+
+/** A PersistentVolume and the claim for it alone, both of this name. @param source and what else its spec has of it */
+export function volumeAndClaim(name: string, source: Resource): Resource[] {
+  const spec = { accessModes: ['ReadWriteMany'], storageClassName: '' }
   return [
     {
       apiVersion: 'v1',

@@ -3,11 +3,13 @@ import { modekeepImage } from '../../../scripts/image/modekeep.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
 import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
-import { type Resource, render } from '../../kubernetes/render.ts'
+import { one, type Resource, render } from '../../kubernetes/render.ts'
 import { kustomization } from '../../kubernetes/tree.ts'
 import type { Cluster } from './cluster.ts'
 
 const NAMESPACE = 'kube-system'
+/** In s: kubelet 1.20 lets a random part of this go by before it probes for the first time. */
+const PROBED_EVERY = 2
 
 /** Gives the node the image of driver/kubernetes, with this executable. */
 export function giveImage({ elsewhere, busybox }: Cluster, version: string, binary = BINARY): void {
@@ -21,13 +23,17 @@ export function giveImage({ elsewhere, busybox }: Cluster, version: string, bina
  * All of the release for this cluster. kubectl 1.20 has a kustomize without components, so a newer one renders what `apply -k`
  * would send.
  */
-export function releaseOf(cluster: Cluster, version: string, components: readonly string[] = ['csi']): Resource[] {
+export function releaseOf(
+  cluster: Cluster,
+  version: string,
+  components: readonly string[] = componentsFor(cluster),
+): Resource[] {
   const before = cluster.atLeast('1.30') ? [] : ['components/before-1.30']
   const allow = [
     { sources: [`${cluster.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] },
     { sources: ['bob@127.0.0.1:/srv/*'], fsTypes: ['fuse.sshfs'] },
   ]
-  return render(
+  const resources = render(
     // The node's plugin directory is Flatcar's.
     kustomization('overlays/flatcar', {
       components: [...before, ...components],
@@ -35,7 +41,14 @@ export function releaseOf(cluster: Cluster, version: string, components: readonl
       config: JSON.stringify({ allow }),
     }),
   )
+  for (const { readinessProbe } of one(resources, 'DaemonSet').spec.template.spec.containers) {
+    if (readinessProbe !== undefined) readinessProbe.periodSeconds = PROBED_EVERY
+  }
+  return resources
 }
+
+/** What adds a door for each way in which this cluster can ask. */
+export const componentsFor = ({ asksPlugins }: Cluster): string[] => ['csi', ...(asksPlugins ? ['nri'] : [])]
 
 /** Applies it and waits until the pod of the DaemonSet is ready and kubelet has the CSI driver. */
 export async function applyRelease(cluster: Cluster): Promise<void> {

@@ -49,6 +49,15 @@ export function makeOwnPlace(directory: string, cgroups: readonly Hierarchy[], b
   execFileSync(busybox, ['ip', 'link', 'set', 'lo', 'up'])
 }
 
+/**
+ * Puts the programs of a suite of Debian over the machine's, with the C library that they were linked against: programs of an
+ * older suite run with a newer one. Nobody writes below /usr then, and what was mounted there is hidden.
+ * @param root has `usr`
+ */
+export function layOver(root: string): void {
+  mount('-t', 'overlay', '-o', `ro,lowerdir=${root}/usr:/usr`, 'overlay', '/usr')
+}
+
 function mountDisk(directory: string): void {
   const file = `${directory}.ext4`
   execFileSync('truncate', ['-s', '8G', file])

@@ -8,6 +8,12 @@ import { until } from './until.ts'
 
 export const SOCKET = '/run/containerd/containerd.sock'
 
+/** More of its configuration, for a containerd from 1.7 on, which has it off before 2.0: it asks plugins. */
+export const NRI = `
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+`
+
 const configuration = (directory: string, runc: string, network: Network | undefined, more: string) => `
 version = 2
 root = "${directory}/root"

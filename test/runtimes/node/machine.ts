@@ -1,18 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import type { SuiteRoot } from '../../../scripts/fetch/suite.ts'
+import { layOver } from '../../kubelet/confine/own-place.ts'
 
 // Each runtime finds them empty.
 const OWN = ['/var/lib/kubelet', '/var/lib/modekeep', '/var/log/modekeep', '/etc/modekeep', '/var/log/pods']
 
 const mount = (...args: string[]) => execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
 
-/**
- * Gives the machine a suite's programs and its C library in place of its own: programs of an older suite run with a newer
- * one. In namespaces of its own, inside of those of makeOwnPlace.
- */
+/** Gives the machine a suite's programs, in namespaces of its own inside of those of makeOwnPlace. */
 export function becomeSuite({ root }: SuiteRoot, place: string, busybox: string): void {
-  mount('-t', 'overlay', '-o', `ro,lowerdir=${root}/usr:/usr`, 'overlay', '/usr')
+  layOver(root)
   mount('-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/run')
   for (const path of OWN) {
     for (const directory of [path, `${place}${path}`]) fs.mkdirSync(directory, { recursive: true })

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { SOCKET, startContainerd } from '../../kubelet/node/containerd.ts'
+import { NRI, SOCKET, startContainerd } from '../../kubelet/node/containerd.ts'
 import { Daemon } from '../../kubelet/node/daemon.ts'
 import { BINARY } from '../../kubelet/node/drivers.ts'
 import { makeNetwork } from '../../kubelet/node/network.ts'
@@ -11,12 +11,6 @@ import { Pod, type PodWish } from './pod.ts'
 
 /** Where containerd listens for plugins, on each version. */
 export const NRI_SOCKET = '/run/nri/nri.sock'
-
-/** Off by default before 2.0. */
-const NRI = `
-[plugins."io.containerd.nri.v1.nri"]
-  disable = false
-`
 
 /** A machine with a runtime, and the plugin if it is started. */
 export interface RuntimeNode {

@@ -1,0 +1,141 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { Registration } from '../../../src/csi/messages.ts'
+import { listen, unary } from '../../../src/grpc/server.ts'
+import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
+import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
+import { until } from '../../kubelet/node/until.ts'
+import type { Resource } from '../../kubernetes/render.ts'
+import { fill } from '../../runtimes/node/disks.ts'
+import { NODE } from '../plane/certificates.ts'
+import type { Cluster } from '../plane/cluster.ts'
+import { Identity, Node } from './messages.ts'
+
+export const FOREIGN = 'foreign.csi.test'
+const SIZE = '32M'
+// csi.proto: NodeServiceCapability.RPC.Type
+const STAGE_UNSTAGE_VOLUME = 1
+
+const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+
+/**
+ * A CSI driver that knows nothing of modekeep, for as long as `work` takes: a volume is an ext4 file system of its own, which is
+ * staged once on the node and bound into each pod's directory. Its CSIDriver object tells kubelet to leave fsGroup alone.
+ */
+export async function withForeignDriver<Seen>(
+  cluster: Cluster,
+  work: (driver: ForeignDriver) => Promise<Seen>,
+): Promise<Seen> {
+  const driver = new ForeignDriver(`${cluster.elsewhere}/foreign`)
+  const object = csiDriver()
+  await cluster.apply(object)
+  const stop = await driver.serve()
+  const isKnown = async () => {
+    const drivers: Resource[] = (await cluster.get(`csinode/${NODE}`))?.spec.drivers ?? []
+    return drivers.some(({ name }) => name === FOREIGN)
+  }
+  try {
+    await until('kubelet has the driver', isKnown)
+    const seen = await work(driver)
+    await until('the driver has no volume on the node', () => driver.staged.size === 0)
+    if (driver.faults.length > 0) throw new Error(`the driver could not: ${driver.faults.join('; ')}`)
+    return seen
+  } finally {
+    await stop()
+    await cluster.withdraw(object)
+  }
+}
+
+const csiDriver = (): Resource => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'CSIDriver',
+  metadata: { name: FOREIGN },
+  spec: { attachRequired: false, podInfoOnMount: false, fsGroupPolicy: 'None' },
+})
+
+export class ForeignDriver {
+  /** Where a volume is on the node, by its name. */
+  readonly staged = new Map<string, string>()
+  /** Calls that it failed, as where somebody keeps a volume busy. */
+  readonly faults: string[] = []
+  readonly #images: string
+
+  constructor(images: string) {
+    this.#images = images
+    fs.mkdirSync(images, { recursive: true })
+  }
+
+  /** Makes an empty one, and what `fill` puts there when it is staged first. @returns what a PersistentVolume has of it */
+  volume(name: string): Resource {
+    run('truncate', '-s', SIZE, this.#image(name))
+    run('mkfs.ext4', '-q', '-F', this.#image(name))
+    return { csi: { driver: FOREIGN, volumeHandle: name, fsType: 'ext4' } }
+  }
+
+  #image(name: string): string {
+    return `${this.#images}/${name}.ext4`
+  }
+
+  async serve(): Promise<() => Promise<void>> {
+    const endpoint = `${KUBELETS_ROOT}/plugins/${FOREIGN}/csi.sock`
+    fs.mkdirSync(`${KUBELETS_ROOT}/plugins/${FOREIGN}`, { recursive: true })
+    const failed = (call: string, message: string) => void this.faults.push(`${call}: ${message}`)
+    const csi = await listen(
+      endpoint,
+      { ...Identity, ...Node },
+      unary<typeof Identity & typeof Node>(failed, {
+        GetPluginInfo: () => ({ name: FOREIGN, vendorVersion: '1' }),
+        GetPluginCapabilities: () => ({}),
+        Probe: () => ({}),
+        NodeGetInfo: () => ({ nodeId: NODE }),
+        NodeGetCapabilities: () => ({ capabilities: [{ rpc: { type: STAGE_UNSTAGE_VOLUME } }] }),
+        NodeStageVolume: ({ volumeId, stagingTargetPath }) => this.#stage(volumeId, stagingTargetPath),
+        NodeUnstageVolume: ({ volumeId, stagingTargetPath }) => {
+          unmount(stagingTargetPath)
+          this.staged.delete(volumeId)
+          return {}
+        },
+        NodePublishVolume: ({ stagingTargetPath, targetPath, readonly }) => {
+          fs.mkdirSync(targetPath, { recursive: true })
+          if (!isMounted(targetPath)) run('mount', '-o', readonly ? 'bind,ro' : 'bind', stagingTargetPath, targetPath)
+          return {}
+        },
+        NodeUnpublishVolume: ({ targetPath }) => {
+          unmount(targetPath)
+          fs.rmSync(targetPath, { recursive: true, force: true })
+          return {}
+        },
+      }),
+    )
+    // Kubelet calls as soon as it sees it.
+    const registration = await listen(
+      `${KUBELETS_ROOT}/plugins_registry/${FOREIGN}-reg.sock`,
+      Registration,
+      unary<typeof Registration>(failed, {
+        GetInfo: () => ({ type: 'CSIPlugin', name: FOREIGN, endpoint, supportedVersions: ['1.0.0'] }),
+        NotifyRegistrationStatus: ({ pluginRegistered, error }) => {
+          if (!pluginRegistered) failed('registration', error)
+          return {}
+        },
+      }),
+    )
+    return async () => {
+      for (const server of [registration, csi]) await server.close(0)
+    }
+  }
+
+  #stage(volume: string, directory: string): object {
+    fs.mkdirSync(directory, { recursive: true })
+    if (!isMounted(directory)) run('mount', '-o', 'loop', this.#image(volume), directory)
+    if (fs.existsSync(`${directory}/lost+found`)) fill(directory)
+    this.staged.set(volume, directory)
+    return {}
+  }
+}
+
+const isMounted = (directory: string) =>
+  layersAt(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory).length > 0
+
+function unmount(directory: string): void {
+  if (isMounted(directory)) run('umount', directory)
+}

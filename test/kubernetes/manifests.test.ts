@@ -242,29 +242,39 @@ describe('the containers', () => {
   })
 
   it('get a configuration that the driver takes', () => {
-    const { data } = one(render(join(FOLDER, 'overlays/default')), 'ConfigMap')
-    expect(parseConfig(data['config.json'], 'config.json').faults).toEqual([])
+    expect(parseConfig(configOf(render(join(FOLDER, 'overlays/default'))), 'config.json').faults).toEqual([])
   })
 })
 
+/** What the installer reads, by the way that the pod has it. */
+function configOf(resources: Resource[]): string {
+  const template = podOf(resources)
+  const { downwardAPI } = template.spec.volumes.find(({ name }: Resource) => name === 'config')
+  const [{ path, fieldRef }] = downwardAPI.items
+  const install = named(template, 'install')
+  const mounted = install?.volumeMounts.find(({ name }: Resource) => name === 'config')
+  expect(install?.command).toContain(`--config=${mounted?.mountPath}/${path}`)
+  const [, key = ''] = /^metadata\.annotations\['(.*)'\]$/.exec(fieldRef.fieldPath) ?? []
+  return template.metadata.annotations[key]
+}
+
 describe('another configuration', () => {
-  it('replaces the whole of it and changes the pods, so that it is rolled out', () => {
-    const files = { 'config.json': '{ "allow": [{ "sources": ["/srv/volumes/*"] }], "logLevel": "debug" }\n' }
-    const [before, after] = [
-      kustomization('overlays/gke', {}),
-      kustomization('overlays/gke', { config: files['config.json'] }),
-    ].map((tree) => {
-      const resources = render(tree)
-      const volume = podOf(resources).spec.volumes.find(({ name }: Resource) => name === 'config')
-      return { map: one(resources, 'ConfigMap'), used: volume.configMap.name }
-    })
-    expect(after?.map.data).toEqual(files)
-    for (const map of [before?.map, after?.map]) {
-      expect(map?.metadata.labels).toEqual({ 'app.kubernetes.io/name': 'modekeep' })
-    }
-    expect(after?.used).toBe(after?.map.metadata.name)
-    expect(before?.used).toBe(before?.map.metadata.name)
-    expect(after?.used).not.toBe(before?.used)
+  it('replaces the whole of it in the template of the pods, so that it is rolled out and undone with it', () => {
+    const config = '{ "allow": [{ "sources": ["/srv/volumes/*"] }],\n  "logLevel": "debug" }\n'
+    const resources = render(kustomization('overlays/gke', { config }))
+    expect(configOf(resources)).toBe(config)
+    expect(configOf(render(kustomization('overlays/gke', {})))).not.toBe(config)
+  })
+
+  it('leaves none behind: there is no ConfigMap', () => {
+    const kinds = render(kustomization('overlays/default', { config: '{}' })).map(({ kind }) => kind)
+    expect(kinds.toSorted()).toEqual(['DaemonSet', 'ServiceAccount'])
+  })
+
+  it('is written into a file that has the defaults of the manifests', () => {
+    const { spec } = parse(fs.readFileSync(join(FOLDER, 'config.yaml'), 'utf8'))
+    const { annotations } = spec.template.metadata
+    expect(annotations).toEqual({ 'modekeep/config': configOf(render(join(FOLDER, 'overlays/default'))) })
   })
 })
 

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
-import { stringify } from 'yaml'
+import { parse, stringify } from 'yaml'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
 
@@ -29,6 +29,13 @@ export interface Wishes {
   config?: string
 }
 
+/** The file of driver/kubernetes with this configuration. */
+function configPatch(config: string): string {
+  const patch = parse(fs.readFileSync(join(FOLDER, 'config.yaml'), 'utf8'))
+  patch.spec.template.metadata.annotations['modekeep/config'] = config
+  return stringify(patch)
+}
+
 const made: string[] = []
 process.once('exit', () => {
   for (const directory of made) fs.rmSync(directory, { recursive: true, force: true })
@@ -43,15 +50,14 @@ export function kustomization(overlay: string, { components = [], image, config 
   const directory = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-kustomization-')))
   made.push(directory)
   const path = (name: string) => relative(directory, join(FOLDER, name))
-  if (config !== undefined) fs.writeFileSync(join(directory, 'config.json'), config)
-  const generator = { name: 'modekeep', namespace: 'kube-system', behavior: 'replace', files: ['config.json'] }
+  if (config !== undefined) fs.writeFileSync(join(directory, 'config.yaml'), configPatch(config))
   const text = stringify({
     apiVersion: 'kustomize.config.k8s.io/v1beta1',
     kind: 'Kustomization',
     resources: [path(overlay)],
     components: components.map(path),
     ...(image === undefined ? {} : { images: [{ name: 'modekeep', ...image }] }),
-    ...(config === undefined ? {} : { configMapGenerator: [generator] }),
+    ...(config === undefined ? {} : { patches: [{ path: 'config.yaml' }] }),
   })
   fs.writeFileSync(join(directory, 'kustomization.yaml'), text)
   return directory

@@ -1,6 +1,7 @@
 import { ANY_VOLUME } from './any-volume.ts'
 import { ANY_VOLUME_AWAY } from './any-volume-away.ts'
 import type { Case } from './case.ts'
+import { CONFIGURATION } from './configuration.ts'
 import { DAEMON_SET } from './daemon-set.ts'
 import { DOORS } from './doors.ts'
 import { ENDS } from './ends.ts'
@@ -33,4 +34,5 @@ export const CASES: readonly Case[] = [
   ...REBOOT,
   ...REMOVED,
   ...DAEMON_SET,
+  ...CONFIGURATION,
 ]

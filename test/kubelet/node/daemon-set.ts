@@ -3,7 +3,7 @@ import type { Architecture } from '../../../scripts/build/runtime.ts'
 import { provideRuntime } from '../../../scripts/fetch/packages.ts'
 import { imageFiles, imageOf } from '../../../scripts/image/modekeep.ts'
 import { ociArchive } from '../../../scripts/image/oci.ts'
-import { one, type Resource, render } from '../../kubernetes/render.ts'
+import { one, render } from '../../kubernetes/render.ts'
 import { kustomization, type Wishes } from '../../kubernetes/tree.ts'
 import { ctr, importImages } from './containerd.ts'
 import type { StandaloneNode } from './node.ts'
@@ -20,8 +20,8 @@ export function giveImage(node: StandaloneNode, binary: string, version: string)
 }
 
 /**
- * Runs the pod of the rendered DaemonSet as a cluster would on this node, whose kubelet knows pods from files alone: a
- * ConfigMap is a directory with its data, and there is no account.
+ * Runs the pod of the rendered DaemonSet as a cluster would on this node, whose kubelet knows pods from files alone: there is
+ * no account.
  * @param overlay the node's plugin directory is Flatcar's
  */
 export function runDaemonSet(node: StandaloneNode, name: string, wishes: Wishes, overlay = 'flatcar'): Pod {
@@ -29,22 +29,13 @@ export function runDaemonSet(node: StandaloneNode, name: string, wishes: Wishes,
   const resources = render(kustomization(`overlays/${overlay}`, { ...wishes, components }))
   const { metadata, spec } = one(resources, 'DaemonSet').spec.template
   const { serviceAccountName: _, ...rest } = spec
-  const volumes = spec.volumes.map((volume: Resource) => fromFiles(node, volume, one(resources, 'ConfigMap')))
   const whole = {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { ...metadata, name, uid: name, namespace: 'kube-system' },
-    spec: { ...rest, volumes, hostNetwork: true },
+    spec: { ...rest, hostNetwork: true },
   }
   return node.giveAsItIs({ name, driver: 'modekeep', options: {} }, whole)
-}
-
-function fromFiles(node: StandaloneNode, volume: Resource, { metadata, data }: Resource): Resource {
-  if (volume.configMap?.name !== metadata.name) return volume
-  const path = `${node.elsewhere}/${metadata.name}`
-  fs.mkdirSync(path, { recursive: true })
-  for (const [key, text] of Object.entries<string>(data)) fs.writeFileSync(`${path}/${key}`, text)
-  return { name: volume.name, hostPath: { path, type: 'Directory' } }
 }
 
 /** What a container of a pod in kube-system has said, over all of its starts. */

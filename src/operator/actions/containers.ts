@@ -1,5 +1,6 @@
-import { type ContainerRecord, listContainers } from '../../store/container-record.ts'
+import { type ContainerRecord, isSeen, listContainers, mayRun } from '../../store/container-record.ts'
 import type { Store } from '../../store/places.ts'
+import { runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
 
 /** A volume of a container that asked for a group. */
 export interface ContainerStatus {
@@ -25,6 +26,39 @@ export interface ContainerStatus {
   reason: string
   /** ISO 8601: when it was created; null where that is not known. */
   since: string | null
+}
+
+/** A container that runs without the group it asked for, or of which nobody can tell. */
+export interface ContainerFinding
+  extends Pick<ContainerStatus, 'container' | 'name' | 'pod' | 'volume' | 'group' | 'reason'> {
+  state: 'without' | 'unreadable'
+  /** A container that runs gets no other mounts: only a new one does. */
+  action: 'none'
+  /** What a person can do. */
+  remedy: string
+}
+
+/** What no heal can repair of the containers that may run. */
+export function unwellContainers(store: Store): ContainerFinding[] {
+  const away = whyNotAsked(runningPlugin(store))
+  return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
+    if (problem !== undefined) {
+      if (!isSeen(store, container)) return []
+      const about = { name: '', pod: '', volume: '', group: null, reason: problem.message }
+      return [{ container, ...about, state: 'unreadable', action: 'none', remedy: '"modekeep doctor" says what to do' }]
+    }
+    if (record === undefined || !mayRun(store, record)) return []
+    return volumesOf(record).flatMap(({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
+      if (state !== 'without') return []
+      const remedy = remedyFor(record.pod, away)
+      return [{ container, name, pod, volume, group, reason, state, action: 'none', remedy }]
+    })
+  })
+}
+
+function remedyFor({ namespace, name }: ContainerRecord['pod'], away: string | undefined): string {
+  const anew = `kubectl delete pod ${name} --namespace ${namespace}, so that its containers are created anew`
+  return away === undefined ? anew : `${away}; then ${anew}`
 }
 
 /** Every volume that the container runtime's plugin was asked for, of containers that are still there. */

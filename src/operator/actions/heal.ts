@@ -13,6 +13,7 @@ import { messageOf, quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
+import { type ContainerFinding, unwellContainers } from './containers.ts'
 import type { Listening, ServeHealth } from './health.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
@@ -37,6 +38,8 @@ export interface HealDocument {
   mounts: Finding[]
   /** Kubelet's, where asked for. */
   subPaths: SubPathFinding[]
+  /** Those that run without the group they asked for: the runtime's plugin was away, or it was not possible. */
+  containers: ContainerFinding[]
 }
 
 /** Repairs the mounts on this node, or says what it would do. */
@@ -58,8 +61,9 @@ async function healOnce(
   }
   const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined, kubelets)
   const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
-  session.note({ found: mounts.filter(isUnwell), subPaths })
-  return { verb: 'heal', isDry, mounts, subPaths }
+  const containers = unwellContainers(session)
+  session.note({ found: mounts.filter(isUnwell), subPaths, ...(containers.length > 0 && { containers }) })
+  return { verb: 'heal', isDry, mounts, subPaths, containers }
 }
 
 const isUnwell = ({ state }: Finding) => state !== 'healthy' && state !== 'busy'
@@ -103,12 +107,13 @@ export async function keepHealing(
     const daemons = () => stagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
     const before = daemons()
     const document = await healOnce(hearing, order, kubelets)
-    const { mounts, subPaths } = document
-    const news = toCompare([mounts.filter(isUnwell), subPaths])
+    const { mounts, subPaths, containers } = document
+    const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
+    const news = toCompare([mounts.filter(isUnwell), subPaths, others])
     // The same may have to be repaired again and again: then it is told each time.
     const hasDone = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
     if (hasDone) lastDone = performance.now()
-    if (hasDone || (news !== lastTold && news !== '[[],[]]')) {
+    if (hasDone || (news !== lastTold && news !== NO_NEWS)) {
       log.end('Success')
       tell(document)
     } else if (lastTold === undefined) tell(document)
@@ -144,6 +149,8 @@ export async function keepHealing(
   using _server = listen && (await serveHealth(listen, { notReady: () => notReady, metrics: scrape }))
   await watch(healNow, { warn: (message) => newLog().warn(message), failed })
 }
+
+const NO_NEWS = '[[],[],[]]'
 
 /** Without times, process ids and the like: the same trouble is no news. */
 function toCompare(told: unknown): string {

@@ -11,6 +11,7 @@ export const heal: Work<HealCommand, HealDocument> = {
     "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
       'that is missing or does not respond, layers mounted over it, interrupted calls, records of deleted pods.',
     'A mount in use is replaced without a gap. Mounts that modekeep does not know stay as they are.',
+    "Containers that run without the group that they asked the runtime's plugin for (modekeep nri) are listed, with what to do.",
   ],
   options: {
     'dry-run': 'print what would be done; change nothing',
@@ -44,17 +45,21 @@ export const heal: Work<HealCommand, HealDocument> = {
   },
   run,
   /** What was not well, and the count of what was. */
-  lines({ isDry, mounts, subPaths }) {
+  lines({ isDry, mounts, subPaths, containers }) {
     const done = (action: HealAction) =>
       isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
     const rows = mounts
       .filter(({ state }) => state !== 'healthy')
       .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
     const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
+    const without = containers.map(({ state, action, pod, name, container, volume, reason, remedy }) => {
+      const where = pod === '' ? `container ${container}` : `${pod}/${name} (volume ${volume})`
+      return [state, action, where, `${reason}; ${remedy}`]
+    })
     const healthy = `${mounts.length - rows.length} of ${mounts.length} mounts healthy`
     return [
       { text: `${healthy}${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
-      ...aligned([...rows, ...others]),
+      ...aligned([...rows, ...others, ...without]),
     ]
   },
   trouble: 'not every mount could be repaired: the reasons are above',

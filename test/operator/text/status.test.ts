@@ -196,7 +196,9 @@ describe('heal for people', () => {
   ] as const
 
   it('counts the healthy, and says what was done about the others', () => {
-    const lines = heal.lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [] }).map(parts)
+    const lines = heal
+      .lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [], containers: [] })
+      .map(parts)
     expect(lines.map(({ text }) => text)).toEqual([
       '1 of 3 mounts healthy',
       'missing  mounted  /a  it is not mounted',
@@ -204,8 +206,21 @@ describe('heal for people', () => {
     ])
   })
 
+  it('names containers that run without their group, and what to do', () => {
+    const why = { reason: 'nobody was asked', remedy: 'delete the pod' }
+    const about = { container: 'c0ffee', name: 'app', pod: 'shop/web-0', volume: 'data', group: 2000 }
+    const without = { ...about, ...why, state: 'without', action: 'none' } as const
+    const lines = heal.lines({ verb: 'heal', isDry: false, mounts: [], subPaths: [], containers: [without] }).map(parts)
+    expect(lines.map(({ text }) => text)).toEqual([
+      '0 of 0 mounts healthy',
+      'without  none  shop/web-0/app (volume data)  nobody was asked; delete the pod',
+    ])
+  })
+
   it('or what would be done', () => {
-    const lines = heal.lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [] }).map(parts)
+    const lines = heal
+      .lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [], containers: [] })
+      .map(parts)
     expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
     expect(lines[1]?.text).toContain('would be mounted')
     expect(lines[2]?.text).toMatch(/^stale +failed/)

@@ -136,6 +136,12 @@ const DOCUMENTS: Document[] = [
     isDry: true,
     mounts: [{ directory: '/a/b', pod: 'a/b', state: 'stale', action: 'replaced', reason: LONG }],
     subPaths: [{ mountPoint: '/c/d', source: '/e/f', action: 'replaced', reason: LONG }],
+    containers: [
+      {
+        ...{ container: 'c0ffee', name: 'app', pod: 'a/b', volume: 'data', group: 2000 },
+        ...{ state: 'without', action: 'none', reason: LONG, remedy: LONG },
+      },
+    ],
   },
   {
     verb: 'doctor',

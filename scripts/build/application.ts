@@ -152,6 +152,7 @@ async function wrap(bundle: string, inputs: Metafile['inputs'], wanted: Readonly
   let lines = 0
   for (const { file, code } of parts) {
     const compact = (await transform(code, { minifyWhitespace: true, target: 'node26', legalComments: 'none' })).code
+    refuseBeyondAscii(file, compact)
     const next = lines + compact.split('\n').length - 1
     if (wanted.has(file)) ahead.push(`${lines}-${next}`)
     text += compact
@@ -159,6 +160,19 @@ async function wrap(bundle: string, inputs: Metafile['inputs'], wanted: Readonly
   }
   await fs.writeFile(bundle, `${text}})`)
   return ahead
+}
+
+/**
+ * The executable reads its scripts byte by byte. esbuild escapes what is more than one, but not in regular expressions and
+ * raw templates, where an escape may mean something else.
+ */
+function refuseBeyondAscii(file: string, code: string): void {
+  const [letter] = /\P{ASCII}/u.exec(code) ?? []
+  if (letter === undefined) return
+  const place = 'in a regular expression or a raw template, which the executable would read as other letters'
+  throw new Error(
+    `${file} has "${letter}" ${place}: write it as \\u{${letter.codePointAt(0)?.toString(16)}} or in a string`,
+  )
 }
 
 /** The files that each call of kubelet evaluates. */

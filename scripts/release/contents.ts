@@ -31,6 +31,7 @@ const PROGRAMS = ['driver/kubernetes/kubectl-modekeep']
 const PRINTED: Readonly<Record<string, { args: readonly string[]; form: RegExp }>> = {
   'completions/modekeep.bash': { args: ['completion', 'bash'], form: /^complete .*modekeep$/m },
   'completions/_modekeep': { args: ['completion', 'zsh'], form: /^#compdef modekeep\n/ },
+  'completions/modekeep.fish': { args: ['completion', 'fish'], form: /^complete -c modekeep -f$/m },
   'man/modekeep.8': { args: ['help', '--man'], form: /^\.TH MODEKEEP 8 / },
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fs from 'fs-extra'
 import { describe, expect, it } from 'vitest'
+import { prepareApplication } from '../../scripts/build/application.ts'
 import { PT, readSegments } from '../../scripts/build/elf.ts'
 import { debianLibraries, LIBRARIES } from '../../scripts/build/libraries.ts'
 import { newestGlibc, versionNeeds } from '../../scripts/build/needed.ts'
@@ -38,6 +39,26 @@ describe('what the executable asks of a host', () => {
 })
 
 describe('assembling', () => {
+  it.each([
+    ['a regular expression', 'const is = (text: string) => /^größe$/.test(text)'],
+    ['a raw template', 'const is = (text: string) => String.raw`größe` === text'],
+  ])('refuses a letter beyond ASCII in %s, which would never match, and takes it in a string', async (_what, code) => {
+    const work = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
+    try {
+      const entry = join(work, 'main.ts')
+      const prepared = async (text: string) => {
+        await fs.writeFile(entry, text)
+        return prepareApplication(node, entry, work, { codeCache: false })
+      }
+      await expect(prepared(`${code}\nconsole.log(is('größe'))\n`)).rejects.toThrow(
+        /main\.ts has "ö" .*: write it as \\u/,
+      )
+      await expect(prepared("console.log('größe', `größe`)\n")).resolves.toBeInstanceOf(Buffer)
+    } finally {
+      await fs.remove(work)
+    }
+  })
+
   it('gives the same bytes twice, started by the kernel itself', async () => {
     const workDirectory = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
     try {

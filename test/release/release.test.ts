@@ -168,6 +168,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     const printed: [string, string[]][] = [
       ['completions/modekeep.bash', ['completion', 'bash']],
       ['completions/_modekeep', ['completion', 'zsh']],
+      ['completions/modekeep.fish', ['completion', 'fish']],
       ['man/modekeep.8', ['help', '--man']],
     ]
     for (const [path, args] of printed)

@@ -64,7 +64,7 @@ export function triedTable(results: readonly Results[]): string {
     return [
       `${SUITES[suite]} (${code(`npm ${suite === 'test' ? 'test' : `run ${suite}`}`)})`,
       [...versions, ...fileSystems].join(', '),
-      [`Linux ${kernel.replace(/-.*/, '')}`, distribution, processor].filter(Boolean).join(', '),
+      [`Linux ${kernel.replace(/-.*/, '')}`, distribution, processor, notNoted(result)].filter(Boolean).join(', '),
       shown.join(', '),
       date,
     ]
@@ -77,6 +77,12 @@ export function triedTable(results: readonly Results[]): string {
     '',
   ]
   return table(['what', 'with', 'on', 'cases', 'when'], [...rows, others])
+}
+
+/** What a run of before it was noted cannot tell. */
+function notNoted(result: Results): string | undefined {
+  const missing = (['distribution', 'processor'] as const).filter((key) => result[key] === undefined)
+  return missing.length > 0 ? `${missing.join(' and ')} not noted` : undefined
 }
 
 const MARKS = ['<!-- Written by "npm run docs" from docs/results. -->\n', '\n<!-- End. -->'] as const

@@ -34,7 +34,7 @@ describe('what modekeep was tried with', () => {
     ])
     const [, , first, second, last, ...more] = text.split('\n')
     expect(first).toContain(
-      'Kubernetes 1.36.1, containerd 2.1.0 | Linux 6.1.0 | 3 passed, 1 failed, 2 not run | 2026-01-02',
+      'Kubernetes 1.36.1, containerd 2.1.0 | Linux 6.1.0, distribution and processor not noted | 3 passed, 1 failed, 2 not run | 2026-01-02',
     )
     expect(second).toContain('ext4 | Linux 6.1.0, Debian 12, x86_64 |')
     expect(last).toContain('not tried')

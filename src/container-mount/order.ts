@@ -29,6 +29,8 @@ export interface ContainerOrder {
   pod: { namespace: string; name: string; uid: string }
   /** Its volumes' ids are those that `<kubeletDir>/pods/<uid>/userns` maps. */
   hasUserNamespace: boolean
+  /** The runtime tells the groups of its processes, and they are in those that are asked for; undefined: it tells none. */
+  isMember?: true | undefined
   /** Kubelet's root directory, as it writes it in the sources. */
   kubeletDir: string
   clones: readonly CloneOrder[]

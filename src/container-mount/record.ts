@@ -5,10 +5,10 @@ import type { ContainerOrder } from './order.ts'
 /** What is kept of a container from now on. */
 export function recordFor(
   host: Host,
-  { container, containerName, sandbox, pod, kubeletDir }: ContainerOrder,
+  { container, containerName, sandbox, pod, isMember, kubeletDir }: ContainerOrder,
   state: ContainerRecord['state'],
   volumes: ContainerVolume[],
 ): ContainerRecord {
   const [boot, at] = [host.bootId(), Date.now()]
-  return { container, containerName, sandbox, pod, kubeletDir, boot, at, state, volumes }
+  return { container, containerName, sandbox, pod, isMember, kubeletDir, boot, at, state, volumes }
 }

@@ -115,6 +115,7 @@ function orderOf(
     sandbox: pod.id,
     pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
     hasUserNamespace: hasUserNamespace(container),
+    ...(container.user === undefined ? {} : { isMember: true }),
     kubeletDir,
     clones,
     isOptional: mayStartWithout,

@@ -28,6 +28,8 @@ const schema = () => {
     containerName: text,
     sandbox: text,
     pod: z.object({ namespace: text, name: text, uid: text }),
+    /** Its processes are in the groups that it asked for; undefined: the runtime does not tell. */
+    isMember: z.optional(z.boolean()),
     kubeletDir: text,
     /** The boot the container belongs to. */
     boot: text,

@@ -55,6 +55,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
         destination: '/data',
         onDisk: 500,
         group: 2000,
+        isMember: null,
         state: 'created',
       },
     ])

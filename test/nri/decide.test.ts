@@ -188,6 +188,8 @@ describe('what is refused', () => {
       'the processes of container "app" are not in group 2000: write it in supplementalGroups',
     )
     expect(groups(decided('3000', [scratch], { user }))).toEqual({ '/scratch': 3000 })
+    expect(decided('3000', [scratch], { user })?.isMember).toBe(true)
+    expect(decided('3000', [scratch])?.isMember).toBeUndefined()
     expect(groups(decided('1000', [scratch], { user }))).toEqual({ '/scratch': 1000 })
   })
 

@@ -17,6 +17,8 @@ export interface ContainerStatus {
   /** The group of its root, where it was looked at, and the one that the container sees in its place. */
   onDisk: number | null
   group: number | null
+  /** Whether its processes are in that group; null: the runtime does not tell. */
+  isMember: boolean | null
   /**
    * `created`: it has not started yet, as far as the runtime told; `without`: the container does without the group;
    * `unreadable`: nothing but its name is known, as its record cannot be read.
@@ -71,10 +73,18 @@ export function statusOfContainers(store: Store): ContainerStatus[] {
 
 const UNKNOWN = {
   ...{ name: '', pod: '', volume: '', destination: '', source: '', since: null },
-  ...{ onDisk: null, group: null, state: 'unreadable' as const },
+  ...{ onDisk: null, group: null, isMember: null, state: 'unreadable' as const },
 }
 
-function volumesOf({ container, containerName, pod, at, state, volumes }: ContainerRecord): ContainerStatus[] {
+function volumesOf({
+  container,
+  containerName,
+  pod,
+  at,
+  isMember,
+  state,
+  volumes,
+}: ContainerRecord): ContainerStatus[] {
   return volumes.map(({ volume, destination, source, from, to, why }) => ({
     container,
     name: containerName,
@@ -84,6 +94,7 @@ function volumesOf({ container, containerName, pod, at, state, volumes }: Contai
     source,
     onDisk: from ?? null,
     group: to ?? null,
+    isMember: isMember ?? null,
     state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
     reason: why ?? '',
     since: new Date(at).toISOString(),

@@ -5,6 +5,12 @@ import { ageOf, NARROW, type StatusLook, table } from './status-look.ts'
 
 const isUnshown = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
 
+/** It fits 80 columns. */
+const UNTOLD: Line[] = [
+  '  The runtime does not tell whether their processes are in the groups shown:',
+  "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
+]
+
 /** Volumes of containers that the runtime's plugin was asked for. @param now milliseconds since the epoch */
 export function containerTable(
   containers: readonly ContainerStatus[],
@@ -33,5 +39,8 @@ export function containerTable(
   const below = containers.map(({ reason }): Line[] =>
     reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
   )
-  return table(tableRows(shown, rows, width), below)
+  const isUntold = containers.some(
+    ({ isMember, group, state }) => isMember === null && group !== null && !isUnshown(state),
+  )
+  return [...table(tableRows(shown, rows, width), below), ...(isUntold ? UNTOLD : [])]
 }

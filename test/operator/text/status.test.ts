@@ -112,6 +112,7 @@ describe('status for people', () => {
       destination: '/data',
       source: '/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pvc-1/mount',
       onDisk: 500,
+      isMember: true,
       group: 2000,
       state: 'mapped',
       reason: '',
@@ -126,6 +127,12 @@ describe('status for people', () => {
       'shop/web-0/app  fat     -        -      5s   without',
       '  is on vfat',
     ])
+    const untold = texts([], [], [{ ...mapped, isMember: null }])
+    expect(untold.slice(4)).toEqual([
+      '  The runtime does not tell whether their processes are in the groups shown:',
+      "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
+    ])
+    expect(texts([], [], [{ ...without, isMember: null }])).toHaveLength(5)
   })
 
   it('says so where nothing is mounted', () => {

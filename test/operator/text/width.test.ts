@@ -59,6 +59,7 @@ const whole: StatusDocument = {
       destination: DIRECTORY,
       source: DIRECTORY,
       onDisk: 4_294_967_294,
+      isMember: null,
       group: 4_294_967_294,
       state: 'without',
       reason: LONG,

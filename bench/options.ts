@@ -19,6 +19,8 @@ export interface Options {
   csi: boolean
   /** Only what a container costs the runtime's plugin. */
   nri: boolean
+  /** Only how much memory each container of the manifests needs. */
+  memory: boolean
   /** Only pods on volumes of another driver. */
   anyVolume: boolean
   /** A million files too. */
@@ -45,6 +47,7 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
   --csi            only what a call that kubelet repeats costs \`modekeep csi\`, also on a busy machine
   --nri            only what a container costs \`modekeep nri\`: without a volume that is asked for, with one of 1 file, with one of
                    --files, and a hundred at once
+  --memory         only how much memory each container of the manifests needs, idle and called a hundred times at once
   --any-volume     only pods on volumes of another driver: from the volume to the running container, beside kubelet's walk
   --files 200000   files of the tree for which the targets hold; fewer for a quick look
   --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown
@@ -67,6 +70,7 @@ export function readOptions(args: readonly string[]): Options {
       'kernel-calls': { type: 'boolean', default: false },
       csi: { type: 'boolean', default: false },
       nri: { type: 'boolean', default: false },
+      memory: { type: 'boolean', default: false },
       'any-volume': { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       only: { type: 'string' },
@@ -74,7 +78,7 @@ export function readOptions(args: readonly string[]): Options {
       rounds: { type: 'string', default: '5' },
     },
   })
-  const { help, headline, modules, csi, nri, full, only } = values
+  const { help, headline, modules, csi, nri, memory, full, only } = values
   return {
     help,
     headline,
@@ -82,6 +86,7 @@ export function readOptions(args: readonly string[]): Options {
     kernelCalls: values['kernel-calls'],
     csi,
     nri,
+    memory,
     anyVolume: values['any-volume'],
     full,
     parts: only?.split(',').map(part) ?? (headline ? HEADLINE_PARTS : PARTS),

@@ -5,6 +5,7 @@ import { repeatedCsiCalls } from './csi.ts'
 import { kernelCalls } from './kernel-calls.ts'
 import { describeMachine } from './machine.ts'
 import { measureCalls, measureWalks } from './measure.ts'
+import { memory } from './memory.ts'
 import { modules } from './modules.ts'
 import { measureNodes } from './node/index.ts'
 import { containers } from './nri.ts'
@@ -35,6 +36,7 @@ try {
   else if (options.kernelCalls) process.stdout.write(kernelCalls(volumes))
   else if (options.csi) process.stdout.write(await repeatedCsiCalls())
   else if (options.nri) process.stdout.write(await containers(options.files))
+  else if (options.memory) process.stdout.write(await memory())
   else await bench()
 } catch (error) {
   say(`bench: ${error instanceof Error ? error.message : error}`)

@@ -1,0 +1,207 @@
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { createServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { CsiNode } from '../test/csi/node.ts'
+import { ServingNode } from '../test/helpers/serving-node.ts'
+import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
+import { aligned } from './columns.ts'
+
+const AT_ONCE = 100
+const FILES = 1000
+/** So many may be at work when each takes long. */
+const PUBLICATIONS = 16
+const LARGE = 20_000
+/** Calls that a server has had when it is called lasting. */
+const MANY = 2000
+const GROUP = '2000'
+const SAMPLE_MS = 25
+/** Idle is what is there when nothing has been asked for so long. */
+const QUIET_MS = 3000
+
+/** In KB: what no other process has, and files, the executable above all, of which each page counts once in all the processes. */
+interface Used {
+  own: number
+  files: number
+  processes: number
+}
+
+/**
+ * What each container of the manifests needs: the server and all that it started, idle and while it is called. A text for
+ * people.
+ */
+export async function memory(): Promise<string> {
+  const rows = [...(await ofCsi()), ...(await ofNri()), ...(await ofHeal()), ...(await ofDevicePlugin())]
+  return `${aligned([['MiB', 'whole', 'own', 'files', 'processes'], ...rows]).join('\n')}\n`
+}
+
+async function ofCsi(): Promise<string[][]> {
+  const node = new CsiNode()
+  try {
+    await node.serve()
+    const rows = [row('csi, not called yet', await idle(node))]
+    const sources = Array.from({ length: AT_ONCE }, (_, pod) => node.volume(`v${pod}`, FILES))
+    const wish = { group: GROUP, attributes: { ownership: 'walk' } }
+    const all = (make: (pod: number) => ReturnType<CsiNode['publish']>) => async () => {
+      const answers = await Promise.all(sources.map((_, pod) => make(pod)))
+      for (const { code, message } of answers) if (code !== 'OK' && code !== 'ABORTED') throw new Error(message)
+    }
+    const publish = all((pod) => node.publish(pod, sources[pod] ?? '', wish))
+    rows.push(row(`csi, ${AT_ONCE} volumes of ${FILES} files published at once`, await most(node, publish)))
+    await publish()
+    rows.push(row('csi, idle after it', await idle(node)))
+    const repeats = async () => {
+      for (let round = 0; round < MANY / AT_ONCE; round++) await publish()
+    }
+    rows.push(row(`csi, ${MANY} repeats, ${AT_ONCE} at once`, await most(node, repeats)))
+    const large = Array.from({ length: PUBLICATIONS }, (_, at) => node.volume(`large${at}`, LARGE))
+    const walks = async () => {
+      await Promise.all(large.map((source, at) => node.publish(AT_ONCE + at, source, wish)))
+    }
+    rows.push(row(`csi, ${PUBLICATIONS} volumes of ${LARGE} files published at once`, await most(node, walks)))
+    const unpublish = all((pod) => node.unpublish(pod))
+    rows.push(row(`csi, ${AT_ONCE} unpublished at once`, await most(node, unpublish)))
+    return rows
+  } finally {
+    await node.end()
+  }
+}
+
+async function ofNri(): Promise<string[][]> {
+  const node = new NriNode()
+  try {
+    const source = node.publish(1, makeVolume(node, 1, 64))
+    const end = await node.serve()
+    const rows = [row('nri, no container yet', await idle(node))]
+    let made = 0
+    const create = async () => {
+      const id = String(made++).padStart(64, '0')
+      const request = node.request(1, { 'modekeep/group': GROUP }, source, id)
+      const answer = await end.call('CreateContainer', 'ContainerRequest', request)
+      if (replaced(answer).length !== 1) throw new Error(`container ${id} got no clone`)
+    }
+    await create()
+    const hundred = async () => void (await Promise.all(Array.from({ length: AT_ONCE }, create)))
+    rows.push(row(`nri, ${AT_ONCE} containers at once`, await most(node, hundred)))
+    rows.push(row('nri, idle after it', await idle(node)))
+    return rows
+  } finally {
+    await node.end()
+  }
+}
+
+class Watched extends ServingNode {
+  run(...args: readonly string[]): void {
+    this.stay(args)
+  }
+
+  async end(): Promise<void> {
+    for (const child of this.children.filter(({ exitCode }) => exitCode === null)) {
+      child.kill('SIGKILL')
+      await once(child, 'close')
+    }
+    this.close()
+  }
+}
+
+async function ofHeal(): Promise<string[][]> {
+  const node = new Watched()
+  try {
+    const at = `127.0.0.1:${await freePort()}`
+    node.run('heal', '--watch', `--listen=${at}`, '--metrics')
+    await ready(`http://${at}/readyz`)
+    const rows = [row('heal, no mount', await idle(node))]
+    const mounts = async () => {
+      for (let pod = 0; pod < AT_ONCE; pod++) {
+        const source = `${node.volumes}/v${pod}`
+        fs.mkdirSync(source)
+        const { status, message } = await node.call('mount', node.podDirectory(`${pod}`), JSON.stringify({ source }))
+        if (status !== 'Success') throw new Error(message)
+      }
+    }
+    // Without kubelet's calls, which are processes beside it.
+    rows.push(row(`heal, while ${AT_ONCE} volumes are mounted`, await most(node, mounts, 'heal')))
+    const scrapes = async () => {
+      for (let scrape = 0; scrape < 3; scrape++) {
+        await Promise.all(Array.from({ length: AT_ONCE }, async () => (await fetch(`http://${at}/metrics`)).text()))
+        await setTimeout(5100)
+      }
+    }
+    rows.push(row(`heal, ${AT_ONCE} scrapes at once`, await most(node, scrapes)))
+    return rows
+  } finally {
+    await node.end()
+  }
+}
+
+async function ofDevicePlugin(): Promise<string[][]> {
+  const node = new Watched()
+  try {
+    fs.mkdirSync(`${node.kubelet}/device-plugins`)
+    node.run('device-plugin', '--kubelet-dir', node.kubelet, '--devices', '100')
+    return [row('device-plugin, no kubelet yet', await idle(node))]
+  } finally {
+    await node.end()
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function ready(url: string): Promise<void> {
+  while ((await fetch(url).catch(() => undefined))?.status !== 200) await setTimeout(100)
+}
+
+async function idle({ top }: ServingNode): Promise<Used> {
+  await setTimeout(QUIET_MS)
+  return used(top)
+}
+
+/** The most at one moment while it works. @param word of the processes that count, if not all */
+async function most({ top }: ServingNode, work: () => Promise<void>, word?: string): Promise<Used> {
+  let found = used(top, word)
+  let isOver = false
+  const working = work().finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    const now = used(top, word)
+    if (whole(now) > whole(found)) found = now
+    await setTimeout(SAMPLE_MS)
+  }
+  await working
+  return found
+}
+
+const whole = ({ own, files }: Used) => own + files
+
+const row = (what: string, used: Used): string[] => [
+  what,
+  ...[whole(used), used.own, used.files].map((kilobytes) => (kilobytes / 1024).toFixed(0)),
+  String(used.processes),
+]
+
+function used(top: string, word?: string): Used {
+  const all = fs.readdirSync('/proc').flatMap((pid) => (/^\d+$/.test(pid) ? of(pid, top, word) : []))
+  const sum = (key: keyof Used) => all.reduce((total, one) => total + one[key], 0)
+  return { own: sum('own'), files: sum('files'), processes: sum('processes') }
+}
+
+/** By proportional set sizes (proc(5), smaps_rollup): a page of several processes is divided among them. */
+function of(pid: string, top: string, word: string | undefined): Used[] {
+  try {
+    if (!fs.readFileSync(`/proc/${pid}/environ`, 'utf8').includes(top)) return []
+    if (word !== undefined && fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1] !== word) return []
+    const text = fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+    const size = (key: string) => Number(new RegExp(`^${key}: +(\\d+)`, 'm').exec(text)?.[1])
+    return [{ own: size('Pss_Anon') + size('Pss_Shmem'), files: size('Pss_File'), processes: 1 }]
+  } catch {
+    return []
+  }
+}

@@ -17,7 +17,8 @@ Everything that can be written, with its default and an example. Examples of who
 ## In a pod
 
 Below \`flexVolume.options\`. Every value is a string: quote numbers and \`"true"\`. An unknown key, a value that is not
-allowed and two that contradict each other are refused, all in one message in the pod's event.
+allowed and two that contradict each other are refused, all in one message in the pod's event. What the node's
+[rules](#rules) do not let the pod have is told once the options are right, again all of it in one message.
 
 ${authorOptions()}
 

@@ -1,9 +1,10 @@
 import { type CloneOrder, type ContainerOrder, propagationOf } from '../container-mount/order.ts'
+import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
 import { type Asked, askedOf, GROUP, isAsking, isOptional } from './asked.ts'
 import type { Container, PodSandbox } from './messages.ts'
-import { type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
+import { isOwn, type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
 
 /** What a decision depends on beside what the runtime tells. */
 export interface Node {
@@ -164,17 +165,26 @@ function orderFor({ mount, name, isOwn }: MountedVolume, group: number | undefin
   return { volume: name, destination, source, options, group, asked, isOwn }
 }
 
+/** What containerd and CRI-O mount into each container, of directories of their own. */
+const RUNTIMES_PATHS: readonly string[] = ['/dev/shm', '/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
+
 /** Names that no volume of the pod has: a typing error would leave a pod without its group. Paths may be another container's. */
-function unknownNames(asked: Asked, mounted: readonly MountedVolume[], { plugins }: PodVolumes): string[] {
+function unknownNames(asked: Asked, mounted: readonly MountedVolume[], volumes: PodVolumes): string[] {
+  const { plugins } = volumes
   const here = new Set(mounted.map(({ name }) => name))
   const unknown = [...asked.named.keys()].filter(
     (name) => !name.startsWith('/') && !plugins.has(name) && !here.has(name),
   )
   if (unknown.length === 0) return []
-  const paths = mounted.map(({ mount }) => mount.destination)
+  const names = [...plugins].flatMap(([name, plugin]) =>
+    WRITTEN_PLUGINS.includes(plugin) || isOwn(plugin, name, volumes) ? [] : [name],
+  )
+  const paths = mounted.flatMap(({ mount: { destination }, ...of }) =>
+    of.isKubelets || of.isOwn || RUNTIMES_PATHS.includes(destination) ? [] : [destination],
+  )
   return [
     `${pointed(asked)}, but the pod has no volume ${unknown.map(quoted).join(', ')} that kubelet knows by this name: ` +
-      `write ${listed([...plugins.keys()])} or the path where the container has it, ${listed(paths)} ` +
+      `write ${listed(names)} or the path where the container has it, ${listed(paths)} ` +
       "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
   ]
 }

@@ -45,7 +45,7 @@ function kindOf(plugin: string): string {
 }
 
 /** Whether a volume is modekeep's; a CSI driver of modekeep's by another name than the usual is not known. */
-function isOwn(plugin: string, name: string, { drivers }: PodVolumes): boolean {
+export function isOwn(plugin: string, name: string, { drivers }: PodVolumes): boolean {
   return plugin === OWN_PLUGIN || (plugin === CSI_PLUGIN && drivers.get(name) === CSI_DRIVER)
 }
 

@@ -27,6 +27,8 @@ export interface Wishes {
   image?: { newName?: string; newTag?: string }
   /** The text of the node's configuration, instead of the base's. */
   config?: string
+  /** Strategic merge patches. */
+  patches?: readonly object[]
 }
 
 /** The file of driver/kubernetes with this configuration. */
@@ -46,7 +48,7 @@ process.once('exit', () => {
  * @param overlay and the components: paths below driver/kubernetes
  * @returns its directory, which goes with the process
  */
-export function kustomization(overlay: string, { components = [], image, config }: Wishes): string {
+export function kustomization(overlay: string, { components = [], image, config, patches = [] }: Wishes): string {
   const directory = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-kustomization-')))
   made.push(directory)
   const path = (name: string) => relative(directory, join(FOLDER, name))
@@ -57,7 +59,10 @@ export function kustomization(overlay: string, { components = [], image, config 
     resources: [path(overlay)],
     components: components.map(path),
     ...(image === undefined ? {} : { images: [{ name: 'modekeep', ...image }] }),
-    ...(config === undefined ? {} : { patches: [{ path: 'config.yaml' }] }),
+    patches: [
+      ...(config === undefined ? [] : [{ path: 'config.yaml' }]),
+      ...patches.map((patch) => ({ patch: stringify(patch) })),
+    ],
   })
   fs.writeFileSync(join(directory, 'kustomization.yaml'), text)
   return directory

@@ -140,7 +140,8 @@ describe('what is refused', () => {
 
   it('a name that no volume of the pod has, with those that there are', () => {
     expect(() => decided('scratsch=2000', [scratch])).toThrow(
-      /the pod has no volume "scratsch" that kubelet knows by this name: write "scratch" or "pvc-1" .* or the path where the container has it, .*"\/scratch"/,
+      'the pod has no volume "scratsch" that kubelet knows by this name: write "scratch" or "pvc-1" or "disk" or "share" ' +
+        'or the path where the container has it, "/scratch" (a claim',
     )
   })
 

@@ -66,6 +66,7 @@ const RECORD = {
   group: FSGROUP,
   groupAccess: 'keep',
   complete: true,
+  left: null,
   restorePending: true,
   changed: null,
   mounts: 1,

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { Registration } from '../../../src/csi/messages.ts'
+import { Identity, Node, Registration } from '../../../src/csi/messages.ts'
 import { listen, unary } from '../../../src/grpc/server.ts'
 import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
@@ -9,12 +9,16 @@ import type { Resource } from '../../kubernetes/render.ts'
 import { fill } from '../../runtimes/node/disks.ts'
 import { NODE } from '../plane/certificates.ts'
 import type { Cluster } from '../plane/cluster.ts'
-import { Identity, Node } from './messages.ts'
+import { Staged } from './messages.ts'
 
 export const FOREIGN = 'foreign.csi.test'
 const SIZE = '32M'
 // csi.proto: NodeServiceCapability.RPC.Type
 const STAGE_UNSTAGE_VOLUME = 1
+
+/** What a driver answers on its socket. */
+const { NodeGetInfo, NodeGetCapabilities, NodeUnpublishVolume } = Node
+const SERVICES = { ...Identity, NodeGetInfo, NodeGetCapabilities, NodeUnpublishVolume, ...Staged }
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 
@@ -82,12 +86,12 @@ export class ForeignDriver {
     const failed = (call: string, message: string) => void this.faults.push(`${call}: ${message}`)
     const csi = await listen(
       endpoint,
-      { ...Identity, ...Node },
-      unary<typeof Identity & typeof Node>(failed, {
+      SERVICES,
+      unary<typeof SERVICES>(failed, {
         GetPluginInfo: () => ({ name: FOREIGN, vendorVersion: '1' }),
         GetPluginCapabilities: () => ({}),
-        Probe: () => ({}),
-        NodeGetInfo: () => ({ nodeId: NODE }),
+        Probe: () => ({ ready: { value: true } }),
+        NodeGetInfo: () => ({ nodeId: NODE, maxVolumesPerNode: 0n }),
         NodeGetCapabilities: () => ({ capabilities: [{ rpc: { type: STAGE_UNSTAGE_VOLUME } }] }),
         NodeStageVolume: ({ volumeId, stagingTargetPath }) => this.#stage(volumeId, stagingTargetPath),
         NodeUnstageVolume: ({ volumeId, stagingTargetPath }) => {

@@ -9,7 +9,7 @@ import { Daemon } from '../../kubelet/node/daemon.ts'
 import { PLUGINS } from '../../kubelet/node/kubelet.ts'
 import { makeNetwork } from '../../kubelet/node/network.ts'
 import { until } from '../../kubelet/node/until.ts'
-import type { Resource } from '../../kubernetes/render.ts'
+import { provideKubectl, type Resource } from '../../kubernetes/render.ts'
 import type { World } from '../world.ts'
 import { ADDRESS, makeCertificates, NODE } from './certificates.ts'
 import { commands, kubeletsFile } from './commands.ts'
@@ -42,6 +42,8 @@ export interface Cluster {
   /** `kubectl modekeep`, the plugin of driver/kubernetes, as the administrator. */
   plugin(...args: string[]): Promise<{ exit: number; stdout: string; stderr: string }>
   apply(...resources: readonly Resource[]): Promise<void>
+  /** `kubectl apply -k`, by a kubectl that knows components: that of 1.20 does not. */
+  applyKustomization(directory: string): Promise<void>
   /** What the API server says against one, and makes none; undefined if it would take it. */
   refusal(resource: Resource): Promise<string | undefined>
   /** Deletes them; what is theirs may go a while later. */
@@ -67,10 +69,11 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   const args = commands(programs, version, place)
   fs.writeFileSync(`${place}/kubelet.json`, kubeletsFile(version, place))
 
-  const kubectl = (...words: string[]) =>
+  const kubectl = (...words: string[]) => kubectlOf(programs.kubernetes.kubectl, ...words)
+  const kubectlOf = (program: string, ...words: string[]) =>
     new Promise<string>((done, failed) => {
       const whole = [`--kubeconfig=${place}/pki/admin.kubeconfig`, `--cache-dir=${place}/kubectl`, ...words]
-      execFile(programs.kubernetes.kubectl, whole, { maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+      execFile(program, whole, { maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
         if (error) failed(new Error(`kubectl ${words.join(' ')}: ${stderr.trim() || stdout.trim()}`))
         else done(stdout)
       })
@@ -134,6 +137,9 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
     plugin,
     async apply(...resources) {
       await kubectl('apply', '-f', written(resources))
+    },
+    async applyKustomization(directory) {
+      await kubectlOf(provideKubectl(), 'apply', '-k', directory)
     },
     async refusal(resource) {
       try {

@@ -3,13 +3,11 @@ import { modekeepImage } from '../../../scripts/image/modekeep.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
 import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
-import { one, type Resource, render } from '../../kubernetes/render.ts'
+import { type Resource, render } from '../../kubernetes/render.ts'
 import { kustomization } from '../../kubernetes/tree.ts'
 import type { Cluster } from './cluster.ts'
 
 const NAMESPACE = 'kube-system'
-/** In s: kubelet 1.20 lets a random part of this go by before it probes for the first time. */
-const PROBED_EVERY = 2
 
 /** Gives the node the image of driver/kubernetes, with this executable. */
 export function giveImage({ elsewhere, busybox }: Cluster, version: string, binary = BINARY): void {
@@ -19,41 +17,46 @@ export function giveImage({ elsewhere, busybox }: Cluster, version: string, bina
   fs.rmSync(archive)
 }
 
-/**
- * All of the release for this cluster. kubectl 1.20 has a kustomize without components, so a newer one renders what `apply -k`
- * would send.
- */
-export function releaseOf(
-  cluster: Cluster,
-  version: string,
-  components: readonly string[] = componentsFor(cluster),
-): Resource[] {
+/** A kustomization of the release for this cluster. */
+function kustomizationOf(cluster: Cluster, version: string, components: readonly string[]): string {
   const before = cluster.atLeast('1.30') ? [] : ['components/before-1.30']
   const allow = [
     { sources: [`${cluster.volumes}/*`], fsTypes: ['bind', 'tmpfs', 'fuse.bindfs'] },
     { sources: ['bob@127.0.0.1:/srv/*'], fsTypes: ['fuse.sshfs'] },
   ]
-  const resources = render(
-    // The node's plugin directory is Flatcar's.
-    kustomization('overlays/flatcar', {
-      components: [...before, ...components],
-      image: { newTag: version },
-      config: JSON.stringify({ allow }),
-    }),
-  )
-  for (const { readinessProbe } of one(resources, 'DaemonSet').spec.template.spec.containers) {
-    if (readinessProbe !== undefined) readinessProbe.periodSeconds = PROBED_EVERY
-  }
-  return resources
+  // The node's plugin directory is Flatcar's.
+  return kustomization('overlays/flatcar', {
+    components: [...before, ...components],
+    image: { newTag: version },
+    config: JSON.stringify({ allow }),
+    patches: components.includes('components/uninstall') ? [] : [probedSoon(['modekeep', ...components])],
+  })
 }
 
-/** What adds a door for each way in which this cluster can ask. */
+/** Kubelet 1.20 lets a random part of a probe's period go by before it probes for the first time. */
+const probedSoon = (containers: readonly string[]): Resource => ({
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  metadata: { name: 'modekeep' },
+  spec: {
+    template: { spec: { containers: containers.map((name) => ({ name, readinessProbe: { periodSeconds: 2 } })) } },
+  },
+})
+
+/** All of the release for this cluster, as `kubectl apply -k` sends it. */
+export const releaseOf = (
+  cluster: Cluster,
+  version: string,
+  components: readonly string[] = componentsFor(cluster),
+): Resource[] => render(kustomizationOf(cluster, version, components))
+
+/** Those that add a door, each by the name of its container. */
 export const componentsFor = ({ asksPlugins }: Cluster): string[] => ['csi', ...(asksPlugins ? ['nri'] : [])]
 
-/** Applies it and waits until the pod of the DaemonSet is ready and kubelet has the CSI driver. */
+/** Applies it by `kubectl apply -k` and waits until the pod of the DaemonSet is ready and kubelet has the CSI driver. */
 export async function applyRelease(cluster: Cluster): Promise<void> {
   giveImage(cluster, '1')
-  await cluster.apply(...releaseOf(cluster, '1'))
+  await cluster.applyKustomization(kustomizationOf(cluster, '1', componentsFor(cluster)))
   await rolledOut(cluster)
 }
 

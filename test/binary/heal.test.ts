@@ -78,6 +78,7 @@ describe.skipIf(!isRoot)(title, () => {
       isDry: false,
       mounts: [],
       subPaths: [],
+      containers: [],
     })
     const missing = await node.start(['heal', '--kubelet-subpaths', '--kubelet-dir', `${node.top}/none`]).ended
     expect(missing).toMatchObject({ code: 1, text: expect.stringContaining('/none" does not exist: name it with') })

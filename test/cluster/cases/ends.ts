@@ -59,13 +59,25 @@ const secret: Case = {
   },
 }
 
+/** Of files, without what ends while it is looked at: stages of mounts that are tried again and again. */
 function textsBelow(...directories: readonly string[]): string[] {
   return directories.flatMap((directory) =>
-    fs
-      .readdirSync(directory, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => fs.readFileSync(`${parentPath}/${name}`, 'latin1')),
+    unlessGone(() => fs.readdirSync(directory, { withFileTypes: true }), []).flatMap((entry) => {
+      const path = `${directory}/${entry.name}`
+      if (entry.isDirectory()) return textsBelow(path)
+      return entry.isFile() ? unlessGone(() => [fs.readFileSync(path, 'latin1')], []) : []
+    }),
   )
+}
+
+/** ENOTCONN: a FUSE daemon has ended. */
+function unlessGone<T>(look: () => T, otherwise: T): T {
+  try {
+    return look()
+  } catch (error) {
+    if (['ENOENT', 'ENOTCONN'].includes((error as NodeJS.ErrnoException).code ?? '')) return otherwise
+    throw error
+  }
 }
 
 const fuse: Case = {

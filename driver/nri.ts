@@ -5,6 +5,7 @@ import { nodeContainers } from '../src/nri/containers.ts'
 import { clonesBy, DEADLINE_MS, LIMITS, LOST, WORKER } from '../src/nri/jobs.ts'
 import { lookAtPod } from '../src/nri/look.ts'
 import { runPlugin, TIMING } from '../src/nri/plugin.ts'
+import { CRI_SOCKETS, PodGroups } from '../src/nri/pod-groups.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
@@ -28,7 +29,7 @@ export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Pr
 }
 
 async function serve(
-  { directory, socket, index }: CommandOf<'nri'>,
+  { directory, socket, criSocket, index }: CommandOf<'nri'>,
   store: Pick<Session, 'host' | 'config'>,
   faults: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -44,8 +45,17 @@ async function serve(
     try {
       const clones = clonesBy(workers, (job, message) => tellEvent('warn', 'failed', { job, message }))
       const readMap = () => readConfig(env)
-      const settings = { kubeletDir: directory, clones, readConfig: readMap, lookAtPod, log: tellEvent }
-      const containers = nodeContainers({ ...settings, deadlineMs: DEADLINE_MS })
+      const sockets = criSocket === undefined ? CRI_SOCKETS : [criSocket]
+      using groups = new PodGroups(() => sockets.filter((path) => linuxHost.files.has(path)))
+      const containers = nodeContainers({
+        kubeletDir: directory,
+        clones,
+        readConfig: readMap,
+        deadlineMs: DEADLINE_MS,
+        lookAtPod,
+        groupsOfPod: (sandbox) => groups.of(sandbox),
+        log: tellEvent,
+      })
       await runPlugin({ socket, index, containers, timing: TIMING, log: recording(store, socket) }, stop)
     } finally {
       workers.close()

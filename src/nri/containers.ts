@@ -33,6 +33,8 @@ export interface Settings {
   /** How long a container may take, ms: well below the time after which a runtime goes on without its plugin. */
   readonly deadlineMs: number
   readonly lookAtPod: (kubeletDir: string, uid: string) => Promise<PodVolumes>
+  /** The groups of its processes; undefined: nobody tells. Never rejects. */
+  readonly groupsOfPod: (sandbox: string) => Promise<readonly number[] | undefined>
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
@@ -41,7 +43,15 @@ const AWAY =
   'it was created while no "modekeep nri" was asked, or what was on record of it is lost: make the pod again to give it the group'
 
 /** Decides for each container what becomes of its mounts, and has it done. */
-export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, lookAtPod, log }: Settings): Containers {
+export function nodeContainers({
+  kubeletDir,
+  clones,
+  readConfig,
+  deadlineMs,
+  lookAtPod,
+  groupsOfPod,
+  log,
+}: Settings): Containers {
   /** Those that may have clones: nothing is asked about others. */
   const concerned = new Map<string, Promise<void>>()
   /** What is left over is taken away before clones are made: what the list does not know would go. */
@@ -71,10 +81,12 @@ export function nodeContainers({ kubeletDir, clones, readConfig, deadlineMs, loo
     container: Container,
     late: AbortSignal,
   ): Promise<readonly Mount[] | undefined> {
+    const isToAsk = container.user === undefined && isAsking(pod.annotations)
+    const asking = isToAsk ? groupsOfPod(pod.id) : undefined
     const { config, faults } = await readConfig()
     if (faults.length > 0) throw new Refusal(faults)
     const volumes = await lookAtPod(kubeletDir, pod.uid)
-    const order = decide(pod, container, volumes, { kubeletDir, map: config.map })
+    const order = decide(pod, container, volumes, { kubeletDir, map: config.map }, await asking)
     if (order === undefined) return undefined
     await reconciled
     if (late.aborted) return undefined

@@ -31,6 +31,7 @@ export function hasUserNamespace({ linux }: Container): boolean {
 
 /**
  * Which mounts of a container are to be clones. Pure.
+ * @param podGroups those of the pod's processes, where the runtime does not tell the container's with it but was asked
  * @returns undefined where none is
  * @throws {Refusal} for an annotation that cannot be read, that names what cannot be had, or that asks for more than the
  *   node's rules allow
@@ -40,10 +41,12 @@ export function decide(
   container: Container,
   volumes: PodVolumes,
   { kubeletDir, map }: Node,
+  podGroups?: readonly number[],
 ): ContainerOrder | undefined {
   const mayStartWithout = isOptional(pod.annotations)
   const asked = askedOf(pod.annotations)
   const inUserNamespace = hasUserNamespace(container)
+  const groups = container.user === undefined ? podGroups : [container.user.gid, ...container.user.additionalGids]
   const podDir = podDirectory(kubeletDir, checkedUid(pod))
   const mounted = container.mounts.flatMap((mount) => volumeOf(mount, podDir, volumes) ?? [])
   const faults: string[] = []
@@ -65,11 +68,12 @@ export function decide(
     return [{ ...orderFor(volume, given, pointed(asked)), fsTypes: allowed.fsTypes }]
   })
   if (asked !== undefined) {
-    faults.push(...unknownNames(asked, mounted, volumes), ...notMember(asked, clones, container))
+    faults.push(...unknownNames(asked, mounted, volumes), ...notMember(asked, clones, container.name, groups))
   }
   if (faults.length > 0) throw new Refusal(faults)
   if (clones.length === 0) return undefined
-  return orderOf(pod, container, kubeletDir, clones, mayStartWithout)
+  const order = orderOf(pod, container, kubeletDir, clones, mayStartWithout)
+  return groups === undefined ? order : { ...order, isMember: true }
 }
 
 /**
@@ -116,7 +120,6 @@ function orderOf(
     sandbox: pod.id,
     pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
     hasUserNamespace: hasUserNamespace(container),
-    ...(container.user === undefined ? {} : { isMember: true }),
     kubeletDir,
     clones,
     isOptional: mayStartWithout,
@@ -195,11 +198,11 @@ function listed(names: readonly string[]): string {
   return [...names.slice(0, LONGEST_LIST).map(quoted), ...(more > 0 ? [`one of ${more} more`] : [])].join(' or ')
 }
 
-/** Whether its processes have the group is told since NRI 0.11. */
-function notMember(asked: Asked, clones: readonly CloneOrder[], { user, name }: Container): string[] {
-  if (user === undefined) return []
+/** @param has the groups of its processes, which a runtime tells since NRI 0.11 */
+function notMember(asked: Asked, clones: readonly CloneOrder[], name: string, has?: readonly number[]): string[] {
+  if (has === undefined) return []
   const groups = new Set(clones.flatMap(({ group }) => group ?? []))
-  const missing = [...groups].filter((group) => group !== user.gid && !user.additionalGids.includes(group))
+  const missing = [...groups].filter((group) => !has.includes(group))
   if (missing.length === 0) return []
   return [
     `${pointed(asked)}, but the processes of container ${quoted(name)} are not in group ${missing.join(', ')}: ` +

@@ -12,6 +12,7 @@ let reconcile: () => Promise<void>
 let known: Known[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let faults: string[]
+let podGroups: readonly number[] | undefined
 let containers: Containers
 
 beforeEach(() => {
@@ -19,6 +20,7 @@ beforeEach(() => {
   known = []
   events = []
   faults = []
+  podGroups = undefined
   attach = async ({ clones }) => ({ mounts: clones.map((_, at) => ({ do: 'replace', source: `/clones/${at}` })) })
   release = async () => {}
   reconcile = async () => {}
@@ -48,6 +50,7 @@ beforeEach(() => {
     deadlineMs: 50,
     readConfig: async () => ({ config: { map: [{}] }, faults }),
     lookAtPod: async () => VOLUMES,
+    groupsOfPod: async () => podGroups,
     log: (level, event, facts) => void events.push([level, event, facts]),
   })
 })
@@ -93,6 +96,24 @@ describe('a container', () => {
   it('keeps mounts that need no clone', async () => {
     attach = async () => ({ mounts: [{ do: 'keep' }] })
     expect(await containers.create(asking, withData)).toEqual([])
+  })
+
+  it('is refused where the runtime tells of the pod that its processes are not in the group, and made where they are', async () => {
+    podGroups = [1000, 3000]
+    await expect(containers.create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
+    expect(jobs).toEqual([])
+    podGroups = [2000]
+    let told: boolean | undefined
+    attach = async ({ clones, isMember }) => {
+      told = isMember
+      return { mounts: clones.map(() => ({ do: 'replace', source: '/clones/0' })) }
+    }
+    expect(await containers.create(asking, withData)).toHaveLength(1)
+    expect(told).toBe(true)
+    // What is told with the container is the container's own.
+    const user = { uid: 1000, gid: 2000, additionalGids: [] }
+    podGroups = []
+    expect(await containers.create(asking, { ...withData, user })).toHaveLength(1)
   })
 
   it('is refused with the sentence of what went wrong, and nothing is left', async () => {

@@ -14,6 +14,8 @@ export const nri = {
   ],
   options: {
     socket: "the container runtime's NRI socket (default: /var/run/nri/nri.sock)",
+    'cri-socket':
+      "the runtime's CRI socket, asked for a pod's groups where NRI does not tell them (default: containerd's)",
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
     'plugin-index': 'two digits: when the runtime asks it, among its plugins (default: 10)',
     probe: 'do nothing: look whether a plugin runs that the runtime knows, and fail where none does',
@@ -24,10 +26,15 @@ export const nri = {
     const { given, faults } = args
     const directory = kubeletDirectory(args)
     const socket = given.get('socket') ?? '/var/run/nri/nri.sock'
-    if (faults.length === 0 && Buffer.byteLength(socket) > LONGEST_PATH) {
-      faults.push(`--socket ${quoted(socket)} is too long for a socket: use a path of at most ${LONGEST_PATH} bytes`)
+    const criSocket = given.get('cri-socket')
+    for (const [option, path] of [
+      ['--socket', socket],
+      ['--cri-socket', criSocket ?? ''],
+    ] as const) {
+      if (Buffer.byteLength(path) <= LONGEST_PATH) continue
+      faults.push(`${option} ${quoted(path)} is too long for a socket: use a path of at most ${LONGEST_PATH} bytes`)
     }
     const index = given.get('plugin-index') ?? '10'
-    return { verb: 'nri' as const, directory, socket, index, isProbe: given.has('probe') }
+    return { verb: 'nri' as const, directory, socket, criSocket, index, isProbe: given.has('probe') }
   },
 } satisfies VerbForm

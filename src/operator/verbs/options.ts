@@ -78,6 +78,12 @@ const FORMS = {
   'kubelet-dir': directory(absolute, 'a path, such as /var/lib/kubelet,'),
   'driver-name': { type: 'string', value: 'NAME', example: 'a name, such as modekeep.csi,', fault: driver },
   socket: { type: 'string', value: 'PATH', example: 'a path, such as /var/run/nri/nri.sock,', fault: absolute },
+  'cri-socket': {
+    type: 'string',
+    value: 'PATH',
+    example: 'a path, such as /run/containerd/containerd.sock,',
+    fault: absolute,
+  },
   'plugin-index': { type: 'string', value: 'NN', example: 'two digits, such as 10,', fault: index },
   'node-id': { type: 'string', value: 'NAME', example: 'the name of the node', fault: node },
   probe: flag(),

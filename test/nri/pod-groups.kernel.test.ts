@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { listen, unary } from '../../src/grpc/server.ts'
+import { PodGroups, PodSandboxStatus } from '../../src/nri/pod-groups.ts'
+
+const SERVICES = { PodSandboxStatus }
+const groups = (...supplemental_groups: number[]) =>
+  JSON.stringify({ pid: 7, config: { metadata: { uid: 'u' }, linux: { security_context: { supplemental_groups } } } })
+
+let top: string
+let servers: { close(graceMs: number): Promise<void> }[]
+beforeEach(() => {
+  top = fs.mkdtempSync(join(tmpdir(), 'modekeep-cri-'))
+  servers = []
+})
+afterEach(async () => {
+  for (const server of servers) await server.close(0)
+  fs.rmSync(top, { recursive: true, force: true })
+})
+
+/** A runtime with one sandbox. */
+async function runtime(name: string, sandbox: string, text: string): Promise<string> {
+  const socket = join(top, name)
+  const answers = unary<typeof SERVICES>(() => {}, {
+    PodSandboxStatus({ podSandboxId, verbose }) {
+      if (podSandboxId !== sandbox) throw new Error('not found')
+      return { info: verbose ? { info: text } : {} }
+    },
+  })
+  servers.push(await listen(socket, SERVICES, answers))
+  return socket
+}
+
+/** Takes connections, and says nothing. */
+async function silent(): Promise<string> {
+  const socket = join(top, 'silent')
+  const server = createServer(() => {}).listen(socket)
+  await once(server, 'listening')
+  servers.push({ close: async () => void server.close() })
+  return socket
+}
+
+async function groupsOfPod(sandbox: string, sockets: readonly string[], withinMs = 5000) {
+  using groups = new PodGroups(() => sockets, withinMs)
+  return await groups.of(sandbox)
+}
+
+it('are told by the runtime that knows the sandbox, whatever else there is', async () => {
+  const other = await runtime('other', 'theirs', groups(1))
+  const ours = await runtime('ours', 'sandbox', groups(2000, 3000))
+  expect(await groupsOfPod('sandbox', [join(top, 'none'), other, ours])).toEqual([2000, 3000])
+  expect(await groupsOfPod('nobodys', [other, ours])).toBeUndefined()
+})
+
+it('are not told by who knows them not, answers late, or is no runtime', async () => {
+  expect(await groupsOfPod('sandbox', [await runtime('terse', 'sandbox', '{}')])).toBeUndefined()
+  expect(await groupsOfPod('sandbox', [await silent()], 50)).toBeUndefined()
+  fs.writeFileSync(join(top, 'file'), '')
+  expect(await groupsOfPod('sandbox', [join(top, 'file')])).toBeUndefined()
+})
+
+it('are told again by a runtime that was started again', async () => {
+  const socket = await runtime('one', 'sandbox', groups(2000))
+  using asked = new PodGroups(() => [socket], 5000)
+  expect(await asked.of('sandbox')).toEqual([2000])
+  await servers.pop()?.close(0)
+  expect(await asked.of('sandbox')).toBeUndefined()
+  await runtime('one', 'sandbox', groups(3000))
+  await expect.poll(() => asked.of('sandbox'), { timeout: 60_000 }).toEqual([3000])
+})

@@ -126,14 +126,15 @@ export function putEmpty(): number {
   return 0
 }
 
-const TOO_OLD = "this node's kernel does not have it; modekeep needs Linux 5.12 or newer"
+const ABSENT =
+  "this node's kernel does not have it, or a filter of system calls hides it; modekeep needs Linux 5.12 or newer"
 
 /** A call's result where it succeeded. @throws {SystemError} with the name of the errno */
 export function done(result: number, syscall: string, target: string | Uint8Array, detail?: () => string): number {
   if (result >= 0) return result
   if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${describe(target)}`)
   const code = errorName(-result)
-  throw new SystemError(syscall, code, describe(target), code === 'ENOSYS' ? TOO_OLD : detail?.())
+  throw new SystemError(syscall, code, describe(target), code === 'ENOSYS' ? ABSENT : detail?.())
 }
 
 /** libuv names no error of a damaged file system. */

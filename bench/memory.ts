@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import * as fs from 'node:fs'
-import { createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { CsiNode } from '../test/csi/node.ts'
+import { freePort } from '../test/helpers/ports.ts'
 import { ServingNode } from '../test/helpers/serving-node.ts'
 import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
 import { aligned } from './columns.ts'
@@ -143,15 +143,6 @@ async function ofDevicePlugin(): Promise<string[][]> {
   } finally {
     await node.end()
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function ready(url: string): Promise<void> {

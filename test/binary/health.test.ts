@@ -1,22 +1,12 @@
-import { once } from 'node:events'
 import * as fs from 'node:fs'
-import { createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
+import { freePort } from '../helpers/ports.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = `what heal --watch answers over HTTP${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
-  async function freePort(): Promise<number> {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as { port: number }
-    server.close()
-    await once(server, 'close')
-    return port
-  }
-
   async function watched(...more: string[]) {
     const node = new BinaryNode()
     const at = `127.0.0.1:${await freePort()}`

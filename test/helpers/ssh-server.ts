@@ -1,8 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
-import { connect, createServer } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { needed } from './needs.ts'
+import { freePort, isListening } from './ports.ts'
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')
 
@@ -64,7 +64,7 @@ export class SshServer {
     child.stderr.on('data', (data) => {
       said += data
     })
-    while (!(await answers(this.port))) {
+    while (!(await isListening(this.port))) {
       if (child.exitCode !== null) throw new Error(`sshd: ${said}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
@@ -105,23 +105,6 @@ export class SshServer {
     for (const parent of family) for (const [pid, ppid] of parents) if (ppid === parent) family.add(pid)
     return [...family]
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((done) => server.once('listening', done))
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => done(true)).once('error', () => done(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }
 
 /** A process that has ended meanwhile needs to be told nothing. */

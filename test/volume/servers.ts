@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
-import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import { needed } from '../helpers/needs.ts'
+import { freePort, isListening } from '../helpers/ports.ts'
 
 /** A server of a Debian package on loopback, ended with the test. */
 export interface Server {
@@ -23,14 +23,6 @@ function prepare(): { top: string; shared: string } {
   return { top, shared }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address() as { port: number }
-  await new Promise((done) => server.close(done))
-  return port
-}
-
 /** Starts it in a group of its own, which is ended by its id, and waits until it listens. */
 async function serve(program: string, args: readonly string[], port: number, log: string): Promise<void> {
   const child = spawn(program, args, { stdio: 'ignore', detached: true })
@@ -48,14 +40,6 @@ async function serve(program: string, args: readonly string[], port: number, log
     if (await isListening(port)) return
     await new Promise((done) => setTimeout(done, 50))
   }
-}
-
-function isListening(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => done(true)).once('error', () => done(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }
 
 /** Samba with one share, "share", for one user, root. */

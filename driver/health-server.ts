@@ -103,33 +103,24 @@ function sharedScrape(metrics: () => Promise<string>, bounds: typeof BOUNDS): ()
 
 /** Ends connections that last too long or are too many. */
 function boundedConnections(bounds: typeof BOUNDS): (socket: Socket) => void {
-  const open = new Map<string | undefined, Set<Socket>>()
-  let count = 0
-  const leave = (socket: Socket, address: string | undefined) => {
-    const ofAddress = open.get(address)
-    if (!ofAddress?.delete(socket)) return
-    if (ofAddress.size === 0) open.delete(address)
-    count--
-  }
+  // In the order in which they came. An address is not to be had any more once its socket is closed.
+  const open = new Map<Socket, string | undefined>()
   const endOldest = () => {
-    const [address, sockets] = [...open].reduce((one, other) => (other[1].size > one[1].size ? other : one))
-    const [oldest] = sockets
+    const groups = [...Map.groupBy(open, ([, address]) => address).values()]
+    const [oldest] = groups.reduce((one, other) => (other.length > one.length ? other : one))
     if (oldest === undefined) return
+    const [socket] = oldest
     // Not only when it has closed: others may come before that.
-    leave(oldest, address)
-    oldest.destroy()
+    open.delete(socket)
+    socket.destroy()
   }
   return (socket) => {
-    // It is not to be had any more once the socket is closed.
-    const { remoteAddress } = socket
-    const ofAddress = open.get(remoteAddress) ?? new Set()
-    open.set(remoteAddress, ofAddress.add(socket))
-    count++
+    open.set(socket, socket.remoteAddress)
     const last = setTimeout(() => socket.destroy(), bounds.connection).unref()
     socket.once('close', () => {
       clearTimeout(last)
-      leave(socket, remoteAddress)
+      open.delete(socket)
     })
-    if (count > bounds.connections) endOldest()
+    if (open.size > bounds.connections) endOldest()
   }
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { PRIVATE } from '../request/defaults.ts'
 import type { Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
@@ -89,9 +90,8 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
  */
 export function isSeen(store: Store, container: string): boolean {
   const own = `${containersDirectory(store)}/`
-  const rows = store.host.mounts.table().split('\n')
-  const points = rows.filter((row) => row.includes(container)).map((row) => row.split(' ')[4] ?? '')
-  const isMounted = points.some((point) => point.includes(container) && !point.startsWith(own))
+  const rows = parseMountinfo(store.host.mounts.table())
+  const isMounted = rows.some(({ mountPoint }) => mountPoint.includes(container) && !mountPoint.startsWith(own))
   return isMounted || store.host.hasProcesses(container)
 }
 

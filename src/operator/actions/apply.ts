@@ -7,7 +7,8 @@ import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
-import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { volumeRecords } from '../../store/volume-record.ts'
+import { type LastWalk, lastWalk } from './last-walk.ts'
 import { type Difference, type KubeletCounts, kubeletSkips, survey } from './survey.ts'
 import { expectInodes, readableJournal, walkUnderWay } from './volume.ts'
 
@@ -108,10 +109,4 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
     kubelet: { walks: kubeletWalks, ...(kubeletWalks ? seen.kubelet : { touched: 0, changed: 0, widened: 0 }) },
     differences,
   }
-}
-
-type LastWalk = Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> & { left: number | null }
-
-function lastWalk({ group, groupAccess, complete, left, restorePending }: VolumeRecord): LastWalk {
-  return { group, groupAccess, complete, left: left ?? null, restorePending }
 }

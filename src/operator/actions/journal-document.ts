@@ -1,5 +1,5 @@
 import type { JournalHeader } from '../../store/exported-journal.ts'
-import type { VolumeRecord } from '../../store/volume-record.ts'
+import { type LastWalk, lastWalk } from './last-walk.ts'
 
 export interface JournalDocument {
   verb: 'journal'
@@ -14,9 +14,7 @@ export interface JournalDocument {
   /** With isDry: why it would be refused now. */
   refusal: string | null
   /** What the volume's record says of the last walk; null: there is none that can be read. */
-  recorded:
-    | (Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> & { left: number | null })
-    | null
+  recorded: LastWalk | null
   /** A walk or a restore was under way when it was exported: what that did later is not in the file. */
   busy: boolean
   /** Of the file. */
@@ -24,9 +22,7 @@ export interface JournalDocument {
 }
 
 export function recordedOf({ record }: Pick<JournalHeader, 'record'>): JournalDocument['recorded'] {
-  if (record === null) return null
-  const { group, groupAccess, complete, left = null, restorePending } = record
-  return { group, groupAccess, complete, left, restorePending }
+  return record && lastWalk(record)
 }
 
 const EACH = 4 << 20

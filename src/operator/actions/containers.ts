@@ -71,9 +71,17 @@ export function statusOfContainers(store: Store): ContainerStatus[] {
   })
 }
 
-const UNKNOWN = {
-  ...{ name: '', pod: '', volume: '', destination: '', source: '', since: null },
-  ...{ onDisk: null, group: null, isMember: null, state: 'unreadable' as const },
+const UNKNOWN: Omit<ContainerStatus, 'container' | 'reason'> = {
+  name: '',
+  pod: '',
+  volume: '',
+  destination: '',
+  source: '',
+  onDisk: null,
+  group: null,
+  isMember: null,
+  state: 'unreadable',
+  since: null,
 }
 
 function volumesOf({

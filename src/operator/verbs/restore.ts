@@ -38,8 +38,8 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     const lines: Line[] = [{ text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' }]
     if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
     if (otherDisk !== null && refusal === null) lines.push({ text: otherDisk, style: 'notice' })
-    if (next !== null) lines.push(...leftLines(report), { text: next, style: 'notice' })
-    else lines.push(...leftLines(report))
+    lines.push(...leftLines(report))
+    if (next !== null) lines.push({ text: next, style: 'notice' })
     return [...lines, ...differenceLines(differences, report.changed)]
   },
   trouble: 'not everything was put back, and what was not stays recorded: what to do is above',

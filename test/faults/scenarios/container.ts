@@ -49,6 +49,11 @@ function mounted(on: FaultNode): void {
   }
 }
 
+async function attached(on: FaultNode): Promise<void> {
+  mounted(on)
+  await on.succeedFor(attach(on))
+}
+
 /** Two clones, each with its group, in the place that keeps to itself. */
 function showsBoth(on: FaultNode): void {
   for (const [number, group] of GROUPS.entries()) {
@@ -119,10 +124,7 @@ export const CONTAINER_JOBS: Situation[] = [
     ...worker,
     title: 'a container that has started, in NRI',
     input: () => line(released('started')),
-    async before(on) {
-      mounted(on)
-      await on.succeedFor(attach(on))
-    },
+    before: attached,
     sound: isSound,
     promised: hasNone,
     next: [startedAndGone, gone, atNextConnection],
@@ -131,10 +133,7 @@ export const CONTAINER_JOBS: Situation[] = [
     ...worker,
     title: 'a container that is gone, in NRI',
     input: () => line(released('gone')),
-    async before(on) {
-      mounted(on)
-      await on.succeedFor(attach(on))
-    },
+    before: attached,
     sound: isSound,
     promised(on) {
       hasNone(on)

@@ -9,7 +9,8 @@
 
 enum {
   SYS_pidfd_send_signal = 424, SYS_open_tree = 428, SYS_move_mount = 429, SYS_fsopen = 430, SYS_fsconfig = 431, SYS_fsmount = 432,
-  SYS_pidfd_open = 434, SYS_openat2 = 437, SYS_mount_setattr = 442, SYS_fchmodat2 = 452, SYS_statmount = 457, SYS_listxattrat = 465,
+  SYS_pidfd_open = 434, SYS_openat2 = 437, SYS_mount_setattr = 442, SYS_fchmodat2 = 452, SYS_statmount = 457, SYS_listmount = 458,
+  SYS_listxattrat = 465,
 };
 
 /* include/uapi/linux/{fcntl,fs,loop,mount}.h, asm-generic/{resource,socket}.h */
@@ -77,6 +78,8 @@ static const struct call calls[] = {
 
     /* struct mnt_id_req */
     {"statmount", SYS_statmount, {STRUCT(24), BYTES(2), SIZE, NONE}},
+    /* Of one, the first. */
+    {"listmount", SYS_listmount, {STRUCT(24), STRUCT(8), CONST(1), NONE}},
     {"pidfd_open", SYS_pidfd_open, {INT, NONE}},
     {"pidfd_send_signal", SYS_pidfd_send_signal, {INT, INT, NONE, NONE}},
     {"wait4", SYS_wait4, {INT, STRUCT(4), INT, NONE}},

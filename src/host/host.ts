@@ -47,6 +47,10 @@ export interface Mounts {
    * @param abort ends the connection to a FUSE daemon first: whoever waits for an answer of it gets an error
    */
   detach(parent: Handle, name: Name, abort?: boolean): void
+  /**
+   * Whether anything is mounted on a mount, by the id that `stat` tells; undefined where the kernel is older than Linux 6.8.
+   */
+  hasMountsOn(mountId: number): boolean | undefined
   /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel reuses ids. */
   tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */

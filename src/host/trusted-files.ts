@@ -61,6 +61,10 @@ export function trustedFiles(fs: Fs) {
     replace: (path: string, text: string, mode = PRIVATE) =>
       withPath('write', path, () => replaceIn(fs, path, text, mode)),
 
+    /** The same, but that after a crash of the node the file may be empty, or not there. */
+    replaceUntilBoot: (path: string, text: string) =>
+      withPath('write', path, () => replaceIn(fs, path, text, PRIVATE, true)),
+
     /**
      * A file for somebody else, in any directory: it has its name when it is whole, and nobody else may read it.
      * @param mayReplace what has the name by then; else that is an EEXIST
@@ -127,20 +131,20 @@ function makeWithParents(fs: Fs, path: string): void {
   }
 }
 
-function replaceIn(fs: Fs, path: string, text: string, mode: number): void {
+function replaceIn(fs: Fs, path: string, text: string, mode: number, isForNow = false): void {
   const temporary = temporaryOf(path)
   try {
-    writeNew(fs, temporary, text, mode)
+    writeNew(fs, temporary, text, mode, isForNow)
     fs.renameSync(temporary, path)
   } catch (error) {
     // On a full disk it would be in the way of removing the directory.
     fs.rmSync(temporary, { force: true })
     throw error
   }
-  syncDirectory(fs, dirname(path))
+  if (!isForNow) syncDirectory(fs, dirname(path))
 }
 
-function writeNew(fs: Fs, path: string, text: string, mode: number): void {
+function writeNew(fs: Fs, path: string, text: string, mode: number, isForNow: boolean): void {
   // Exclusive: no link of this name is followed, and what a process that died has left is not written to.
   const open = () => opened(fs, path, 'wx', mode)
   const first = unless('EEXIST', open)
@@ -149,7 +153,7 @@ function writeNew(fs: Fs, path: string, text: string, mode: number): void {
   fs.writeFileSync(file.fd, text)
   // Whatever the umask takes from it.
   if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
-  fs.fsyncSync(file.fd)
+  if (!isForNow) fs.fsyncSync(file.fd)
 }
 
 /** Left behind where a process died between writing and renaming. */

@@ -52,6 +52,8 @@ export const containerRecords = new RecordKind<ContainerRecord>({
   ownerOf: ({ container }) => container,
   directoryOf: containersDirectory,
   name: { of: (container) => `${container}.json` },
+  // Clones and containers end with it.
+  isOfThisBoot: true,
   remedy: (container) =>
     `delete the pod of container ${container} ("crictl inspect" names it): "modekeep nri" and "modekeep gc" remove the record of a container that is gone`,
 })

@@ -14,6 +14,8 @@ interface RecordForm<T extends object, Owner> {
   directoryOf(store: Store, owner: Owner): string
   /** The file; `of` the owner where others' lie in the same directory. */
   name: string | { of(owner: Owner): string }
+  /** What it tells of ends with the boot: nobody waits for the disk until it is written. */
+  isOfThisBoot?: true
   /** What is to become of one that cannot be read, where that is not to be moved away by hand. */
   remedy?(owner: Owner): string
 }
@@ -93,15 +95,18 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   /**
-   * Atomic and durable, with format and checksum.
+   * Atomic and, unless it is of this boot only, durable, with format and checksum.
    * @param directory what is to be moved to the owner's place
    */
   write(store: Store, record: T, directory = this.#form.directoryOf(store, this.#form.ownerOf(record))): void {
-    const { format, ownerOf } = this.#form
+    const { format, ownerOf, isOfThisBoot } = this.#form
     const { files } = store.host
     const whole = { format, ...record }
     files.makeDirectory(directory)
-    files.replace(`${directory}/${this.#name(ownerOf(record))}`, `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`)
+    const path = `${directory}/${this.#name(ownerOf(record))}`
+    const text = `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`
+    if (isOfThisBoot) files.replaceUntilBoot(path, text)
+    else files.replace(path, text)
   }
 
   remove(store: Store, owner: Owner): void {

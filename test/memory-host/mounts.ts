@@ -64,6 +64,7 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       mount.at = undefined
     },
 
+    hasMountsOn: () => undefined,
     tableId: (handle) => Number(world.at(handle).mount.id),
 
     table() {

@@ -19,18 +19,8 @@ import {
   runPrepared,
   systemCall,
 } from './kernel.ts'
-import {
-  close,
-  closingFd,
-  HOLD,
-  knownType,
-  O_PATH,
-  openAt,
-  openBeneath,
-  openLinkFree,
-  readLink,
-  typeOfMount,
-} from './open.ts'
+import { typeOfMount } from './mount-query.ts'
+import { close, closingFd, HOLD, knownType, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
 import { linuxSights } from './sights.ts'
 import {
   AT_STATX_FORCE_SYNC,

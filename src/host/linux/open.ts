@@ -2,13 +2,13 @@ import { constants } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
 import { errorCode, FILE_TYPE, type Handle, type Name, SYMLINK, SystemError } from '../host.ts'
 import { AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
+import { typeOfMount } from './mount-query.ts'
 import { ownershipOfHandle, statFs, statName, statUnsynced } from './statx.ts'
 
 const openat = systemCall('openat')
 const openat2 = systemCall('openat2')
 const readlinkat = systemCall('readlinkat')
 const closeHandle = systemCall('close')
-const statmount = systemCall('statmount')
 
 // include/uapi/linux/{fcntl,openat2}.h, where node:fs does not have them.
 export const O_CLOEXEC = 0o2000000
@@ -49,30 +49,12 @@ export function openLinkFree(path: string): Handle {
   }
 }
 
-// include/uapi/linux/mount.h: struct mnt_id_req, struct statmount.
-const STATMOUNT_FS_TYPE = 0x20n
-const REQUEST_SIZE = 24
-const ANSWER = REQUEST_SIZE
-const ANSWER_SIZE = 1024
-const [FS_TYPE, TEXT] = [36, 512]
-
 export function knownType(path: string): string | undefined {
   return unlessRefused(() => {
     const handle = resolve(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED)
     using _ = closingFd(handle)
     return typeOfMount(statUnsynced(handle).mountId)
   })
-}
-
-/** By statmount(2), Linux 6.8: statfs(2) would ask a server. */
-export function typeOfMount(mountId: number): string | undefined {
-  data.fill(0, 0, REQUEST_SIZE)
-  data.writeUInt32LE(REQUEST_SIZE, 0)
-  data.writeBigUInt64LE(BigInt(mountId), 8)
-  data.writeBigUInt64LE(STATMOUNT_FS_TYPE, 16)
-  if (statmount(DATA, DATA + ANSWER, ANSWER_SIZE) !== 0) return undefined
-  const start = ANSWER + TEXT + data.readUInt32LE(ANSWER + FS_TYPE)
-  return data.toString('latin1', start, data.indexOf(0, start))
 }
 
 export function openBeneath(root: Handle, path: string): Handle {

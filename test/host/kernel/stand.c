@@ -30,6 +30,9 @@
 #ifndef SYS_statmount
 #define SYS_statmount 457
 #endif
+#ifndef SYS_listmount
+#define SYS_listmount 458
+#endif
 #ifndef SYS_listxattrat
 #define SYS_listxattrat 465
 #endif
@@ -137,6 +140,7 @@ static void look(void) {
     case SYS_ioctl: one_of_ioctls(); return;
     /* struct mnt_id_req, as of Linux 6.8. */
     case SYS_statmount: room(0, 24, 0); sized(1, 2, 1); return;
+    case SYS_listmount: room(0, 24, 0); room(1, 8, 1); is(2, 1); return;
     case SYS_pidfd_open: whole(0); return;
     case SYS_pidfd_send_signal: whole(0); whole(1); return;
     case SYS_wait4: whole(0); room(1, sizeof(int), 1); whole(2); return;

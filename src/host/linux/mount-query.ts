@@ -1,0 +1,34 @@
+import { DATA, data, systemCall } from './kernel.ts'
+
+// Since Linux 6.8 the kernel tells of one mount what it would take the whole mount table to find.
+const statmount = systemCall('statmount')
+const listmount = systemCall('listmount')
+
+// include/uapi/linux/mount.h: struct mnt_id_req, struct statmount.
+const STATMOUNT_FS_TYPE = 0x20n
+const REQUEST_SIZE = 24
+const ANSWER = REQUEST_SIZE
+const ANSWER_SIZE = 1024
+const [FS_TYPE, TEXT] = [36, 512]
+
+/** By statmount(2): statfs(2) would ask a server. */
+export function typeOfMount(mountId: number): string | undefined {
+  putRequest(mountId, STATMOUNT_FS_TYPE)
+  if (statmount(DATA, DATA + ANSWER, ANSWER_SIZE) !== 0) return undefined
+  const start = ANSWER + TEXT + data.readUInt32LE(ANSWER + FS_TYPE)
+  return data.toString('latin1', start, data.indexOf(0, start))
+}
+
+/** By listmount(2) of one. */
+export function hasMountsOn(mountId: number): boolean | undefined {
+  putRequest(mountId, 0n)
+  const count = listmount(DATA, DATA + ANSWER)
+  return count < 0 ? undefined : count > 0
+}
+
+function putRequest(mountId: number, parameter: bigint): void {
+  data.fill(0, 0, REQUEST_SIZE)
+  data.writeUInt32LE(REQUEST_SIZE, 0)
+  data.writeBigUInt64LE(BigInt(mountId), 8)
+  data.writeBigUInt64LE(parameter, 16)
+}

@@ -1,4 +1,5 @@
 import * as fs from 'node:fs'
+import { criRuntime, infoWith } from '../test/nri/cri.ts'
 import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
 import type { RuntimeEnd } from '../test/nri/runtime.ts'
 import { aligned } from './columns.ts'
@@ -16,25 +17,36 @@ const MOST = { nothing: 0.2, one: 5, hundred: 2000 }
 /** What `modekeep nri` takes for a container, by a fake runtime over its socket: a text for people. */
 export async function containers(files: number): Promise<string> {
   const rows = [
-    ...(await withVolume(1, async (node, end, source) => [
+    ...(await withVolume(1, 'by NRI', async (node, end, source) => [
       await nothing(node, end, source),
       await one(node, end, source, '1 file'),
       await hundred(node, end, source),
     ])),
-    ...(await withVolume(files, async (node, end, source) => [await one(node, end, source, `${files} files`)])),
+    ...(await withVolume(files, 'by NRI', async (node, end, source) => [
+      await one(node, end, source, `${files} files`),
+    ])),
+    ...(await withVolume(1, 'by CRI', async (node, end, source) => [
+      await one(node, end, source, '1 file, its groups asked by CRI'),
+      await hundred(node, end, source),
+    ])),
   ]
   return `${aligned([['milliseconds', 'processor', 'wall', 'must', ''], ...rows]).join('\n')}\n`
 }
 
+/** @param groups how the runtime tells those of the processes: with the container, or where it is asked for the pod's */
 async function withVolume(
   files: number,
+  groups: 'by NRI' | 'by CRI',
   measure: (node: NriNode, end: RuntimeEnd, source: string) => Promise<string[][]>,
 ): Promise<string[][]> {
   const node = new NriNode()
+  const socket = `${node.top}/cri.sock`
+  const cri = groups === 'by CRI' ? await criRuntime(socket, 'sandbox-1', infoWith([2000])) : undefined
   try {
     const source = node.publish(1, makeVolume(node, files, 64 + Math.ceil(files / 1000)))
-    return await measure(node, await node.serve(), source)
+    return await measure(node, await node.serve([], [], cri ? ['--cri-socket', socket] : []), source)
   } finally {
+    await cri?.close(0)
     await node.end()
   }
 }

@@ -28,11 +28,14 @@ export class NriNode extends ServingNode {
     return this.served
   }
 
-  /** Listens as a runtime, starts the plugin, and tells it of all that runs. */
-  async serve(pods: object[] = [], containers: object[] = []): Promise<RuntimeEnd> {
+  /**
+   * Listens as a runtime, starts the plugin, and tells it of all that runs.
+   * @param more options of the plugin
+   */
+  async serve(pods: object[] = [], containers: object[] = [], more: readonly string[] = []): Promise<RuntimeEnd> {
     if (!fs.existsSync(this.socket)) await this.runtime.listen(this.socket)
     const connected = this.runtime.next()
-    this.stay(['nri', '--kubelet-dir', this.kubelet, '--socket', this.socket])
+    this.stay(['nri', '--kubelet-dir', this.kubelet, '--socket', this.socket, ...more])
     const end = await connected
     await end.start(pods, containers)
     return end

@@ -4,12 +4,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { listen, unary } from '../../src/grpc/server.ts'
-import { PodGroups, PodSandboxStatus } from '../../src/nri/pod-groups.ts'
-
-const SERVICES = { PodSandboxStatus }
-const groups = (...supplemental_groups: number[]) =>
-  JSON.stringify({ pid: 7, config: { metadata: { uid: 'u' }, linux: { security_context: { supplemental_groups } } } })
+import { PodGroups } from '../../src/nri/pod-groups.ts'
+import { criRuntime, infoWith } from './cri.ts'
 
 let top: string
 let servers: { close(graceMs: number): Promise<void> }[]
@@ -25,13 +21,7 @@ afterEach(async () => {
 /** A runtime with one sandbox. */
 async function runtime(name: string, sandbox: string, text: string): Promise<string> {
   const socket = join(top, name)
-  const answers = unary<typeof SERVICES>(() => {}, {
-    PodSandboxStatus({ podSandboxId, verbose }) {
-      if (podSandboxId !== sandbox) throw new Error('not found')
-      return { info: verbose ? { info: text } : {} }
-    },
-  })
-  servers.push(await listen(socket, SERVICES, answers))
+  servers.push(await criRuntime(socket, sandbox, text))
   return socket
 }
 
@@ -50,8 +40,8 @@ async function groupsOfPod(sandbox: string, sockets: readonly string[], withinMs
 }
 
 it('are told by the runtime that knows the sandbox, whatever else there is', async () => {
-  const other = await runtime('other', 'theirs', groups(1))
-  const ours = await runtime('ours', 'sandbox', groups(2000, 3000))
+  const other = await runtime('other', 'theirs', infoWith([1]))
+  const ours = await runtime('ours', 'sandbox', infoWith([2000, 3000]))
   expect(await groupsOfPod('sandbox', [join(top, 'none'), other, ours])).toEqual([2000, 3000])
   expect(await groupsOfPod('nobodys', [other, ours])).toBeUndefined()
 })
@@ -64,11 +54,11 @@ it('are not told by who knows them not, answers late, or is no runtime', async (
 })
 
 it('are told again by a runtime that was started again', async () => {
-  const socket = await runtime('one', 'sandbox', groups(2000))
+  const socket = await runtime('one', 'sandbox', infoWith([2000]))
   using asked = new PodGroups(() => [socket], 5000)
   expect(await asked.of('sandbox')).toEqual([2000])
   await servers.pop()?.close(0)
   expect(await asked.of('sandbox')).toBeUndefined()
-  await runtime('one', 'sandbox', groups(3000))
+  await runtime('one', 'sandbox', infoWith([3000]))
   await expect.poll(() => asked.of('sandbox'), { timeout: 60_000 }).toEqual([3000])
 })

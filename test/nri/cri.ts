@@ -1,0 +1,23 @@
+import { listen, type SocketServer, unary } from '../../src/grpc/server.ts'
+import { PodSandboxStatus } from '../../src/nri/pod-groups.ts'
+
+const SERVICES = { PodSandboxStatus }
+
+/** What containerd adds of a sandbox for those who ask for more: CRI's PodSandboxConfig with the pod's groups. */
+export function infoWith(groups: readonly number[]): string {
+  return JSON.stringify({
+    pid: 7,
+    config: { metadata: { uid: 'u' }, linux: { security_context: { supplemental_groups: groups } } },
+  })
+}
+
+/** Answers CRI as a runtime that has one sandbox. */
+export function criRuntime(socket: string, sandbox: string, info: string): Promise<SocketServer> {
+  const answers = unary<typeof SERVICES>(() => {}, {
+    PodSandboxStatus({ podSandboxId, verbose }) {
+      if (podSandboxId !== sandbox) throw new Error('not found')
+      return { info: verbose ? { info } : {} }
+    },
+  })
+  return listen(socket, SERVICES, answers)
+}

@@ -11,14 +11,15 @@ export interface Asked {
   readonly all: number | undefined
   /** By a volume's name, or the path where a container has it. */
   readonly named: ReadonlyMap<string, number>
-  /** The annotation as it was written, for messages. */
-  readonly text: string
+  /** What a message begins with: `annotation modekeep/group is "2000"`. */
+  readonly shown: string
 }
 
 const EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
 
-// An annotation may have 256 KiB; a pod has fewer volumes than this.
+// An annotation may have 256 KiB; a pod has fewer volumes than this, and no path of a container is longer.
 const MOST_ENTRIES = 200
+const LONGEST_NAME = 4096
 
 type Annotations = Readonly<Record<string, string>>
 
@@ -40,9 +41,10 @@ export function isOptional(annotations: Annotations): boolean {
 export function askedOf(annotations: Annotations): Asked | undefined {
   const text = textOf(annotations, GROUP)
   if (text === undefined) return undefined
-  const entries = text.split(',')
+  const entries = text.split(',', MOST_ENTRIES + 1)
+  const shown = `annotation ${GROUP} is ${quoted(text)}`
   const faults: string[] = []
-  const fault = (what: string) => void faults.push(`annotation ${GROUP} is ${quoted(text)}: ${what}`)
+  const fault = (what: string) => void faults.push(`${shown}: ${what}`)
   let all: number | undefined
   const named = new Map<string, number>()
   if (entries.length > MOST_ENTRIES) fault(`it has more than ${MOST_ENTRIES} entries: write ${EXAMPLES}`)
@@ -52,6 +54,10 @@ export function askedOf(annotations: Annotations): Asked | undefined {
     const group = parseGroup(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
       fault(`${quoted(entry)} names no group from 0 to 4294967294: write ${EXAMPLES}`)
+    } else if (name.length > LONGEST_NAME) {
+      fault(
+        `${quoted(name)} is no name of a volume, and a path has at most ${LONGEST_NAME} characters: write ${EXAMPLES}`,
+      )
     } else if (at < 0) {
       if (all !== undefined) fault(`it has two groups for all volumes, ${all} and ${group}: keep one`)
       all = group
@@ -61,5 +67,5 @@ export function askedOf(annotations: Annotations): Asked | undefined {
     }
   }
   if (faults.length > 0) throw new Refusal(faults)
-  return { all, named, text }
+  return { all, named, shown }
 }

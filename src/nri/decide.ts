@@ -2,7 +2,7 @@ import { type CloneOrder, type ContainerOrder, propagationOf } from '../containe
 import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
-import { type Asked, askedOf, GROUP, isAsking, isOptional } from './asked.ts'
+import { type Asked, askedOf, isAsking, isOptional } from './asked.ts'
 import type { Container, PodSandbox } from './messages.ts'
 import { isOwn, type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
 
@@ -14,6 +14,8 @@ export interface Node {
 }
 
 const LONGEST_LIST = 10
+/** Of one container: more could not be mapped in its time, and no pod needs them. */
+const MOST_MOUNTS = 200
 /** What asks for a clone of modekeep's own volume, as a refusal names it. */
 const OWN_ASKED = 'the pod has a user namespace of its own'
 
@@ -49,11 +51,14 @@ export function decide(
   const groups = container.user === undefined ? podGroups : [container.user.gid, ...container.user.additionalGids]
   const podDir = podDirectory(kubeletDir, checkedUid(pod))
   const mounted = container.mounts.flatMap((mount) => volumeOf(mount, podDir, volumes) ?? [])
-  const faults: string[] = []
-  const clones = mounted.flatMap((volume): CloneOrder[] => {
+  const wanted = mounted.flatMap((volume) => {
     const given = asked && groupFor(asked, volume)
-    if (asked === undefined || given === undefined)
-      return volume.isOwn && inUserNamespace ? [orderFor(volume, undefined, OWN_ASKED)] : []
+    return given !== undefined || (volume.isOwn && inUserNamespace) ? [{ volume, given }] : []
+  })
+  if (wanted.length > MOST_MOUNTS) throw new Refusal(tooMany(asked, wanted.length, container.name))
+  const faults: string[] = []
+  const clones = wanted.flatMap(({ volume, given }): CloneOrder[] => {
+    if (asked === undefined || given === undefined) return [orderFor(volume, undefined, OWN_ASKED)]
     const fault = faultOf(volume, given, podDir)
     if (fault !== undefined) {
       faults.push(but(asked, fault))
@@ -65,7 +70,7 @@ export function decide(
       faults.push(but(asked, allowed.refusal))
       return []
     }
-    return [{ ...orderFor(volume, given, pointed(asked)), fsTypes: allowed.fsTypes }]
+    return [{ ...orderFor(volume, given, asked.shown), fsTypes: allowed.fsTypes }]
   })
   if (asked !== undefined) {
     faults.push(...unknownNames(asked, mounted, volumes), ...notMember(asked, clones, container.name, groups))
@@ -96,7 +101,7 @@ export function lackingIn(
     if (asked === undefined ? volume.kind === HOST_PATH : group === undefined) return []
     return [orderFor(volume, group, '')]
   })
-  return clones.length === 0 ? undefined : orderOf(pod, container, kubeletDir, clones, true)
+  return clones.length === 0 ? undefined : orderOf(pod, container, kubeletDir, clones.slice(0, MOST_MOUNTS), true)
 }
 
 function readable({ annotations }: PodSandbox): Asked | undefined {
@@ -132,8 +137,14 @@ function checkedUid({ uid }: PodSandbox): string {
   throw new Refusal(`the runtime tells the pod's uid as ${quoted(uid)}: it is no uid of kubelet's`)
 }
 
-const pointed = ({ text }: Asked) => `annotation ${GROUP} is ${quoted(text)}`
-const but = (asked: Asked, fault: string) => [pointed(asked), fault].join(', but ')
+const but = ({ shown }: Asked, fault: string) => [shown, fault].join(', but ')
+
+function tooMany(asked: Asked | undefined, count: number, name: string): string {
+  return (
+    `${asked?.shown ?? OWN_ASKED}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MOST_MOUNTS} ` +
+    'of one container are not: mount fewer, or name those that need it in the annotation'
+  )
+}
 
 /** A path names the mount that a container has there, or a hostPath. */
 function groupFor({ all, named }: Asked, { mount, kind, name, isKubelets, isOwn }: MountedVolume): number | undefined {
@@ -186,16 +197,17 @@ function unknownNames(asked: Asked, mounted: readonly MountedVolume[], volumes: 
     of.isKubelets || of.isOwn || RUNTIMES_PATHS.includes(destination) ? [] : [destination],
   )
   return [
-    `${pointed(asked)}, but the pod has no volume ${unknown.map(quoted).join(', ')} that kubelet knows by this name: ` +
-      `write ${listed(names)} or the path where the container has it, ${listed(paths)} ` +
+    `${asked.shown}, but the pod has no volume ${listed(unknown, ', ')} that kubelet knows by this name: ` +
+      `write ${listed(names, ' or ')} or the path where the container has it, ${listed(paths, ' or ')} ` +
       "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
   ]
 }
 
-function listed(names: readonly string[]): string {
+function listed(names: readonly (string | number)[], between: ' or ' | ', '): string {
   if (names.length === 0) return '(there is none)'
   const more = names.length - LONGEST_LIST
-  return [...names.slice(0, LONGEST_LIST).map(quoted), ...(more > 0 ? [`one of ${more} more`] : [])].join(' or ')
+  const rest = more > 0 ? [between === ' or ' ? `one of ${more} more` : `${more} more`] : []
+  return [...names.slice(0, LONGEST_LIST).map(quoted), ...rest].join(between)
 }
 
 /** @param has the groups of its processes, which a runtime tells since NRI 0.11 */
@@ -205,7 +217,7 @@ function notMember(asked: Asked, clones: readonly CloneOrder[], name: string, ha
   const missing = [...groups].filter((group) => !has.includes(group))
   if (missing.length === 0) return []
   return [
-    `${pointed(asked)}, but the processes of container ${quoted(name)} are not in group ${missing.join(', ')}: ` +
+    `${asked.shown}, but the processes of container ${quoted(name)} are not in group ${listed(missing, ', ')}: ` +
       `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,
   ]
 }

@@ -27,20 +27,39 @@ function shortened(fault: string): string {
 /** Another version of modekeep has written what a call needs. It stays as it is: that version can still read it. */
 export class UnknownFormat extends Refusal {}
 
-// An event holds 1,024 bytes; the log has the rest.
+// An event holds 1,024 bytes, and a pod's status all of it.
 const MOST_FAULTS = 8
+const LONGEST_MESSAGE = 4000
 
+/** As many faults as a message has room for, the first one in any case. */
 function joined(faults: readonly string[]): string {
-  const more = faults.length - MOST_FAULTS
-  return more > 0 ? `${faults.slice(0, MOST_FAULTS).join('; ')}; and ${more} more` : faults.join('; ')
+  let length = 0
+  const tooMany = faults.findIndex((fault, at) => {
+    length += fault.length
+    return at === MOST_FAULTS || (at > 0 && length > LONGEST_MESSAGE)
+  })
+  if (tooMany < 0) return faults.join('; ')
+  return `${faults.slice(0, tooMany).join('; ')}; and ${faults.length - tooMany} more`
 }
 
 const LONGEST_SHOWN = 120
 
-/** A value as a message shows it: quoted, control characters escaped, cut to a length an event can hold. */
+/**
+ * A value as a message shows it: quoted, control characters escaped, cut to a length an event can hold. How long a text is
+ * counts for nothing: a pod's author may have written it.
+ */
 export function quoted(value: unknown): string {
+  if (typeof value === 'string' && value.length > LONGEST_SHOWN) {
+    return cut(JSON.stringify(value.slice(0, LONGEST_SHOWN)), value.length + '""'.length)
+  }
   const text = JSON.stringify(value) ?? String(value)
-  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}… (${text.length} characters)` : text
+  return text.length > LONGEST_SHOWN ? cut(text, text.length) : text
+}
+
+function cut(text: string, length: number): string {
+  // Half of a surrogate pair is no character.
+  const shown = text.slice(0, LONGEST_SHOWN).replace(/[\ud800-\udbff]$/, '')
+  return `${shown}… (${length} characters)`
 }
 
 /** What a check would say if it refused; undefined where it lets pass. */

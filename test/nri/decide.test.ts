@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { decide, isConcerned } from '../../src/nri/decide.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
+import { Refusal, refusalOf } from '../../src/refusal/refusal.ts'
 import { containerOf, decided, KUBELET, mountOf, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
 
 const groups = (order: ReturnType<typeof decided>) =>
@@ -192,6 +192,40 @@ describe('what is refused', () => {
     expect(decided('3000', [scratch], { user })?.isMember).toBe(true)
     expect(decided('3000', [scratch])?.isMember).toBeUndefined()
     expect(groups(decided('1000', [scratch], { user }))).toEqual({ '/scratch': 1000 })
+  })
+
+  it('more mounts of one container than can be mapped in time', () => {
+    const mounts = (count: number) =>
+      Array.from({ length: count }, (_, at) => mountOf(`/scratch/${at}`, SOURCES.scratch))
+    expect(decided('2000', mounts(200))?.clones).toHaveLength(200)
+    expect(() => decided('2000', mounts(201))).toThrow(
+      'annotation modekeep/group is "2000", but 201 volumeMounts of container "app" would have to be mapped, and more than 200 of one ' +
+        'container are not: mount fewer, or name those that need it in the annotation',
+    )
+    expect(groups(decided('/scratch/7=2000', mounts(1500)))).toEqual({ '/scratch/7': 2000 })
+    const own = Array.from({ length: 201 }, (_, at) => mountOf(`/own/${at}`, SOURCES.own))
+    expect(() => decided(undefined, own, { isInUserNamespace: true })).toThrow('but 201 volumeMounts')
+  })
+
+  it('whatever an annotation of 256 KiB says, in few words and little work', () => {
+    const mounts = Array.from({ length: 1500 }, (_, at) => mountOf(`/${at}`, SOURCES.scratch))
+    const controls = '\u0001'.repeat(250 * 1024)
+    const worst = [
+      `2000,/${controls}=2000`,
+      `2000,${controls}=2000`,
+      ','.repeat(256 * 1024),
+      `${'\u0001,'.repeat(100)}${controls}`,
+      Array.from({ length: 200 }, (_, at) => `${at}${'\u0001'.repeat(1000)}=${at}`).join(),
+    ]
+    const escaped: number[] = []
+    const stringify = vi.spyOn(JSON, 'stringify')
+    const messages = worst.map((text) => refusalOf(() => void decided(text, mounts)) ?? '')
+    escaped.push(...stringify.mock.calls.map(([text]) => String(text).length))
+    stringify.mockRestore()
+    expect(messages.map((message) => message.length).filter((length) => length > 4100 || length === 0)).toEqual([])
+    expect(messages[0]).toContain('is no name of a volume, and a path has at most 4096 characters: write "2000"')
+    expect(escaped.filter((length) => length > 120)).toEqual([])
+    expect(escaped.length).toBeLessThan(1000)
   })
 
   it('all faults at once', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { messageOf, quoted, Refusal, refusalOf, thrownFirst } from '../../src/refusal/refusal.ts'
 
 describe('a refusal', () => {
@@ -18,6 +18,13 @@ describe('a refusal', () => {
     const refusal = new Refusal(faults)
     expect(refusal.message).toBe('fault 0; fault 1; fault 2; fault 3; fault 4; fault 5; fault 6; fault 7; and 992 more')
     expect(refusal.faults).toEqual(faults)
+  })
+
+  it("has a length that a pod's status can hold: the first fault in any case, and the others counted", () => {
+    const long = Array.from({ length: 8 }, (_, n) => `${n} ${'x'.repeat(1500)}`)
+    const { message, faults } = new Refusal(long)
+    expect(message).toBe(`${long[0]}; ${long[1]}; and 6 more`)
+    expect(faults).toEqual(long)
   })
 
   it('keeps the beginning and the way out of a fault, however long what it quotes is', () => {
@@ -61,8 +68,20 @@ describe('a value in a message', () => {
     ['x'.repeat(118), `"${'x'.repeat(118)}"`],
     ['x'.repeat(119), `"${'x'.repeat(119)}… (121 characters)`],
     ['x'.repeat(1_000_000), `"${'x'.repeat(119)}… (1000002 characters)`],
+    ['\u0001'.repeat(200), `"${String.raw`\u0001`.repeat(19)}${String.raw`\u000`}… (202 characters)`],
+    [`${'x'.repeat(118)}🗝${'x'.repeat(10)}`, `"${'x'.repeat(118)}… (132 characters)`],
+    [`${'x'.repeat(117)}🗝${'x'.repeat(10)}`, `"${'x'.repeat(117)}🗝… (131 characters)`],
+    [[`${'x'.repeat(117)}🗝`], `["${'x'.repeat(117)}… (123 characters)`],
   ])('is quoted, escaped and cut: %#', (value, shown) => {
     expect(quoted(value)).toBe(shown)
+  })
+
+  it("is cut before it is escaped, which has a pod's author give as much work as he likes", () => {
+    const stringify = vi.spyOn(JSON, 'stringify')
+    quoted('\u0001'.repeat(256 * 1024))
+    const lengths = stringify.mock.calls.map(([text]) => String(text).length)
+    stringify.mockRestore()
+    expect(lengths).toEqual([120])
   })
 })
 

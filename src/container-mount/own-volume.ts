@@ -1,7 +1,5 @@
 import { closing, explained, type Handle, type Host, unless } from '../host/host.ts'
 import { mountFlags } from '../mount-table/flags.ts'
-import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { areNested, asPrefix } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -10,7 +8,7 @@ import { kindOf } from '../volume/index.ts'
 import { mountsAgain } from '../volume/kind/kind.ts'
 import type { Clonable } from './clonable.ts'
 import type { CloneOrder } from './order.ts'
-import { openMounted, type Where } from './source.ts'
+import { type Mounted, openMounted, type Where } from './source.ts'
 
 /**
  * modekeep's own volume for a pod with a user namespace: what is mapped cannot be mapped again, so its source is mounted
@@ -27,7 +25,7 @@ export async function cloneOwn(
 ): Promise<Clonable | 'keep'> {
   const { host } = session
   const { inodes } = host
-  const { shown, root, path } = openMounted(host, where, order.source, handles)
+  const { shown, root, path, within } = openMounted(host, where, order.source, handles)
   const record = recordOf(session, root, path)
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'
@@ -46,7 +44,7 @@ export async function cloneOwn(
   if (made.volume !== record.volume) {
     throw new Refusal('has another source by now than the one that is mounted: delete the pod to mount that one')
   }
-  const tree = partOf(host, made, { shown, root }, handles)
+  const tree = partOf(host, made, { shown, within }, handles)
   const { set, clear } = mountFlags(request.mountOptions, request.readOnly)
   host.mounts.setFlags(tree, { set, clear })
   const { from } = given
@@ -73,18 +71,15 @@ function recordOf(session: Session, root: Handle, path: string): MountRecord {
   )
 }
 
-type Shown = { shown: Handle; root: Handle }
-
 /** Of a container's subPath the part that kubelet has bound, found once more without following a link. */
 function partOf(
   { inodes, mounts }: Host,
   made: ReturnType<typeof detachedTree>,
-  { shown, root }: Shown,
+  { shown, within }: Pick<Mounted, 'shown' | 'within'>,
   handles: DisposableStack,
 ): Handle {
-  const inSource = pathWithin(mounts, root, shown)
-  if (inSource === '') return made.handle
-  const part = openInside(inodes, made.clonedFrom ?? made.handle, inSource, handles)
+  if (within === '') return made.handle
+  const part = openInside(inodes, made.clonedFrom ?? made.handle, within, handles)
   const [is, was] = [part && inodes.stat(part), inodes.stat(shown)]
   if (part === undefined || is?.inode !== was.inode || is.device !== was.device) {
     throw new Refusal('has a subPath that leads elsewhere by now: the container is created again by kubelet')
@@ -109,21 +104,4 @@ function openInside(inodes: Host['inodes'], top: Handle, path: string, handles: 
     handles.use(closing(inodes, here))
   }
   return here
-}
-
-/** Where a bind mount of a part of a volume lies in the volume, by the mount table; '': it is all of it. */
-function pathWithin(mounts: Host['mounts'], root: Handle, shown: Handle): string {
-  const [rootId, shownId] = [mounts.tableId(root), mounts.tableId(shown)]
-  if (rootId === shownId) return ''
-  const rows = parseMountinfo(mounts.table())
-  const rowOf = (id: number) => rows.find((row) => row.id === id)
-  const [whole, part] = [rowOf(rootId), rowOf(shownId)]
-  if (whole !== undefined && part !== undefined && isPart(whole, part))
-    return part.root.slice(asPrefix(whole.root).length + 1)
-  throw new Refusal('has a subPath that is not in the volume any more: the container is created again by kubelet')
-}
-
-function isPart(whole: MountRow, part: MountRow): boolean {
-  const [above, below] = [asPrefix(whole.root), asPrefix(part.root)]
-  return whole.device === part.device && below.length >= above.length && areNested(above, below)
 }

@@ -1,6 +1,8 @@
-import { closing, errorCode, FILE_TYPE, type Handle, type Host, orClosed, SYMLINK } from '../host/host.ts'
+import { closing, errorCode, FILE_TYPE, type Handle, type Host, hasDisk, orClosed, SYMLINK } from '../host/host.ts'
 import { CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
+import { locationsOfHandles, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { holdsOwnRecords, openLinkFree } from '../volume/kind/source-path.ts'
@@ -23,16 +25,17 @@ export function cloneSource(
   handles: DisposableStack,
   check: (handle: Handle, path: string) => void,
 ): Clonable {
-  const { host, config } = session
-  const { inodes, mounts } = host
-  const opened = openSource(host, where, source)
-  handles.use(closing(inodes, opened))
+  const { inodes, mounts } = session.host
+  const locationOf = locationsOfHandles(session.host)
+  const { shown: opened, root, path: rootPath } = openMounted(session.host, where, source, handles, locationOf)
   const path = inodes.pathOf(opened)
-  if (holdsOwnRecords(path, config)) {
+  if (showsOwnRecords(session, opened, path, locationOf)) {
     throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
   }
+  if (hasMountRecord(session, rootPath)) throw ownVolume(to)
   check(opened, path)
-  const groupNow = () => groupOf(host, where, source, opened)
+  // Of a part the volume's root tells, as the part may have another.
+  const groupNow = () => inodes.stat(root).gid
   const from = groupNow()
   const identity = volumeIdentity(session, opened, inodes.stat(opened))
   const tree = mounts.cloneTree(opened)
@@ -40,32 +43,77 @@ export function cloneSource(
   return { path, identity, from, to, groupNow, tree, clonedFrom: opened }
 }
 
+export interface Mounted {
+  /** What the container is to have. */
+  shown: Handle
+  /** The root of the volume: another one where kubelet has bound a part. */
+  root: Handle
+  /** The root's real path. */
+  path: string
+  /** The path of what is shown in the volume; '': it is all of it. */
+  within: string
+}
+
 /**
- * What stands at the source of one of modekeep's own volumes, and at the volume's directory, which is another one where
- * kubelet has bound a part.
+ * What stands at a source, and the volume that it is of. Kubelet binds a part by the pod's name of a volume, but keeps
+ * volumes by names of its own: that a path has a volume's name does not make what is bound a part of it.
  * @param handles gets what is to be closed
+ * @throws {Refusal} with what it is about still to be said, also where it is a part of something else
  */
 export function openMounted(
   host: Host,
   where: Where,
   source: string,
   handles: DisposableStack,
-): { shown: Handle; root: Handle; path: string } {
-  const { inodes } = host
+  locationOf = locationsOfHandles(host),
+): Mounted {
   const hold = (handle: Handle) => {
-    handles.use(closing(inodes, handle))
+    handles.use(closing(host.inodes, handle))
     return handle
   }
   const shown = hold(openSource(host, where, source))
   const volume = partOfVolume(where, source)
-  if (volume === undefined) return { shown, root: shown, path: inodes.pathOf(shown) }
-  for (const root of openRoots(host, where, volume)) {
-    hold(root)
-    if (inodes.statMountPoint(root).device === inodes.statMountPoint(shown).device) {
-      return { shown, root, path: inodes.pathOf(root) }
-    }
+  if (volume === undefined) return { shown, root: shown, path: host.inodes.pathOf(shown), within: '' }
+  const roots = [...openRoots(host, where, volume)].map(hold)
+  const part = locationOf(shown)
+  if (part === undefined) {
+    throw new Refusal('has a subPath that is not in the volume any more: the container is created again by kubelet')
   }
-  throw new Refusal('has a subPath of a volume that is not mounted any more: the container is created again by kubelet')
+  for (const root of roots) {
+    const whole = locationOf(root)
+    const within = whole && pathWithin(whole, part)
+    if (within !== undefined) return { shown, root, path: host.inodes.pathOf(root), within }
+  }
+  throw new Refusal(
+    roots.length === 0
+      ? 'has a subPath of a volume that is not mounted any more: the container is created again by kubelet'
+      : 'has a subPath of something else than the volume that kubelet has by this name, such as a hostPath with the name of a PersistentVolume: give the volume another name in the pod',
+  )
+}
+
+/** A CSI driver of modekeep's may have another name than the usual, by which its volumes are not told from others'. */
+function ownVolume(group: number | undefined): Refusal {
+  return new Refusal(
+    `is modekeep's own, so "allow" of the node's configuration decides: set the pod's fsGroup to ${group} and the volume's option ownership instead, and leave it out of the annotation`,
+  )
+}
+
+/** Whether modekeep's records are in what was opened, or it is one of them: the path of a bind mount does not tell. */
+function showsOwnRecords(
+  { host: { inodes }, config }: Session,
+  opened: Handle,
+  path: string,
+  locationOf: ReturnType<typeof locationsOfHandles>,
+): boolean {
+  if (holdsOwnRecords(path, config)) return true
+  const state = inodes.openTrusted(config.stateDir)
+  using _ = closing(inodes, state)
+  const [{ device, mountRoot }, { device: stateDevice }] = [inodes.statMountPoint(opened), inodes.statMountPoint(state)]
+  // The mount table, which may be long, is read for what may be of the same disk: subvolumes of btrfs have devices of their own.
+  const isElsewhere = device !== stateDevice && (hasDisk(device) || hasDisk(stateDevice))
+  if (!mountRoot || isElsewhere) return false
+  const [here, records] = [locationOf(opened), locationOf(state)]
+  return here?.device === records?.device && holdsOwnRecords(here?.path ?? '', { stateDir: records?.path ?? '' })
 }
 
 function openSource(host: Host, where: Where, source: string): Handle {
@@ -124,20 +172,6 @@ function openPart(inodes: Host['inodes'], parent: Handle, name: string): Handle 
 function partOfVolume({ kubeletDir, pod }: Where, source: string): string | undefined {
   const directory = `${kubeletDir}/pods/${pod.uid}`
   return source.startsWith(directory) ? volumeOfSubPath(source.slice(directory.length)) : undefined
-}
-
-/** Of a subPath the volume it is a part of tells the group, as that of a directory in it may be another. */
-function groupOf(host: Host, where: Where, source: string, handle: Handle): number {
-  const { inodes } = host
-  const own = inodes.stat(handle)
-  const volume = partOfVolume(where, source)
-  if (volume === undefined) return own.gid
-  for (const root of openRoots(host, where, volume)) {
-    using _ = closing(inodes, root)
-    const { device, gid } = inodes.stat(root)
-    if (device === own.device) return gid
-  }
-  return own.gid
 }
 
 /** Where kubelet has mounted a volume of this name: a CSI driver's one directory deeper. Whoever gets one closes it. */

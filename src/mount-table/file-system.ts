@@ -1,5 +1,5 @@
 import type { Handle, Host } from '../host/host.ts'
-import { type MountRow, parseMountinfo } from './mountinfo.ts'
+import { type MountRow, rowWithId } from './mountinfo.ts'
 
 /** The type of the file system that a handle is on, as mountinfo names it; undefined where nothing tells. */
 export function fileSystemType({ inodes, mounts }: Host, handle: Handle): string | undefined {
@@ -10,8 +10,7 @@ export function fileSystemType({ inodes, mounts }: Host, handle: Handle): string
 
 /** The row of the mount table that a handle is on; undefined: the table does not have it, as that of a detached mount. */
 export function rowOf(mounts: Host['mounts'], handle: Handle): MountRow | undefined {
-  const id = mounts.tableId(handle)
-  return parseMountinfo(mounts.table()).find((row) => row.id === id)
+  return rowWithId(mounts.table(), mounts.tableId(handle))
 }
 
 /** Interfaces to the kernel in the form of files: an owner there decides who may use it, and no data is kept. */

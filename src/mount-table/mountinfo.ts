@@ -43,6 +43,12 @@ export function parseMountinfo(text: string): MountRow[] {
   })
 }
 
+/** The row of one mount in the text of mountinfo: a table of thousands is not parsed for it. */
+export function rowWithId(text: string, id: number): MountRow | undefined {
+  const start = `\n${text}`.indexOf(`\n${id} `)
+  return start === -1 ? undefined : parseMountinfo(text.slice(start, text.indexOf('\n', start) + 1))[0]
+}
+
 // The kernel writes space, tab, newline and backslash as three octal digits (fs/proc_namespace.c).
 function unescapeField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))

@@ -1,5 +1,5 @@
 import { deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
-import { type MountRow, parseMountinfo } from './mountinfo.ts'
+import { type MountRow, parseMountinfo, rowWithId } from './mountinfo.ts'
 
 /** Where a directory lies: the same whatever mount leads to it. */
 export interface TreeLocation {
@@ -94,6 +94,31 @@ export function pathsToSame(mountinfo: string, path: string): string[] {
     const isShown = device === there.device && `${there.path}/`.startsWith(`${root}/`)
     return isShown ? [`${asPrefix(row.mountPoint)}${there.path.slice(root.length)}`] : []
   })
+}
+
+/**
+ * Where the inodes of handles lie, each by the mount that it was opened through: no path is looked up once more. The mount
+ * table is read at the first.
+ * @returns undefined where that mount is not mounted any more, or the inode was removed
+ */
+export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) => TreeLocation | undefined {
+  let table: string | undefined
+  return (handle) => {
+    table ??= mounts.table()
+    const row = rowWithId(table, mounts.tableId(handle))
+    const path = inodes.pathOf(handle)
+    if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined
+    // Of NFS each row has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that tells the path.
+    return placeIn(/^nfs4?$/.test(row.fsType) ? { ...row, root: row.source } : row, path)
+  }
+}
+
+/** The path of one directory or file in another; '': they are one. Undefined: it is not in it. */
+export function pathWithin(whole: TreeLocation, part: TreeLocation): string | undefined {
+  const isWithin = whole.device === part.device && `${part.path}/`.startsWith(`${whole.path}/`)
+  // Names that are not UTF-8 are read so, and different ones may read alike.
+  if (!isWithin || whole.path.includes('\uFFFD')) return undefined
+  return part.path.slice(whole.path.length + 1)
 }
 
 /** Where a new mount lies that is no clone, and not in the mount table yet. */

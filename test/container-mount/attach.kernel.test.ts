@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { reconcile, release } from '../../src/container-mount/release.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
+import { containerRecords } from '../../src/store/container-record.ts'
 import { listTree } from '../helpers/tree.ts'
 import { as, cannotMount } from '../kernel/mapped-volume.ts'
 import { CONTAINER, mountedBelow, nodeWith } from './node.ts'
@@ -68,8 +69,10 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     await node.attach(node.order([node.clone()]))
     expect((await gc(node.session, { verb: 'gc', isDry: false, forget: undefined })).items).toEqual([])
     const record = `${node.top}/state/nri/${CONTAINER}.json`
-    const text = fs.readFileSync(record, 'utf8')
-    fs.writeFileSync(record, text.replace(node.session.host.bootId(), 'an-earlier-boot'))
+    const { session } = node
+    const written = containerRecords.read(session, CONTAINER)
+    if (written === undefined) throw new Error('there is no record')
+    containerRecords.write(session, { ...written, boot: 'an-earlier-boot' })
     const standing = node.mounted()
     const item = expect.objectContaining({ kind: 'container', name: CONTAINER, action: 'removed' })
     expect(await gc(node.session, { verb: 'gc', isDry: true, forget: undefined })).toMatchObject({ items: [item] })

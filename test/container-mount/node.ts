@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { attachClones } from '../../src/container-mount/attach.ts'
 import type { CloneOrder, CloneOutcome, ContainerOrder } from '../../src/container-mount/order.ts'
@@ -8,7 +9,8 @@ import type { Session } from '../../src/store/session.ts'
 import { mountNew, scratch } from '../kernel/mapped-volume.ts'
 
 export const UID = '0a0b0c0d-1111-2222-3333-444455556666'
-export const CONTAINER = 'c0ffee'.repeat(10)
+/** Tests at the same time have other mounts by other names. */
+export const CONTAINER = randomBytes(32).toString('hex')
 
 /** A node with one pod, whose volume `data` of group 500 is on a file system of its own, as another driver's is. */
 export function nodeWith(fsType: string) {

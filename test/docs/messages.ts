@@ -7,6 +7,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 
 /** Where what a pod's event or the log says is written. What a person types by hand is answered there and then. */
 const PLACES = [
+  'container-mount',
   'csi',
   'flexvolume',
   'fs-group',

@@ -29,7 +29,7 @@ export function pathFaults(source: string, config: NodeConfig): string[] {
 }
 
 /** Whether a directory is, has or is in one that holds modekeep's records. */
-export function holdsOwnRecords(path: string, { stateDir }: NodeConfig): boolean {
+export function holdsOwnRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
   return places.some((place) => areNested(asPrefix(path), asPrefix(place)))
 }

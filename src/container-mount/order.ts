@@ -58,6 +58,8 @@ export interface Known {
   /** Created and not started: their clones are still needed. */
   created: readonly string[]
   started: readonly string[]
+  /** Of both those that have no clone: they were created without what was made for them. */
+  unmapped: readonly string[]
 }
 
 /** The pod's annotation that lets its containers start without what is not possible. */

@@ -2,6 +2,7 @@ import {
   type ContainerRecord,
   containerRecords,
   containersOnRecord,
+  hasClones,
   isContainerId,
   isSeen,
   mayRun,
@@ -82,11 +83,13 @@ function wanted(
   known: Known | undefined,
 ): 'keep' | 'started' | 'gone' {
   if (problem !== undefined) return wantedOfUnreadable(session, container, known)
-  // Nobody can tell what it was: what stands of it goes.
-  if (record === undefined) return 'gone'
+  // Nobody can tell what it was: what stands of it goes, unless it is still to be bound.
+  if (record === undefined) return known?.created.includes(container) ? 'keep' : 'gone'
   if (!mayRun(session, record)) return 'gone'
   if (known === undefined) return record.state === 'created' && Date.now() - record.at > LONG ? 'started' : 'keep'
-  if (record.at > known.at || known.created.includes(container)) return 'keep'
+  if (record.at > known.at) return 'keep'
+  if (known.unmapped.includes(container) && hasClones(record)) return 'gone'
+  if (known.created.includes(container)) return 'keep'
   return known.started.includes(container) ? 'started' : 'gone'
 }
 

@@ -19,6 +19,12 @@ export function clonePath(node: Node, container: string, number: number): string
   return `${standPath(node)}/${container}/${number}`
 }
 
+/** Whether a mount's source is a clone that was made for the container. */
+export function isCloneOf(container: string, source: string): boolean {
+  const [directory, name] = source.split('/').slice(-2)
+  return directory === container && /^\d+$/.test(name ?? '')
+}
+
 /** One job at a time for a container. */
 export async function holdContainer(session: Session, container: string): Promise<Disposable> {
   session.host.files.makeDirectory(containersDirectory(session))

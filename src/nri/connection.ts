@@ -32,6 +32,7 @@ export class Connection {
   readonly #calls = new Map<number, Waiting>()
   readonly #mux = new MuxReader()
   #underWay = 0
+  #onIdle = () => {}
   #nextStream = 1
 
   /** @param socket open; it is the connection's from now on */
@@ -72,6 +73,18 @@ export class Connection {
 
   close(error?: Error): void {
     this.#socket.destroy(error)
+  }
+
+  /** Closes it once all that was asked is answered, or after so long. */
+  async closeAnswered(mostMs: number): Promise<void> {
+    const late = setTimeout(() => this.close(), mostMs)
+    void this.ended.then(() => clearTimeout(late))
+    if (this.#underWay > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve
+      })
+    }
+    this.#socket.end(() => this.close())
   }
 
   #send(connection: number, message: TtrpcMessage): void {
@@ -123,6 +136,7 @@ export class Connection {
       this.#fail(stream, error)
     } finally {
       this.#underWay--
+      if (this.#underWay === 0) this.#onIdle()
     }
   }
 

@@ -4,7 +4,11 @@ import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { isAsking, isOptional } from './asked.ts'
 import { decide, hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
+import { Hanging } from './hanging.ts'
+import { isUnmapped, knownOf } from './known.ts'
+import { lateText, onceLate, UNHEARD } from './late.ts'
 import { type Container, type Mount, type PodSandbox, STATE } from './messages.ts'
+import { newestOf } from './newest.ts'
 import type { Containers } from './plugin.ts'
 import type { PodVolumes } from './volume.ts'
 
@@ -42,6 +46,15 @@ export interface Settings {
 const AWAY =
   'it was created while no "modekeep nri" was asked, or what was on record of it is lost: make the pod again to give it the group'
 
+/** What is known of a container of which clones may be made: nothing is asked about others. */
+interface Concerned {
+  readonly sandbox: string
+  /** What is done for it, one thing after the other. */
+  readonly done: Promise<void>
+  /** Its end was told: runtimes tell of it twice. */
+  readonly isGone?: true
+}
+
 /** Decides for each container what becomes of its mounts, and has it done. */
 export function nodeContainers({
   kubeletDir,
@@ -52,18 +65,33 @@ export function nodeContainers({
   groupsOfPod,
   log,
 }: Settings): Containers {
-  /** Those that may have clones: nothing is asked about others. */
-  const concerned = new Map<string, Promise<void>>()
-  /** What is left over is taken away before clones are made: what the list does not know would go. */
-  let reconciled: Promise<void> = Promise.resolve()
+  const concerned = new Map<string, Concerned>()
+  const hanging = new Hanging()
+  const reconcile = newestOf<Known>((known) => clones.reconcile(known))
+  /** One after the other, for none of them is in a hurry. */
+  let noted: Promise<void> = Promise.resolve()
 
-  /** What is done for one container, one thing after the other. */
   const inTurn = (container: string, work: () => Promise<void>): Promise<void> => {
     const before = concerned.get(container)
     if (before === undefined) return Promise.resolve()
-    const done = before.then(work)
-    concerned.set(container, done)
+    const done = before.done.then(work)
+    concerned.set(container, { ...before, done })
     return done
+  }
+
+  /** Nothing more is done for a container once that is done, unless more has come. */
+  const forgetAfter = (container: string, done: Promise<void>) => {
+    void done.then(() => {
+      if (concerned.get(container)?.done === done) concerned.delete(container)
+    })
+  }
+
+  const gone = (container: string) => {
+    const before = concerned.get(container)
+    if (before === undefined || before.isGone) return
+    const done = before.done.then(() => clones.forget(container))
+    concerned.set(container, { ...before, done, isGone: true })
+    forgetAfter(container, done)
   }
 
   /** Of a container that runs: it may be gone meanwhile, and then so is all of this. */
@@ -76,35 +104,20 @@ export function nodeContainers({
     }
   }
 
-  async function mountsFor(
-    pod: PodSandbox,
-    container: Container,
-    late: AbortSignal,
-  ): Promise<readonly Mount[] | undefined> {
+  async function orderFor(pod: PodSandbox, container: Container): Promise<ContainerOrder | undefined> {
     const isToAsk = container.user === undefined && isAsking(pod.annotations)
     const asking = isToAsk ? groupsOfPod(pod.id) : undefined
     const { config, faults } = await readConfig()
     if (faults.length > 0) throw new Refusal(faults)
     const volumes = await lookAtPod(kubeletDir, pod.uid)
-    const order = decide(pod, container, volumes, { kubeletDir, map: config.map }, await asking)
-    if (order === undefined) return undefined
-    await reconciled
-    if (late.aborted) return undefined
-    const { mounts } = await attach(order, late)
-    for (const [at, outcome] of mounts.entries()) {
-      if (outcome.do !== 'without') continue
-      log('warn', 'without', { ...factsOf(pod, container), volume: order.clones[at]?.volume, message: outcome.why })
-    }
-    return order.clones.flatMap(({ destination, options }, at): Mount[] => {
-      const outcome = mounts[at]
-      if (outcome?.do !== 'replace') return []
-      return [{ destination, type: 'bind', source: outcome.source, options: [...options] }]
-    })
+    return decide(pod, container, volumes, { kubeletDir, map: config.map }, await asking)
   }
 
   /** What is left of an attempt that failed, or was ended, goes: no event may come of such a container. */
   async function attach(order: ContainerOrder, late: AbortSignal): Promise<ContainerOutcome> {
+    using _ = hanging.from(order, late)
     try {
+      late.throwIfAborted()
       const outcome = await clones.attach(order, late)
       late.throwIfAborted()
       return outcome
@@ -117,12 +130,12 @@ export function nodeContainers({
   /** @param made goes on where it is late: what it has made by then goes */
   async function answer(
     made: Promise<readonly Mount[] | undefined>,
-    late: AbortSignal,
+    late: Promise<never>,
     pod: PodSandbox,
     container: Container,
   ): Promise<readonly Mount[] | undefined> {
     try {
-      return await Promise.race([made, refusalOnceLate(late)])
+      return await Promise.race([made, late])
     } catch (error) {
       const level = mayStartWithout(pod) ? 'warn' : 'error'
       const event = level === 'warn' ? 'without' : 'refused'
@@ -139,65 +152,82 @@ export function nodeContainers({
   }
 
   return {
-    create(pod, container) {
+    create(pod, container, unheard) {
       if (!isConcerned(pod, container)) return undefined
-      const late = AbortSignal.timeout(deadlineMs)
-      const before = concerned.get(container.id) ?? Promise.resolve()
-      const made = before.then(() => mountsFor(pod, container, late))
-      const done: Promise<void> = made.then(
+      const late = AbortSignal.any([AbortSignal.timeout(deadlineMs), unheard])
+      let order: ContainerOrder | undefined
+      const work = async () => {
+        order = await orderFor(pod, container)
+        if (order === undefined) return undefined
+        hanging.refuse(order)
+        const { mounts } = await attach(order, late)
+        const without = order.clones.flatMap(({ volume }, at) => {
+          const outcome = mounts[at]
+          return outcome?.do === 'without' ? [{ volume, message: outcome.why }] : []
+        })
+        if (without.length > 0) log('warn', 'without', { ...factsOf(pod, container), volumes: without })
+        return mountsOf(order, mounts)
+      }
+      const before = concerned.get(container.id)?.done ?? Promise.resolve()
+      const made = before.then(work)
+      const done = made.then(
         () => {},
-        () => {
-          // Nobody tells of the end of a container that was refused: kubelet tries another one.
-          if (!mayStartWithout(pod) && concerned.get(container.id) === done) concerned.delete(container.id)
-        },
+        () => {},
       )
-      concerned.set(container.id, done)
-      return answer(made, late, pod, container)
+      concerned.set(container.id, { sandbox: container.podSandboxId, done })
+      // Nobody tells of the end of a container that was refused: kubelet tries another one.
+      made.catch(() => {
+        if (!mayStartWithout(pod)) forgetAfter(container.id, done)
+      })
+      return answer(
+        made,
+        onceLate(late, () => (unheard.aborted ? UNHEARD : lateText(pod, order))),
+        pod,
+        container,
+      )
     },
 
     started(container) {
       void inTurn(container, () => clones.release(container))
     },
 
-    gone(container) {
-      void inTurn(container, () => clones.forget(container))
-      concerned.delete(container)
+    gone,
+
+    sandboxStopped(sandbox) {
+      for (const [container, of] of [...concerned]) if (of.sandbox === sandbox) gone(container)
     },
 
     synchronize(pods, containers) {
       const sandboxes = new Map(pods.map((pod) => [pod.id, pod]))
+      const isOfAsking = ({ podSandboxId }: Container) => {
+        const pod = sandboxes.get(podSandboxId)
+        return pod !== undefined && isAsking(pod.annotations)
+      }
+      const before = new Map(concerned)
       concerned.clear()
       for (const container of containers) {
-        const pod = sandboxes.get(container.podSandboxId)
-        if ((pod && isAsking(pod.annotations)) || hasUserNamespace(container)) {
-          concerned.set(container.id, Promise.resolve())
-        }
+        if (!isOfAsking(container) && !hasUserNamespace(container)) continue
+        const { done = Promise.resolve() } = before.get(container.id) ?? {}
+        concerned.set(container.id, { sandbox: container.podSandboxId, done })
       }
-      const idsOf = (isWanted: (state: number) => boolean) =>
-        containers.filter(({ state }) => isWanted(state)).map(({ id }) => id)
-      const known = {
-        at: Date.now(),
-        created: idsOf((state) => state === STATE.created),
-        started: idsOf((state) => state !== STATE.created),
-      }
-      reconciled = reconciled.then(() => clones.reconcile(known))
-      // One after the other, for none of them is in a hurry.
-      let noted = reconciled
-      for (const container of containers) {
+      const unmapped = containers.filter(isUnmapped)
+      void reconcile(knownOf(containers))
+      for (const container of unmapped) {
         const pod = sandboxes.get(container.podSandboxId)
-        if (container.state !== STATE.running || pod === undefined || !isAsking(pod.annotations)) continue
+        const mayRun = container.state === STATE.running || container.state === STATE.created
+        if (!mayRun || pod === undefined || !isAsking(pod.annotations)) continue
         noted = noted.then(() => inTurn(container.id, () => noteWithout(pod, container, AWAY)))
       }
     },
   }
 }
 
-/** Rejects, where that is still of interest, when time is up. */
-function refusalOnceLate(late: AbortSignal): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const why = 'modekeep could not map the volumes in time: the next attempt may be faster; see its log on the node'
-  late.addEventListener('abort', () => reject(new Refusal(why)), { once: true })
-  return promise
+function mountsOf({ clones }: ContainerOrder, outcomes: ContainerOutcome['mounts']): Mount[] {
+  return clones.flatMap(({ destination, options }, at): Mount[] => {
+    const outcome = outcomes[at]
+    if (outcome?.do !== 'replace') return []
+    return [{ destination, type: 'bind', source: outcome.source, options: [...options] }]
+  })
 }
 
 function mayStartWithout({ annotations }: PodSandbox): boolean {

@@ -7,11 +7,9 @@ import type { Clones } from './containers.ts'
 /** How the executable is called as a worker: by the plugin alone, which hands jobs to its stdin. */
 export const WORKER = 'nri-worker'
 
-const LATE = 'modekeep could not map the volumes in time: the next attempt finishes what it began'
-
 export const LOST: Lost<ContainerResult> = {
-  notBegun: { failure: LATE },
-  ended: (how) => ({ failure: `the process that mapped the volumes ${how}: the next attempt finishes what it began` }),
+  notBegun: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
+  ended: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),
 }
 
 /**

@@ -45,7 +45,7 @@ const NRI_MESSAGES = {
   SynchronizeResponse: { more: [2, 'bool'] },
   ContainerAdjustment: { mounts: [3, 'Mount', 'repeated'] },
   CreateContainerResponse: { adjust: [1, 'ContainerAdjustment'] },
-  /** Every request that tells of a container: CreateContainer's, StopContainer's, PostStartContainer's, ... */
+  /** Every request that tells of a container, or of a sandbox alone: CreateContainer's, PostStartContainer's, StopPodSandbox's, ... */
   ContainerRequest: { pod: [1, 'PodSandbox'], container: [2, 'Container'] },
   StateChangeEvent: { event: [1, 'int32'], pod: [2, 'PodSandbox'], container: [3, 'Container'] },
 } as const
@@ -62,7 +62,13 @@ export const { codec } = protobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
 export const SERVICE = { plugin: 'nri.pkg.api.v1alpha1.Plugin', runtime: 'nri.pkg.api.v1alpha1.Runtime' } as const
 
 /** NRI's Event. */
-export const EVENT = { createContainer: 4, postStartContainer: 7, stopContainer: 10, removeContainer: 11 } as const
+export const EVENT = {
+  stopPodSandbox: 2,
+  createContainer: 4,
+  postStartContainer: 7,
+  stopContainer: 10,
+  removeContainer: 11,
+} as const
 
 /** As ConfigureResponse.events wants them: bit n - 1 for event n. */
 export const EVENT_MASK = Object.values(EVENT).reduce((mask, event) => mask | (1 << (event - 1)), 0)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import * as net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { type BackOff, pause } from '../host/back-off.ts'
@@ -17,14 +18,18 @@ import {
 /** What is done for the containers that a runtime tells of. */
 export interface Containers {
   /**
-   * Before it is created. @returns the mounts that take the place of those at the same destinations; undefined: none.
+   * Before it is created.
+   * @param unheard once nobody waits for the answer any more
+   * @returns the mounts that take the place of those at the same destinations; undefined: none
    * @throws {Refusal} (also later) where it must not be created
    */
-  create(pod: PodSandbox, container: Container): Promise<readonly Mount[] | undefined> | undefined
+  create(pod: PodSandbox, container: Container, unheard: AbortSignal): Promise<readonly Mount[] | undefined> | undefined
   /** It runs: its mounts are its own. Must not throw. */
   started(container: string): void
   /** It has ended, or will never run. It may be told twice. Must not throw. */
   gone(container: string): void
+  /** All its containers have ended, also those that never ran, of which nothing else is told. Must not throw. */
+  sandboxStopped(sandbox: string): void
   /** All there are, at each connection, before anything else is told. Must not throw. */
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): void
 }
@@ -33,10 +38,12 @@ export interface Containers {
 export interface Timing extends BackOff {
   /** How long the runtime may take to accept a registration, and then to tell of what there is. */
   readonly registerMs: number
+  /** How long an end waits for the answers that are under way: a runtime goes on without those that do not come. */
+  readonly answerMs: number
 }
 
 /** While it is away containers are created without it: it comes back soon. */
-export const TIMING: Timing = { firstMs: 100, mostMs: 2000, registerMs: 10_000 }
+export const TIMING: Timing = { firstMs: 100, mostMs: 2000, registerMs: 10_000, answerMs: 2000 }
 
 export interface Settings {
   readonly socket: string
@@ -73,14 +80,17 @@ export async function runPlugin(
   let failures = 0
   let said: string | undefined
   while (!stop.aborted) {
+    let readyAt = Number.POSITIVE_INFINITY
     try {
       const trunk = await connect(socket, stop)
       await serve(trunk, { index, containers, timing, log }, stop, () => {
-        failures = 0
+        readyAt = performance.now()
         said = undefined
       })
     } catch (error) {
       if (stop.aborted) break
+      // A runtime that hangs up as soon as it has told of all is not to be asked to do so again and again.
+      if (performance.now() - readyAt > timing.mostMs) failures = 0
       failures++
       const message = messageOf(error)
       // Each reason once, until it is another one.
@@ -92,15 +102,15 @@ export async function runPlugin(
   }
 }
 
-function connect(path: string, stop: AbortSignal): Promise<net.Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect({ path, signal: stop })
-    socket.once('connect', () => {
-      socket.off('error', reject)
-      resolve(socket)
-    })
-    socket.once('error', reject)
-  })
+async function connect(path: string, stop: AbortSignal): Promise<net.Socket> {
+  const socket = net.connect({ path })
+  try {
+    await once(socket, 'connect', { signal: stop })
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
 }
 
 /** From registration to the end of the connection. @throws Error where that was not wanted */
@@ -115,8 +125,9 @@ async function serve(
     onReady()
     ready.resolve()
   }
-  const connection = new Connection(trunk, methods(containers, log, onSynchronized))
-  const end = () => connection.close()
+  const unheard = new AbortController()
+  const connection = new Connection(trunk, methods(containers, log, onSynchronized, unheard.signal))
+  const end = () => void connection.closeAnswered(timing.answerMs)
   stop.addEventListener('abort', end, { once: true })
   const late = new AbortController()
   try {
@@ -136,11 +147,17 @@ async function serve(
     late.abort()
     stop.removeEventListener('abort', end)
     connection.close()
+    unheard.abort()
   }
 }
 
 /** The plugin's service, for one connection. */
-function methods(containers: Containers, log: Settings['log'], onSynchronized: () => void): Serve {
+function methods(
+  containers: Containers,
+  log: Settings['log'],
+  onSynchronized: () => void,
+  unheard: AbortSignal,
+): Serve {
   let pods: PodSandbox[] = []
   let running: Container[] = []
 
@@ -150,6 +167,10 @@ function methods(containers: Containers, log: Settings['log'], onSynchronized: (
   }
   const isGone = (container: Container | undefined) => {
     if (container !== undefined) containers.gone(container.id)
+    return NOTHING
+  }
+  const hasStopped = (pod: PodSandbox | undefined) => {
+    if (pod !== undefined) containers.sandboxStopped(pod.id)
     return NOTHING
   }
 
@@ -176,17 +197,19 @@ function methods(containers: Containers, log: Settings['log'], onSynchronized: (
     CreateContainer(payload) {
       const { pod, container } = told.decode(payload)
       if (pod === undefined || container === undefined) return NOTHING
-      const answer = containers.create(pod, container)
+      const answer = containers.create(pod, container, unheard)
       return answer === undefined ? NOTHING : answer.then(adjustment)
     },
 
     // By one method for all in NRI before 0.12, by a method for each since.
     StateChange(payload) {
-      const { event, container } = stateChange.decode(payload)
+      const { event, pod, container } = stateChange.decode(payload)
+      if (event === EVENT.stopPodSandbox) return hasStopped(pod)
       if (event === EVENT.postStartContainer) return hasStarted(container)
       if (event === EVENT.stopContainer || event === EVENT.removeContainer) return isGone(container)
       return NOTHING
     },
+    StopPodSandbox: (payload) => hasStopped(told.decode(payload).pod),
     PostStartContainer: (payload) => hasStarted(told.decode(payload).container),
     StopContainer: (payload) => isGone(told.decode(payload).container),
     RemoveContainer: (payload) => isGone(told.decode(payload).container),

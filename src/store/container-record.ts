@@ -67,6 +67,11 @@ export function isContainerId(text: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text)
 }
 
+/** Whether a clone was made for one of its volumes, as far as is known. */
+export function hasClones({ volumes }: ContainerRecord): boolean {
+  return volumes.some(({ why }) => why === undefined)
+}
+
 /** Every container that has a record, or the beginning of one. */
 export function containersOnRecord(store: Store): string[] {
   const names = store.host.files.list(containersDirectory(store)).filter((name) => /\.json(\.new)?$/.test(name))

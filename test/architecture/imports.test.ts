@@ -64,7 +64,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   metrics: ['node:fs'],
   migrate: ['yaml'],
   'mount-table': ['node:path'],
-  nri: ['node:fs/promises', 'node:net', 'node:stream', 'node:timers/promises'],
+  nri: ['node:events', 'node:fs/promises', 'node:net', 'node:stream', 'node:timers/promises'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.

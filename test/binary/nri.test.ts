@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
-import { makeVolume, NriNode, replaced } from '../nri/node.ts'
+import { makeVolume, NriNode, type ReplacedMount, replaced } from '../nri/node.ts'
 import type { RuntimeEnd } from '../nri/runtime.ts'
 import { MODEKEEP } from './modekeep.ts'
 
@@ -89,24 +89,28 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
   it('is killed and comes again: what still waits for its start stays, all else goes', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
-    const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(64))
-    for (const id of ids) {
+    const [waits, runs, unheard, gone] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(64))
+    const mounts = new Map<string | undefined, ReplacedMount[]>()
+    for (const id of [waits, runs, unheard, gone]) {
       const request = node.request(1, ASKS, source, id)
-      expect(replaced(await end.call('CreateContainer', 'ContainerRequest', request))).toHaveLength(1)
+      mounts.set(id, replaced(await end.call('CreateContainer', 'ContainerRequest', request)))
+      expect(mounts.get(id)).toHaveLength(1)
     }
     await node.stop('SIGKILL')
     const { pod, container } = node.request(1, ASKS, source)
-    const [waits, runs] = ids
     const again = await node.serve(
       [pod],
       [
-        { ...container, id: waits, state: 1 },
-        { ...container, id: runs, state: 3 },
+        { ...container, id: waits, state: 1, mounts: mounts.get(waits) },
+        { ...container, id: runs, state: 3, mounts: mounts.get(runs) },
+        // The runtime did not take the answer: it has the mount that it had.
+        { ...container, id: unheard, state: 1 },
       ],
     )
     await expect.poll(standing).toHaveLength(1)
-    expect(records().sort()).toEqual([`${waits}.json`, `${runs}.json`])
-    expect(containers().map(({ state }: { state: string }) => state)).toEqual(['created', 'mapped'])
+    const states = () => containers().map(({ state }: { state: string }) => state)
+    await expect.poll(states).toEqual(['created', 'mapped', 'without'])
+    expect(records().sort()).toEqual([`${waits}.json`, `${runs}.json`, `${unheard}.json`])
     await again.call('PostStartContainer', 'ContainerRequest', { pod, container: { ...container, id: waits } })
     await expect.poll(standing).toEqual([])
   })

@@ -35,7 +35,7 @@ function makeRoot({ top }: TestNode): string {
   return root
 }
 
-const known = (created: string[], started: string[]) => ({ at: Date.now(), created, started })
+const known = (created: string[], started: string[]) => ({ at: Date.now(), created, started, unmapped: [] })
 const collect = (node: TestNode, isDry: boolean) => gc(node.session, { verb: 'gc', isDry, forget: undefined })
 
 describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ContainerOrder, ContainerOutcome, Known } from '../../src/container-mount/order.ts'
 import { type Clones, nodeContainers } from '../../src/nri/containers.ts'
+import type { Container, PodSandbox } from '../../src/nri/messages.ts'
 import type { Containers } from '../../src/nri/plugin.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
@@ -58,11 +59,13 @@ beforeEach(() => {
 const asking = podOf({ 'modekeep/group': '2000' })
 const optional = podOf({ 'modekeep/group': '2000', 'modekeep/group-optional': 'true' })
 const withData = containerOf([...USUAL, mountOf('/data', SOURCES.claim, ['rbind', 'ro'])])
+const heard = new AbortController().signal
+const create = (pod: PodSandbox, container: Container) => containers.create(pod, container, heard)
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
 
 describe('a container', () => {
   it('that asks for nothing is answered at once, and nothing is done for it later', async () => {
-    expect(containers.create(podOf(), withData)).toBeUndefined()
+    expect(create(podOf(), withData)).toBeUndefined()
     containers.started('c0ffee')
     containers.gone('c0ffee')
     await settled()
@@ -70,7 +73,7 @@ describe('a container', () => {
   })
 
   it('that asks gets its mounts replaced; its clones go when it has started, its record when it is gone', async () => {
-    expect(await containers.create(asking, withData)).toEqual([
+    expect(await create(asking, withData)).toEqual([
       { destination: '/data', type: 'bind', source: '/clones/0', options: ['rbind', 'ro'] },
     ])
     containers.started('c0ffee')
@@ -83,7 +86,7 @@ describe('a container', () => {
   it('is seen to in turn: what takes long comes before what was told later', async () => {
     const releasing = Promise.withResolvers<void>()
     release = () => releasing.promise
-    await containers.create(asking, withData)
+    await create(asking, withData)
     containers.started('c0ffee')
     containers.gone('c0ffee')
     await settled()
@@ -95,12 +98,12 @@ describe('a container', () => {
 
   it('keeps mounts that need no clone', async () => {
     attach = async () => ({ mounts: [{ do: 'keep' }] })
-    expect(await containers.create(asking, withData)).toEqual([])
+    expect(await create(asking, withData)).toEqual([])
   })
 
   it('is refused where the runtime tells of the pod that its processes are not in the group, and made where they are', async () => {
     podGroups = [1000, 3000]
-    await expect(containers.create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
+    await expect(create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
     expect(jobs).toEqual([])
     podGroups = [2000]
     let told: boolean | undefined
@@ -108,19 +111,19 @@ describe('a container', () => {
       told = isMember
       return { mounts: clones.map(() => ({ do: 'replace', source: '/clones/0' })) }
     }
-    expect(await containers.create(asking, withData)).toHaveLength(1)
+    expect(await create(asking, withData)).toHaveLength(1)
     expect(told).toBe(true)
     // What is told with the container is the container's own.
     const user = { uid: 1000, gid: 2000, additionalGids: [] }
     podGroups = []
-    expect(await containers.create(asking, { ...withData, user })).toHaveLength(1)
+    expect(await create(asking, { ...withData, user })).toHaveLength(1)
   })
 
   it('is refused with the sentence of what went wrong, and nothing is left', async () => {
     attach = async () => {
       throw new Refusal('annotation modekeep/group is "2000", but volume "pvc-1" cannot')
     }
-    await expect(containers.create(asking, withData)).rejects.toThrow('but volume "pvc-1" cannot')
+    await expect(create(asking, withData)).rejects.toThrow('but volume "pvc-1" cannot')
     await settled()
     // It is remembered no more.
     containers.gone('c0ffee')
@@ -133,7 +136,7 @@ describe('a container', () => {
     attach = async () => {
       throw new Error('EIO')
     }
-    await expect(containers.create(asking, withData)).rejects.toThrow('modekeep failed: EIO; see its log on the node')
+    await expect(create(asking, withData)).rejects.toThrow('modekeep failed: EIO; see its log on the node')
     expect(events[0]).toMatchObject(['error', 'refused', { message: 'EIO', unexpected: true }])
   })
 
@@ -141,13 +144,13 @@ describe('a container', () => {
     attach = async () => {
       throw new Refusal('no')
     }
-    expect(await containers.create(optional, withData)).toBeUndefined()
+    expect(await create(optional, withData)).toBeUndefined()
     expect(events[0]).toMatchObject(['warn', 'without', { message: 'no' }])
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'without pvc-1 2000: no'])
     attach = async () => ({ mounts: [{ do: 'without', why: 'it is FAT' }] })
-    expect(await containers.create(optional, withData)).toEqual([])
-    expect(events[1]).toMatchObject(['warn', 'without', { volume: 'pvc-1', message: 'it is FAT' }])
+    expect(await create(optional, withData)).toEqual([])
+    expect(events[1]).toMatchObject(['warn', 'without', { volumes: [{ volume: 'pvc-1', message: 'it is FAT' }] }])
   })
 
   it('is refused in time where it takes too long, and what is at work on it hears of that', async () => {
@@ -156,14 +159,16 @@ describe('a container', () => {
       late.addEventListener('abort', () => ended.resolve())
       return new Promise(() => {})
     }
-    await expect(containers.create(asking, withData)).rejects.toThrow('could not map the volumes in time')
+    await expect(create(asking, withData)).rejects.toThrow(
+      /^annotation modekeep\/group is "2000", but volume "pvc-1" \(at "\/data"\) did not answer in time: kubelet tries again; .*leave the volume out/,
+    )
     await ended.promise
   })
 
   it('leaves nothing of what was made too late', async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
-    await expect(containers.create(asking, withData)).rejects.toThrow('in time')
+    await expect(create(asking, withData)).rejects.toThrow('in time')
     first.resolve({ mounts: [{ do: 'replace', source: '/clones/0' }] })
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
@@ -172,9 +177,9 @@ describe('a container', () => {
   it('that was refused in time is seen to again only when nothing is left of the first attempt', async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
-    await expect(containers.create(asking, withData)).rejects.toThrow('in time')
+    await expect(create(asking, withData)).rejects.toThrow('in time')
     attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })
-    const again = containers.create(asking, withData)
+    const again = create(asking, withData)
     first.reject(new Refusal('the worker was ended'))
     expect(await again).toHaveLength(1)
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'attach c0ffee'])
@@ -182,7 +187,7 @@ describe('a container', () => {
 
   it('is refused while the configuration has a fault', async () => {
     faults = ['node configuration /etc/modekeep/config.json: key "x" is unknown']
-    await expect(containers.create(asking, withData)).rejects.toThrow('key "x" is unknown')
+    await expect(create(asking, withData)).rejects.toThrow('key "x" is unknown')
     expect(jobs).toEqual([])
   })
 })
@@ -196,18 +201,45 @@ describe('at each connection', () => {
     expect(known).toMatchObject([{ created: ['created'], started: ['running', 'stopped'] }])
   })
 
-  it('those that ask and run are noted, should nobody have been asked', async () => {
+  it('those that ask and have no clone are noted, started or not: nobody was asked, or nobody took the answer', async () => {
     const unreadable = podOf({ 'modekeep/group': 'x' })
     containers.synchronize([asking], [listed('created', 1), listed('running', 3), listed('stopped', 4)])
     await settled()
-    expect(jobs).toEqual([
-      expect.stringMatching(/^without pvc-1 2000: it was created while no "modekeep nri" was asked/),
-    ])
+    const away = expect.stringMatching(/^without pvc-1 2000: it was created while no "modekeep nri" was asked/)
+    expect(jobs).toEqual([away, away])
+    expect(known[0]?.unmapped).toEqual(['created', 'running', 'stopped'])
     containers.synchronize([unreadable], [listed('running', 3)])
     await settled()
     containers.synchronize([podOf()], [listed('running', 3)])
     await settled()
-    expect(jobs.slice(1)).toEqual([expect.stringMatching(/^without pvc-1 undefined: /)])
+    expect(jobs.slice(2)).toEqual([expect.stringMatching(/^without pvc-1 undefined: /)])
+  })
+
+  it('those that have a clone are not, nor those of which a runtime tells no mounts', async () => {
+    const mapped = {
+      ...listed('mapped', 3),
+      mounts: [mountOf('/data', '/var/lib/modekeep/nri/mounts/mapped/0', ['rbind'])],
+    }
+    containers.synchronize([asking], [mapped, { ...listed('untold', 3), mounts: [] }])
+    await settled()
+    expect(jobs).toEqual([])
+    expect(known[0]?.unmapped).toEqual([])
+  })
+
+  it('what is still done for a container comes before what is told of it', async () => {
+    const first = Promise.withResolvers<ContainerOutcome>()
+    attach = () => first.promise
+    const gone = new AbortController()
+    const made = containers.create(asking, { ...withData, id: 'running' }, gone.signal)
+    await settled()
+    gone.abort()
+    await expect(made).rejects.toThrow('the runtime closed the connection')
+    containers.synchronize([asking], [listed('running', 3)])
+    await settled()
+    expect(jobs).toEqual(['attach running'])
+    first.resolve({ mounts: [{ do: 'replace', source: '/clones/0' }] })
+    await settled()
+    expect(jobs).toEqual(['attach running', 'forget running', expect.stringMatching(/^without pvc-1 2000: /)])
   })
 
   it('containers that came before are seen to as if they had been asked for', async () => {
@@ -215,18 +247,43 @@ describe('at each connection', () => {
     containers.started('created')
     containers.started('unknown')
     await settled()
-    expect(jobs).toEqual(['release created'])
+    expect(jobs.filter((job) => !job.startsWith('without'))).toEqual(['release created'])
   })
 
-  it('new ones wait until that is done', async () => {
+  it('new ones do not wait for that, and of what comes meanwhile only the newest is done', async () => {
     const reconciling = Promise.withResolvers<void>()
     reconcile = () => reconciling.promise
-    containers.synchronize([], [])
-    const made = containers.create(asking, withData)
-    await settled()
-    expect(jobs).toEqual([])
+    for (const id of ['a', 'b', 'c']) containers.synchronize([podOf()], [listed(id, 3)])
+    expect(await create(asking, withData)).toHaveLength(1)
+    expect(known).toHaveLength(1)
     reconciling.resolve()
-    await made
+    await settled()
+    expect(known.map(({ started }) => started)).toEqual([['a'], ['c']])
+  })
+})
+
+describe('a container that never ran', () => {
+  it('is gone with its sandbox, of which alone the end is told', async () => {
+    await create(asking, withData)
+    await create(asking, { ...withData, id: 'other', podSandboxId: 'another' })
+    containers.sandboxStopped(withData.podSandboxId)
+    containers.gone('c0ffee')
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'attach other', 'forget c0ffee'])
+  })
+})
+
+describe('a volume that hangs', () => {
+  it('keeps the runtime waiting once, until it answers', async () => {
+    const hanging = Promise.withResolvers<ContainerOutcome>()
+    attach = () => hanging.promise
+    await expect(create(asking, withData)).rejects.toThrow('did not answer in time')
+    const again = create(asking, { ...withData, id: 'again' })
+    await expect(again).rejects.toThrow('"pvc-1" (at "/data") has not answered since an earlier attempt: look at')
     expect(jobs).toEqual(['attach c0ffee'])
+    hanging.reject(new Refusal('the worker was ended'))
+    await settled()
+    attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })
+    expect(await create(asking, { ...withData, id: 'again' })).toHaveLength(1)
   })
 })

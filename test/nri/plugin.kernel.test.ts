@@ -36,9 +36,10 @@ afterEach(async () => {
 
 function start(timing = TIMING): void {
   const containers: Containers = {
-    create: (pod, container) => create(pod, container),
+    create: (pod, container, unheard) => create(pod, container, unheard),
     started: (id) => void told.push(`started ${id}`),
     gone: (id) => void told.push(`gone ${id}`),
+    sandboxStopped: (id) => void told.push(`stopped ${id}`),
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
   }
   const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
@@ -57,8 +58,8 @@ describe('the plugin, over a socket', () => {
   it('registers, says which events it wants, and is told all that runs before anything else', async () => {
     const end = await connected()
     expect(await end.registered).toMatchObject({ pluginName: 'modekeep', pluginIdx: '10' })
-    // CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
-    expect(await end.start([{ id: 'p1' }], [{ id: 'c1' }, { id: 'c2' }])).toBe(0b110_0100_1000)
+    // StopPodSandbox 2, CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
+    expect(await end.start([{ id: 'p1' }], [{ id: 'c1' }, { id: 'c2' }])).toBe(0b110_0100_1010)
     expect(told).toEqual(['all p1 c1,c2'])
     expect(events).toContainEqual([
       'info',
@@ -141,19 +142,21 @@ describe('the plugin, over a socket', () => {
     const end = await connected()
     await end.start()
     told.length = 0
-    for (const event of [7, 10, 11, 6]) {
+    for (const event of [7, 10, 11, 6, 2]) {
       await end.call('StateChange', 'StateChangeEvent', { event, ...container(`old-${event}`) })
     }
-    for (const method of ['PostStartContainer', 'StopContainer', 'RemoveContainer']) {
+    for (const method of ['PostStartContainer', 'StopContainer', 'RemoveContainer', 'StopPodSandbox']) {
       await end.call(method, 'ContainerRequest', container(`new-${method}`))
     }
     expect(told).toEqual([
       'started old-7',
       'gone old-10',
       'gone old-11',
+      'stopped p',
       'started new-PostStartContainer',
       'gone new-StopContainer',
       'gone new-RemoveContainer',
+      'stopped p',
     ])
   })
 
@@ -170,6 +173,37 @@ describe('the plugin, over a socket', () => {
     },
   )
 
+  it('answers what is under way before it ends, and takes back what nobody waits for', async () => {
+    const answers = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+    const unheards: AbortSignal[] = []
+    create = (_pod, _container, unheard) => answers[unheards.push(unheard) - 1]?.promise
+    const first = await connected()
+    await first.start()
+    const again = runtime.next()
+    void first.call('CreateContainer', 'ContainerRequest', container('a'))
+    await expect.poll(() => unheards.length).toBe(1)
+    first.socket.destroy()
+    await expect.poll(() => unheards[0]?.aborted).toBe(true)
+    const second = await again
+    await second.start()
+    const called = second.call('CreateContainer', 'ContainerRequest', container('b'))
+    await expect.poll(() => unheards.length).toBe(2)
+    stop.abort()
+    answers[1]?.resolve(undefined)
+    expect(await called).toEqual({ payload: Buffer.alloc(0) })
+    await running
+  })
+
+  it('ends though an answer never comes', async () => {
+    create = () => new Promise(() => {})
+    const end = await connected({ ...TIMING, answerMs: 50 })
+    await end.start()
+    void end.call('CreateContainer', 'ContainerRequest', container('a'))
+    await end.call('Shutdown', 'Empty', {})
+    stop.abort()
+    await running
+  })
+
   it('connects again when the runtime restarts, and is told all that runs again', async () => {
     const first = await connected()
     await first.start([], [{ id: 'c1' }])
@@ -185,7 +219,7 @@ describe('the plugin, over a socket', () => {
 
   it('waits for a runtime, says once why, and leaves one that accepts and says nothing', async () => {
     const next = runtime.next()
-    start({ firstMs: 5, mostMs: 10, registerMs: 100 })
+    start({ firstMs: 5, mostMs: 10, registerMs: 100, answerMs: 100 })
     const mute = await next
     const again = runtime.next()
     await mute.registered

@@ -85,7 +85,7 @@ async function gone(on: FaultNode): Promise<void> {
 
 /** The runtime knows of no container: nothing is left, also without another event of this one. */
 async function atNextConnection(on: FaultNode): Promise<void> {
-  await on.succeedFor({ do: 'reconcile', known: { at: Date.now() + 1, created: [], started: [] } })
+  await on.succeedFor({ do: 'reconcile', known: { at: Date.now() + 1, created: [], started: [], unmapped: [] } })
   expect(on.mountedInState()).toEqual([])
 }
 

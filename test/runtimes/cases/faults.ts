@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
 import { expect } from '../expect.ts'
 import { diskVolume, ON_DISK } from '../node/disks.ts'
@@ -68,6 +70,23 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
+    name: 'a container that cannot be started: its volume can be unmounted while the runtime still has the container',
+    async run(node) {
+      const volume = diskVolume(node, 'wrong', 'ext4')
+      const { wish } = asking(node, 'wrong', volume, '2000')
+      const pod = await node.pod({ ...wish, program: '/no/such/program' }).begin()
+      await pod.create()
+      const message = await refusal('the start', pod.start())
+      expect('why it does not start', message, /no\/such\/program/)
+      await pod.end()
+      await mustHaveNoClones()
+      volume.unstage()
+      expect('loop devices of its disk', loopsOf(`${node.place}/wrong.ext4`), '')
+      await pod.remove()
+      return 'unstaged before the container was removed'
+    },
+  },
+  {
     name: 'a container that starts again has its group again',
     async run(node) {
       const volume = diskVolume(node, 'again', 'ext4')
@@ -100,12 +119,35 @@ export const FAULTS: readonly Case[] = [
       expect('without the plugin', await groupsSeenAsRoot(without), '500')
       await node.startPlugin()
       await until('the clones of what has started go', () => clonesOnNode().length === 1)
+      await until('it is known of each', () => states().join() === 'created,mapped,without')
       await waiting.start()
       await mustWrite(waiting, volume.path, 2000)
       await mustHaveNoClones()
       for (const one of [pod, waiting, without]) await one.remove()
       volume.unstage()
       return 'sees 2000; one made meanwhile sees 500'
+    },
+  },
+  {
+    name: 'the plugin is late: the container is created without the group, which is known as soon as the plugin goes on',
+    async run(node) {
+      const volume = diskVolume(node, 'late', 'ext4')
+      const pod = await asking(node, 'late', volume, '2000').begin()
+      process.kill(node.plugin.pid ?? 0, 'SIGSTOP')
+      try {
+        await pod.create()
+      } finally {
+        process.kill(node.plugin.pid ?? 0, 'SIGCONT')
+      }
+      await until('it is known', () => states().join() === 'without')
+      await pod.start()
+      expect('what it sees', await groupsSeenAsRoot(pod), '500')
+      expect('clones on the node', clonesOnNode(), [])
+      const next = await asking(node, 'after-late', volume, '2000').run()
+      await mustWrite(next, volume.path, 2000)
+      for (const one of [pod, next]) await one.remove()
+      volume.unstage()
+      return 'sees 500, and status says "without"; the next one sees 2000'
     },
   },
   {
@@ -185,6 +227,14 @@ const containerRecords = () => {
   const place = '/var/lib/modekeep/nri'
   return fs.existsSync(place) ? fs.readdirSync(place).filter((name) => name.endsWith('.json')) : []
 }
+
+/** How "modekeep status" calls each container that asked. */
+function states(): string[] {
+  const { containers } = JSON.parse(execFileSync(BINARY, ['status', '--json'], { encoding: 'utf8' }))
+  return containers.map(({ state }: { state: string }) => state).sort()
+}
+
+const loopsOf = (image: string) => execFileSync('losetup', ['-j', image], { encoding: 'utf8' }).trim()
 
 /** After all others. */
 export const LAST: readonly Case[] = [

@@ -22,6 +22,8 @@ export interface PodWish {
   mounts: readonly VolumeMount[]
   /** As `supplementalGroups`, or `fsGroup`, gives them to the processes. */
   groups?: readonly number[]
+  /** What its containers run; without: a shell. */
+  program?: string
   /** Default: 1000, with the group 1000. */
   user?: number
   /** The first id on the node of a user namespace of its own; without: the node's. */
@@ -52,6 +54,7 @@ export class Pod {
   readonly containers: Container[] = []
   isRemoved = false
   #sandbox = ''
+  #hasEnded = false
 
   constructor(cri: Cri, wish: PodWish) {
     this.#cri = cri
@@ -111,11 +114,11 @@ export class Pod {
 
   /** @returns its id @throws {Error} what a kubelet would have in the pod's event */
   async create(name = 'main', script = 'exec sleep 1000000', attempt = 0): Promise<string> {
-    const { groups = [], user = 1000 } = this.wish
+    const { groups = [], user = 1000, program = '/bin/sh' } = this.wish
     const config = {
       metadata: { name, attempt },
       image: { image: IMAGE },
-      command: ['/bin/sh', '-c', script],
+      command: [program, '-c', script],
       mounts: [
         ...this.wish.mounts.map((mount, index) => this.#mount(name, mount, index)),
         { ...ETC_HOSTS, host_path: `${this.directory}/etc-hosts`, ...this.#mapped() },
@@ -194,12 +197,18 @@ export class Pod {
     )
   }
 
-  /** As kubelet does: containers are stopped, then the volumes are taken away, and the runtime's records come last. */
-  async remove(): Promise<void> {
+  /** As kubelet does before it has volumes unmounted: the runtime still has the containers. */
+  async end(): Promise<void> {
     for (const { id } of this.containers) await this.stop(id)
     if (this.#sandbox) await this.#cri.call('StopPodSandbox', { pod_sandbox_id: this.#sandbox })
     unbindSubPaths(this.uid)
     for (const [name, volume] of Object.entries(this.wish.volumes)) volume.unpublish(this.uid, name)
+    this.#hasEnded = true
+  }
+
+  /** The runtime's records come last. */
+  async remove(): Promise<void> {
+    if (!this.#hasEnded) await this.end()
     for (const { id } of [...this.containers]) await this.removeContainer(id)
     if (this.#sandbox) await this.#cri.call('RemovePodSandbox', { pod_sandbox_id: this.#sandbox })
     fs.rmSync(this.directory, { recursive: true })

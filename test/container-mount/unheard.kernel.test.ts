@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { reconcile } from '../../src/container-mount/release.ts'
+import { noteWithout } from '../../src/container-mount/without.ts'
+import { containerHolders, containerRecords } from '../../src/store/container-record.ts'
+import { cannotMount } from '../kernel/mapped-volume.ts'
+import { CONTAINER, nodeWith, type TestNode } from './node.ts'
+
+const skipped = cannotMount('tmpfs')
+const AWAY = 'it was created while nobody was asked'
+
+const known = (as: 'created' | 'started', isMapped: boolean) => ({
+  at: Date.now() + 1,
+  created: as === 'created' ? [CONTAINER] : [],
+  started: as === 'started' ? [CONTAINER] : [],
+  unmapped: isMapped ? [] : [CONTAINER],
+})
+
+const recordOf = ({ session }: TestNode) => containerRecords.read(session, CONTAINER)
+
+describe.skipIf(skipped !== '')(`a container that was created without what was made for it${skipped}`, () => {
+  it.each(['created', 'started'] as const)('and is %s: nothing of that stays, and nobody relies on it', async (as) => {
+    const node = nodeWith('tmpfs')
+    await node.attach(node.order([node.clone()]))
+    expect(containerHolders(node.session)).toHaveLength(1)
+    expect(reconcile(node.session, known(as, false))).toEqual([CONTAINER])
+    expect([node.mounted(), node.records(), containerHolders(node.session)]).toEqual([[], [], []])
+  })
+
+  it('is on record as one that does without, in the place of what was made', async () => {
+    const node = nodeWith('tmpfs')
+    const order = node.order([node.clone()])
+    await node.attach(order)
+    await noteWithout(node.session, order, AWAY)
+    expect(recordOf(node)).toMatchObject({ state: 'started', volumes: [{ to: 2000, why: AWAY }] })
+    expect(containerHolders(node.session)).toEqual([])
+    // It stays so, whatever the order in which both are done.
+    reconcile(node.session, known('started', false))
+    expect(node.mounted()).toEqual([])
+    await noteWithout(node.session, order, 'another reason')
+    expect(recordOf(node)).toMatchObject({ volumes: [{ why: AWAY }] })
+  })
+
+  it('is not one that has its clone: that stays until it has started', async () => {
+    const node = nodeWith('tmpfs')
+    await node.attach(node.order([node.clone()]))
+    const clones = node.mounted()
+    expect(reconcile(node.session, known('created', true))).toEqual([])
+    expect(node.mounted()).toEqual(clones)
+    // Also where nothing is on record of it any more.
+    containerRecords.remove(node.session, CONTAINER)
+    expect(reconcile(node.session, known('created', true))).toEqual([])
+    expect(node.mounted()).toEqual(clones)
+    reconcile(node.session, known('started', true))
+    expect(node.mounted()).toEqual([])
+  })
+})

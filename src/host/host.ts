@@ -167,8 +167,11 @@ export interface Host {
   bootId(): string
   /** The uids of the pods of which a process is seen here. */
   runningPods(): ReadonlySet<string>
-  /** Whether a container of this name has processes, as far as cgroups tell; true where not all of the node are seen here. */
-  hasProcesses(container: string): boolean
+  /**
+   * Looks once at all processes. What it returns tells whether a container of a name has any, as far as cgroups tell; true
+   * where not all of the node are seen here.
+   */
+  processesNow(): (container: string) => boolean
   /** Names the mount namespace of this process: mounts of another have other ids, or are not seen. */
   mountNamespace(): string
 }

@@ -5,7 +5,7 @@ import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from
 import type { MountRequest } from '../request/mount-request.ts'
 import { hasOwnClone } from '../store/container-record.ts'
 import { readWhileIdle } from '../store/locks.ts'
-import type { MountRecord } from '../store/mount-record.ts'
+import { isOurs, type MountRecord } from '../store/mount-record.ts'
 import { runningPlugin, whyNotAsked } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
@@ -52,6 +52,8 @@ export async function observe(
   // With a record: a call that crashed between removing kubelet's directory and making a file there left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
   const seen = lookAt(host, point, stat)
+  const boot = host.bootId()
+  const isMapped = isOurs(record, { ...seen, boot }) && record.given.by === 'idmap'
   const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'
   return {
     ...seen,
@@ -60,17 +62,18 @@ export async function observe(
     mountId: idOf(host, point, seen),
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
-    boot: host.bootId(),
-    isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path),
+    boot,
+    isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path, isMapped),
     doubt,
   }
 }
 
-function isMappedByRuntime(session: Session, kind: VolumeKind, path: string): boolean {
+function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isMapped: boolean): boolean {
   if (!hasUserNamespace(session.host, path)) return false
   if (!mountsAgain(kind)) return true
   // Without its plugin, as at an upgrade, its containers keep what they have.
-  return whyNotAsked(runningPlugin(session)) !== undefined && !hasOwnClone(session, podPlaceOf(path)?.uid ?? '')
+  const isAway = whyNotAsked(runningPlugin(session)) !== undefined
+  return isAway && !hasOwnClone(session, podPlaceOf(path)?.uid ?? '', isMapped)
 }
 
 function mayMap({ ownership, fsGroup }: MountRequest): boolean {

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import type { Host } from '../host/host.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { PRIVATE } from '../request/defaults.ts'
 import type { Store } from './places.ts'
@@ -92,14 +93,26 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
 }
 
 /**
- * Whether a container of which only the name is known may still be there: it has a process, or something is mounted for it,
- * as the root that a runtime makes.
+ * Tells whether a container of which only the name is known may still be there: it has a process, or something is mounted
+ * for it, as the root that a runtime makes. The node is looked at when first asked, and once, which takes long.
  */
-export function isSeen(store: Store, container: string): boolean {
+export function containersSeen(store: Store): (container: string) => boolean {
   const own = `${containersDirectory(store)}/`
-  const rows = parseMountinfo(store.host.mounts.table())
-  const isMounted = rows.some(({ mountPoint }) => mountPoint.includes(container) && !mountPoint.startsWith(own))
-  return isMounted || store.host.hasProcesses(container)
+  let others: string[] | undefined
+  let hasProcesses: ReturnType<Host['processesNow']> | undefined
+  return (container) => {
+    others ??= parseMountinfo(store.host.mounts.table()).flatMap(({ mountPoint }) =>
+      mountPoint.startsWith(own) ? [] : mountPoint,
+    )
+    if (others.some((mountPoint) => mountPoint.includes(container))) return true
+    hasProcesses ??= store.host.processesNow()
+    return hasProcesses(container)
+  }
+}
+
+/** The same of one. */
+export function isSeen(store: Store, container: string): boolean {
+  return containersSeen(store)(container)
 }
 
 /** A container that sees a volume of others with another group, and relies on the one that it has on disk. */
@@ -119,8 +132,9 @@ export interface ContainerHolder {
  * @throws {Refusal} where the record of a container that may be there cannot be read: nobody can tell what that relies on
  */
 export function containerHolders(store: Store): ContainerHolder[] {
+  const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
-    if (problem !== undefined && isSeen(store, container)) throw problem
+    if (problem !== undefined && isThere(container)) throw problem
     if (record === undefined || !mayRun(store, record)) return []
     const { pod, containerName } = record
     const directory = `container ${containerName}`
@@ -131,12 +145,15 @@ export function containerHolders(store: Store): ContainerHolder[] {
   })
 }
 
-/** Whether a container that may still run sees a volume of modekeep's by a clone, which relies on what the volume's mount maps. */
-export function hasOwnClone(store: Store, podUid: string): boolean {
-  return listContainers(store).some(
-    ({ record }) =>
-      record?.pod.uid === podUid &&
-      record.volumes.some(({ isOwn, why }) => isOwn && why === undefined) &&
-      mayRun(store, record),
-  )
+/**
+ * Whether a container that may still run sees a volume of modekeep's by a clone, which relies on what the volume's mount maps.
+ * @param isMapped the volume is mounted so: each container that is there and of which nobody can tell may have such a clone
+ */
+export function hasOwnClone(store: Store, podUid: string, isMapped: boolean): boolean {
+  const isThere = containersSeen(store)
+  return listContainers(store).some(({ container, record, problem }) => {
+    if (problem !== undefined) return isMapped && isThere(container)
+    const isOfPod = record?.pod.uid === podUid && record.volumes.some(({ isOwn, why }) => isOwn && why === undefined)
+    return isOfPod && mayRun(store, record)
+  })
 }

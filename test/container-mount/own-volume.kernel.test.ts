@@ -48,7 +48,11 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
   const clone = (from = directory) =>
     node.clone({ volume: 'v', destination: '/v', source: from, group: undefined, asked: '', isOwn: true })
   const attach = (from?: string) => attachClones(own, node.order([clone(from)], { hasUserNamespace: true }))
-  return { ...node, own, directory, attach }
+  const mountAgain = (at = directory) => {
+    const ofPod = { ...options, 'kubernetes.io/pod.uid': UID }
+    return mount(own, readRequest(at, JSON.stringify(ofPod), config, kinds))
+  }
+  return { ...node, own, directory, attach, mountAgain }
 }
 
 const CASES = ['bind', 'disk'].map((kind) => [kind, cannotMount(kind === 'disk' ? 'ext4' : 'tmpfs')] as const)
@@ -107,6 +111,27 @@ describe.skipIf(skipped !== '')(`modekeep's own volume in a pod with a user name
     const node = await ownVolume('bind', { ownership: 'walk' })
     expect(await node.attach()).toEqual({ mounts: [{ do: 'keep' }] })
     expect(node.mounted()).toEqual([])
+  })
+
+  it('stays mapped where the plugin is away and the record of a container that is there cannot be read', async () => {
+    const node = await ownVolume('bind', { ownership: 'auto' })
+    await node.attach()
+    const record = `${node.top}/state/nri/${CONTAINER}.json`
+    fs.writeFileSync(record, '{')
+    const root = `${node.top}/run/task/${CONTAINER}/rootfs`
+    fs.mkdirSync(root, { recursive: true })
+    execFileSync('mount', ['-t', 'tmpfs', 'root', root])
+    // Nobody knows of which pod the container is, and a walk would be refused for it.
+    expect(await node.mountAgain()).toMatchObject({ by: 'idmap', from: 500 })
+    expect(fs.statSync(`${node.directory}/file`).gid).toBe(2000)
+    const other = `${node.pod}/volumes/modekeep~fs/w`
+    fs.mkdirSync(other)
+    await expect(node.mountAgain(other)).rejects.toThrow(record)
+    execFileSync('umount', [root])
+    const { host } = node.own
+    node.own.host = { ...host, processesNow: () => () => false }
+    await node.mountAgain()
+    expect(fs.statSync(`${node.volume}/file`).gid).toBe(2000)
   })
 
   it('without its record is refused', async () => {

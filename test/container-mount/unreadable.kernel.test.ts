@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { reconcile, release } from '../../src/container-mount/release.ts'
-import { hasProcesses } from '../../src/host/linux/pod-processes.ts'
-import { statusOfContainers } from '../../src/operator/actions/containers.ts'
+import { processesNow } from '../../src/host/linux/pod-processes.ts'
+import { statusOfContainers, unwellContainers } from '../../src/operator/actions/containers.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { containerFindings } from '../../src/operator/doctor/records.ts'
 import { containerHolders } from '../../src/store/container-record.ts'
@@ -64,7 +64,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
 
   it.each(DAMAGES)('%s: of a container that is not there it is removed by gc, and hinders nobody', async (_, harm) => {
     const { node } = await damaged(harm)
-    if (!ofNode) node.session.host = { ...node.session.host, hasProcesses: () => false }
+    if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }
     expect(containerHolders(node.session)).toEqual([])
     expect([...containerFindings(node.session)]).toMatchObject([{ remedy: expect.stringContaining('modekeep gc') }])
     const item = { kind: 'container', name: CONTAINER, action: 'removed' }
@@ -96,6 +96,39 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   })
 })
 
+it.skipIf(skipped !== '')(
+  `of any number of containers that cannot be read the node is looked at once, for people too${skipped}`,
+  async () => {
+    const node = nodeWith('tmpfs')
+    const { host } = node.session
+    const looks: string[] = []
+    const count = <T>(what: string, look: () => T) => {
+      looks.push(what)
+      return look()
+    }
+    const store = {
+      ...node.session,
+      host: {
+        ...host,
+        mounts: { ...host.mounts, table: () => count('mounts', () => host.mounts.table()) },
+        processesNow: () => count('processes', () => () => false),
+      },
+    }
+    await node.attach(node.order([node.clone()]))
+    await release(node.session, CONTAINER, 'started')
+    for (let number = 0; number < 5; number++) fs.writeFileSync(`${node.top}/state/nri/unreadable-${number}.json`, '{')
+    const holders = [expect.objectContaining({ group: 500, pod: 'default/web' })]
+    expect(containerHolders(store)).toEqual(holders)
+    expect(looks.splice(0)).toEqual(['mounts', 'processes'])
+    expect(statusOfContainers(store)).toMatchObject([{ container: CONTAINER, state: 'mapped' }])
+    expect(looks.splice(0)).toEqual(['mounts', 'processes'])
+    expect(unwellContainers(store)).toEqual([])
+    expect(looks.splice(0)).toEqual(['mounts', 'processes'])
+    expect([...containerFindings(store)]).toHaveLength(5)
+    expect(looks.splice(0)).toEqual(['mounts', 'processes'])
+  },
+)
+
 const cannotGroup = (() => {
   if (!ofNode) return ' (skipped: not in the namespace of processes of the machine)'
   if (skipped !== '') return skipped
@@ -103,6 +136,8 @@ const cannotGroup = (() => {
     ? ''
     : ' (skipped: this kernel has no cgroup v2)'
 })()
+
+const hasProcesses = (container: string) => processesNow()(container)
 
 it.skipIf(cannotGroup !== '')(`a container's processes are found by the name of their cgroup${cannotGroup}`, () => {
   const cgroups = `${scratch()}/cgroup`

@@ -66,7 +66,7 @@ export function memoryHost(world: MemoryWorld): Host {
 
     bootId: () => world.boot,
     runningPods: () => new Set(),
-    hasProcesses: () => false,
+    processesNow: () => () => false,
     mountNamespace: () => 'memory',
   }
 }

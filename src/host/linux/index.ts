@@ -5,7 +5,7 @@ import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
 import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
-import { hasProcesses, runningPods } from './pod-processes.ts'
+import { processesNow, runningPods } from './pod-processes.ts'
 import { endAbandoned, linuxDaemons } from './processes.ts'
 
 /** The node this process runs on. */
@@ -30,7 +30,7 @@ export const linuxHost: Host = {
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },
   runningPods,
-  hasProcesses,
+  processesNow,
   mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
   bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),
 }

@@ -27,14 +27,15 @@ export function runningPods(): ReadonlySet<string> {
 const OF_NODE = 'pid:[4026531836]'
 
 /**
- * Whether a container has processes: a runtime names their cgroup after it (runc's `cri-containerd-ID.scope` or `/ID`,
- * CRI-O's `crio-ID.scope`). True where not all processes of the node are seen.
+ * Looks at all processes: a runtime names a container's cgroup after it (runc's `cri-containerd-ID.scope` or `/ID`, CRI-O's
+ * `crio-ID.scope`).
+ * @returns whether a container has processes; true where not all processes of the node are seen
  */
-export function hasProcesses(container: string): boolean {
-  if (unlessRefused(() => readlinkSync('/proc/self/ns/pid')) !== OF_NODE) return true
-  return processes().some((pid) =>
-    unlessRefused(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'))?.includes(container),
-  )
+export function processesNow(): (container: string) => boolean {
+  if (unlessRefused(() => readlinkSync('/proc/self/ns/pid')) !== OF_NODE) return () => true
+  const cgroups = new Set(processes().map((pid) => unlessRefused(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'))))
+  const text = [...cgroups].join('\n')
+  return (container) => text.includes(container)
 }
 
 function processes(): string[] {

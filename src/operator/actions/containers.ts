@@ -1,4 +1,4 @@
-import { type ContainerRecord, isSeen, listContainers, mayRun } from '../../store/container-record.ts'
+import { type ContainerRecord, containersSeen, listContainers, mayRun } from '../../store/container-record.ts'
 import type { Store } from '../../store/places.ts'
 import { runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
 
@@ -43,9 +43,10 @@ export interface ContainerFinding
 /** What no heal can repair of the containers that may run. */
 export function unwellContainers(store: Store): ContainerFinding[] {
   const away = whyNotAsked(runningPlugin(store))
+  const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
     if (problem !== undefined) {
-      if (!isSeen(store, container)) return []
+      if (!isThere(container)) return []
       const about = { name: '', pod: '', volume: '', group: null, reason: problem.message }
       return [{ container, ...about, state: 'unreadable', action: 'none', remedy: '"modekeep doctor" says what to do' }]
     }
@@ -63,11 +64,12 @@ function remedyFor({ namespace, name }: ContainerRecord['pod'], away: string | u
   return away === undefined ? anew : `${away}; then ${anew}`
 }
 
-/** Every volume that the container runtime's plugin was asked for, of containers that are still there. */
+/** Every volume that the container runtime's plugin was asked for, of containers that may still be there. */
 export function statusOfContainers(store: Store): ContainerStatus[] {
+  const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
-    if (problem !== undefined) return [{ ...UNKNOWN, container, reason: problem.message }]
-    return record === undefined ? [] : volumesOf(record)
+    if (problem !== undefined) return isThere(container) ? [{ ...UNKNOWN, container, reason: problem.message }] : []
+    return record === undefined || !mayRun(store, record) ? [] : volumesOf(record)
   })
 }
 

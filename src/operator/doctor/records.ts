@@ -5,7 +5,7 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
-import { isSeen, listContainers } from '../../store/container-record.ts'
+import { containersSeen, listContainers } from '../../store/container-record.ts'
 import { otherInPlace } from '../../store/find-volume.ts'
 import { nameNotice } from '../../store/former-name.ts'
 import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
@@ -44,9 +44,10 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
 
 /** Of containers that the runtime's plugin was asked for. */
 export function* containerFindings(store: Store): Generator<Found> {
+  const isThere = containersSeen(store)
   for (const { container, problem } of listContainers(store)) {
     if (problem === undefined) continue
-    const way = isSeen(store, container)
+    const way = isThere(container)
       ? 'what it says: until then no volume is given another group, as the container may rely on the one it has'
       : 'modekeep gc: nothing of the container is there'
     yield fault(problem.message, way)

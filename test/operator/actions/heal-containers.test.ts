@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { statusOfContainers } from '../../../src/operator/actions/containers.ts'
 import { type HealCommand, heal } from '../../../src/operator/actions/heal.ts'
 import { heal as verb } from '../../../src/operator/verbs/heal.ts'
 import { type ContainerRecord, containerRecords } from '../../../src/store/container-record.ts'
@@ -66,11 +67,25 @@ describe("heal and the containers of the runtime's plugin", () => {
     expect((await heal(stage.session(), COMMAND)).containers).toEqual([])
   })
 
+  it('has status tell of the same containers alone: those that may be there', () => {
+    record(undefined)
+    expect(statusOfContainers(stage.session())).toMatchObject([{ state: 'mapped' }])
+    record(undefined, { boot: 'earlier' })
+    expect(statusOfContainers(stage.session())).toEqual([])
+    record(undefined, { state: 'created' })
+    stage.fs.rmSync(`${stage.top}/kubelet/pods/${UID}`, { recursive: true })
+    expect(statusOfContainers(stage.session())).toEqual([])
+    stage.fs.writeFileSync(`${stage.config.stateDir}/nri/c0ffee.json`, '{')
+    expect(statusOfContainers(stage.session())).toEqual([])
+    stage.host.processesNow = () => () => true
+    expect(statusOfContainers(stage.session())).toMatchObject([{ state: 'unreadable' }])
+  })
+
   it('reports one whose record cannot be read, as long as it may be there', async () => {
     record(WHY)
     stage.fs.writeFileSync(`${stage.config.stateDir}/nri/c0ffee.json`, '{')
     expect((await heal(stage.session(), COMMAND)).containers).toEqual([])
-    stage.host.hasProcesses = () => true
+    stage.host.processesNow = () => () => true
     expect((await heal(stage.session(), COMMAND)).containers).toMatchObject([{ state: 'unreadable', pod: '' }])
   })
 })

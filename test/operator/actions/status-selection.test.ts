@@ -61,12 +61,13 @@ onEveryStage('status of some of it', (open) => {
         containerName: 'app',
         sandbox: 's',
         pod: { namespace, name, uid: 'uid-9' },
-        kubeletDir: '/var/lib/kubelet',
+        kubeletDir: `${stage.top}/kubelet`,
         boot: stage.session().host.bootId(),
         at: 0,
         state: 'started',
         volumes: [{ volume: 'data', destination: '/data', source: '/pods/uid-9/x', isOwn: false, from: 500, to: 2000 }],
       })
+    stage.fs.mkdirSync(`${stage.top}/kubelet/pods/uid-9`, { recursive: true })
     record('c1', 'shop', 'web')
     record('c2', 'bank', 'web')
     const found = async (...argv: string[]) => (await status(...argv)).containers.map(({ container }) => container)

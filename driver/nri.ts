@@ -84,8 +84,11 @@ function recording(store: Store, socket: string): typeof tellEvent {
   record({})
   return (level, event, facts = {}) => {
     tellEvent(level, event, facts)
-    if (event === 'configured') last = { ...last, runtime: `${facts.runtime} ${facts.version}` }
-    else if (event === 'synchronized') record({ isRegistered: true })
+    if (event === 'configured') {
+      const nri = typeof facts.nri === 'string' ? facts.nri : undefined
+      last = { ...last, runtime: `${facts.runtime} ${facts.version}`, nri }
+    }
+    if (event === 'synchronized') record({ isRegistered: true })
     else if (event === 'away' && last.isRegistered) record({ isRegistered: false })
   }
 }

@@ -38,4 +38,6 @@ export interface Diagnosis {
   /** What root may still use of the file system a path is on. `inodes` is undefined where they are not counted. */
   space(path: string): { bytes: number; inodes: number | undefined }
   isSameFile(one: string, other: string): boolean
+  /** Whether somebody is seen to listen at a Unix socket. Nobody is called. */
+  isListening(path: string): boolean
 }

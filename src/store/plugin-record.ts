@@ -9,11 +9,16 @@ const schema = () =>
     isRegistered: z.boolean(),
     /** The runtime's name and version, such as `containerd v2.1.9`; '' where none was there yet. */
     runtime: z.string(),
+    /** The runtime's version of NRI, where it tells it. */
+    nri: z.optional(z.string()),
     /** Milliseconds since 1970: since when that is so. */
     since: z.number(),
     /** The runtime's. */
     socket: z.string(),
   })
+
+/** Where runtimes have it unless told otherwise. */
+export const NRI_SOCKET = '/var/run/nri/nri.sock'
 
 /** What the runtime's plugin tells of itself, for who looks at the node. */
 export type PluginRecord = z.infer<ReturnType<typeof schema>>

@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import { release } from 'node:os'
 import type { Diagnosis } from '../diagnosis.ts'
 import { nodeFiles } from '../node-files.ts'
+import { isListening } from './listening.ts'
 import { probeFeatures } from './probe.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
 import { selfTest } from './self-test.ts'
@@ -18,4 +19,5 @@ export const linuxDiagnosis: Diagnosis = {
   },
 
   isSameFile: nodeFiles(fs).isSame,
+  isListening,
 }

@@ -28,7 +28,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['helpers', () => helperFindings(diagnosis, config)],
     ['kubelet', () => kubeletFindings(host, diagnosis, executable)],
     ['kubelet', () => devicePluginFindings(host)],
-    ['runtime', () => runtimeFindings(session)],
+    ['runtime', () => runtimeFindings(session, diagnosis)],
     ['configuration', () => configurationFindings(host, config, configuration)],
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],

@@ -1,27 +1,52 @@
+import type { Diagnosis } from '../../host/diagnosis.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { Store } from '../../store/places.ts'
-import { pluginRecord, runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
+import { NRI_SOCKET, type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
+import { unwellContainers } from '../actions/containers.ts'
 import { type Found, fault, ok, warning } from './findings.ts'
 
 const ENABLE =
   'enable NRI in its configuration and restart it: containerd before 2.0 has [plugins."io.containerd.nri.v1.nri"] with disable = true, ' +
   'CRI-O enable_nri in [crio.nri] (docs/any-volume.md)'
 
-/** Only where a plugin of modekeep's is at work, or was when it or the node ended by force. */
-export function* runtimeFindings(store: Store): Generator<Found> {
+type Listening = Pick<Diagnosis, 'isListening'>
+
+/** Whether the runtime could ask a plugin, whether modekeep's is there, and what containers do without. */
+export function* runtimeFindings(store: Store, diagnosis: Listening): Generator<Found> {
   const { record, problem } = pluginRecord.find(store, undefined)
   if (problem !== undefined) yield warning(problem.message, 'start "modekeep nri" again, which writes it anew')
-  if (record === undefined) return
+  yield pluginFinding(store, record, diagnosis)
+  const lacking = unwellContainers(store).filter(({ state }) => state === 'without')
+  const [first] = lacking
+  if (first === undefined) return
+  const such = `${quoted(first.volume)} of pod ${first.pod}`
+  const text = `volumes that containers asked a group for and have without it: ${lacking.length}, such as ${such}`
+  yield warning(text, `modekeep status says why of each; ${first.remedy}`)
+}
+
+function pluginFinding(store: Store, record: PluginRecord | undefined, { isListening }: Listening): Found {
   const plugin = runningPlugin(store)
-  if (plugin === undefined) {
+  if (plugin?.isRegistered) {
+    return ok(`the container runtime (${versionOf(plugin)}) asks "modekeep nri"`)
+  }
+  const socket = plugin?.socket ?? record?.socket ?? NRI_SOCKET
+  const isThere = store.host.files.stat(socket) !== undefined
+  if (plugin !== undefined) {
+    if (!isThere) return fault(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE)
+    return fault(whyNotAsked(plugin) ?? '', `see why in the runtime's log; ${ENABLE}`)
+  }
+  if (record !== undefined) {
     const since = new Date(record.since).toISOString()
     const text = `"modekeep nri" was at work on this node (${since}) and is not any more: containers are created without the group that they ask for`
-    yield fault(text, 'start it; modekeep status has the containers')
-  } else if (plugin.isRegistered) {
-    yield ok(`the container runtime (${plugin.runtime}) asks "modekeep nri"`)
-  } else if (store.host.files.stat(plugin.socket) === undefined) {
-    yield fault(`the container runtime has no NRI socket at ${quoted(plugin.socket)}`, ENABLE)
-  } else {
-    yield fault(whyNotAsked(plugin) ?? '', `see why in the runtime's log; ${ENABLE}`)
+    return fault(text, 'start it; modekeep status has the containers')
   }
+  const none = 'no "modekeep nri" runs, which only pods need that ask for a group of other drivers\' volumes'
+  if (!isThere) return ok(`the container runtime has no NRI socket at ${quoted(socket)}, and ${none}`)
+  return isListening(socket)
+    ? ok(`the container runtime asks plugins (NRI, ${quoted(socket)}); ${none}`)
+    : ok(`nobody is seen to listen at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`)
+}
+
+function versionOf({ runtime, nri }: PluginRecord): string {
+  return nri === undefined ? runtime : `${runtime}, NRI ${nri}`
 }

@@ -1,5 +1,6 @@
 import { LONGEST_PATH } from '../../grpc/socket.ts'
 import { quoted } from '../../refusal/refusal.ts'
+import { NRI_SOCKET } from '../../store/plugin-record.ts'
 import type { Arguments, VerbForm } from './form.ts'
 import { kubeletDirectory } from './paths.ts'
 
@@ -13,7 +14,7 @@ export const nri = {
       'again whenever the runtime restarts, ends on SIGTERM or SIGINT, and prints one JSON line for each event.',
   ],
   options: {
-    socket: "the container runtime's NRI socket (default: /var/run/nri/nri.sock)",
+    socket: `the container runtime's NRI socket (default: ${NRI_SOCKET})`,
     'cri-socket':
       "the runtime's CRI socket, asked for a pod's groups where NRI does not tell them (default: containerd's)",
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
@@ -25,7 +26,7 @@ export const nri = {
   read(args: Arguments) {
     const { given, faults } = args
     const directory = kubeletDirectory(args)
-    const socket = given.get('socket') ?? '/var/run/nri/nri.sock'
+    const socket = given.get('socket') ?? NRI_SOCKET
     const criSocket = given.get('cri-socket')
     for (const [option, path] of [
       ['--socket', socket],

@@ -20,6 +20,7 @@ const diagnosis: Diagnosis = {
   },
   space: () => ({ bytes: 1024 * MIB, inodes: 1_000_000 }),
   isSameFile: () => true,
+  isListening: () => false,
 }
 
 describe('what doctor says of the kernel', () => {

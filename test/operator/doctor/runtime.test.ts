@@ -1,27 +1,59 @@
 import { describe, expect, it } from 'vitest'
 import { runtimeFindings } from '../../../src/operator/doctor/runtime.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
+import { containerRecords } from '../../../src/store/container-record.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
+import type { Store } from '../../../src/store/places.ts'
 import { type PluginRecord, pluginRecord } from '../../../src/store/plugin-record.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
-const SOCKET = '/run/nri/nri.sock'
+const SOCKET = '/var/run/nri/nri.sock'
+const UID = '0a0b0c0d-1111-2222-3333-444455556666'
 
-function look(record: Partial<PluginRecord> | undefined, { isRunning = true, hasSocket = true } = {}) {
+function look(
+  record: Partial<PluginRecord> | undefined,
+  { isRunning = true, hasSocket = true, isListening = true, why = '' } = {},
+) {
   const { host, fs } = memoryStage()
   const store = { host, config: DEFAULT_CONFIG }
-  fs.mkdirSync('/run/nri', { recursive: true })
+  fs.mkdirSync('/var/run/nri', { recursive: true })
   if (hasSocket) fs.writeFileSync(SOCKET, '')
   const whole = { isRegistered: true, runtime: 'containerd v2.1.9', since: Date.parse('2026-01-01'), socket: SOCKET }
   if (record !== undefined) pluginRecord.write(store, { ...whole, ...record })
   using _ = isRunning ? tryLockNode(store, 'nri') : undefined
-  return [...runtimeFindings(store)]
+  if (why !== '') lack(store, why)
+  return [...runtimeFindings(store, { isListening: () => isListening })]
+}
+
+/** A container that runs without what it asked for. */
+function lack(store: Store, why: string): void {
+  const volume = { volume: 'data', destination: '/data', source: '/source', isOwn: false, to: 2000, why }
+  store.host.files.makeDirectory(`/kubelet/pods/${UID}`)
+  containerRecords.write(store, {
+    ...{ container: 'c0ffee', containerName: 'app', sandbox: '5a', kubeletDir: '/kubelet', at: 0, state: 'started' },
+    pod: { namespace: 'shop', name: 'web-0', uid: UID },
+    boot: store.host.bootId(),
+    volumes: [volume, { ...volume, volume: 'logs' }],
+  })
 }
 
 describe('what doctor says of the container runtime', () => {
   it('is well where it asks the plugin, with its version', () => {
     expect(look({})).toEqual([
       { level: 'ok', text: 'the container runtime (containerd v2.1.9) asks "modekeep nri"', remedy: '' },
+    ])
+    expect(look({ nri: '0.11.0' })).toMatchObject([
+      { text: expect.stringContaining('(containerd v2.1.9, NRI 0.11.0)') },
+    ])
+  })
+
+  it('has the volumes that containers do without, whether or not the plugin is there', () => {
+    const text = 'volumes that containers asked a group for and have without it: 2, such as "data" of pod shop/web-0'
+    const remedy = expect.stringMatching(/^modekeep status says why of each; kubectl delete pod web-0 --namespace shop/)
+    expect(look({}, { why: 'no' })).toMatchObject([{ level: 'ok' }, { level: 'warning', text, remedy }])
+    expect(look(undefined, { isRunning: false, why: 'no' })).toMatchObject([
+      { level: 'ok' },
+      { level: 'warning', text, remedy: expect.stringContaining('no "modekeep nri" runs on this node: start it') },
     ])
   })
 
@@ -42,7 +74,13 @@ describe('what doctor says of the container runtime', () => {
     ])
   })
 
-  it('is nothing where no plugin was ever started', () => {
-    expect(look(undefined, { isRunning: false })).toEqual([])
+  it.each([
+    ['the runtime asks plugins', {}, `the container runtime asks plugins (NRI, "${SOCKET}"); no "modekeep nri" runs`],
+    ['nobody listens', { isListening: false }, `nobody is seen to listen at the NRI socket "${SOCKET}"`],
+    ['there is no socket', { hasSocket: false }, `the container runtime has no NRI socket at "${SOCKET}", and no`],
+  ])('is no fault where no plugin was ever started, as nobody must use it: %s', (_, node, text) => {
+    expect(look(undefined, { isRunning: false, ...node })).toEqual([
+      { level: 'ok', text: expect.stringContaining(text), remedy: '' },
+    ])
   })
 })

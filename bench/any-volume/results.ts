@@ -12,9 +12,15 @@ export interface PodTimes {
   walk: number[]
 }
 
+/** Milliseconds. */
+export interface Measured {
+  times: PodTimes[]
+  /** Of each question for a pod's groups over CRI. */
+  groupsAsked: number[]
+}
+
 /** Of a whole run. */
-export interface AnyVolume {
+export interface AnyVolume extends Measured {
   machine: Record<string, string>
   containerd: string
-  times: PodTimes[]
 }

@@ -6,7 +6,7 @@ import type { RuntimeWorld, World } from '../../test/runtimes/world.ts'
 import { describeMachine } from '../machine.ts'
 import type { Options } from '../options.ts'
 import { drawAnyVolume } from '../plot/any-volume.ts'
-import type { AnyVolume, PodTimes } from './results.ts'
+import type { AnyVolume, Measured } from './results.ts'
 import { table } from './table.ts'
 
 const RESULTS = resolve(import.meta.dirname, '../results')
@@ -38,8 +38,8 @@ export async function run({ place, cgroups, busybox, suites, walk, options }: Gi
     sizes,
     rounds: options.rounds,
   }
-  const times = await runOnSuite<PodTimes[]>(`${import.meta.dirname}/measure.ts`, world)
-  const results: AnyVolume = { machine: describeMachine(place), containerd: suite.containerd, times }
+  const measured = await runOnSuite<Measured>(`${import.meta.dirname}/measure.ts`, world)
+  const results: AnyVolume = { machine: describeMachine(place), containerd: suite.containerd, ...measured }
   fs.mkdirSync(RESULTS, { recursive: true })
   fs.writeFileSync(`${RESULTS}/any-volume.json`, `${JSON.stringify(results, null, 2)}\n`)
   fs.writeFileSync(`${RESULTS}/any-volume.svg`, drawAnyVolume(results))

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { expect } from '../expect.ts'
 import { type DiskType, diskVolume, fill } from '../node/disks.ts'
 import type { RuntimeNode } from '../node/node.ts'
-import { EmptyDir, HostPath, LocalVolume, Projected } from '../node/volumes.ts'
+import { EmptyDir, HostPath, LocalVolume, Projected, type Volume } from '../node/volumes.ts'
 import type { Case } from './case.ts'
 import { clonesOnNode, GROUP, groupsSeen, mustBeUntouched, mustWrite, OPTIONAL, refusal } from './seen.ts'
 
@@ -139,7 +139,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'a subPath: of its directory and of its file the clone, not of the volume',
+    name: 'a subPath: of its directory and of its file the clone, not of the volume; of a hostPath of its name none',
     async run(node) {
       const volume = diskVolume(node, 'subpath', 'ext4')
       const pod = node.pod({
@@ -157,8 +157,9 @@ export const VOLUMES: readonly Case[] = [
       await pod.says('echo more >>/file && echo new >/sub/new')
       mustBeUntouched(volume.path)
       await pod.remove()
+      await refusesNamesake(node, volume)
       volume.unstage()
-      return 'sees 2000 and writes; 500 on disk'
+      return 'sees 2000 and writes; 500 on disk; refused of a hostPath of the same name'
     },
   },
   {
@@ -252,3 +253,22 @@ export const VOLUMES: readonly Case[] = [
     },
   },
 ]
+
+/** Kubelet binds a subPath of a hostPath by the pod's name for it, which may be that of a claim's PersistentVolume. */
+async function refusesNamesake(node: RuntimeNode, volume: Volume): Promise<void> {
+  const host = `${node.place}/namesake`
+  fs.mkdirSync(host)
+  fill(host)
+  const subPath = `${'../'.repeat(20)}${host}`
+  const pod = node.pod({
+    name: 'namesake',
+    annotations: { [GROUP]: '/m=2000' },
+    volumes: { 'pv-subpath': volume },
+    mounts: [{ name: 'pv-subpath', mountPath: '/m', subPath }],
+    groups: [2000],
+  })
+  await pod.begin()
+  const message = await refusal('a hostPath by the name of another volume', pod.create())
+  expect('the refusal', message, /"pv-subpath" \(at "\/m"\) has a subPath of something else than the volume/)
+  await pod.remove()
+}

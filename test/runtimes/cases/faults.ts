@@ -8,7 +8,16 @@ import type { RuntimeNode } from '../node/node.ts'
 import type { Pod } from '../node/pod.ts'
 import type { CsiVolume } from '../node/volumes.ts'
 import type { Case } from './case.ts'
-import { clonesOnNode, GROUP, mustBeUntouched, mustHaveNoClones, mustWrite, OPTIONAL, refusal } from './seen.ts'
+import {
+  clonesOnNode,
+  doctorsRuntime,
+  GROUP,
+  mustBeUntouched,
+  mustHaveNoClones,
+  mustWrite,
+  OPTIONAL,
+  refusal,
+} from './seen.ts'
 
 const asking = (node: RuntimeNode, name: string, volume: CsiVolume, asked: string, more: Record<string, string> = {}) =>
   node.pod({
@@ -200,6 +209,7 @@ export const FAULTS: readonly Case[] = [
       await pod.run()
       await mustWrite(pod, volume.path, ON_DISK)
       expect('what is on record', containerRecords(), [])
+      expect('doctor', doctorsRuntime().join(), /^ok the container runtime \(containerd [^)]*\) asks "modekeep nri"$/)
       await pod.remove()
       volume.unstage()
       return 'sees 500'

@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { BINARY } from '../../kubelet/node/drivers.ts'
 import { until } from '../../kubelet/node/until.ts'
 import { expect } from '../expect.ts'
 import { ON_DISK } from '../node/disks.ts'
@@ -31,6 +33,14 @@ export function mustBeUntouched(volume: string): void {
     const { uid, gid } = fs.statSync(`${volume}${path}`)
     expect(`owner and group of ${path || '/'} on disk`, [uid, gid], [0, ON_DISK])
   }
+}
+
+/** What doctor says of the container runtime. */
+export function doctorsRuntime(): string[] {
+  // What else there is on the machine may be a fault.
+  const { stdout } = spawnSync(BINARY, ['doctor', '--json'], { encoding: 'utf8' })
+  const { findings }: { findings: { area: string; level: string; text: string }[] } = JSON.parse(stdout)
+  return findings.filter(({ area }) => area === 'runtime').map(({ level, text }) => `${level} ${text}`)
 }
 
 /** Mounts of clones on the node. */

@@ -4,6 +4,7 @@ import { diskVolume } from '../node/disks.ts'
 import { NRI_SOCKET } from '../node/node.ts'
 import { EmptyDir } from '../node/volumes.ts'
 import type { Case } from './case.ts'
+import { doctorsRuntime } from './seen.ts'
 
 /** What the runtime does by itself: without it the other cases would show nothing. */
 export const WITHOUT: readonly Case[] = [
@@ -11,6 +12,11 @@ export const WITHOUT: readonly Case[] = [
     name: 'control: without the plugin a group that the volume does not have cannot write',
     async run(node) {
       expect('the socket for plugins', fs.existsSync(NRI_SOCKET), true)
+      expect(
+        'doctor',
+        doctorsRuntime().join(),
+        /^ok the container runtime asks plugins \(NRI, "[^"]*nri.sock"\); no "modekeep nri"/,
+      )
       const volume = diskVolume(node, 'control', 'ext4')
       const pod = node.pod({
         name: 'control',

@@ -47,6 +47,8 @@ async function serve(
       const readMap = () => readConfig(env)
       const sockets = criSocket === undefined ? CRI_SOCKETS : [criSocket]
       using groups = new PodGroups(() => sockets.filter((path) => linuxHost.files.has(path)))
+      // The first container is not to wait until there is a connection.
+      void groups.of('')
       const containers = nodeContainers({
         kubeletDir: directory,
         clones,

@@ -71,7 +71,8 @@ directory of their own, with \`"fsTypes": ["ext4"]\` in the rule for it.
 ### Rules for volumes of other drivers
 
 \`map\` is a list of rules for the annotation \`modekeep/group\`. A rule allows what matches every key that it has; without \`map\`
-there is one rule without keys, and \`"map": []\` allows nothing. modekeep's own volumes are never given by it: \`allow\` decides
+there is one rule without keys, \`{}\`, and \`"map": []\` allows nothing. Rules that are written replace that one: to allow a hostPath besides,
+write \`"map": [{}, {"volumes": ["hostPath"], "sources": ["/srv/shared"]}]\`. modekeep's own volumes are never given by it: \`allow\` decides
 about them.
 
 ${mapRules()}

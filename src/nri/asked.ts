@@ -9,7 +9,7 @@ export const GROUP = 'modekeep/group'
 export interface Asked {
   /** The group of all its volumes that are not named. */
   readonly all: number | undefined
-  /** By a volume's name, or the path where a container has it. */
+  /** By a volume's name, or the path where a container has it: see asPath. */
   readonly named: ReadonlyMap<string, number>
   /** What a message begins with: `annotation modekeep/group is "2000"`. */
   readonly shown: string
@@ -22,6 +22,16 @@ const MOST_ENTRIES = 200
 const LONGEST_NAME = 4096
 
 type Annotations = Readonly<Record<string, string>>
+
+/** A path in a container as annotations are compared with it: without the slash that its end may have. */
+export function asPath(path: string): string {
+  let end = path.length
+  // An expression would look at the same slashes again and again.
+  while (end > 1 && path[end - 1] === '/') end--
+  return path.slice(0, end)
+}
+
+const shownOf = (text: string) => `annotation ${GROUP} is ${quoted(text)}`
 
 const textOf = (annotations: Annotations, key: string) =>
   Object.hasOwn(annotations, key) ? annotations[key] : undefined
@@ -42,7 +52,7 @@ export function askedOf(annotations: Annotations): Asked | undefined {
   const text = textOf(annotations, GROUP)
   if (text === undefined) return undefined
   const entries = text.split(',', MOST_ENTRIES + 1)
-  const shown = `annotation ${GROUP} is ${quoted(text)}`
+  const shown = shownOf(text)
   const faults: string[] = []
   const fault = (what: string) => void faults.push(`${shown}: ${what}`)
   let all: number | undefined
@@ -50,7 +60,8 @@ export function askedOf(annotations: Annotations): Asked | undefined {
   if (entries.length > MOST_ENTRIES) fault(`it has more than ${MOST_ENTRIES} entries: write ${EXAMPLES}`)
   for (const entry of entries.slice(0, MOST_ENTRIES)) {
     const at = entry.lastIndexOf('=')
-    const name = entry.slice(0, Math.max(0, at)).trim()
+    const written = entry.slice(0, Math.max(0, at)).trim()
+    const name = written.startsWith('/') ? asPath(written) : written
     const group = parseGroup(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
       fault(`${quoted(entry)} names no group from 0 to 4294967294: write ${EXAMPLES}`)
@@ -68,4 +79,13 @@ export function askedOf(annotations: Annotations): Asked | undefined {
   }
   if (faults.length > 0) throw new Refusal(faults)
   return { all, named, shown }
+}
+
+/** A refusal of a pod that asks, so that it names the annotation whatever it is about. */
+export function askedFor(annotations: Annotations, { faults, cause }: Refusal): Refusal {
+  const text = textOf(annotations, GROUP)
+  const named = faults.map((fault) =>
+    text === undefined || fault.startsWith('annotation ') ? fault : `${shownOf(text)}, but ${fault}`,
+  )
+  return new Refusal(named, { cause })
 }

@@ -1,16 +1,14 @@
 import type { ContainerOrder, ContainerOutcome, Known } from '../container-mount/order.ts'
-import type { Level } from '../log/call-log.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
-import type { NodeConfig } from '../request/defaults.ts'
-import { isAsking, isOptional } from './asked.ts'
-import { decide, hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
+import { askedFor, isAsking, isOptional } from './asked.ts'
+import { hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
 import { Hanging } from './hanging.ts'
 import { isUnmapped, knownOf } from './known.ts'
 import { lateText, onceLate, UNHEARD } from './late.ts'
 import { type Container, type Mount, type PodSandbox, STATE } from './messages.ts'
 import { newestOf } from './newest.ts'
 import type { Containers } from './plugin.ts'
-import type { PodVolumes } from './volume.ts'
+import { factsOf, ordersFrom, type Sources } from './sources.ts'
 
 /** Makes clones and takes them away, elsewhere: nothing of it is done by the thread that answers. */
 export interface Clones {
@@ -29,18 +27,10 @@ export interface Clones {
   reconcile(known: Known): Promise<void>
 }
 
-export interface Settings {
-  /** As kubelet writes it in the sources of mounts. */
-  readonly kubeletDir: string
+export interface Settings extends Sources {
   readonly clones: Clones
-  readonly readConfig: () => Promise<{ config: Pick<NodeConfig, 'map'>; faults: readonly string[] }>
   /** How long a container may take, ms: well below the time after which a runtime goes on without its plugin. */
   readonly deadlineMs: number
-  readonly lookAtPod: (kubeletDir: string, uid: string) => Promise<PodVolumes>
-  /** The groups of its processes; undefined: nobody tells. Never rejects. */
-  readonly groupsOfPod: (sandbox: string) => Promise<readonly number[] | undefined>
-  /** Must not throw. */
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
 
 const AWAY =
@@ -56,15 +46,7 @@ interface Concerned {
 }
 
 /** Decides for each container what becomes of its mounts, and has it done. */
-export function nodeContainers({
-  kubeletDir,
-  clones,
-  readConfig,
-  deadlineMs,
-  lookAtPod,
-  groupsOfPod,
-  log,
-}: Settings): Containers {
+export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Containers {
   const concerned = new Map<string, Concerned>()
   const hanging = new Hanging()
   const reconcile = newestOf<Known>((known) => clones.reconcile(known))
@@ -104,14 +86,8 @@ export function nodeContainers({
     }
   }
 
-  async function orderFor(pod: PodSandbox, container: Container): Promise<ContainerOrder | undefined> {
-    const isToAsk = container.user === undefined && isAsking(pod.annotations)
-    const asking = isToAsk ? groupsOfPod(pod.id) : undefined
-    const { config, faults } = await readConfig()
-    if (faults.length > 0) throw new Refusal(faults)
-    const volumes = await lookAtPod(kubeletDir, pod.uid)
-    return decide(pod, container, volumes, { kubeletDir, map: config.map }, await asking)
-  }
+  const { kubeletDir, lookAtPod, log } = sources
+  const orderFor = ordersFrom(sources)
 
   /** What is left of an attempt that failed, or was ended, goes: no event may come of such a container. */
   async function attach(order: ContainerOrder, late: AbortSignal): Promise<ContainerOutcome> {
@@ -145,9 +121,9 @@ export function nodeContainers({
         void inTurn(container.id, () => noteWithout(pod, container, messageOf(error)))
         return undefined
       }
-      throw error instanceof Refusal
-        ? error
-        : new Refusal(`modekeep failed: ${messageOf(error)}; see its log on the node`)
+      const refusal =
+        error instanceof Refusal ? error : new Refusal(`modekeep failed: ${messageOf(error)}; see its log on the node`)
+      throw askedFor(pod.annotations, refusal)
     }
   }
 
@@ -236,8 +212,4 @@ function mayStartWithout({ annotations }: PodSandbox): boolean {
   } catch {
     return false
   }
-}
-
-function factsOf(pod: PodSandbox, container: Container): Record<string, unknown> {
-  return { namespace: pod.namespace, pod: pod.name, uid: pod.uid, name: container.name, container: container.id }
 }

@@ -1,10 +1,11 @@
 import { type CloneOrder, type ContainerOrder, propagationOf } from '../container-mount/order.ts'
-import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
+import { type MapRule, mayMap } from '../request/map-rule.ts'
 import { type Asked, askedOf, isAsking, isOptional } from './asked.ts'
 import type { Container, PodSandbox } from './messages.ts'
-import { isOwn, type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
+import { groupFor, isOfNode, listed, unknownNames, unmatchedPaths } from './named.ts'
+import type { ToldGroups } from './pod-groups.ts'
+import { type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
 
 /** What a decision depends on beside what the runtime tells. */
 export interface Node {
@@ -13,7 +14,6 @@ export interface Node {
   readonly map: readonly MapRule[]
 }
 
-const LONGEST_LIST = 10
 /** Of one container: more could not be mapped in its time, and no pod needs them. */
 const MOST_MOUNTS = 200
 /** What asks for a clone of modekeep's own volume, as a refusal names it. */
@@ -31,10 +31,17 @@ export function hasUserNamespace({ linux }: Container): boolean {
   return linux?.namespaces.some(({ type }) => type === 'user') ?? false
 }
 
+/** What becomes of a container. */
+export interface Decision {
+  /** Undefined: no mount of it is to be a clone. */
+  readonly order?: ContainerOrder | undefined
+  /** What is not refused, and may be a typing error: paths of the annotation at which this container has no volume. */
+  readonly warning?: string | undefined
+}
+
 /**
  * Which mounts of a container are to be clones. Pure.
  * @param podGroups those of the pod's processes, where the runtime does not tell the container's with it but was asked
- * @returns undefined where none is
  * @throws {Refusal} for an annotation that cannot be read, that names what cannot be had, or that asks for more than the
  *   node's rules allow
  */
@@ -43,42 +50,57 @@ export function decide(
   container: Container,
   volumes: PodVolumes,
   { kubeletDir, map }: Node,
-  podGroups?: readonly number[],
-): ContainerOrder | undefined {
-  const mayStartWithout = isOptional(pod.annotations)
+  podGroups?: ToldGroups,
+): Decision {
   const asked = askedOf(pod.annotations)
-  const inUserNamespace = hasUserNamespace(container)
-  const groups = container.user === undefined ? podGroups : [container.user.gid, ...container.user.additionalGids]
-  const podDir = podDirectory(kubeletDir, checkedUid(pod))
+  const { user, name: containerName } = container
+  const groups = user === undefined ? podGroups : { certain: [user.gid, ...user.additionalGids], perhaps: [] }
+  const podDir = podDirectory(kubeletDir, pod.uid)
   const mounted = container.mounts.flatMap((mount) => volumeOf(mount, podDir, volumes) ?? [])
-  const wanted = mounted.flatMap((volume) => {
-    const given = asked && groupFor(asked, volume)
-    return given !== undefined || (volume.isOwn && inUserNamespace) ? [{ volume, given }] : []
-  })
-  if (wanted.length > MOST_MOUNTS) throw new Refusal(tooMany(asked, wanted.length, container.name))
+  const wanted = mounted.flatMap((volume) => wishFor(volume, asked, hasUserNamespace(container)))
+  if (asked === undefined && wanted.length === 0) return {}
+  if (wanted.length > MOST_MOUNTS) throw new Refusal(tooMany(asked, wanted.length, containerName))
+  const mayStartWithout = isOptional(pod.annotations)
   const faults: string[] = []
-  const clones = wanted.flatMap(({ volume, given }): CloneOrder[] => {
-    if (asked === undefined || given === undefined) return [orderFor(volume, undefined, OWN_ASKED)]
-    const fault = faultOf(volume, given, podDir)
-    if (fault !== undefined) {
-      faults.push(but(asked, fault))
-      return []
-    }
+  const clones = wanted.flatMap(({ volume, given, shown }): CloneOrder[] => {
+    const order = { ...orderFor(volume, given), asked: shown }
     const { namespace } = pod
-    const allowed = mayMap(map, { namespace, kind: volume.kind, volume: volume.name, group: given })
-    if ('refusal' in allowed) {
-      faults.push(but(asked, allowed.refusal))
-      return []
-    }
-    return [{ ...orderFor(volume, given, asked.shown), fsTypes: allowed.fsTypes }]
+    const fault = faultOf(volume, given, kubeletDir)
+    const allowed =
+      given === undefined || fault !== undefined
+        ? { refusal: fault }
+        : mayMap(map, { namespace, kind: volume.kind, volume: volume.name, group: given })
+    if ('fsTypes' in allowed) return [{ ...order, fsTypes: allowed.fsTypes }]
+    if (allowed.refusal === undefined) return [order]
+    faults.push([shown, allowed.refusal].join(', but '))
+    return []
   })
   if (asked !== undefined) {
-    faults.push(...unknownNames(asked, mounted, volumes), ...notMember(asked, clones, container.name, groups))
+    faults.push(...unknownNames(asked, mounted, volumes), ...notMember(asked, clones, containerName, groups))
   }
   if (faults.length > 0) throw new Refusal(faults)
-  if (clones.length === 0) return undefined
+  const warning = asked && unmatchedPaths(asked, mounted, containerName)
+  if (clones.length === 0) return { warning }
   const order = orderOf(pod, container, kubeletDir, clones, mayStartWithout)
-  return groups === undefined ? order : { ...order, isMember: true }
+  const isMember = clones.every(({ group }) => group === undefined || groups?.certain.includes(group))
+  return { order: groups !== undefined && isMember ? { ...order, isMember } : order, warning }
+}
+
+/** A volume that is to be mapped, or that keeps its container from being created. */
+interface Wish {
+  volume: MountedVolume
+  /** Undefined: modekeep's own, in a user namespace. */
+  given: number | undefined
+  /** What asks for it, as a refusal names it. */
+  shown: string
+}
+
+/** None or one. */
+function wishFor(volume: MountedVolume, asked: Asked | undefined, inUserNamespace: boolean): Wish[] {
+  const given = asked && groupFor(asked, volume)
+  // Of what lies in a directory that is not known, everything may be meant.
+  if (asked !== undefined && (given !== undefined || volume.isElsewhere)) return [{ volume, given, shown: asked.shown }]
+  return volume.isOwn && inUserNamespace ? [{ volume, given, shown: OWN_ASKED }] : []
 }
 
 /**
@@ -91,15 +113,16 @@ export function lackingIn(
   volumes: PodVolumes,
   { kubeletDir }: Pick<Node, 'kubeletDir'>,
 ): ContainerOrder | undefined {
+  if (!isAsking(pod.annotations)) return undefined
   const asked = readable(pod)
-  const podDir = podDirectory(kubeletDir, checkedUid(pod))
+  const podDir = podDirectory(kubeletDir, pod.uid)
   const clones = container.mounts.flatMap((mount): CloneOrder[] => {
     const volume = volumeOf(mount, podDir, volumes)
     if (volume === undefined || volume.isKubelets || volume.isOwn) return []
     const group = asked && groupFor(asked, volume)
     // Of an annotation that cannot be read every volume may be meant.
-    if (asked === undefined ? volume.kind === HOST_PATH : group === undefined) return []
-    return [orderFor(volume, group, '')]
+    if (asked === undefined ? isOfNode(volume) : group === undefined) return []
+    return [orderFor(volume, group)]
   })
   return clones.length === 0 ? undefined : orderOf(pod, container, kubeletDir, clones.slice(0, MOST_MOUNTS), true)
 }
@@ -131,14 +154,6 @@ function orderOf(
   }
 }
 
-/** It becomes part of a path. */
-function checkedUid({ uid }: PodSandbox): string {
-  if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)) return uid
-  throw new Refusal(`the runtime tells the pod's uid as ${quoted(uid)}: it is no uid of kubelet's`)
-}
-
-const but = ({ shown }: Asked, fault: string) => [shown, fault].join(', but ')
-
 function tooMany(asked: Asked | undefined, count: number, name: string): string {
   return (
     `${asked?.shown ?? OWN_ASKED}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MOST_MOUNTS} ` +
@@ -146,18 +161,20 @@ function tooMany(asked: Asked | undefined, count: number, name: string): string 
   )
 }
 
-/** A path names the mount that a container has there, or a hostPath. */
-function groupFor({ all, named }: Asked, { mount, kind, name, isKubelets, isOwn }: MountedVolume): number | undefined {
-  const group = named.get(mount.destination) ?? named.get(name)
-  if (group !== undefined) return group
-  // Without a name a hostPath cannot be told from what the runtime itself mounts.
-  if (all === undefined || kind === HOST_PATH || isKubelets || isOwn) return undefined
-  return all
-}
-
-/** What keeps a volume from being mapped, whatever the node's rules say. */
-function faultOf({ mount, kind, name, isKubelets, isOwn }: MountedVolume, group: number, podDir: string) {
+/**
+ * What keeps a volume from being mapped, whatever the node's rules say.
+ * @param group undefined: nothing asks for one
+ */
+function faultOf(volume: MountedVolume, group: number | undefined, kubeletDir: string): string | undefined {
+  const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
   const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
+  if (isElsewhere) {
+    return (
+      `${shown} lies at ${quoted(mount.source)}, in another directory of kubelet's than ${quoted(kubeletDir)}: ` +
+      'give kubelet\'s --root-dir as --kubelet-dir to "modekeep nri"'
+    )
+  }
+  if (group === undefined) return undefined
   if (isKubelets) return `kubelet writes the files of ${shown} itself, for the pod's fsGroup: leave the volume out`
   if (isOwn) {
     return (
@@ -165,56 +182,28 @@ function faultOf({ mount, kind, name, isKubelets, isOwn }: MountedVolume, group:
       'as far as "allow" of the node\'s configuration lets it'
     )
   }
-  const uid = podDir.slice(podDir.lastIndexOf('/') + 1)
-  if (kind === HOST_PATH && name.includes(`/pods/${uid}/volume`)) {
-    return `${shown} lies in another directory of kubelet's than ${quoted(podDir)}: give kubelet's --root-dir as --kubelet-dir to "modekeep nri"`
+  if (isOwn === undefined) {
+    const why =
+      kind === 'csi'
+        ? "kubelet's note of its driver (vol_data.json) cannot be read"
+        : 'it is a part (subPath) of a hostPath volume, or of one whose name another volume of the pod has too'
+    return `${shown} cannot be told whose volume it is, as ${why}: name the volumes that need the group, without this one`
   }
   const propagation = propagationOf(mount.options)
   if (propagation === undefined) return undefined
   return `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have: leave mountPropagation out, or the volume`
 }
 
-function orderFor({ mount, name, isOwn }: MountedVolume, group: number | undefined, asked: string): CloneOrder {
+function orderFor({ mount, name, isOwn = false }: MountedVolume, group: number | undefined): CloneOrder {
   const { destination, source, options } = mount
-  return { volume: name, destination, source, options, group, asked, isOwn }
+  return { volume: name, destination, source, options, group, asked: '', isOwn }
 }
 
-/** What containerd and CRI-O mount into each container, of directories of their own. */
-const RUNTIMES_PATHS: readonly string[] = ['/dev/shm', '/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
-
-/** Names that no volume of the pod has: a typing error would leave a pod without its group. Paths may be another container's. */
-function unknownNames(asked: Asked, mounted: readonly MountedVolume[], volumes: PodVolumes): string[] {
-  const { plugins } = volumes
-  const here = new Set(mounted.map(({ name }) => name))
-  const unknown = [...asked.named.keys()].filter(
-    (name) => !name.startsWith('/') && !plugins.has(name) && !here.has(name),
-  )
-  if (unknown.length === 0) return []
-  const names = [...plugins].flatMap(([name, plugin]) =>
-    WRITTEN_PLUGINS.includes(plugin) || isOwn(plugin, name, volumes) ? [] : [name],
-  )
-  const paths = mounted.flatMap(({ mount: { destination }, ...of }) =>
-    of.isKubelets || of.isOwn || RUNTIMES_PATHS.includes(destination) ? [] : [destination],
-  )
-  return [
-    `${asked.shown}, but the pod has no volume ${listed(unknown, ', ')} that kubelet knows by this name: ` +
-      `write ${listed(names, ' or ')} or the path where the container has it, ${listed(paths, ' or ')} ` +
-      "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
-  ]
-}
-
-function listed(names: readonly (string | number)[], between: ' or ' | ', '): string {
-  if (names.length === 0) return '(there is none)'
-  const more = names.length - LONGEST_LIST
-  const rest = more > 0 ? [between === ' or ' ? `one of ${more} more` : `${more} more`] : []
-  return [...names.slice(0, LONGEST_LIST).map(quoted), ...rest].join(between)
-}
-
-/** @param has the groups of its processes, which a runtime tells since NRI 0.11 */
-function notMember(asked: Asked, clones: readonly CloneOrder[], name: string, has?: readonly number[]): string[] {
+/** @param has the groups of its processes; undefined: nobody tells */
+function notMember(asked: Asked, clones: readonly CloneOrder[], name: string, has?: ToldGroups): string[] {
   if (has === undefined) return []
   const groups = new Set(clones.flatMap(({ group }) => group ?? []))
-  const missing = [...groups].filter((group) => !has.includes(group))
+  const missing = [...groups].filter((group) => !has.certain.includes(group) && !has.perhaps.includes(group))
   if (missing.length === 0) return []
   return [
     `${asked.shown}, but the processes of container ${quoted(name)} are not in group ${listed(missing, ', ')}: ` +

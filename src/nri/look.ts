@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, realpath } from 'node:fs/promises'
 import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type PodVolumes, podDirectory } from './volume.ts'
@@ -8,7 +8,6 @@ const MOST_BYTES = 65_536
 
 /**
  * Reads kubelet's directory of a pod, on the node's disk, never a volume.
- * @param uid without a slash
  * @throws {Refusal} where kubelet has no such directory
  */
 export async function lookAtPod(kubeletDir: string, uid: string): Promise<PodVolumes> {
@@ -16,7 +15,8 @@ export async function lookAtPod(kubeletDir: string, uid: string): Promise<PodVol
   const plugins = new Map<string, string>()
   const drivers = new Map<string, string>()
   const twice = new Set<string>()
-  for (const plugin of await pluginsOf(podDir)) {
+  const { directory, names } = await pluginsOf(podDir)
+  for (const plugin of names) {
     for (const name of await readdir(`${podDir}/volumes/${plugin}`)) {
       if (plugins.has(name)) twice.add(name)
       plugins.set(name, plugin)
@@ -26,12 +26,12 @@ export async function lookAtPod(kubeletDir: string, uid: string): Promise<PodVol
   }
   // A claim's PersistentVolume may be named as another volume of the pod: which one a subPath is of is not known then.
   for (const name of twice) plugins.delete(name)
-  return { plugins, drivers }
+  return { directory, plugins, drivers }
 }
 
-async function pluginsOf(podDir: string): Promise<string[]> {
+async function pluginsOf(podDir: string): Promise<{ directory: string; names: string[] }> {
   try {
-    return await readdir(`${podDir}/volumes`)
+    return { directory: await realpath(podDir), names: await readdir(`${podDir}/volumes`) }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     throw new Refusal(

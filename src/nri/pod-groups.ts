@@ -22,10 +22,15 @@ export const PodSandboxStatus = method(
   'PodSandboxStatusResponse',
 )
 
-/**
- * The groups of a pod's processes, as kubelet gave them to the runtime: `runAsGroup`, `supplementalGroups` and `fsGroup` of the
- * pod. They are a runtime's that knows the sandbox.
- */
+/** The groups of a pod's processes, as kubelet gave them to the runtime. */
+export interface ToldGroups {
+  /** Of all of them: `supplementalGroups` and `fsGroup` of the pod. */
+  readonly certain: readonly number[]
+  /** `runAsGroup` of the pod: of those whose container has no `runAsGroup` of its own. */
+  readonly perhaps: readonly number[]
+}
+
+/** Asks the runtimes; the one that knows the sandbox tells. */
 export class PodGroups implements Disposable {
   readonly #sockets: () => readonly string[]
   readonly #withinMs: number
@@ -38,7 +43,7 @@ export class PodGroups implements Disposable {
   }
 
   /** @returns undefined where nobody tells. Never rejects. */
-  async of(sandbox: string): Promise<readonly number[] | undefined> {
+  async of(sandbox: string): Promise<ToldGroups | undefined> {
     for (const socket of this.#sockets()) {
       try {
         const request = { podSandboxId: sandbox, verbose: true }
@@ -72,17 +77,16 @@ interface Told {
  * PodSandboxConfig. Pure.
  * @returns undefined where it has none, or is something else
  */
-export function groupsIn(text: string): readonly number[] | undefined {
+export function groupsIn(text: string): ToldGroups | undefined {
   try {
     const context = (JSON.parse(text) as Told | null)?.config?.linux?.security_context
     if (typeof context !== 'object' || context === null) return undefined
     const { run_as_group: own, supplemental_groups: more = [] } = context
-    const groups = [
-      ...(own === undefined || own === null ? [] : [own.value ?? 0]),
-      ...(Array.isArray(more) ? more : [NaN]),
-    ]
-    return groups.every((group) => Number.isSafeInteger(group)) ? (groups as number[]) : undefined
+    const perhaps = own === undefined || own === null ? [] : [typeof own === 'object' ? (own.value ?? 0) : NaN]
+    return areGroups(perhaps) && areGroups(more) ? { certain: more, perhaps } : undefined
   } catch {
     return undefined
   }
 }
+
+const areGroups = (told: unknown): told is number[] => Array.isArray(told) && told.every(Number.isSafeInteger)

@@ -24,6 +24,7 @@ export const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local
 
 export const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
 
+/** Those of a configuration that has none: told from written ones, as nobody wrote them. */
 export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
 
 export const HOST_PATH = 'hostPath'
@@ -48,12 +49,26 @@ export function mayMap(rules: readonly MapRule[], wish: MapWish): { fsTypes: rea
   if (matching.length > 0) {
     return { fsTypes: [...new Set(matching.flatMap(({ fsTypes = DEFAULT_MAP_FS_TYPES }) => fsTypes))] }
   }
-  const why = rules.map((rule, at) => `rule ${at + 1} is not for ${objectionOf(rule, wish)}`).slice(0, MOST_RULES)
+  const [why, wayOut] = rules === DEFAULT_MAP_RULES ? unlessWritten(wish) : unlessAdded(rules, wish)
   return {
-    refusal:
-      `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node: ` +
-      `${why.length === 0 ? 'it has no rule' : why.join('; ')}; its administrator can add a rule to "map" of the node's modekeep configuration`,
+    refusal: `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node: ${why}; its administrator can ${wayOut}`,
   }
+}
+
+function unlessWritten({ kind, volume }: MapWish): [why: string, wayOut: string] {
+  const sources = kind === HOST_PATH ? `, "sources": [${quoted(volume)}]` : ''
+  return [
+    `without "map" in the node's modekeep configuration only ${DEFAULT_MAP_VOLUMES.join(', ')} volumes may be`,
+    `write "map": [{}, {"volumes": [${quoted(kind)}]${sources}}] there, where {} keeps what is allowed without it`,
+  ]
+}
+
+function unlessAdded(rules: readonly MapRule[], wish: MapWish): [why: string, wayOut: string] {
+  const why = rules.map((rule, at) => `rule ${at + 1} is not for ${objectionOf(rule, wish)}`).slice(0, MOST_RULES)
+  return [
+    why.length === 0 ? 'it has no rule' : why.join('; '),
+    'add a rule to "map" of the node\'s modekeep configuration',
+  ]
 }
 
 const MOST_RULES = 5

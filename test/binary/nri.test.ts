@@ -69,6 +69,22 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(await node.stop()).toBe(0)
   })
 
+  it("finds the volume where kubelet's directory is a link, and by its other name refuses it", async () => {
+    const source = node.publish(1, makeVolume(node, 1))
+    const link = `${node.top}/link-to-kubelet`
+    fs.symlinkSync(node.kubelet, link)
+    const byLink = source.replace(node.kubelet, link)
+    const end = await node.serve([], [], ['--kubelet-dir', link])
+    // Runtimes follow the links before they tell a source.
+    for (const told of [source, byLink]) {
+      const [mount] = replaced(await create(end, 1, ASKS, told))
+      expect(gid(mount?.source ?? '')).toBe(2000)
+    }
+    await node.stop()
+    const other = await node.serve()
+    expect((await create(other, 1, ASKS, byLink)).status?.message).toContain(`lies at "${byLink.slice(0, 20)}`)
+  })
+
   it('lets nothing be created that asks for what it cannot have, unless it may start without', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     node.configure({ map: [{ fsTypes: ['xfs'] }] })

@@ -3,8 +3,10 @@ import type { ContainerOrder, ContainerOutcome, Known } from '../../src/containe
 import { type Clones, nodeContainers } from '../../src/nri/containers.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
 import type { Containers } from '../../src/nri/plugin.ts'
+import type { ToldGroups } from '../../src/nri/pod-groups.ts'
+import type { PodVolumes } from '../../src/nri/volume.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
-import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
+import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 let jobs: string[]
 let attach: (order: ContainerOrder, late: AbortSignal) => Promise<ContainerOutcome>
@@ -13,7 +15,8 @@ let reconcile: () => Promise<void>
 let known: Known[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let faults: string[]
-let podGroups: readonly number[] | undefined
+let podGroups: ToldGroups | undefined
+let lookAtPod: () => Promise<PodVolumes>
 let containers: Containers
 
 beforeEach(() => {
@@ -22,6 +25,7 @@ beforeEach(() => {
   events = []
   faults = []
   podGroups = undefined
+  lookAtPod = async () => VOLUMES
   attach = async ({ clones }) => ({ mounts: clones.map((_, at) => ({ do: 'replace', source: `/clones/${at}` })) })
   release = async () => {}
   reconcile = async () => {}
@@ -50,7 +54,7 @@ beforeEach(() => {
     clones,
     deadlineMs: 50,
     readConfig: async () => ({ config: { map: [{}] }, faults }),
-    lookAtPod: async () => VOLUMES,
+    lookAtPod: () => lookAtPod(),
     groupsOfPod: async () => podGroups,
     log: (level, event, facts) => void events.push([level, event, facts]),
   })
@@ -102,10 +106,10 @@ describe('a container', () => {
   })
 
   it('is refused where the runtime tells of the pod that its processes are not in the group, and made where they are', async () => {
-    podGroups = [1000, 3000]
+    podGroups = { certain: [3000], perhaps: [1000] }
     await expect(create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
     expect(jobs).toEqual([])
-    podGroups = [2000]
+    podGroups = { certain: [2000], perhaps: [] }
     let told: boolean | undefined
     attach = async ({ clones, isMember }) => {
       told = isMember
@@ -115,7 +119,7 @@ describe('a container', () => {
     expect(told).toBe(true)
     // What is told with the container is the container's own.
     const user = { uid: 1000, gid: 2000, additionalGids: [] }
-    podGroups = []
+    podGroups = { certain: [], perhaps: [] }
     expect(await create(asking, { ...withData, user })).toHaveLength(1)
   })
 
@@ -185,10 +189,69 @@ describe('a container', () => {
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'attach c0ffee'])
   })
 
-  it('is refused while the configuration has a fault', async () => {
+  it('is refused while the configuration has a fault, where its pod asks', async () => {
     faults = ['node configuration /etc/modekeep/config.json: key "x" is unknown']
-    await expect(create(asking, withData)).rejects.toThrow('key "x" is unknown')
+    await expect(create(asking, withData)).rejects.toThrow(
+      'annotation modekeep/group is "2000", but node configuration /etc/modekeep/config.json: key "x" is unknown',
+    )
     expect(jobs).toEqual([])
+  })
+
+  it('says where the annotation has a path at which it has no volume, and gets the others mapped', async () => {
+    expect(await create(podOf({ 'modekeep/group': '2000,/dat=2000' }), withData)).toHaveLength(1)
+    expect(events).toEqual([
+      [
+        'warn',
+        'unmatched',
+        expect.objectContaining({ container: 'c0ffee', message: expect.stringContaining('"/dat"') }),
+      ],
+    ])
+  })
+
+  it('names the annotation in each refusal, whatever that is about', async () => {
+    const refused = async (why: string) => {
+      const sentence = `annotation modekeep/group is "2000", but ${why}`
+      await expect(create(asking, withData)).rejects.toThrow(sentence)
+    }
+    attach = async () => {
+      throw new Error('EIO')
+    }
+    await refused('modekeep failed: EIO')
+    lookAtPod = async () => {
+      throw new Refusal('kubelet has no directory "/x" here')
+    }
+    await refused('kubelet has no directory "/x" here')
+    lookAtPod = () => new Promise(() => {})
+    await refused('modekeep had no time to read what the volumes need')
+  })
+})
+
+describe('a container in a user namespace whose pod asks for nothing', () => {
+  const inNamespace = (source: string) => containerOf([...USUAL, mountOf('/data', source)], { isInUserNamespace: true })
+  const subPath = `${POD}/volume-subpaths/pvc-1/app/0`
+
+  it.each([SOURCES.claim, subPath])(
+    "with another driver's volume starts whatever is wrong on the node: %s",
+    async (source) => {
+      faults = ['key "x" is unknown']
+      expect(await create(podOf(), inNamespace(source))).toBeUndefined()
+      lookAtPod = async () => {
+        throw new Refusal('kubelet has no directory "/x" here')
+      }
+      expect(await create(podOf(), inNamespace(source))).toBeUndefined()
+      lookAtPod = async () => ({ ...VOLUMES, drivers: new Map() })
+      expect(await create(podOf(), inNamespace(source))).toBeUndefined()
+      expect(jobs).toEqual([])
+    },
+  )
+
+  it("with modekeep's own is refused where kubelet's directory does not tell, and mapped where it does", async () => {
+    expect(await create(podOf(), inNamespace(SOURCES.ownClaim))).toHaveLength(1)
+    expect(await create(podOf(), inNamespace(SOURCES.own))).toHaveLength(1)
+    lookAtPod = async () => {
+      throw new Refusal('kubelet has no directory "/x" here')
+    }
+    await expect(create(podOf(), inNamespace(SOURCES.own))).rejects.toThrow('kubelet has no directory')
   })
 })
 
@@ -240,6 +303,13 @@ describe('at each connection', () => {
     first.resolve({ mounts: [{ do: 'replace', source: '/clones/0' }] })
     await settled()
     expect(jobs).toEqual(['attach running', 'forget running', expect.stringMatching(/^without pvc-1 2000: /)])
+  })
+
+  it("also where its volume lies in a directory of kubelet's that this plugin does not know", async () => {
+    const moved = containerOf([mountOf('/data', SOURCES.claim.replace(KUBELET, '/data/kubelet'))])
+    containers.synchronize([asking], [{ ...moved, id: 'running', state: 3 }])
+    await settled()
+    expect(jobs).toEqual([expect.stringMatching(/^without pvc-1 2000: /)])
   })
 
   it('containers that came before are seen to as if they had been asked for', async () => {

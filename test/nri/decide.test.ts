@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest'
 import { decide, isConcerned } from '../../src/nri/decide.ts'
 import { Refusal, refusalOf } from '../../src/refusal/refusal.ts'
-import { containerOf, decided, KUBELET, mountOf, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
+import { parseConfig } from '../../src/request/config.ts'
+import { containerOf, decided, decisionOn, KUBELET, mountOf, POD, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
 
 const groups = (order: ReturnType<typeof decided>) =>
   Object.fromEntries((order?.clones ?? []).map(({ destination, group }) => [destination, group]))
@@ -59,6 +60,37 @@ describe('which volumes are mapped', () => {
     expect(groups(decided('scratch=2000, pvc-1=3000', mounts))).toEqual({ '/scratch': 2000, '/data': 3000 })
     expect(groups(decided('/data=3000,1000', mounts))).toEqual({ '/scratch': 1000, '/data': 3000, '/disk': 1000 })
     expect(groups(decided('/elsewhere=3000', mounts))).toEqual({})
+  })
+
+  it('the path in the container with or without a slash at its end, in the annotation and in the pod', () => {
+    expect(groups(decided('/data/=3000', mounts))).toEqual({ '/data': 3000 })
+    expect(groups(decided('/data=3000', [mountOf('/data/', SOURCES.claim)]))).toEqual({ '/data/': 3000 })
+    expect(() => decided('/data=2000,/data/=3000', mounts)).toThrow('names volume "/data" twice')
+  })
+
+  it("a path at which the container has nothing is told, as it may be another container's", () => {
+    expect(decisionOn('/data=3000', mounts).warning).toBeUndefined()
+    expect(decisionOn('scratch=3000', mounts).warning).toBeUndefined()
+    const { order, warning } = decisionOn('/dat=3000,/data=2000,/srv/none=1', mounts)
+    expect(groups(order)).toEqual({ '/data': 2000 })
+    expect(warning).toBe(
+      'annotation modekeep/group is "/dat=3000,/data=2000,/srv/none=1", and container "app" has no volume at "/dat", "/srv/none": ' +
+        'nothing is mapped there; where no other container of the pod has one there either, correct the path',
+    )
+    const nothing = decisionOn('/dat=3000', mounts)
+    expect([nothing.order, nothing.warning]).toEqual([undefined, expect.stringContaining('/dat')])
+  })
+
+  it("below the real path of kubelet's directory, by which a runtime names it", () => {
+    const directory = `/disks/kubelet/pods/${UID}`
+    const real = (source: string) => source.replace(POD, directory)
+    const told = mounts.map((mount) => ({ ...mount, source: real(mount.source) }))
+    const volumes = { ...VOLUMES, directory }
+    expect(decided('2000', told, { volumes })).toEqual(decided('2000', mounts))
+    expect(decided('2000', mounts, { volumes })).toEqual(decided('2000', mounts))
+    expect(decided(undefined, told, { volumes, isInUserNamespace: true })).toEqual(
+      decided(undefined, mounts, { isInUserNamespace: true }),
+    )
   })
 
   it('each part of a volume that a container has by a subPath', () => {
@@ -132,7 +164,11 @@ describe('what is refused', () => {
     expect(faults(() => decided('scratch=2000,scratch=3000', [scratch]))[0]).toContain('names volume "scratch" twice')
   })
 
-  it('a word for optional that is neither', () => {
+  it('a word for optional that is neither, where something is asked for', () => {
+    const annotations = { 'modekeep/group-optional': 'yes' }
+    expect(decisionOn(undefined, [mountOf('/data', SOURCES.claim)], { annotations, isInUserNamespace: true })).toEqual(
+      {},
+    )
     expect(() => decided('2000', [scratch], { annotations: { 'modekeep/group-optional': 'yes' } })).toThrow(
       'annotation modekeep/group-optional is "yes": write "true" or "false"',
     )
@@ -170,11 +206,71 @@ describe('what is refused', () => {
     expect(sentence([{ volumes: ['hostPath'] }], '/host=2000', host)).toContain('rule 1 is not for this path')
   })
 
+  it("a hostPath where the node's configuration has no rules, with those that would allow it and keep the others", () => {
+    const host = mountOf('/host', '/srv/shared')
+    const { config, faults: none } = parseConfig('{}', '/etc/modekeep/config.json')
+    const [fault = ''] = faults(() => decided('/host=2000', [host], { map: config.map }))
+    expect(none).toEqual([])
+    expect(fault).toBe(
+      'annotation modekeep/group is "/host=2000", but namespace "shop" may not have the hostPath volume "/srv/shared" shown to group 2000 on this node: ' +
+        'without "map" in the node\'s modekeep configuration only emptyDir, csi, local volumes may be; its administrator can write ' +
+        '"map": [{}, {"volumes": ["hostPath"], "sources": ["/srv/shared"]}] there, where {} keeps what is allowed without it',
+    )
+    const written = parseConfig(`{${/"map": \[.*\]/.exec(fault)?.[0]}}`, '/etc/modekeep/config.json')
+    expect(written.faults).toEqual([])
+    const { map } = written.config
+    expect(groups(decided('2000,/host=2000', [host, scratch], { map }))).toEqual({ '/host': 2000, '/scratch': 2000 })
+    const nfs = mountOf('/nfs', SOURCES.nfs)
+    const [other = ''] = faults(() => decided('2000', [nfs]))
+    const rules = parseConfig(`{${/"map": \[.*\]/.exec(other)?.[0]}}`, '/etc/modekeep/config.json')
+    expect(groups(decided('2000', [nfs, scratch], { map: rules.config.map }))).toEqual({
+      '/nfs': 2000,
+      '/scratch': 2000,
+    })
+  })
+
   it("another pod's directory, and one of kubelet's that this plugin does not know", () => {
     const foreign = mountOf('/x', SOURCES.scratch.replace(UID, 'another'))
-    expect(() => decided('/x=2000', [foreign])).toThrow('rule 1 is not for hostPath volumes')
-    const moved = mountOf('/x', SOURCES.scratch.replace('/var/lib/kubelet', '/data/kubelet'))
-    expect(() => decided('/x=2000', [moved])).toThrow("give kubelet's --root-dir as --kubelet-dir")
+    expect(() => decided('/x=2000', [foreign])).toThrow('may not have the hostPath volume')
+  })
+
+  it("what lies in a directory of kubelet's that this plugin does not know, whichever volume is asked for", () => {
+    const moved = (source: string) => mountOf('/x', source.replace('/var/lib/kubelet', '/data/kubelet'))
+    const sentence = (source: string, text: string) => faults(() => decided(text, [scratch, moved(source)]))
+    for (const source of [SOURCES.scratch, SOURCES.claim, SOURCES.config, SOURCES.own]) {
+      for (const text of ['2000', '/scratch=2000', 'scratch=2000', '/x=2000']) {
+        expect(sentence(source, text)[0]).toMatch(
+          /^annotation .*, but volume "[a-z0-9-]+" \(at "\/x"\) lies at "\/data\/kubelet\/.* in another directory of kubelet's than "\/var\/lib\/kubelet": give kubelet's --root-dir as --kubelet-dir to "modekeep nri"$/,
+        )
+      }
+    }
+    expect(sentence(`${POD}/volume-subpaths/pvc-1/app/0`, '/scratch=2000')[0]).toContain('in another directory')
+    const unasked = (source: string) => decided(undefined, [moved(source)], { isInUserNamespace: true })
+    for (const own of [SOURCES.own, SOURCES.ownClaim]) {
+      expect(() => unasked(own)).toThrow('the pod has a user namespace of its own, but volume "own')
+    }
+    expect(unasked(SOURCES.claim)).toBeUndefined()
+    // Whoever has a hostPath with the pod's uid in it gains nothing by that.
+    const forged = mountOf('/x', `/srv${POD}/volumes/kubernetes.io~csi/pvc-1/mount`)
+    expect(() => decided('/x=2000', [forged], { map: [{}, { volumes: ['hostPath'], sources: ['/srv/*'] }] })).toThrow(
+      'in another directory',
+    )
+  })
+
+  it('a volume of which nothing tells whose it is', () => {
+    const volumes = { ...VOLUMES, drivers: new Map() }
+    const claim = mountOf('/data', SOURCES.claim)
+    for (const text of ['2000', '/data=2000', 'pvc-1=2000']) {
+      expect(() => decided(text, [claim], { volumes, map: [{}] })).toThrow(
+        'but volume "pvc-1" (at "/data") cannot be told whose volume it is, as kubelet\'s note of its driver (vol_data.json) cannot be read: ' +
+          'name the volumes that need the group, without this one',
+      )
+    }
+    expect(groups(decided('scratch=2000', [scratch, claim], { volumes }))).toEqual({ '/scratch': 2000 })
+    const part = mountOf('/part', `${POD}/volume-subpaths/host/app/0`)
+    expect(() => decided('2000', [part], { map: [{ volumes: ['unknown'] }] })).toThrow(
+      'it is a part (subPath) of a hostPath',
+    )
   })
 
   it('mountPropagation, which would end at a clone', () => {
@@ -192,6 +288,18 @@ describe('what is refused', () => {
     expect(decided('3000', [scratch], { user })?.isMember).toBe(true)
     expect(decided('3000', [scratch])?.isMember).toBeUndefined()
     expect(groups(decided('1000', [scratch], { user }))).toEqual({ '/scratch': 1000 })
+  })
+
+  it("processes that are in none of the pod's groups; that of the pod's runAsGroup may be another in this container", () => {
+    const podGroups = { certain: [2000], perhaps: [1000] }
+    expect(() => decided('3000', [scratch], { podGroups })).toThrow('are not in group 3000')
+    expect(decided('2000', [scratch], { podGroups })?.isMember).toBe(true)
+    const untold = decided('1000', [scratch], { podGroups })
+    expect(groups(untold)).toEqual({ '/scratch': 1000 })
+    expect(untold?.isMember).toBeUndefined()
+    expect(
+      decided('2000,/scratch=1000', [scratch, mountOf('/d', SOURCES.disk)], { podGroups })?.isMember,
+    ).toBeUndefined()
   })
 
   it('more mounts of one container than can be mapped in time', () => {
@@ -236,7 +344,7 @@ describe('what is refused', () => {
   it('a uid that would lead elsewhere', () => {
     const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
     const node = { kubeletDir: KUBELET, map: [{}] }
-    expect(() => decide(pod, containerOf([]), VOLUMES, node)).toThrow('it is no uid of kubelet')
+    expect(() => decide(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
   })
 })
 

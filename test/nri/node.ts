@@ -35,7 +35,8 @@ export class NriNode extends ServingNode {
   async serve(pods: object[] = [], containers: object[] = [], more: readonly string[] = []): Promise<RuntimeEnd> {
     if (!fs.existsSync(this.socket)) await this.runtime.listen(this.socket)
     const connected = this.runtime.next()
-    this.stay(['nri', '--kubelet-dir', this.kubelet, '--socket', this.socket, ...more])
+    const where = more.includes('--kubelet-dir') ? [] : ['--kubelet-dir', this.kubelet]
+    this.stay(['nri', ...where, '--socket', this.socket, ...more])
     const end = await connected
     await end.start(pods, containers)
     return end

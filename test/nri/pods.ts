@@ -1,6 +1,7 @@
 import type { ContainerOrder } from '../../src/container-mount/order.ts'
-import { decide } from '../../src/nri/decide.ts'
+import { type Decision, decide } from '../../src/nri/decide.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
+import type { ToldGroups } from '../../src/nri/pod-groups.ts'
 import type { PodVolumes } from '../../src/nri/volume.ts'
 import { DEFAULT_MAP_RULES, type MapRule } from '../../src/request/map-rule.ts'
 
@@ -48,6 +49,7 @@ export const SOURCES = {
 } as const
 
 export const VOLUMES: PodVolumes = {
+  directory: POD,
   plugins: new Map([
     ['scratch', 'kubernetes.io~empty-dir'],
     ['pvc-1', 'kubernetes.io~csi'],
@@ -63,15 +65,23 @@ export const VOLUMES: PodVolumes = {
   ]),
 }
 
-export function decided(
+type Given = Shape & {
+  map?: readonly MapRule[]
+  annotations?: Record<string, string>
+  volumes?: PodVolumes
+  podGroups?: ToldGroups
+}
+
+export function decisionOn(
   group: string | undefined,
   mounts: readonly Mount[],
-  {
-    map = DEFAULT_MAP_RULES,
-    annotations = {},
-    ...shape
-  }: Shape & { map?: readonly MapRule[]; annotations?: Record<string, string> } = {},
-): ContainerOrder | undefined {
+  { map = DEFAULT_MAP_RULES, annotations = {}, volumes = VOLUMES, podGroups, ...shape }: Given = {},
+): Decision {
   const all = { ...(group === undefined ? {} : { 'modekeep/group': group }), ...annotations }
-  return decide(podOf(all), containerOf([...USUAL, ...mounts], shape), VOLUMES, { kubeletDir: KUBELET, map })
+  const node = { kubeletDir: KUBELET, map }
+  return decide(podOf(all), containerOf([...USUAL, ...mounts], shape), volumes, node, podGroups)
+}
+
+export function decided(...on: Parameters<typeof decisionOn>): ContainerOrder | undefined {
+  return decisionOn(...on).order
 }

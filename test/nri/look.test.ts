@@ -1,0 +1,61 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { lookAtPod } from '../../src/nri/look.ts'
+import { UID } from './pods.ts'
+
+let top: string
+let volumes: string
+beforeEach(() => {
+  top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-look-')))
+  volumes = `${top}/disk/kubelet/pods/${UID}/volumes`
+  fs.mkdirSync(volumes, { recursive: true })
+  fs.symlinkSync('disk/kubelet', `${top}/kubelet`)
+})
+afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
+
+function csi(name: string, note?: string): void {
+  fs.mkdirSync(`${volumes}/kubernetes.io~csi/${name}`, { recursive: true })
+  if (note !== undefined) fs.writeFileSync(`${volumes}/kubernetes.io~csi/${name}/vol_data.json`, note)
+}
+
+it("kubelet's directory of a pod tells its real path, its volumes and their drivers", async () => {
+  fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/scratch`, { recursive: true })
+  csi('pvc-1', JSON.stringify({ driverName: 'ebs.csi.aws.com' }))
+  for (const root of ['kubelet', 'disk/kubelet']) {
+    const told = await lookAtPod(`${top}/${root}`, UID)
+    expect(told).toEqual({
+      directory: `${top}/disk/kubelet/pods/${UID}`,
+      plugins: new Map([
+        ['scratch', 'kubernetes.io~empty-dir'],
+        ['pvc-1', 'kubernetes.io~csi'],
+      ]),
+      drivers: new Map([['pvc-1', 'ebs.csi.aws.com']]),
+    })
+  }
+})
+
+it('a driver is not known where the note is missing, broken or no file', async () => {
+  csi('missing')
+  csi('broken', '{"driver')
+  csi('none', '{}')
+  csi('directory')
+  fs.mkdirSync(`${volumes}/kubernetes.io~csi/directory/vol_data.json`)
+  const { drivers, plugins } = await lookAtPod(`${top}/kubelet`, UID)
+  expect([...plugins.keys()].sort()).toEqual(['broken', 'directory', 'missing', 'none'])
+  expect(drivers).toEqual(new Map())
+})
+
+it('a name that two volumes have tells of none', async () => {
+  csi('data')
+  fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/data`, { recursive: true })
+  expect((await lookAtPod(`${top}/kubelet`, UID)).plugins.has('data')).toBe(false)
+})
+
+it('a pod that kubelet does not have there is refused, and a uid that leads elsewhere', async () => {
+  await expect(lookAtPod(`${top}/kubelet`, 'another')).rejects.toThrow(
+    `kubelet has no directory "${top}/kubelet/pods/another" here: give its --root-dir as --kubelet-dir`,
+  )
+  await expect(lookAtPod(`${top}/kubelet`, `../pods/${UID}`)).rejects.toThrow('which is no uid of kubelet')
+})

@@ -1,6 +1,6 @@
 import { closing, errorCode, FILE_TYPE, type Handle, type Host, hasDisk, orClosed, SYMLINK } from '../host/host.ts'
 import { CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
-import { locationsOfHandles, pathWithin } from '../mount-table/tree-location.ts'
+import { locationsOfHandles, type MountedLocation, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -81,7 +81,7 @@ export function openMounted(
   }
   for (const root of roots) {
     const whole = locationOf(root)
-    const within = whole && pathWithin(whole, part)
+    const within = whole && isAsRestricted(whole, part) ? pathWithin(whole, part) : undefined
     if (within !== undefined) return { shown, root, path: host.inodes.pathOf(root), within }
   }
   throw new Refusal(
@@ -89,6 +89,13 @@ export function openMounted(
       ? 'has a subPath of a volume that is not mounted any more: the container is created again by kubelet'
       : 'has a subPath of something else than the volume that kubelet has by this name, such as a hostPath with the name of a PersistentVolume: give the volume another name in the pod',
   )
+}
+
+const RESTRICTIONS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow', 'idmapped']
+
+/** What kubelet binds of a volume has the restrictions of the volume's mount; another mount of the same may have less. */
+function isAsRestricted(whole: MountedLocation, part: MountedLocation): boolean {
+  return RESTRICTIONS.every((option) => !whole.options.includes(option) || part.options.includes(option))
 }
 
 /** A CSI driver of modekeep's may have another name than the usual, by which its volumes are not told from others'. */

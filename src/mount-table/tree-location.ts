@@ -96,12 +96,17 @@ export function pathsToSame(mountinfo: string, path: string): string[] {
   })
 }
 
+/** A location, with the options of the mount that shows it. */
+export interface MountedLocation extends TreeLocation {
+  options: readonly string[]
+}
+
 /**
  * Where the inodes of handles lie, each by the mount that it was opened through: no path is looked up once more. The mount
  * table is read at the first.
  * @returns undefined where that mount is not mounted any more, or the inode was removed
  */
-export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) => TreeLocation | undefined {
+export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) => MountedLocation | undefined {
   let table: string | undefined
   return (handle) => {
     table ??= mounts.table()
@@ -109,7 +114,8 @@ export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) =
     const path = inodes.pathOf(handle)
     if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined
     // Of NFS each row has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that tells the path.
-    return placeIn(/^nfs4?$/.test(row.fsType) ? { ...row, root: row.source } : row, path)
+    const isNfs = /^nfs4?$/.test(row.fsType)
+    return { ...placeIn(isNfs ? { ...row, root: row.source } : row, path), options: row.options }
   }
 }
 

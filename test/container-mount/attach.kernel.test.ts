@@ -89,7 +89,7 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     fs.mkdirSync(`${node.pod}/volume-subpaths/data/app`, { recursive: true })
     fs.writeFileSync(file, '')
     fs.chownSync(`${node.volume}/file`, 0, 0)
-    execFileSync('mount', ['--bind', `${node.volume}/file`, file])
+    execFileSync('mount', ['--bind', `${node.source}/file`, file])
     const [whole = '', part = ''] = await node.attach(
       node.order([node.clone({ options: ['rbind', 'ro'] }), node.clone({ source: file, destination: '/file' })]),
     )

@@ -95,6 +95,24 @@ describe('a subPath', () => {
 })
 
 const skipped = cannotMount('tmpfs')
+
+describe.skipIf(skipped !== '')(`a subPath of a volume whose mount is restricted${skipped}`, () => {
+  it.each(['ro', 'nosuid', 'nodev', 'noexec'])(
+    'is so too (%s): by another mount of the same it is refused',
+    async (option) => {
+      const node = nodeWith('tmpfs')
+      makeDirectory(`${node.volume}/sub`, 500)
+      execFileSync('mount', ['-o', `remount,bind,${option}`, node.source])
+      const [clone = ''] = await attachPart(node, bind(node, `${node.source}/sub`))
+      expect(execFileSync('findmnt', ['-no', 'VFS-OPTIONS', clone], { encoding: 'utf8' }).split(/[,\n]/)).toContain(
+        option,
+      )
+      const byHostPath = bind(node, `${node.volume}/sub`, 'data', 1)
+      await expect(attachPart(node, byHostPath)).rejects.toThrow(REFUSED)
+    },
+  )
+})
+
 const HOLDS_RECORDS = "which holds modekeep's own records: name another directory"
 
 describe.skipIf(skipped !== '')(`a volume of another driver${skipped}`, () => {

@@ -15,11 +15,13 @@ const GROUPS = [2000, 3000] as const
 const stand = (on: FaultNode) => `${on.node.state}/nri/mounts`
 const source = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/volumes/kubernetes.io~csi/${volume}/mount`
 
-function clone(on: FaultNode, volume: string, group: number): CloneOrder {
+const subPath = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/volume-subpaths/${volume}/app/0`
+
+function clone(volume: string, source: string, group: number): CloneOrder {
   const destination = `/${volume}`
   const asked = `annotation modekeep/group is "${volume}=${group}"`
   const options = ['rbind', 'rprivate', 'rw']
-  return { volume, destination, source: source(on, volume), options, group, asked, isOwn: false }
+  return { volume, destination, source, options, group, asked, isOwn: false }
 }
 
 function attach(on: FaultNode): ContainerJob {
@@ -30,7 +32,7 @@ function attach(on: FaultNode): ContainerJob {
     pod: { namespace: 'default', name: 'web', uid: POD },
     hasUserNamespace: false,
     kubeletDir: on.node.top,
-    clones: [clone(on, 'data', GROUPS[0]), clone(on, 'other', GROUPS[1])],
+    clones: [clone('data', source(on, 'data'), GROUPS[0]), clone('other', subPath(on, 'other'), GROUPS[1])],
     isOptional: false,
   }
   return { do: 'attach', order }
@@ -47,6 +49,9 @@ function mounted(on: FaultNode): void {
     fs.mkdirSync(source(on, volume), { recursive: true })
     execFileSync('mount', ['--bind', directory, source(on, volume)])
   }
+  // As kubelet does for a container's subPath.
+  fs.mkdirSync(subPath(on, 'other'), { recursive: true })
+  execFileSync('mount', ['--bind', source(on, 'other'), subPath(on, 'other')])
 }
 
 async function attached(on: FaultNode): Promise<void> {

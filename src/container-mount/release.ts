@@ -2,9 +2,9 @@ import {
   type ContainerRecord,
   containerRecords,
   containersOnRecord,
+  containersSeen,
   hasClones,
   isContainerId,
-  isSeen,
   mayRun,
 } from '../store/container-record.ts'
 import type { Found } from '../store/record.ts'
@@ -46,12 +46,13 @@ const LONG = 10 * 60 * 1000
 export function reconcile(session: Session, known?: Known, isDry = false): string[] {
   const touched: string[] = []
   const stand = standing(session)
+  const isThere = containersSeen(session)
   for (const container of [...new Set([...containersOnRecord(session), ...stand])].sort()) {
     orWarn(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryHoldContainer(session, container)
       // Read again under its lock.
       const found = lock === undefined ? {} : containerRecords.find(session, container)
-      const state = lock === undefined ? 'keep' : wanted(session, container, found, known)
+      const state = lock === undefined ? 'keep' : wanted(session, container, found, known, isThere)
       if (state === 'keep') return
       const hasMounts = isDry ? stand.includes(container) : settle(session, container, state)
       if (hasMounts || state === 'gone' || found.record?.state === 'created') touched.push(container)
@@ -81,8 +82,9 @@ function wanted(
   container: string,
   { record, problem }: Found<ContainerRecord>,
   known: Known | undefined,
+  isThere: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
-  if (problem !== undefined) return wantedOfUnreadable(session, container, known)
+  if (problem !== undefined) return wantedOfUnreadable(container, known, isThere)
   // Nobody can tell what it was: what stands of it goes, unless it is still to be bound.
   if (record === undefined) return known?.created.includes(container) ? 'keep' : 'gone'
   if (!mayRun(session, record)) return 'gone'
@@ -95,11 +97,11 @@ function wanted(
 
 /** Only its name is known. While it may be there the record stays: it keeps others from giving its volumes another group. */
 function wantedOfUnreadable(
-  session: Session,
   container: string,
   known: Known | undefined,
+  isThere: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
-  if (known === undefined) return isSeen(session, container) ? 'keep' : 'gone'
+  if (known === undefined) return isThere(container) ? 'keep' : 'gone'
   if (known.created.includes(container)) return 'keep'
   return known.started.includes(container) ? 'started' : 'gone'
 }

@@ -110,11 +110,6 @@ export function containersSeen(store: Store): (container: string) => boolean {
   }
 }
 
-/** The same of one. */
-export function isSeen(store: Store, container: string): boolean {
-  return containersSeen(store)(container)
-}
-
 /** A container that sees a volume of others with another group, and relies on the one that it has on disk. */
 export interface ContainerHolder {
   /** '' where it has no identity. */

@@ -124,6 +124,8 @@ it.skipIf(skipped !== '')(
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
     expect(unwellContainers(store)).toEqual([])
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
+    expect(reconcile(store, undefined, true)).toHaveLength(5)
+    expect(looks.splice(0)).toEqual(['mounts', 'processes'])
     expect([...containerFindings(store)]).toHaveLength(5)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
   },

@@ -5,6 +5,9 @@ import { parseGroup } from '../request/fs-group.ts'
 /** A pod's annotation. */
 export const GROUP = 'modekeep/group'
 
+/** What asks for a clone of modekeep's own volume, as a refusal names it. */
+export const OWN_ASKED = 'the pod has a user namespace of its own'
+
 /** What a pod's annotations ask for. */
 export interface Asked {
   /** The group of all its volumes that are not named. */
@@ -81,11 +84,13 @@ export function askedOf(annotations: Annotations): Asked | undefined {
   return { all, named, shown }
 }
 
-/** A refusal of a pod that asks, so that it names the annotation whatever it is about. */
+/** A refusal of a container, so that it says what is asked of modekeep, whatever it is about. */
 export function askedFor(annotations: Annotations, { faults, cause }: Refusal): Refusal {
   const text = textOf(annotations, GROUP)
-  const named = faults.map((fault) =>
-    text === undefined || fault.startsWith('annotation ') ? fault : `${shownOf(text)}, but ${fault}`,
+  const shown = text === undefined ? OWN_ASKED : shownOf(text)
+  const says = (fault: string) => fault.startsWith('annotation ') || fault.startsWith(OWN_ASKED)
+  return new Refusal(
+    faults.map((fault) => (says(fault) ? fault : `${shown}, but ${fault}`)),
+    { cause },
   )
-  return new Refusal(named, { cause })
 }

@@ -1,7 +1,7 @@
 import { type CloneOrder, type ContainerOrder, propagationOf } from '../container-mount/order.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type MapRule, mayMap } from '../request/map-rule.ts'
-import { type Asked, askedOf, isAsking, isOptional } from './asked.ts'
+import { type Asked, askedOf, isAsking, isOptional, OWN_ASKED } from './asked.ts'
 import type { Container, PodSandbox } from './messages.ts'
 import { groupFor, isOfNode, listed, unknownNames, unmatchedPaths } from './named.ts'
 import type { ToldGroups } from './pod-groups.ts'
@@ -16,8 +16,6 @@ export interface Node {
 
 /** Of one container: more could not be mapped in its time, and no pod needs them. */
 const MOST_MOUNTS = 200
-/** What asks for a clone of modekeep's own volume, as a refusal names it. */
-const OWN_ASKED = 'the pod has a user namespace of its own'
 
 /** Whether a container may need a clone: all others are answered at once. */
 export function isConcerned(pod: PodSandbox, container: Container): boolean {

@@ -20,8 +20,20 @@ export interface Sources {
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
 
+/** More than a node runs. */
+const MOST_REMEMBERED = 10_000
+
 /** @returns what says which mounts of a container are to be clones (undefined: none), and rejects with decide's refusals */
 export function ordersFrom({ kubeletDir, readConfig, lookAtPod, groupsOfPod, log }: Sources) {
+  const warned = new Set<string>()
+  /** A container that ends is created again, and its annotation is the same. */
+  const isNew = (container: string) => {
+    if (warned.has(container)) return false
+    if (warned.size === MOST_REMEMBERED) warned.clear()
+    warned.add(container)
+    return true
+  }
+
   return async (pod: PodSandbox, container: Container): Promise<ContainerOrder | undefined> => {
     const isAskingPod = isAsking(pod.annotations)
     const asking = isAskingPod && container.user === undefined ? groupsOfPod(pod.id) : undefined
@@ -31,7 +43,9 @@ export function ordersFrom({ kubeletDir, readConfig, lookAtPod, groupsOfPod, log
     const volumes = await volumesOf(pod, container)
     if (volumes === undefined) return undefined
     const { order, warning } = decide(pod, container, volumes, { kubeletDir, map: config.map }, await asking)
-    if (warning !== undefined) log('warn', 'unmatched', { ...factsOf(pod, container), message: warning })
+    if (warning !== undefined && isNew(`${pod.uid} ${container.name}`)) {
+      log('warn', 'unmatched', { ...factsOf(pod, container), message: warning })
+    }
     return order
   }
 

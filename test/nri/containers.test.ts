@@ -197,8 +197,10 @@ describe('a container', () => {
     expect(jobs).toEqual([])
   })
 
-  it('says where the annotation has a path at which it has no volume, and gets the others mapped', async () => {
-    expect(await create(podOf({ 'modekeep/group': '2000,/dat=2000' }), withData)).toHaveLength(1)
+  it('says once where the annotation has a path at which it has no volume, and gets the others mapped', async () => {
+    const mistyped = podOf({ 'modekeep/group': '2000,/dat=2000' })
+    expect(await create(mistyped, withData)).toHaveLength(1)
+    expect(await create(mistyped, { ...withData, id: 'again' })).toHaveLength(1)
     expect(events).toEqual([
       [
         'warn',
@@ -251,7 +253,9 @@ describe('a container in a user namespace whose pod asks for nothing', () => {
     lookAtPod = async () => {
       throw new Refusal('kubelet has no directory "/x" here')
     }
-    await expect(create(podOf(), inNamespace(SOURCES.own))).rejects.toThrow('kubelet has no directory')
+    await expect(create(podOf(), inNamespace(SOURCES.own))).rejects.toThrow(
+      'the pod has a user namespace of its own, but kubelet has no directory "/x" here',
+    )
   })
 })
 

@@ -5,6 +5,7 @@ import type { IdMap } from '../host/id-map.ts'
 import { fileSystemType } from '../mount-table/file-system.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { locationsOfHandles } from '../mount-table/tree-location.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
@@ -23,7 +24,7 @@ import {
 import { cloneOwn } from './own-volume.ts'
 import { podIds } from './pod-ids.ts'
 import { recordFor } from './record.ts'
-import { cloneSource } from './source.ts'
+import { cloneSource, type Where } from './source.ts'
 import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown } from './stand.ts'
 
 /** A mount that is to be made; `why`: it is not possible. */
@@ -48,7 +49,8 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
   takeDown(session, container)
   using handles = new DisposableStack()
   const planned: Planned[] = []
-  for (const clone of order.clones) planned.push(await plan(session, order, clone, handles))
+  const where = { ...order, locationOf: locationsOfHandles(session.host) }
+  for (const clone of order.clones) planned.push(await plan(session, order, where, clone, handles))
   refuseUnlessOptional(order, planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
   const before = planned.filter(({ why }) => why !== undefined).length
@@ -69,13 +71,19 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
   return { mounts: planned.map((one, number) => outcomeOf(session, container, one, number)) }
 }
 
-function plan(session: Session, order: ContainerOrder, clone: CloneOrder, handles: DisposableStack): Promise<Planned> {
+function plan(
+  session: Session,
+  order: ContainerOrder,
+  where: Where,
+  clone: CloneOrder,
+  handles: DisposableStack,
+): Promise<Planned> {
   return attempt({ order: clone }, async (one) => {
     const pod = podIds(session.host, order)
     refuseOptions(clone)
     one.source = clone.isOwn
-      ? await cloneOwn(session, order, clone, handles)
-      : cloneSource(session, order, clone, handles, (handle, path) => {
+      ? await cloneOwn(session, where, clone, handles)
+      : cloneSource(session, where, clone, handles, (handle, path) => {
           refuseType(session.host, clone, handle)
           refuseMountsBelow(session.host, handle, path)
         })

@@ -1,6 +1,6 @@
 import { closing, errorCode, FILE_TYPE, type Handle, type Host, hasDisk, orClosed, SYMLINK } from '../host/host.ts'
 import { CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
-import { locationsOfHandles, type MountedLocation, pathWithin } from '../mount-table/tree-location.ts'
+import { type locationsOfHandles, type MountedLocation, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -9,7 +9,10 @@ import { holdsOwnRecords, openLinkFree } from '../volume/kind/source-path.ts'
 import type { Clonable } from './clonable.ts'
 import type { CloneOrder, ContainerOrder } from './order.ts'
 
-export type Where = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
+export interface Where extends Pick<ContainerOrder, 'kubeletDir' | 'pod'> {
+  /** One for all of a container's volumes: it reads the mount table, and all that kubelet has mounted is in that by now. */
+  locationOf: ReturnType<typeof locationsOfHandles>
+}
 
 /**
  * A clone of what the runtime would have mounted, opened without following a link: below kubelet's directory only what is
@@ -26,10 +29,9 @@ export function cloneSource(
   check: (handle: Handle, path: string) => void,
 ): Clonable {
   const { inodes, mounts } = session.host
-  const locationOf = locationsOfHandles(session.host)
-  const { shown: opened, root, path: rootPath } = openMounted(session.host, where, source, handles, locationOf)
+  const { shown: opened, root, path: rootPath } = openMounted(session.host, where, source, handles)
   const path = inodes.pathOf(opened)
-  if (showsOwnRecords(session, opened, path, locationOf)) {
+  if (showsOwnRecords(session, where, opened, path)) {
     throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
   }
   if (hasMountRecord(session, rootPath)) throw ownVolume(to)
@@ -60,13 +62,7 @@ export interface Mounted {
  * @param handles gets what is to be closed
  * @throws {Refusal} with what it is about still to be said, also where it is a part of something else
  */
-export function openMounted(
-  host: Host,
-  where: Where,
-  source: string,
-  handles: DisposableStack,
-  locationOf = locationsOfHandles(host),
-): Mounted {
+export function openMounted(host: Host, where: Where, source: string, handles: DisposableStack): Mounted {
   const hold = (handle: Handle) => {
     handles.use(closing(host.inodes, handle))
     return handle
@@ -75,12 +71,12 @@ export function openMounted(
   const volume = partOfVolume(where, source)
   if (volume === undefined) return { shown, root: shown, path: host.inodes.pathOf(shown), within: '' }
   const roots = [...openRoots(host, where, volume)].map(hold)
-  const part = locationOf(shown)
+  const part = where.locationOf(shown)
   if (part === undefined) {
     throw new Refusal('has a subPath that is not in the volume any more: the container is created again by kubelet')
   }
   for (const root of roots) {
-    const whole = locationOf(root)
+    const whole = where.locationOf(root)
     const within = whole && isAsRestricted(whole, part) ? pathWithin(whole, part) : undefined
     if (within !== undefined) return { shown, root, path: host.inodes.pathOf(root), within }
   }
@@ -108,9 +104,9 @@ function ownVolume(group: number | undefined): Refusal {
 /** Whether modekeep's records are in what was opened, or it is one of them: the path of a bind mount does not tell. */
 function showsOwnRecords(
   { host: { inodes }, config }: Session,
+  { locationOf }: Where,
   opened: Handle,
   path: string,
-  locationOf: ReturnType<typeof locationsOfHandles>,
 ): boolean {
   if (holdsOwnRecords(path, config)) return true
   const state = inodes.openTrusted(config.stateDir)

@@ -96,6 +96,27 @@ describe('a subPath', () => {
 
 const skipped = cannotMount('tmpfs')
 
+it.skipIf(skipped !== '')(
+  `of a container's subPaths the mount table is read once, of whole volumes never${skipped}`,
+  async () => {
+    const node = nodeWith('tmpfs')
+    const { host } = node.session
+    let reads = 0
+    const table = () => {
+      reads++
+      return host.mounts.table()
+    }
+    node.session.host = { ...host, mounts: { ...host.mounts, table, hasMountsOn: () => false } }
+    await node.attach(node.order([node.clone()]))
+    expect(reads).toBe(0)
+    const parts = ['a', 'b', 'c'].map((name, index) =>
+      bind(node, makeDirectory(`${node.source}/${name}`, 500), 'data', index),
+    )
+    await node.attach(node.order(parts.map((source) => node.clone({ source }))))
+    expect(reads).toBe(1)
+  },
+)
+
 describe.skipIf(skipped !== '')(`a subPath of a volume whose mount is restricted${skipped}`, () => {
   it.each(['ro', 'nosuid', 'nodev', 'noexec'])(
     'is so too (%s): by another mount of the same it is refused',

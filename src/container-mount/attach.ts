@@ -20,6 +20,7 @@ import {
   LEAVE_OUT,
   propagationOf,
   refusalFor,
+  wayOut,
 } from './order.ts'
 import { cloneOwn } from './own-volume.ts'
 import { podIds } from './pod-ids.ts'
@@ -101,14 +102,12 @@ async function attempt(one: Planned, work: (one: Planned) => void | Promise<void
   return one
 }
 
-const NO_NAMESPACE = 'use ownership "walk", or leave "hostUsers" out'
-
-function whyNot({ group, isOwn }: CloneOrder, error: unknown): string {
-  const wayOut = isOwn ? NO_NAMESPACE : LEAVE_OUT
+function whyNot(order: CloneOrder, error: unknown): string {
+  const { group } = order
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
-  if (error instanceof Unmappable) return `${what}: ${error.why}: ${wayOut}`
+  if (error instanceof Unmappable) return `${what}: ${error.why}: ${wayOut(order)}`
   if (error instanceof Refusal) return error.message
-  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${wayOut}`
+  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${wayOut(order)}`
 }
 
 function refuseUnlessOptional({ isOptional }: ContainerOrder, planned: readonly Planned[]): void {

@@ -12,7 +12,7 @@ export interface CloneOrder {
   options: readonly string[]
   /** The group that the container sees; undefined: as the volume's own mount says (`isOwn`). */
   group: number | undefined
-  /** What the refusal points at: `annotation modekeep/group is "data=2000"`; '' where nothing was asked (`isOwn`). */
+  /** What the refusal points at: `annotation modekeep/group is "data=2000"`, or what else asks for it. */
   asked: string
   /** modekeep's own volume: at `source` stands a mount on record. */
   isOwn: boolean
@@ -60,7 +60,12 @@ export interface Known {
   started: readonly string[]
   /** Of both those that have no clone: they were created without what was made for them. */
   unmapped: readonly string[]
+  /** It was told a while ago: a container that was in the making then has started by now, or never will. */
+  isLater?: true
 }
+
+/** A runtime may tell of a container a moment after its plugin has answered. */
+export const IN_THE_MAKING_MS = 5000
 
 /** The pod's annotation that lets its containers start without what is not possible. */
 export const OPTIONAL = 'modekeep/group-optional'
@@ -78,3 +83,10 @@ export function refusalFor({ asked, volume, destination }: CloneOrder, why: stri
 
 /** The way out of what this volume cannot. */
 export const LEAVE_OUT = `leave the volume out of the annotation, or write annotation ${OPTIONAL} "true" to start without`
+
+const NO_NAMESPACE = 'use ownership "walk", or leave "hostUsers" out'
+
+/** The way out where a volume cannot be mapped. */
+export function wayOut({ isOwn }: CloneOrder): string {
+  return isOwn ? NO_NAMESPACE : LEAVE_OUT
+}

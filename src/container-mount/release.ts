@@ -9,7 +9,7 @@ import {
 } from '../store/container-record.ts'
 import type { Found } from '../store/record.ts'
 import { orWarn, type Session } from '../store/session.ts'
-import type { Known } from './order.ts'
+import { IN_THE_MAKING_MS, type Known } from './order.ts'
 import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
 
 /**
@@ -86,13 +86,19 @@ function wanted(
 ): 'keep' | 'started' | 'gone' {
   if (problem !== undefined) return wantedOfUnreadable(container, known, isThere)
   // Nobody can tell what it was: what stands of it goes, unless it is still to be bound.
-  if (record === undefined) return known?.created.includes(container) ? 'keep' : 'gone'
+  if (record === undefined) {
+    return known?.created.includes(container) && !known.unmapped.includes(container) ? 'keep' : 'gone'
+  }
   if (!mayRun(session, record)) return 'gone'
   if (known === undefined) return record.state === 'created' && Date.now() - record.at > LONG ? 'started' : 'keep'
   if (record.at > known.at) return 'keep'
   if (known.unmapped.includes(container) && hasClones(record)) return 'gone'
   if (known.created.includes(container)) return 'keep'
-  return known.started.includes(container) ? 'started' : 'gone'
+  if (known.started.includes(container)) return 'started'
+  const isNew = record.state === 'created' && known.at - record.at < IN_THE_MAKING_MS
+  // By now what was told is not all there is.
+  if (known.isLater) return isNew ? 'gone' : 'keep'
+  return isNew ? 'keep' : 'gone'
 }
 
 /** Only its name is known. While it may be there the record stays: it keeps others from giving its volumes another group. */

@@ -1,4 +1,4 @@
-import type { ContainerOrder, ContainerOutcome, Known } from '../container-mount/order.ts'
+import { type ContainerOrder, type ContainerOutcome, IN_THE_MAKING_MS, type Known } from '../container-mount/order.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { askedFor, isAsking, isOptional } from './asked.ts'
 import { hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
@@ -50,12 +50,13 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
   const concerned = new Map<string, Concerned>()
   const hanging = new Hanging()
   const reconcile = newestOf<Known>((known) => clones.reconcile(known))
+  let later: NodeJS.Timeout | undefined
   /** One after the other, for none of them is in a hurry. */
   let noted: Promise<void> = Promise.resolve()
 
   const inTurn = (container: string, work: () => Promise<void>): Promise<void> => {
     const before = concerned.get(container)
-    if (before === undefined) return Promise.resolve()
+    if (before === undefined || before.isGone) return Promise.resolve()
     const done = before.done.then(work)
     concerned.set(container, { ...before, done })
     return done
@@ -89,20 +90,6 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
   const { kubeletDir, lookAtPod, log } = sources
   const orderFor = ordersFrom(sources)
 
-  /** What is left of an attempt that failed, or was ended, goes: no event may come of such a container. */
-  async function attach(order: ContainerOrder, late: AbortSignal): Promise<ContainerOutcome> {
-    using _ = hanging.from(order, late)
-    try {
-      late.throwIfAborted()
-      const outcome = await clones.attach(order, late)
-      late.throwIfAborted()
-      return outcome
-    } catch (error) {
-      await clones.forget(order.container)
-      throw error
-    }
-  }
-
   /** @param made goes on where it is late: what it has made by then goes */
   async function answer(
     made: Promise<readonly Mount[] | undefined>,
@@ -130,13 +117,18 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
   return {
     create(pod, container, unheard) {
       if (!isConcerned(pod, container)) return undefined
-      const late = AbortSignal.any([AbortSignal.timeout(deadlineMs), unheard])
+      const timeout = AbortSignal.timeout(deadlineMs)
+      const late = AbortSignal.any([timeout, unheard])
       let order: ContainerOrder | undefined
+      let hasBegun = false
       const work = async () => {
         order = await orderFor(pod, container)
         if (order === undefined) return undefined
         hanging.refuse(order)
-        const { mounts } = await attach(order, late)
+        late.throwIfAborted()
+        hasBegun = true
+        const { mounts } = await hanging.during(order, timeout, clones.attach(order, late))
+        late.throwIfAborted()
         const without = order.clones.flatMap(({ volume }, at) => {
           const outcome = mounts[at]
           return outcome?.do === 'without' ? [{ volume, message: outcome.why }] : []
@@ -146,9 +138,10 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
       }
       const before = concerned.get(container.id)?.done ?? Promise.resolve()
       const made = before.then(work)
+      // What is left of an attempt that failed, or was ended, goes: no event may come of such a container.
       const done = made.then(
         () => {},
-        () => {},
+        () => (hasBegun ? clones.forget(container.id) : undefined),
       )
       concerned.set(container.id, { sandbox: container.podSandboxId, done })
       // Nobody tells of the end of a container that was refused: kubelet tries another one.
@@ -163,8 +156,18 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
       )
     },
 
-    started(container) {
-      void inTurn(container, () => clones.release(container))
+    started(pod, container) {
+      const { id, podSandboxId } = container
+      if (!concerned.has(id)) {
+        // It was in the making when the runtime told of all there is.
+        if (!isAsking(pod.annotations) && !hasUserNamespace(container)) return
+        concerned.set(id, { sandbox: podSandboxId, done: Promise.resolve() })
+        if (isAsking(pod.annotations) && isUnmapped(container)) {
+          void inTurn(id, () => noteWithout(pod, container, AWAY))
+          return
+        }
+      }
+      void inTurn(id, () => clones.release(id))
     },
 
     gone,
@@ -187,12 +190,17 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
         concerned.set(container.id, { sandbox: container.podSandboxId, done })
       }
       const unmapped = containers.filter(isUnmapped)
-      void reconcile(knownOf(containers))
+      const known = knownOf(containers)
+      void reconcile(known)
+      clearTimeout(later)
+      later = setTimeout(() => void reconcile({ ...known, isLater: true }), IN_THE_MAKING_MS).unref()
       for (const container of unmapped) {
         const pod = sandboxes.get(container.podSandboxId)
-        const mayRun = container.state === STATE.running || container.state === STATE.created
-        if (!mayRun || pod === undefined || !isAsking(pod.annotations)) continue
-        noted = noted.then(() => inTurn(container.id, () => noteWithout(pod, container, AWAY)))
+        if (container.state === STATE.stopped || pod === undefined || !isAsking(pod.annotations)) continue
+        void inTurn(container.id, () => {
+          noted = noted.then(() => noteWithout(pod, container, AWAY))
+          return noted
+        })
       }
     },
   }

@@ -1,42 +1,37 @@
-import { type CloneOrder, type ContainerOrder, LEAVE_OUT, refusalFor } from '../container-mount/order.ts'
+import { type ContainerOrder, refusalFor, wayOut } from '../container-mount/order.ts'
 import { Refusal } from '../refusal/refusal.ts'
 
-const STILL_HANGS = `has not answered since an earlier attempt: look at its disk or server, or ${LEAVE_OUT}`
-export const NO_ANSWER = `did not answer in time: kubelet tries again; look at its disk or server, or ${LEAVE_OUT}`
+const STILL_HANGS = 'has not answered since an earlier attempt: look at its disk or server, or'
 
-/** Volumes that somebody waits for whose time is up: the runtime has everybody wait meanwhile, so nobody else does. */
+/**
+ * What is waited for though its time is up: the runtime has everybody wait meanwhile, so nobody else does. Which volume of
+ * a container it is that hangs is not known, so only who needs all of them is kept from waiting.
+ */
 export class Hanging {
-  readonly #volumes = new Map<string, number>()
+  readonly #waiting = new Set<ReadonlySet<string>>()
 
-  /** Until it is disposed of, `late` has its volumes hang. */
-  from(order: ContainerOrder, late: AbortSignal): Disposable {
-    const names = order.clones.map((clone) => nameOf(order, clone))
-    let hung: readonly string[] = []
-    const hang = () => {
-      hung = names
-      for (const name of hung) this.#volumes.set(name, (this.#volumes.get(name) ?? 0) + 1)
-    }
-    late.addEventListener('abort', hang, { once: true })
-    return {
-      [Symbol.dispose]: () => {
-        late.removeEventListener('abort', hang)
-        for (const name of hung) {
-          const left = (this.#volumes.get(name) ?? 1) - 1
-          if (left > 0) this.#volumes.set(name, left)
-          else this.#volumes.delete(name)
-        }
-      },
+  /** Waits for work on an order's volumes; where that lasts until `timeout`, they hang until it is done. */
+  async during<Result>(order: ContainerOrder, timeout: AbortSignal, work: Promise<Result>): Promise<Result> {
+    const volumes = volumesOf(order)
+    const hang = () => void this.#waiting.add(volumes)
+    timeout.addEventListener('abort', hang, { once: true })
+    try {
+      return await work
+    } finally {
+      timeout.removeEventListener('abort', hang)
+      this.#waiting.delete(volumes)
     }
   }
 
-  /** @throws {Refusal} where one of its volumes hangs */
+  /** @throws {Refusal} where volumes hang all of which it needs */
   refuse(order: ContainerOrder): void {
-    const faults = order.clones.filter((clone) => this.#volumes.has(nameOf(order, clone)))
-    if (faults.length > 0) throw new Refusal(faults.map((clone) => refusalFor(clone, STILL_HANGS)))
+    const all = volumesOf(order)
+    const hanging = new Set([...this.#waiting].filter((some) => some.isSubsetOf(all)).flatMap((some) => [...some]))
+    const faults = order.clones.filter(({ volume }) => hanging.has(nameOf(order, volume)))
+    if (faults.length > 0) throw new Refusal(faults.map((one) => refusalFor(one, `${STILL_HANGS} ${wayOut(one)}`)))
   }
 }
 
-/** Of a claim the same in each pod. */
-function nameOf({ pod }: ContainerOrder, { volume, source }: CloneOrder): string {
-  return JSON.stringify([pod.namespace, volume, source.includes('~empty-dir/') ? pod.uid : ''])
-}
+const volumesOf = (order: ContainerOrder) => new Set(order.clones.map(({ volume }) => nameOf(order, volume)))
+
+const nameOf = ({ pod }: ContainerOrder, volume: string) => `${pod.uid}/${volume}`

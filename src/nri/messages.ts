@@ -74,4 +74,4 @@ export const EVENT = {
 export const EVENT_MASK = Object.values(EVENT).reduce((mask, event) => mask | (1 << (event - 1)), 0)
 
 /** NRI's ContainerState. */
-export const STATE = { created: 1, running: 3 } as const
+export const STATE = { created: 1, stopped: 4 } as const

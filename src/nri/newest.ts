@@ -6,10 +6,13 @@ export function newestOf<What>(work: (what: What) => Promise<void>): (what: What
     next = what
     if (isAtWork) return
     isAtWork = true
-    for (let now: What | undefined = next; now !== undefined; now = next) {
-      next = undefined
-      await work(now)
+    try {
+      for (let now: What | undefined = next; now !== undefined; now = next) {
+        next = undefined
+        await work(now)
+      }
+    } finally {
+      isAtWork = false
     }
-    isAtWork = false
   }
 }

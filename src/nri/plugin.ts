@@ -25,7 +25,7 @@ export interface Containers {
    */
   create(pod: PodSandbox, container: Container, unheard: AbortSignal): Promise<readonly Mount[] | undefined> | undefined
   /** It runs: its mounts are its own. Must not throw. */
-  started(container: string): void
+  started(pod: PodSandbox, container: Container): void
   /** It has ended, or will never run. It may be told twice. Must not throw. */
   gone(container: string): void
   /** All its containers have ended, also those that never ran, of which nothing else is told. Must not throw. */
@@ -103,7 +103,7 @@ export async function runPlugin(
 }
 
 async function connect(path: string, stop: AbortSignal): Promise<net.Socket> {
-  const socket = net.connect({ path })
+  const socket = net.connect({ path }).on('error', () => {})
   try {
     await once(socket, 'connect', { signal: stop })
     return socket
@@ -161,8 +161,8 @@ function methods(
   let pods: PodSandbox[] = []
   let running: Container[] = []
 
-  const hasStarted = (container: Container | undefined) => {
-    if (container !== undefined) containers.started(container.id)
+  const hasStarted = (pod: PodSandbox | undefined, container: Container | undefined) => {
+    if (pod !== undefined && container !== undefined) containers.started(pod, container)
     return NOTHING
   }
   const isGone = (container: Container | undefined) => {
@@ -205,12 +205,15 @@ function methods(
     StateChange(payload) {
       const { event, pod, container } = stateChange.decode(payload)
       if (event === EVENT.stopPodSandbox) return hasStopped(pod)
-      if (event === EVENT.postStartContainer) return hasStarted(container)
+      if (event === EVENT.postStartContainer) return hasStarted(pod, container)
       if (event === EVENT.stopContainer || event === EVENT.removeContainer) return isGone(container)
       return NOTHING
     },
     StopPodSandbox: (payload) => hasStopped(told.decode(payload).pod),
-    PostStartContainer: (payload) => hasStarted(told.decode(payload).container),
+    PostStartContainer(payload) {
+      const { pod, container } = told.decode(payload)
+      return hasStarted(pod, container)
+    },
     StopContainer: (payload) => isGone(told.decode(payload).container),
     RemoveContainer: (payload) => isGone(told.decode(payload).container),
 

@@ -123,7 +123,8 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
         { ...container, id: unheard, state: 1 },
       ],
     )
-    await expect.poll(standing).toHaveLength(1)
+    // One that was in the making may come a moment after it was not told of.
+    await expect.poll(standing, { timeout: 20_000 }).toHaveLength(1)
     const states = () => containers().map(({ state }: { state: string }) => state)
     await expect.poll(states).toEqual(['created', 'mapped', 'without'])
     expect(records().sort()).toEqual([`${waits}.json`, `${runs}.json`, `${unheard}.json`])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { reconcile } from '../../src/container-mount/release.ts'
+import { reconcile, release } from '../../src/container-mount/release.ts'
 import { noteWithout } from '../../src/container-mount/without.ts'
 import { containerHolders, containerRecords } from '../../src/store/container-record.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
@@ -52,5 +52,20 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     expect(node.mounted()).toEqual(clones)
     reconcile(node.session, known('started', true))
     expect(node.mounted()).toEqual([])
+  })
+
+  it('may be in the making when all others are told: it goes only where it has not started a while later', async () => {
+    const node = nodeWith('tmpfs')
+    await node.attach(node.order([node.clone()]))
+    const clones = node.mounted()
+    const untold = { ...known('created', true), created: [] }
+    expect(reconcile(node.session, untold)).toEqual([])
+    expect(node.mounted()).toEqual(clones)
+    await release(node.session, CONTAINER, 'started')
+    reconcile(node.session, { ...untold, isLater: true })
+    expect(recordOf(node)).toMatchObject({ state: 'started' })
+    await node.attach(node.order([node.clone()]))
+    reconcile(node.session, { ...untold, at: Date.now() + 1, isLater: true })
+    expect([node.mounted(), node.records()]).toEqual([[], []])
   })
 })

@@ -65,12 +65,15 @@ const optional = podOf({ 'modekeep/group': '2000', 'modekeep/group-optional': 't
 const withData = containerOf([...USUAL, mountOf('/data', SOURCES.claim, ['rbind', 'ro'])])
 const heard = new AbortController().signal
 const create = (pod: PodSandbox, container: Container) => containers.create(pod, container, heard)
+/** The runtime tells the mounts that a container has. */
+const mapped = (id: string) => ({ ...withData, id, mounts: [mountOf('/data', `/clones/mounts/${id}/0`, ['rbind'])] })
+const started = (id: string, as = mapped, pod = asking) => containers.started(pod, as(id))
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
 
 describe('a container', () => {
   it('that asks for nothing is answered at once, and nothing is done for it later', async () => {
     expect(create(podOf(), withData)).toBeUndefined()
-    containers.started('c0ffee')
+    started('c0ffee', mapped, podOf())
     containers.gone('c0ffee')
     await settled()
     expect(jobs).toEqual([])
@@ -80,7 +83,7 @@ describe('a container', () => {
     expect(await create(asking, withData)).toEqual([
       { destination: '/data', type: 'bind', source: '/clones/0', options: ['rbind', 'ro'] },
     ])
-    containers.started('c0ffee')
+    started('c0ffee')
     containers.gone('c0ffee')
     containers.gone('c0ffee')
     await settled()
@@ -91,7 +94,7 @@ describe('a container', () => {
     const releasing = Promise.withResolvers<void>()
     release = () => releasing.promise
     await create(asking, withData)
-    containers.started('c0ffee')
+    started('c0ffee')
     containers.gone('c0ffee')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee'])
@@ -318,10 +321,30 @@ describe('at each connection', () => {
 
   it('containers that came before are seen to as if they had been asked for', async () => {
     containers.synchronize([asking], [listed('created', 1)])
-    containers.started('created')
-    containers.started('unknown')
+    started('created', mapped)
+    started('unknown', mapped, podOf())
     await settled()
     expect(jobs.filter((job) => !job.startsWith('without'))).toEqual(['release created'])
+  })
+
+  it('those that were in the making meanwhile are known once they start', async () => {
+    containers.synchronize([], [])
+    containers.started(asking, mapped('answered before'))
+    containers.started(asking, { ...withData, id: 'not asked about' })
+    containers.started(podOf(), { ...withData, id: 'not asking' })
+    await settled()
+    expect(jobs).toEqual([
+      'release answered before',
+      expect.stringMatching(/^without pvc-1 2000: it was created while/),
+    ])
+  })
+
+  it('one that waits for a volume keeps no other from being known', async () => {
+    attach = () => new Promise(() => {})
+    await create(optional, { ...withData, id: 'stuck' })
+    containers.synchronize([{ ...optional, id: 'sandbox' }, asking], [listed('stuck', 3), listed('running', 3)])
+    await settled()
+    expect(jobs).toEqual(['attach stuck', expect.stringMatching(/^without pvc-1 2000: it was created while/)])
   })
 
   it('new ones do not wait for that, and of what comes meanwhile only the newest is done', async () => {
@@ -333,6 +356,16 @@ describe('at each connection', () => {
     reconciling.resolve()
     await settled()
     expect(known.map(({ started }) => started)).toEqual([['a'], ['c']])
+  })
+})
+
+describe('a container that is gone', () => {
+  it('is not seen to any more, whatever is told late', async () => {
+    await create(asking, withData)
+    containers.gone('c0ffee')
+    started('c0ffee')
+    await settled()
+    expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
   })
 })
 
@@ -355,6 +388,11 @@ describe('a volume that hangs', () => {
     const again = create(asking, { ...withData, id: 'again' })
     await expect(again).rejects.toThrow('"pvc-1" (at "/data") has not answered since an earlier attempt: look at')
     expect(jobs).toEqual(['attach c0ffee'])
+    // One that needs another one besides may be told which of them hangs, and one of another pod too.
+    attach = async ({ clones }) => ({ mounts: clones.map(() => ({ do: 'replace', source: '/clones/0' })) })
+    const other = containerOf([...withData.mounts, mountOf('/scratch', SOURCES.scratch, ['rbind'])])
+    expect(await create({ ...asking, uid: 'another' }, { ...withData, id: 'others' })).toHaveLength(1)
+    await expect(create(asking, { ...other, id: 'both' })).rejects.toThrow('has not answered since')
     hanging.reject(new Refusal('the worker was ended'))
     await settled()
     attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })

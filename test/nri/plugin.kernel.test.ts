@@ -37,7 +37,7 @@ afterEach(async () => {
 function start(timing = TIMING): void {
   const containers: Containers = {
     create: (pod, container, unheard) => create(pod, container, unheard),
-    started: (id) => void told.push(`started ${id}`),
+    started: (_pod, { id }) => void told.push(`started ${id}`),
     gone: (id) => void told.push(`gone ${id}`),
     sandboxStopped: (id) => void told.push(`stopped ${id}`),
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),

@@ -66,10 +66,10 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   find(store: Store, owner: Owner): Found<T> {
-    const { format, ownerOf } = this.#form
+    const { format, ownerOf, isOfThisBoot } = this.#form
     const path = this.#path(store, owner)
     const text = store.host.files.read(path)
-    if (text === undefined) return {}
+    if (text === undefined || (isOfThisBoot && isUnwritten(text))) return {}
     const { sum, ...record } = parsed(text)
     const remedy = this.#form.remedy?.(owner) ?? MOVE_AWAY
     // Before the checksum: that of another version may be another one.
@@ -127,6 +127,9 @@ export class RecordKind<T extends object, Owner = string> {
 export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormat {
   return error instanceof DamagedRecord || error instanceof UnknownFormat
 }
+
+/** As a crash of the node leaves what was not on the disk yet: of an earlier boot then. */
+const isUnwritten = (text: string) => /^\0*$/.test(text)
 
 function parsed(text: string): Record<string, unknown> {
   try {

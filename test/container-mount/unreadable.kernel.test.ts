@@ -62,6 +62,13 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     },
   )
 
+  it.each(['', '\0'.repeat(400)])('that was not on the disk when the node crashed is none', async (text) => {
+    const { node } = await damaged(() => text)
+    expect([containerHolders(node.session), statusOfContainers(node.session)]).toEqual([[], []])
+    expect(reconcile(node.session)).toEqual([CONTAINER])
+    expect(node.records()).toEqual([])
+  })
+
   it.each(DAMAGES)('%s: of a container that is not there it is removed by gc, and hinders nobody', async (_, harm) => {
     const { node } = await damaged(harm)
     if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }

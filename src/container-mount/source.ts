@@ -75,17 +75,22 @@ export function openMounted(host: Host, where: Where, source: string, handles: D
   if (part === undefined) {
     throw new Refusal('has a subPath that is not in the volume any more: the container is created again by kubelet')
   }
+  let why = roots.length === 0 ? UNMOUNTED : OF_SOMETHING_ELSE
   for (const root of roots) {
     const whole = where.locationOf(root)
-    const within = whole && isAsRestricted(whole, part) ? pathWithin(whole, part) : undefined
-    if (within !== undefined) return { shown, root, path: host.inodes.pathOf(root), within }
+    const within = whole && pathWithin(whole, part)
+    if (whole === undefined || within === undefined) continue
+    if (isAsRestricted(whole, part)) return { shown, root, path: host.inodes.pathOf(root), within }
+    why = LESS_RESTRICTED
   }
-  throw new Refusal(
-    roots.length === 0
-      ? 'has a subPath of a volume that is not mounted any more: the container is created again by kubelet'
-      : 'has a subPath of something else than the volume that kubelet has by this name, such as a hostPath with the name of a PersistentVolume: give the volume another name in the pod',
-  )
+  throw new Refusal(why)
 }
+
+const UNMOUNTED = 'has a subPath of a volume that is not mounted any more: the container is created again by kubelet'
+const OF_SOMETHING_ELSE =
+  'has a subPath of something else than the volume that kubelet has by this name: a hostPath with the name of a PersistentVolume (give the volume another name in the pod), or what is mounted inside of the volume (use a volume for that)'
+const LESS_RESTRICTED =
+  "has a subPath that is not restricted as the volume's mount is now: delete the pod, its subPaths are mounted anew with it"
 
 const RESTRICTIONS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow', 'idmapped']
 

@@ -115,7 +115,7 @@ export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) =
     if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined
     // Of NFS each row has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that tells the path.
     const isNfs = /^nfs4?$/.test(row.fsType)
-    return { ...placeIn(isNfs ? { ...row, root: row.source } : row, path), options: row.options }
+    return { ...placeIn(isNfs ? { ...row, root: row.source.replace(/\/+$/, '') } : row, path), options: row.options }
   }
 }
 

@@ -7,7 +7,8 @@ import { isUnmapped, knownOf } from './known.ts'
 import { lateText, onceLate, UNHEARD } from './late.ts'
 import { type Container, type Mount, type PodSandbox, STATE } from './messages.ts'
 import { newestOf } from './newest.ts'
-import type { Containers } from './plugin.ts'
+import { SandboxGroups } from './sandbox-groups.ts'
+import type { Containers } from './service.ts'
 import { factsOf, ordersFrom, type Sources } from './sources.ts'
 
 /** Makes clones and takes them away, elsewhere: nothing of it is done by the thread that answers. */
@@ -88,7 +89,8 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
   }
 
   const { kubeletDir, lookAtPod, log } = sources
-  const orderFor = ordersFrom(sources)
+  const groups = new SandboxGroups(sources.groupsOfPod)
+  const orderFor = ordersFrom({ ...sources, groupsOfPod: (sandbox) => groups.of(sandbox) })
 
   /** @param made goes on where it is late: what it has made by then goes */
   async function answer(
@@ -172,7 +174,12 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
 
     gone,
 
+    sandboxStarted({ id, annotations }) {
+      if (isAsking(annotations)) groups.askAhead(id)
+    },
+
     sandboxStopped(sandbox) {
+      groups.forget(sandbox)
       for (const [container, of] of [...concerned]) if (of.sandbox === sandbox) gone(container)
     },
 

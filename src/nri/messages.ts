@@ -63,6 +63,7 @@ export const SERVICE = { plugin: 'nri.pkg.api.v1alpha1.Plugin', runtime: 'nri.pk
 
 /** NRI's Event. */
 export const EVENT = {
+  runPodSandbox: 1,
   stopPodSandbox: 2,
   createContainer: 4,
   postStartContainer: 7,

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { ContainerOrder, ContainerOutcome, Known } from '../../src/container-mount/order.ts'
 import { type Clones, nodeContainers } from '../../src/nri/containers.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
-import type { Containers } from '../../src/nri/plugin.ts'
 import type { ToldGroups } from '../../src/nri/pod-groups.ts'
+import type { Containers } from '../../src/nri/service.ts'
 import type { PodVolumes } from '../../src/nri/volume.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
@@ -15,7 +15,7 @@ let reconcile: () => Promise<void>
 let known: Known[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let faults: string[]
-let podGroups: ToldGroups | undefined
+let groupsOfPod: (sandbox: string) => Promise<ToldGroups | undefined>
 let lookAtPod: () => Promise<PodVolumes>
 let containers: Containers
 
@@ -24,7 +24,7 @@ beforeEach(() => {
   known = []
   events = []
   faults = []
-  podGroups = undefined
+  groupsOfPod = async () => undefined
   lookAtPod = async () => VOLUMES
   attach = async ({ clones }) => ({ mounts: clones.map((_, at) => ({ do: 'replace', source: `/clones/${at}` })) })
   release = async () => {}
@@ -55,7 +55,7 @@ beforeEach(() => {
     deadlineMs: 50,
     readConfig: async () => ({ config: { map: [{}] }, faults }),
     lookAtPod: () => lookAtPod(),
-    groupsOfPod: async () => podGroups,
+    groupsOfPod: (sandbox) => groupsOfPod(sandbox),
     log: (level, event, facts) => void events.push([level, event, facts]),
   })
 })
@@ -109,10 +109,11 @@ describe('a container', () => {
   })
 
   it('is refused where the runtime tells of the pod that its processes are not in the group, and made where they are', async () => {
-    podGroups = { certain: [3000], perhaps: [1000] }
+    groupsOfPod = async () => ({ certain: [3000], perhaps: [1000] })
     await expect(create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
     expect(jobs).toEqual([])
-    podGroups = { certain: [2000], perhaps: [] }
+    containers.sandboxStopped(asking.id)
+    groupsOfPod = async () => ({ certain: [2000], perhaps: [] })
     let told: boolean | undefined
     attach = async ({ clones, isMember }) => {
       told = isMember
@@ -122,8 +123,25 @@ describe('a container', () => {
     expect(told).toBe(true)
     // What is told with the container is the container's own.
     const user = { uid: 1000, gid: 2000, additionalGids: [] }
-    podGroups = { certain: [], perhaps: [] }
+    groupsOfPod = async () => ({ certain: [], perhaps: [] })
     expect(await create(asking, { ...withData, user })).toHaveLength(1)
+  })
+
+  it("has its pod's groups asked once for its sandbox, ahead where that is told, and again where that was too early", async () => {
+    const asked: string[] = []
+    groupsOfPod = async (sandbox) => {
+      asked.push(sandbox)
+      return asked.length === 1 ? undefined : { certain: [2000], perhaps: [] }
+    }
+    containers.sandboxStarted(podOf())
+    containers.sandboxStarted(asking)
+    await expect.poll(() => asked).toEqual(['sandbox'])
+    expect(await create(asking, withData)).toHaveLength(1)
+    expect(await create(asking, { ...withData, id: 'another' })).toHaveLength(1)
+    expect(asked).toEqual(['sandbox', 'sandbox'])
+    containers.sandboxStopped('sandbox')
+    expect(await create(asking, { ...withData, id: 'later' })).toHaveLength(1)
+    expect(asked).toHaveLength(3)
   })
 
   it('is refused with the sentence of what went wrong, and nothing is left', async () => {

@@ -11,11 +11,11 @@ export function infoWith(groups: readonly number[]): string {
   })
 }
 
-/** Answers CRI as a runtime that has one sandbox. */
-export function criRuntime(socket: string, sandbox: string, info: string): Promise<SocketServer> {
+/** Answers CRI as a runtime that has a sandbox, or several. */
+export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<SocketServer> {
   const answers = unary<typeof SERVICES>(() => {}, {
     PodSandboxStatus({ podSandboxId, verbose }) {
-      if (podSandboxId !== sandbox) throw new Error('not found')
+      if (!sandboxes.test(podSandboxId)) throw new Error('not found')
       return { info: verbose ? { info } : {} }
     },
   })

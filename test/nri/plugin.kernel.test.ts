@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Mount } from '../../src/nri/messages.ts'
-import { type Containers, runPlugin, TIMING } from '../../src/nri/plugin.ts'
+import { runPlugin, TIMING } from '../../src/nri/plugin.ts'
+import type { Containers } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { decode } from './proto.ts'
 import { FakeRuntime, type RuntimeEnd } from './runtime.ts'
@@ -39,6 +40,7 @@ function start(timing = TIMING): void {
     create: (pod, container, unheard) => create(pod, container, unheard),
     started: (_pod, { id }) => void told.push(`started ${id}`),
     gone: (id) => void told.push(`gone ${id}`),
+    sandboxStarted: ({ id }) => void told.push(`sandbox ${id}`),
     sandboxStopped: (id) => void told.push(`stopped ${id}`),
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
   }
@@ -58,8 +60,8 @@ describe('the plugin, over a socket', () => {
   it('registers, says which events it wants, and is told all that runs before anything else', async () => {
     const end = await connected()
     expect(await end.registered).toMatchObject({ pluginName: 'modekeep', pluginIdx: '10' })
-    // StopPodSandbox 2, CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
-    expect(await end.start([{ id: 'p1' }], [{ id: 'c1' }, { id: 'c2' }])).toBe(0b110_0100_1010)
+    // RunPodSandbox 1, StopPodSandbox 2, CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
+    expect(await end.start([{ id: 'p1' }], [{ id: 'c1' }, { id: 'c2' }])).toBe(0b110_0100_1011)
     expect(told).toEqual(['all p1 c1,c2'])
     expect(events).toContainEqual([
       'info',
@@ -142,17 +144,25 @@ describe('the plugin, over a socket', () => {
     const end = await connected()
     await end.start()
     told.length = 0
-    for (const event of [7, 10, 11, 6, 2]) {
+    for (const event of [1, 7, 10, 11, 6, 2]) {
       await end.call('StateChange', 'StateChangeEvent', { event, ...container(`old-${event}`) })
     }
-    for (const method of ['PostStartContainer', 'StopContainer', 'RemoveContainer', 'StopPodSandbox']) {
+    for (const method of [
+      'RunPodSandbox',
+      'PostStartContainer',
+      'StopContainer',
+      'RemoveContainer',
+      'StopPodSandbox',
+    ]) {
       await end.call(method, 'ContainerRequest', container(`new-${method}`))
     }
     expect(told).toEqual([
+      'sandbox p',
       'started old-7',
       'gone old-10',
       'gone old-11',
       'stopped p',
+      'sandbox p',
       'started new-PostStartContainer',
       'gone new-StopContainer',
       'gone new-RemoveContainer',
@@ -160,7 +170,7 @@ describe('the plugin, over a socket', () => {
     ])
   })
 
-  it.each(['RunPodSandbox', 'ValidateContainerAdjustment', 'constructor', '__proto__', ''])(
+  it.each(['PostCreateContainer', 'ValidateContainerAdjustment', 'constructor', '__proto__', ''])(
     'says of the method %j that it has none',
     async (method) => {
       const end = await connected()

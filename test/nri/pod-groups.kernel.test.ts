@@ -21,7 +21,7 @@ afterEach(async () => {
 /** A runtime with one sandbox. */
 async function runtime(name: string, sandbox: string, text: string): Promise<string> {
   const socket = join(top, name)
-  servers.push(await criRuntime(socket, sandbox, text))
+  servers.push(await criRuntime(socket, new RegExp(`^${sandbox}$`), text))
   return socket
 }
 

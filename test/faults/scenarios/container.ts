@@ -88,9 +88,11 @@ async function gone(on: FaultNode): Promise<void> {
   await atNextConnection(on)
 }
 
-/** The runtime knows of no container: nothing is left, also without another event of this one. */
+/** The runtime knows of no container, then or a moment later: nothing is left, also without another event of this one. */
 async function atNextConnection(on: FaultNode): Promise<void> {
-  await on.succeedFor({ do: 'reconcile', known: { at: Date.now() + 1, created: [], started: [], unmapped: [] } })
+  const known = { at: Date.now() + 1, created: [], started: [], unmapped: [] }
+  await on.succeedFor({ do: 'reconcile', known })
+  await on.succeedFor({ do: 'reconcile', known: { ...known, isLater: true } })
   expect(on.mountedInState()).toEqual([])
 }
 

@@ -4,7 +4,7 @@ import { askedFor, isAsking, isOptional } from './asked.ts'
 import { hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
 import { Hanging } from './hanging.ts'
 import { isUnmapped, knownOf } from './known.ts'
-import { lateText, onceLate, UNHEARD } from './late.ts'
+import { onceLate, tooLate, UNHEARD } from './late.ts'
 import { type Container, type Mount, type PodSandbox, STATE } from './messages.ts'
 import { newestOf } from './newest.ts'
 import { SandboxGroups } from './sandbox-groups.ts'
@@ -22,7 +22,7 @@ export interface Clones {
   release(container: string): Promise<void>
   /** What there is of a container goes, its record too. Never throws. */
   forget(container: string): Promise<void>
-  /** Keeps on record that a container does without, unless it has a record. Never throws. */
+  /** Keeps on record that a container does without, unless that is on record. Never throws. */
   without(order: ContainerOrder, why: string): Promise<void>
   /** What is left of containers that need it no more goes. Never throws. */
   reconcile(known: Known): Promise<void>
@@ -152,7 +152,7 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
       })
       return answer(
         made,
-        onceLate(late, () => (unheard.aborted ? UNHEARD : lateText(pod, order))),
+        onceLate(late, () => (unheard.aborted ? new Refusal(UNHEARD) : tooLate(pod, order))),
         pod,
         container,
       )

@@ -34,6 +34,9 @@ export interface Containers {
 /** Must not throw. */
 type Log = (level: Level, event: string, facts?: Record<string, unknown>) => void
 
+/** What an event is about. */
+type Told = { pod?: PodSandbox | undefined; container?: Container | undefined }
+
 /** More than a node runs: what a runtime tells in parts is bounded. */
 const MOST_TOLD = 100_000
 
@@ -52,22 +55,14 @@ export function methods(containers: Containers, log: Log, onSynchronized: () => 
   let pods: PodSandbox[] = []
   let running: Container[] = []
 
-  const hasStarted = (pod: PodSandbox | undefined, container: Container | undefined) => {
-    if (pod !== undefined && container !== undefined) containers.started(pod, container)
+  const tell = (event: number, { pod, container }: Told) => {
+    if (event === EVENT.runPodSandbox && pod) containers.sandboxStarted(pod)
+    if (event === EVENT.stopPodSandbox && pod) containers.sandboxStopped(pod.id)
+    if (event === EVENT.postStartContainer && pod && container) containers.started(pod, container)
+    if ((event === EVENT.stopContainer || event === EVENT.removeContainer) && container) containers.gone(container.id)
     return NOTHING
   }
-  const isGone = (container: Container | undefined) => {
-    if (container !== undefined) containers.gone(container.id)
-    return NOTHING
-  }
-  const isToRun = (pod: PodSandbox | undefined) => {
-    if (pod !== undefined) containers.sandboxStarted(pod)
-    return NOTHING
-  }
-  const hasStopped = (pod: PodSandbox | undefined) => {
-    if (pod !== undefined) containers.sandboxStopped(pod.id)
-    return NOTHING
-  }
+  const telling = (event: number) => (payload: Uint8Array) => tell(event, told.decode(payload))
 
   const all: Readonly<Record<string, (payload: Uint8Array) => Uint8Array | Promise<Uint8Array>>> = {
     Configure(payload) {
@@ -98,21 +93,14 @@ export function methods(containers: Containers, log: Log, onSynchronized: () => 
 
     // By one method for all in NRI before 0.12, by a method for each since.
     StateChange(payload) {
-      const { event, pod, container } = stateChange.decode(payload)
-      if (event === EVENT.runPodSandbox) return isToRun(pod)
-      if (event === EVENT.stopPodSandbox) return hasStopped(pod)
-      if (event === EVENT.postStartContainer) return hasStarted(pod, container)
-      if (event === EVENT.stopContainer || event === EVENT.removeContainer) return isGone(container)
-      return NOTHING
+      const change = stateChange.decode(payload)
+      return tell(change.event, change)
     },
-    RunPodSandbox: (payload) => isToRun(told.decode(payload).pod),
-    StopPodSandbox: (payload) => hasStopped(told.decode(payload).pod),
-    PostStartContainer(payload) {
-      const { pod, container } = told.decode(payload)
-      return hasStarted(pod, container)
-    },
-    StopContainer: (payload) => isGone(told.decode(payload).container),
-    RemoveContainer: (payload) => isGone(told.decode(payload).container),
+    RunPodSandbox: telling(EVENT.runPodSandbox),
+    StopPodSandbox: telling(EVENT.stopPodSandbox),
+    PostStartContainer: telling(EVENT.postStartContainer),
+    StopContainer: telling(EVENT.stopContainer),
+    RemoveContainer: telling(EVENT.removeContainer),
 
     Shutdown() {
       log('info', 'shutdown')

@@ -90,6 +90,7 @@ const volume = (
   left: null,
   restorePending: false,
   changed: null,
+  skipped: null,
   name: null,
   mounts: 1,
   fault: null,
@@ -287,6 +288,51 @@ node-2, state: fault: it is full
     const { status: exit, stdout, stderr } = call(['status', 'a/b'])
     expect([exit, stderr]).toEqual([0, ''])
     expect(stdout.split('\n').slice(1)).toEqual([expect.stringMatching(/^node-2 +a\/b /), ''])
+  })
+
+  it.each([
+    ['nothing', ''],
+    ['a blank line', '\n'],
+    ['half a document', status({ mounts: [mount('a/b')] }).slice(0, -20)],
+    ['a document in another language', '<html>502 Bad Gateway</html>\n'],
+    ['a word', 'null\n'],
+    ['another document', jsonDocument({ verb: 'version', version: '1' })],
+    ['a document without what is asked for', jsonDocument({ verb: 'status' })],
+    ['a document that is closed otherwise', '{"apiVersion":"modekeep/v1","kind":"Status","mounts":[}]\n'],
+    ['two documents', status({}) + status({})],
+  ])('ends with 3 and names the node whose answer is %s', (_what, text) => {
+    pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
+    give('mk-a.status', text)
+    give('mk-b.status', status({ mounts: [mount('a/b')] }))
+    const { status: exit, stdout, stderr } = call(['status'])
+    expect(stderr).toBe('kubectl modekeep: node node-1 was not asked: its answer is not a whole document of modekeep\n')
+    expect([exit, stdout.split('\n').slice(1)]).toEqual([3, [expect.stringMatching(/^node-2 +a\/b /), '']])
+    const lines = call(['status', '--json']).stdout.trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { node: 'node-1', error: 'its answer is not a whole document of modekeep' },
+      { node: 'node-2', document: { kind: 'Status' } },
+    ])
+    give('mk-a.doctor', text)
+    expect(call(['doctor', '--node', 'node-1'])).toMatchObject({ status: 3, stdout: '' })
+  })
+
+  it.each([
+    ['logs of one node', ['logs', '--node', 'node-1'], 'mk-a.logs'],
+    ['logs of all nodes', ['logs'], 'mk-a.logs'],
+    ['a restore', ['restore', '/srv/a', '--node', 'node-1'], 'mk-a.restore'],
+  ])('shows nothing that drives a terminal, and letters of all languages: %s', (_what, args, file) => {
+    pods(['node-1', 'mk-a'])
+    const unsafe = Buffer.from('\x1b[31m \u009b31m \u202e \u2066 \u061c', 'utf8')
+    const text = Buffer.concat([
+      Buffer.from('2026 '),
+      unsafe,
+      Buffer.from([0x20, 0x9b, 0x20]),
+      Buffer.from('Größe 数据 😀'),
+    ])
+    fs.writeFileSync(join(top, file), Buffer.concat([text, Buffer.from('\n')]))
+    const { status: exit, stdout } = call(args)
+    expect(exit).toBe(0)
+    expect(stdout).toMatch(/2026 \[31m \?31m \? \? \? \? Größe 数据 😀\n$/)
   })
 
   it('has the lines of all logs by their time, each with its node', () => {

@@ -77,7 +77,9 @@ export class Pod {
   /** Runs a command as the container's user, in its namespaces. */
   async exec(script: string): Promise<{ code: number | null; text: string }> {
     const id = await this.#containerId()
-    const exec = ['tasks', 'exec', '--exec-id', `exec-${this.#commands++}`, id, '/bin/sh', '-c', `(${script}) 2>&1`]
+    // ctr drops the output of a command that ends before ctr has opened the output's pipe.
+    const command = `(${script}) 2>&1; code=$?; sleep 0.3; exit $code`
+    const exec = ['tasks', 'exec', '--exec-id', `exec-${this.#commands++}`, id, '/bin/sh', '-c', command]
     const { status, stdout, stderr } = spawnSync('ctr', ['--address', SOCKET, '--namespace', 'k8s.io', ...exec], {
       encoding: 'utf8',
     })

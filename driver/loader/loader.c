@@ -21,6 +21,7 @@ word load(word *stack, word *lower) {
   if (count == 0) fail("it was started without a program name", 0);
   raise_limits();
   char *variable = hide_arguments(argv, count);
+  check_calls();
   check_threads();
   carry_libraries();
   append_number(append(variable, KERNEL_VARIABLE), carry_kernel());

@@ -44,6 +44,7 @@ extern const struct config config;
 void fail(const char *reason, long error) __attribute__((noreturn));
 void raise_limits(void);
 void check_threads(void);
+void check_calls(void);
 char *hide_arguments(char **argv, word count);
 char **keep_known_environment(char **envp, char **to, char *variable);
 void carry_libraries(void);

@@ -1,10 +1,12 @@
 import type { Level } from '../src/log/call-log.ts'
+import { jsonText } from '../src/refusal/printable.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll } from './streams.ts'
 
 /** A line of JSON on stdout for what happens in a process that stays. */
 export function tellEvent(level: Level, event: string, facts?: Record<string, unknown>): void {
-  writeAll(`${JSON.stringify({ time: new Date().toISOString(), level, pid: process.pid, event, ...facts })}\n`)
+  const line = JSON.stringify({ time: new Date().toISOString(), level, pid: process.pid, event, ...facts })
+  writeAll(`${jsonText(line)}\n`)
 }
 
 /** Of a process that stays, and does not any more. What is no Refusal was not foreseen. */

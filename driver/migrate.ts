@@ -1,8 +1,10 @@
-import { readFile } from 'node:fs/promises'
-import { buffer } from 'node:stream/consumers'
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { MAX_MANIFEST_BYTES } from '../src/migrate/bounds.ts'
 import { type Migrated, migrate, type Remark } from '../src/migrate/migrate.ts'
-import { jsonDocument, printable } from '../src/operator/text/output.ts'
+import { jsonDocument } from '../src/operator/text/output.ts'
 import type { MigrateCommand } from '../src/operator/verbs/migrate.ts'
+import { printable } from '../src/refusal/printable.ts'
 import { messageOf, quoted, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
@@ -28,13 +30,40 @@ export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Pr
 }
 
 async function read(file: string): Promise<string> {
+  const bytes = file === '-' ? await collect(process.stdin, file) : await readRegularFile(file)
   try {
-    const bytes = file === '-' ? await buffer(process.stdin) : await readFile(file)
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw new Refusal(`file ${quoted(file)} is not UTF-8: write it so`)
+  }
+}
+
+/** Opens without waiting for a FIFO's writer, and reads no device. */
+async function readRegularFile(file: string): Promise<Buffer> {
+  try {
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    if (!(await handle.stat()).isFile()) {
+      throw new Refusal(`file ${quoted(file)} is not a regular file: name one, or "-" for stdin`)
+    }
+    return await collect(handle.createReadStream({ autoClose: false }), file)
   } catch (error) {
-    if (error instanceof TypeError) throw new Refusal(`file ${quoted(file)} is not UTF-8: write it so`)
+    if (error instanceof Refusal) throw error
     throw new Refusal(`file ${quoted(file)} cannot be read (${(error as NodeJS.ErrnoException).code}): name another`)
   }
+}
+
+/** @throws {Refusal} where there is more than a manifest may have */
+async function collect(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  for await (const chunk of stream) {
+    sizeBytes += chunk.length
+    if (sizeBytes > MAX_MANIFEST_BYTES) {
+      throw new Refusal(`file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB: split it`)
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 function told({ volumes, secrets, left, notes, allow }: Migrated, name: string): string {

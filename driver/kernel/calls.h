@@ -20,6 +20,10 @@ enum {
   SOL_SOCKET = 1, SO_PEERCRED = 17, PR_SET_PDEATHSIG_ = 1, SIGKILL_ = 9,
 };
 #define FS_IOC_GETFSUUID 0x80111500u
+/* fs/ext4/ext4.h, fs/xfs/libxfs/xfs_fs.h, include/uapi/linux/btrfs.h */
+#define EXT4_IOC_GETFSUUID 0x8008662cu
+#define XFS_IOC_FSGEOMETRY_V1 0x80705864u
+#define BTRFS_IOC_FS_INFO 0x8400941fu
 
 #define INT {INTEGER, 0}
 #define OFFSET {WIDE, 0}
@@ -38,6 +42,8 @@ static const struct call calls[] = {
     {"read", SYS_read, {INT, BYTES(2), SIZE}},
     {"lseek", SYS_lseek, {INT, OFFSET, INT}},
     {"dup", SYS_fcntl, {INT, CONST(F_DUPFD_CLOEXEC_), INT}},
+    {"sync", SYS_sync, {NONE}},
+    {"syncfs", SYS_syncfs, {INT}},
     {"flock", SYS_flock, {INT, INT}},
     {"pipe2", SYS_pipe2, {STRUCT(8), INT}},
     /* Two of struct pollfd, without a deadline or a signal mask. */
@@ -72,6 +78,10 @@ static const struct call calls[] = {
 
     /* struct fsuuid2, loop_info64, loop_config */
     {"fs_uuid", SYS_ioctl, {INT, CONST(FS_IOC_GETFSUUID), STRUCT(17)}},
+    /* struct fsuuid with room for 16 bytes, xfs_fsop_geom_v1, btrfs_ioctl_fs_info_args */
+    {"ext4_uuid", SYS_ioctl, {INT, CONST(EXT4_IOC_GETFSUUID), STRUCT(24)}},
+    {"xfs_geometry", SYS_ioctl, {INT, CONST(XFS_IOC_FSGEOMETRY_V1), STRUCT(112)}},
+    {"btrfs_info", SYS_ioctl, {INT, CONST(BTRFS_IOC_FS_INFO), STRUCT(1024)}},
     {"loop_status", SYS_ioctl, {INT, CONST(LOOP_GET_STATUS64), STRUCT(232)}},
     {"loop_configure", SYS_ioctl, {INT, CONST(LOOP_CONFIGURE), STRUCT(304)}},
     {"loop_free", SYS_ioctl, {INT, CONST(LOOP_CTL_GET_FREE), NONE}},

@@ -23,7 +23,8 @@ allowed and two that contradict each other are refused, all in one message in th
 ${authorOptions()}
 
 Beside \`options\`, FlexVolume has three fields of its own: \`fsType\` (the kind of volume), \`readOnly\` (\`true\` or
-\`false\`) and \`secretRef\` (\`name\` of a Secret of type \`modekeep/fs\`, for cifs and fuse.sshfs).
+\`false\`) and \`secretRef\` (\`name\` of a Secret of type \`modekeep/fs\`, for cifs, fuse.sshfs and FUSE programs
+whose rule has \`secretKeys\`). A key of the Secret that the kind does not take is refused.
 
 ## Kinds of volume
 

@@ -242,6 +242,13 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
     leftOut: '`true`',
     example: false,
   },
+  secretKeys: {
+    text: 'How each key of a Secret reaches a FUSE program, other than sshfs. `option`: this mount option names a file of mode 0600 in memory, which is gone when the mount is ready. With `keep` the daemon inherits the file instead. `variable`: an environment variable. A value is never an argument.',
+    values:
+      'an object: a key of the Secret and `{"option": …}`, `{"option": …, "keep": "daemon"}` or `{"variable": …}`',
+    leftOut: 'a pod with a Secret is refused',
+    example: { passwd: { option: 'passwd_file' } },
+  },
   volumes: {
     text: 'How a CSI volume came to its pod: written in the pod, or bound to it by a claim, which only who may make PersistentVolumes can bring about. A rule with this key is for CSI volumes alone: kubelet does not tell it of a FlexVolume.',
     leftOut: 'any volume, FlexVolumes too',

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { HIGHEST_ID, type IdMap, type IdRange } from '../host/id-map.ts'
+import { HIGHEST_ID, type IdMap, type IdRange, mapFault } from '../host/id-map.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { ContainerOrder } from './order.ts'
 
@@ -26,13 +26,17 @@ export function podIds(
   const path = `${kubeletDir}/pods/${pod.uid}/userns`
   const text = files.readForeign(path)
   const { data } = schema().safeParse(text === undefined ? undefined : parsed(text))
-  if (data === undefined) {
-    const what = text === undefined ? 'is not there' : `says ${quoted(text)}`
-    throw new Refusal(
-      `cannot be mapped for the pod's user namespace: kubelet's file ${path} ${what}: leave "hostUsers" out, or report this with the version of kubelet`,
-    )
-  }
-  return { uids: data.uidMappings.map(rangeOf), gids: data.gidMappings.map(rangeOf) }
+  if (data === undefined) throw unusable(path, text === undefined ? 'is not there' : `says ${quoted(text)}`)
+  const ids = { uids: data.uidMappings.map(rangeOf), gids: data.gidMappings.map(rangeOf) }
+  const fault = mapFault(ids)
+  if (fault !== undefined) throw unusable(path, `has a mapping that the kernel rejects: ${fault}`)
+  return ids
+}
+
+function unusable(path: string, what: string): Refusal {
+  return new Refusal(
+    `cannot be mapped for the pod's user namespace: kubelet's file ${path} ${what}: leave "hostUsers" out, or report this with the version of kubelet`,
+  )
 }
 
 function rangeOf({ hostId, containerId, length }: { hostId: number; containerId: number; length: number }): IdRange {

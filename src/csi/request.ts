@@ -1,4 +1,5 @@
 import { mountDirectory } from '../flexvolume/call.ts'
+import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults, secretsSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
@@ -45,6 +46,8 @@ const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
  */
 export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesGroup = true): Publication {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
+  const tooLong = sizeFaults(request)
+  if (tooLong.length > 0) throw new Refusal(tooLong)
   const faults = missing({ volume_id: volumeId, target_path: request.targetPath })
   const directory = directoryOf('target_path', request.targetPath, faults)
   faults.push(...capabilityFaults(capability), ...keyFaults(context))
@@ -86,7 +89,7 @@ export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesG
 
 /** Reads what names a volume and where it is published. @throws {Refusal} with every fault */
 export function readTarget(volumeId: string, path: string): string {
-  const faults = missing({ volume_id: volumeId, target_path: path })
+  const faults = [...volumeIdFaults(volumeId), ...missing({ volume_id: volumeId, target_path: path })]
   const directory = directoryOf('target_path', path, faults)
   if (faults.length > 0) throw new Refusal(faults)
   return directory
@@ -97,12 +100,41 @@ export function readTarget(volumeId: string, path: string): string {
  * @throws {Refusal} with every field that is missing, {CallFailure} NOT_FOUND
  */
 export function readLook(volumeId: string, path: string): string {
-  const faults = missing({ volume_id: volumeId, volume_path: path })
+  const faults = [...volumeIdFaults(volumeId), ...missing({ volume_id: volumeId, volume_path: path })]
   if (faults.length > 0) throw new Refusal(faults)
   const directory = directoryOf('volume_path', path, faults)
   if (faults.length > 0) throw notPublished(path)
   return directory
 }
+
+/** Faults in the lengths of all that is read of a NodePublishVolume, in the thread that answers. */
+function sizeFaults({
+  volumeId,
+  volumeCapability,
+  volumeContext,
+  secrets,
+}: Content<'NodePublishVolumeRequest'>): string[] {
+  const { fsType = '', mountFlags = [], volumeMountGroup = '' } = volumeCapability?.mount ?? {}
+  const isRead = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT
+  const fields = Object.entries(volumeContext).filter(([key]) => isRead(key))
+  const flagBytes = mountFlags.reduce((sum, flag) => sum + flag.length + 1, 0)
+  const secretBytes = Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
+  return [
+    ...volumeIdFaults(volumeId),
+    ...fieldSizeFaults('fs_type', fsType),
+    ...fieldSizeFaults('volume_mount_group', volumeMountGroup),
+    ...(flagBytes > LONGEST_FIELD
+      ? [`mount_flags have ${flagBytes} bytes: at most ${LONGEST_FIELD} are accepted, shorten them`]
+      : []),
+    ...fields.flatMap(([key, value]) =>
+      (key === 'subPath' ? pathSizeFaults : fieldSizeFaults)(`volumeAttributes "${key}"`, value),
+    ),
+    ...Object.keys(secrets).flatMap((key) => fieldSizeFaults(`the name of Secret key ${quoted(key)}`, key)),
+    ...secretsSizeFaults(secretBytes),
+  ]
+}
+
+const volumeIdFaults = (volumeId: string) => fieldSizeFaults('volume_id', volumeId)
 
 function missing(fields: Readonly<Record<string, string>>): string[] {
   return Object.entries(fields).flatMap(([name, value]) => (value === '' ? [`${name} is missing: name it`] : []))

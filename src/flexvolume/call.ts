@@ -1,3 +1,4 @@
+import { pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 export type Call =
@@ -41,6 +42,8 @@ export function parseCall([verb = '', ...given]: readonly string[]): Call {
 
 /** A directory as kubelet names one, made normal. @throws {Refusal} */
 export function mountDirectory(path: string): string {
+  const tooLong = pathSizeFaults('mount directory', path)
+  if (tooLong.length > 0) throw new Refusal(tooLong)
   const parts = path.split('/')
   const reasons = [
     path.startsWith('/') || 'an absolute path is needed',

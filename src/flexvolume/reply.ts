@@ -1,3 +1,4 @@
+import { printable } from '../refusal/printable.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 
 /** What kubelet reads as `volume.capabilities`; whatever is left out it takes as true (flexvolume/driver-call.go). */
@@ -23,8 +24,9 @@ export function failureReply(error: unknown): Reply {
 // An event's message holds 1,024 bytes (kubernetes pkg/apis/core/validation/events.go), kubelet's own words included.
 const LONGEST = 850
 
-/** What an event has room for. */
-export function bounded(text: string): string {
+/** What an event has room for, without what could drive a terminal that shows it. */
+export function bounded(message: string): string {
+  const text = printable(message)
   const bytes = Buffer.from(text)
   if (bytes.length <= LONGEST) return text
   // A character cut in two decodes to U+FFFD.

@@ -1,11 +1,13 @@
 import type { CallLog } from '../log/call-log.ts'
 import { mountAnywhere } from '../mount/anywhere.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
+import { printable } from '../refusal/printable.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { podNamedIn, readRequest } from '../request/request.ts'
 import { sourceText } from '../request/source.ts'
+import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
 import type { Call } from './call.ts'
@@ -71,11 +73,20 @@ export async function answerVolumeCall(call: VolumeCall, process: Process): Prom
         ? await mountAs(session, call, process)
         : await (await import('../mount/unmount.ts')).unmount(session, call.directory)
     log.end('Success')
-    return message ? { status: 'Success', message } : { status: 'Success' }
+    return message ? { status: 'Success', message: printable(message) } : { status: 'Success' }
   } catch (error) {
     log.end('Failure', error)
     return failureReply(error)
   }
+}
+
+/** Reports what modekeep chose, which group it did not apply, and what it skipped: a Success hides no number. */
+function messageFor({ ownership }: MountRequest, given: Given): string | undefined {
+  const isWorthIt = given.why !== undefined && (ownership === 'auto' || given.by === 'none')
+  const chosen = isWorthIt ? `ownership ${given.by}: ${given.why}` : undefined
+  const skipped = given.by === 'walk' ? given.skipped : undefined
+  const message = [chosen, skipped].filter((part) => part !== undefined).join('; ')
+  return message === '' ? undefined : message
 }
 
 /** @returns what modekeep chose where the pod's author left it the choice */
@@ -83,6 +94,5 @@ async function mountAs(session: Session, call: Asked, process: Process): Promise
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
   const request = requestFor(session, call, process)
   const given = await mountAnywhere(session, request)
-  if (request.ownership !== 'auto' || given.why === undefined) return undefined
-  return `ownership ${given.by}: ${given.why}`
+  return messageFor(request, given)
 }

@@ -20,6 +20,8 @@ export type WalkStep =
   | { do: 'own-root'; group: number; access: GroupAccess; setGid?: boolean | undefined }
   | {
       do: 'own-volume'
+      /** A mount of the pod exists already, and stays where the group cannot be applied to the root. */
+      isMounted?: boolean
       group: number
       access: GroupAccess
       setGid?: boolean | undefined
@@ -50,7 +52,9 @@ export function giveGroup(
   isMappedByRuntime = false,
 ): Giving {
   const { ownership, fsGroup } = request
-  if (fsGroup === undefined || ownership === 'none') return { steps: [] }
+  if (ownership === 'none') return { steps: [] }
+  if (fsGroup === undefined)
+    return ownership === 'auto' ? { steps: [] } : { steps: [], withheld: withoutGroup(ownership) }
   if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup }
   const walk = walkSteps(request, source, fsGroup, kind)
   // Permission bits are on disk, and no mapping adds any.
@@ -63,6 +67,9 @@ export function giveGroup(
   const otherwise = ownership === 'auto' ? instead : 'refuse'
   return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
 }
+
+const withoutGroup = (ownership: string) =>
+  `option "ownership" is "${ownership}", but the pod has no fsGroup, so no group is applied: set securityContext.fsGroup of the pod`
 
 const MAPPED_TWICE =
   'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods, or have "modekeep nri" run on the node, which maps for them'

@@ -5,6 +5,7 @@ import { change } from '../ownership/walk/change.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
+import { formatSkipped } from '../store/skipped-inodes.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
@@ -52,7 +53,11 @@ async function walk(
     if (volume === undefined || source === undefined)
       throw new Error('a volume that goes with its mount is walked by its root alone')
     const order = { ...step, volume, source, asked, location: tree.location, pod, directory, restoreOnUnmount }
-    held.use((await ownVolume(session, tree.handle, order)).lock)
+    const { lock, skipped } = await ownVolume(session, tree.handle, order)
+    held.use(lock)
+    const text = skipped && formatSkipped(step.group, skipped)
+    if (text !== undefined) session.note({ skipped: text })
+    return { by: 'walk', group: step.group, why, ...(text !== undefined && { skipped: text }) }
   }
   return { by: 'walk', group: step.group, why }
 }

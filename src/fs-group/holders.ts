@@ -92,13 +92,13 @@ function lostMounts(
 ): LostMount[] {
   const own = except === undefined ? undefined : podVolumeOf(except)
   const matters = (directory: string) => podVolumeOf(directory) !== own && isAsked(directory)
+  const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return unrecordedMounts(session, rows, matters).flatMap((directory) => {
     const there = idAt(session, directory)
     // What an unmount has ended since the table was read is on no record either.
     const isOver = there === undefined || hasMountRecord(session, directory)
     if (isOver || idAt(session, directory) !== there) return []
-    const isMapped = rows.some((row) => row.mountPoint === directory && row.options.includes('idmapped'))
-    return [{ directory, group: isMapped ? undefined : rootGroup(session, directory) }]
+    return [{ directory, group: mapped.has(directory) ? undefined : rootGroup(session, directory) }]
   })
 }
 

@@ -93,6 +93,9 @@ function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsTy
     case 'EUSERS':
       return `this node allows no further user namespaces, which it needs for a moment (${error.message})`
     case 'EINVAL':
+      // EINVAL of a write to uid_map or gid_map concerns the ranges: the namespace exists by then.
+      if (error.syscall !== 'clone') return `this node's kernel rejects these ranges of ids (${error.message})`
+      return `this node's kernel has no user namespaces (${error.message})`
     case 'ENOSYS':
       return `this node's kernel has no user namespaces (${error.message})`
     case 'EPERM':

@@ -4,11 +4,13 @@ import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
 import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
+import { countSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasJournal } from '../store/volume-journal.ts'
-import { howToGive, isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { type Holder, holders, type Others, othersWith, reserveVolume } from './holders.ts'
+import { refuseImmutable, refuseOtherGroup, refuseUnusable } from './root-access.ts'
 import { walkVolume } from './walk-volume.ts'
 
 export interface VolumeOrder extends OwnOrder {
@@ -23,19 +25,24 @@ export interface VolumeOrder extends OwnOrder {
   directory?: string
   pod?: string | undefined
   restoreOnUnmount: boolean
+  /** A mount of the pod exists already: it stays, even if the group cannot be applied to the root. */
+  isMounted?: boolean | undefined
+}
+
+/** @property report of the walk; undefined if the root had the group already */
+export interface OwnedVolume {
+  lock: DisposableStack
+  report: WalkReport | undefined
+  skipped: SkippedInodes | undefined
 }
 
 /**
  * Gives a volume to a group by walking it, unless that is done already. The lock must be held until the mount is
  * attached: only then do others see that the volume has a holder.
- * @returns report: what the walk did; undefined where the root has the group already
- * @throws {Refusal} when another group's mount holds the volume or a part of it, or its records are of another disk
+ * @throws {Refusal} when another group's mount holds the volume or a part of it, or its records are of another disk;
+ * when the group cannot be applied to the root of a new mount
  */
-export async function ownVolume(
-  session: Session,
-  tree: Handle,
-  order: VolumeOrder,
-): Promise<{ lock: DisposableStack; report: WalkReport | undefined }> {
+export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<OwnedVolume> {
   const { volume, source, asked, location, group, access, pod, directory } = order
   const { device } = session.host.inodes.statMountPoint(tree)
   const wanted = { volume, source, location, group, pod, directory }
@@ -52,12 +59,13 @@ export async function ownVolume(
       const changedSince = hasRoot ? undefined : record.changedSince
       volumeRecords.write(session, { ...record, restorePending, changedSince })
     }
-    return { lock: held.move(), report: undefined }
+    return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
   if (session.host.inodes.isReadOnly(tree)) throw new Refusal(readOnly(source, group))
   // The same walk would leave it again, if it is the same root.
   const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
-  if (isSame && record.changedSince?.hasRoot) refuseShutOut(session, tree, order)
+  if (isSame && record.changedSince?.hasRoot) refuseUnusable(session, tree, order, record.skipped)
+  refuseImmutable(session, tree, order)
   const known = volumeRecords.has(session, volume)
   if (known && record === undefined) {
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
@@ -73,9 +81,12 @@ export async function ownVolume(
   // What was moved meanwhile may be where the walk had been: the next mount walks again.
   const isWhole = hasEnteredAll(report)
   const changedSince = changesIn(report, !rootMatches(session.host.inodes.stat(tree), order))
-  volumeRecords.write(session, { ...next, changedSince, complete: isWhole, hasEnded: isWhole ? undefined : true })
-  if (changedSince?.hasRoot) refuseShutOut(session, tree, order)
-  return { lock: held.move(), report }
+  const skipped = countSkipped(report)
+  const hasEnded = isWhole ? undefined : true
+  volumeRecords.write(session, { ...next, changedSince, skipped, complete: isWhole, hasEnded })
+  if (changedSince?.hasRoot) refuseUnusable(session, tree, order, skipped)
+  else refuseOtherGroup(session, tree, order, report)
+  return { lock: held.move(), report, skipped }
 }
 
 const readOnly = (source: string, group: number) =>
@@ -85,23 +96,6 @@ const readOnly = (source: string, group: number) =>
 function changesIn({ left }: WalkReport, isRootOther: boolean): VolumeRecord['changedSince'] {
   const changed = left['changed since by its user']
   return changed && { inodes: changed.count, hasRoot: isRootOther }
-}
-
-/**
- * A root that was given back to the node's root keeps a pod out that relies on its group. Any other owner or group may be
- * the choice of the pod itself, which changed it when it started.
- * @throws {Refusal} for a mount; who calls by hand is told what was left
- */
-function refuseShutOut(session: Session, tree: Handle, order: VolumeOrder): void {
-  const { uid, gid, mode } = session.host.inodes.stat(tree)
-  const { group, directory, isForced } = order
-  // What the group may do, and others may not.
-  const lost = (mode >> 3) & 0o7 & ~mode
-  if (directory === undefined || isForced || uid !== 0 || gid !== 0 || gid === group || lost === 0) return
-  throw new Refusal(
-    `somebody gave the root of ${order.source} group ${gid} since modekeep gave it another, and what others change is left so; ` +
-      `on the node ${howToGive({ ...order, groupAccess: order.access })} gives the whole volume to the group again`,
-  )
 }
 
 /** False where the policy lets the root speak for the tree: it is as after a walk, and no walk was left half way. */

@@ -116,6 +116,7 @@ export async function restoreTree(
     complete: false,
     hasEnded: undefined,
     changedSince: undefined,
+    skipped: undefined,
     left: undefined,
   }
   const { report, isStillRecorded } = await walkVolume(session, tree, toWalk, { do: 'restore', isForced }, () => {

@@ -1,3 +1,4 @@
+import { leftInPod } from '../mount/unmount.ts'
 import { silentPaths } from '../mount-table/silence.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
@@ -70,14 +71,17 @@ function failed(kind: GarbageItem['kind'], name: string, error: unknown): Garbag
 /** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
 async function collectRecord(session: Session, record: MountRecord, isDry: boolean, kubelets: Kubelets): Promise<Fate> {
   const { directory } = record
-  const kept = (plan: HealPlan) => withPod(fateOf(plan), () => kubelets.fateOf(session.host, record))
+  const kept = (plan: HealPlan, left: readonly string[]) =>
+    left.length > 0
+      ? { action: 'kept' as const, reason: leftInPod(left) }
+      : withPod(fateOf(plan), () => kubelets.fateOf(session.host, record))
   if (isDry) {
     if (isPlaceBusy(session, mountPlace(session, directory))) return BUSY
-    return judge(session, record, ({ plan }) => kept(plan))
+    return judge(session, record, ({ plan, left, record: { ended } }) => kept(plan, ended === undefined ? [] : left))
   }
   const fate = await judgeLocked(session, directory, async (judged) => {
-    if (judged.plan.action === 'forget') await forget(session, judged)
-    return kept(judged.plan)
+    const left = judged.plan.action === 'forget' ? await forget(session, judged) : []
+    return kept(judged.plan, left)
   })
   if (fate === 'gone') return { action: 'removed', reason: 'another call has removed it meanwhile' }
   return fate === 'busy' ? BUSY : fate

@@ -1,11 +1,13 @@
 import type { Handle } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
+import { leftInPod } from '../mount/unmount.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { kindFaults } from '../request/request.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { changeOf, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
+import { changeOf, howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { kindOf, kinds } from '../volume/index.ts'
 import { asksForSource, type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
@@ -85,8 +87,7 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
       case 'leave':
         return { state, action: 'none', reason }
       case 'forget':
-        if (!isDry) await forget(session, judged)
-        return { state, action: 'forgotten', reason }
+        return isDry ? foretell(judged) : { state, ...outcomeOf(reason, await forget(session, judged)) }
       case 'mount':
         if (await isSilent(record)) return NO_ANSWER
         if (!asksForSource(session, record.request)) return await remount(session, judged, isDry)
@@ -99,6 +100,16 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
   }
 }
 
+/** What forgetting would do: what an earlier call could not remove is still in the way. */
+function foretell({ record, plan: { state, reason }, left }: Judged): Outcome {
+  return { state, ...outcomeOf(reason, record.ended === undefined ? [] : left) }
+}
+
+/** @param left what is in the pod's directory afterwards */
+function outcomeOf(reason: string, left: readonly string[]): Pick<Outcome, 'action' | 'reason'> {
+  return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: leftInPod(left) }
+}
+
 /** @param walked as it was read already; undefined while a call is at work on the volume, which is news of no change */
 function volumeChange(
   session: Session,
@@ -108,6 +119,26 @@ function volumeChange(
   if (given.by !== 'walk' || volume === undefined) return undefined
   const record = walked ?? volumeRecords.find(session, volume).record
   return record && changeOf(record)
+}
+
+/** Why the volume's root, or other inodes, do not have the group of the pod. */
+function partialReason(
+  session: Session,
+  { given, volume, source = '' }: MountRecord,
+  walked: VolumeRecord | undefined,
+  rootGroup: number | undefined,
+): string | undefined {
+  if (given.by !== 'walk' || volume === undefined) return undefined
+  const record = walked ?? volumeRecords.find(session, volume).record
+  const { skipped, groupAccess = 'keep' } = record ?? {}
+  const { group } = given
+  const isRootOther = rootGroup !== undefined && rootGroup !== group
+  const facts = [
+    ...(isRootOther ? [`the root of ${source} has group ${rootGroup} and not ${group}, which modekeep applied`] : []),
+    ...(skipped && hasRejected(skipped) ? [formatSkipped(group, skipped)] : []),
+  ]
+  if (facts.length === 0) return undefined
+  return `${facts.join('; ')}: remove the cause, then ${howToGive({ volume, source, group, groupAccess })} applies the group again`
 }
 
 const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
@@ -133,12 +164,14 @@ export async function remount(
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
   const manner = { isDry, finishes: isSecretive, isHealing: true }
-  const { plan, doubt, walked, isBusy } = await mountLocked(quiet, request, point, manner)
+  const { plan, doubt, walked, shownGroup, isBusy } = await mountLocked(quiet, request, point, manner)
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
     if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
     const change = volumeChange(session, record, walked)
     if (change !== undefined && !isUnfinished) return { state: 'changed', action: 'none', reason: change }
+    const partial = partialReason(session, record, walked, shownGroup)
+    if (partial !== undefined && !isUnfinished) return { state: 'partial', action: 'none', reason: partial }
     return { ...HEALTHY, isUnfinished }
   }
   if (isBusy) return { ...BUSY, reason: 'a call is at work on its volume' }

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { unmountLocked } from '../mount/unmount.ts'
+import { leftInPod, unmountLocked } from '../mount/unmount.ts'
 import { podDirectoryOf } from '../mount-table/kubelet-volume.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { sourcePath } from '../request/source.ts'
@@ -112,8 +112,9 @@ async function unmountOrphan(session: Session, record: MountRecord, kubelets: Ku
       if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return BUSY
       const fate = await kubelets.fateOf(session.host, record)
       if (fate.is !== 'gone') return ASKED_AGAIN
-      await unmountLocked(session, judged.point, record)
+      const left = await unmountLocked(session, judged.point, record)
       kubelets.forget(record.directory)
+      if (left.length > 0) return { state: 'orphaned', action: 'failed', reason: leftInPod(left) }
       return { state: 'orphaned', action: 'unmounted', reason: fate.reason }
     })
     return done === 'busy' ? BUSY : done
@@ -160,7 +161,12 @@ export function sourceDirectories(session: Session): string[] {
 
 /** Whether nothing is to be done, which a look without the lock is enough for. */
 function isSettled(seen: Outcome): boolean {
-  return (seen.state === 'healthy' && !seen.isUnfinished) || seen.state === 'changed' || seen.isSilent === true
+  return (
+    (seen.state === 'healthy' && !seen.isUnfinished) ||
+    seen.state === 'changed' ||
+    seen.state === 'partial' ||
+    seen.isSilent === true
+  )
 }
 
 /**

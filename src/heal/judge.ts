@@ -1,3 +1,4 @@
+import { findInVolumeDirectory, findSubPathBinds } from '../mount/sub-path-binds.ts'
 import { forgetLocked } from '../mount/unmount.ts'
 import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { tryHoldPlace } from '../store/leftovers.ts'
@@ -34,6 +35,8 @@ export interface Judged {
   /** Undefined where the directory's parent is gone. */
   point: MountPoint | undefined
   plan: HealPlan
+  /** What keeps kubelet from removing the pod's directory, where the record is over. */
+  left: string[]
 }
 
 /** Judges without the lock: for a dry run, and as kubelet's own calls must not wait for a source that hangs. */
@@ -52,7 +55,13 @@ export async function judge<T>(
     // Only what an earlier boot left is judged by it, and it is a file to be read.
     awaitsRestore: record.boot !== boot && awaitsRestore(session, record.volume),
   }
-  return await work({ record, point, plan: planHeal({ record, boot, ...view }) })
+  const plan = planHeal({ record, boot, ...view })
+  const isOver = plan.action === 'forget' && plan.state === 'orphaned'
+  return await work({ record, point, plan, left: isOver ? findLeft(session, record) : [] })
+}
+
+function findLeft({ host }: Session, { directory, ended }: MountRecord): string[] {
+  return [...findSubPathBinds(host, directory), ...(ended === 'pod gone' ? findInVolumeDirectory(host, directory) : [])]
 }
 
 /**
@@ -70,8 +79,8 @@ export async function judgeLocked<T>(
   return record ? await judge(session, record, work) : 'gone'
 }
 
-/** Call it under the lock. The pending restore of a deleted pod is run. */
-export function forget(session: Session, { record, point, plan }: Judged): Promise<void> {
+/** Call it under the lock. The pending restore of a deleted pod is run. @returns as `forgetLocked` */
+export function forget(session: Session, { record, point, plan }: Judged): Promise<string[]> {
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
 
@@ -91,6 +100,7 @@ export function planHeal(view: HealView): HealPlan {
     if (!isMissing) return FOREIGN
     return { state: 'missing', action: view.awaitsRestore ? 'leave' : 'forget', reason: 'the node was rebooted' }
   }
+  if (isMissing && record.ended !== undefined) return { state: 'orphaned', action: 'forget', reason: 'it is unmounted' }
   if (record.mounted === undefined) {
     return isMissing ? mount('interrupted', 'the call that mounted it was interrupted') : FOREIGN
   }

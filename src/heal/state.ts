@@ -7,6 +7,8 @@ export const MOUNT_STATES = [
   'stale',
   /** It is well, but others changed its volume since that was given to its group. */
   'changed',
+  /** The pod's group is not applied to its root, or the kernel rejected it for other inodes. */
+  'partial',
   /** Its pod is gone without an unmount, or seems to be. */
   'orphaned',
   /** The call that mounted or replaced it crashed. */

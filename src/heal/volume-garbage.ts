@@ -89,11 +89,11 @@ const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRA
 async function judge(
   session: Session,
   volume: string,
-  { forget }: GarbageOrder,
+  { forget, isDry }: GarbageOrder,
   isSilentAt: IsSilentAt,
 ): Promise<Fate> {
   const mounts = listMounts(session)
-  const user = mounts.find(({ record }) => record?.volume === volume)
+  const user = mounts.find(({ record }) => record?.volume === volume && record.ended === undefined)
   if (user) return keep(`it is mounted at ${user.directory}`)
   const unread = mounts.find((mount) => mount.problem)?.problem
   const unneeded = (reason: string): Fate =>
@@ -120,7 +120,7 @@ async function judge(
   }
   const { source, group, left, restorePending } = record
   if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
-  const isSwapped = await isSwappedAway(session, record, isSilentAt)
+  const isSwapped = await isSwappedAway(session, record, isSilentAt, isDry)
   if (isSwapped === 'unknown') return keep(unanswered(source, 'call this again'))
   if (isSwapped) {
     return restorePending
@@ -167,6 +167,7 @@ async function isSwappedAway(
   session: Session,
   { asked, source, volume }: VolumeRecord,
   isSilentAt: IsSilentAt,
+  isDry: boolean,
 ): Promise<boolean | 'unknown'> {
   if (asked === undefined || normalize(asked) === source) return false
   const place = await placeOfVolume(session, volume, isSilentAt)
@@ -178,7 +179,11 @@ async function isSwappedAway(
       const handle = inodes.openLinkFree(above)
       using _ = closing(inodes, handle)
       const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
-      return ids.some((id) => volume.startsWith(`${id}-`)) && otherDisk(session, volume, handle) === undefined
+      const isDeleted =
+        ids.some((id) => volume.startsWith(`${id}-`)) && otherDisk(session, volume, handle) === undefined
+      // A power cut would bring back a directory whose deletion its disk does not have yet.
+      if (isDeleted && !isDry) inodes.syncFileSystem(handle)
+      return isDeleted
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') return false
     }

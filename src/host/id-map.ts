@@ -88,6 +88,20 @@ export function mapFault({ uids, gids }: IdMap): string | undefined {
       return `its ${what} would need ${ranges.length} ranges of ids, Linux takes ${MOST_RANGES}`
     const { length } = mapText(ranges)
     if (length > MOST_BYTES) return `the ranges of its ${what} would need ${length} bytes, Linux takes ${MOST_BYTES}`
+    const overlap = findOverlap(ranges, 'disk') ?? findOverlap(ranges, 'shown')
+    if (overlap !== undefined) return `the ranges ${overlap} of its ${what} overlap`
+  }
+  return undefined
+}
+
+/** The kernel rejects a map with EINVAL if two ranges overlap on either side (mappings_overlap() in kernel/user_namespace.c). */
+function findOverlap(ranges: readonly IdRange[], side: 'disk' | 'shown'): string | undefined {
+  const sorted = [...ranges].sort((a, b) => a[side] - b[side])
+  for (const [index, range] of sorted.entries()) {
+    const next = sorted[index + 1]
+    if (next === undefined || range[side] + range.count <= next[side]) continue
+    const [one, other] = [range, next].map((each) => `${each[side]} to ${each[side] + each.count - 1}`)
+    return `${one} and ${other}`
   }
   return undefined
 }

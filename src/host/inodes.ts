@@ -181,6 +181,11 @@ export interface Inodes {
   attributeNames(handle: Handle, parent: Handle, name: Name): string
   setAttribute(handle: Handle, name: string, value: Uint8Array): void
   removeAttribute(handle: Handle, name: string): void
+  /**
+   * Makes every change of the file system that a handle is on durable: returns once its disk has them.
+   * @throws {SystemError} where the disk could not write a change
+   */
+  syncFileSystem(handle: Handle): void
   /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
   fileSystemId(handle: Handle): string
   /** The latter in any case: what it is called where the kernel does not tell the UUID. Undefined where that says nothing. */

@@ -1,3 +1,5 @@
+import { jsonText } from '../refusal/printable.ts'
+
 /** Bytes of a line with its newline. */
 const LONGEST_LINE = 4096
 
@@ -15,7 +17,7 @@ const BYTES_PER_ITEM = 32
  * was cut is counted where it was, and in `cut`, in bytes.
  */
 export function logLine(entry: Readonly<Record<string, unknown>>): string {
-  const whole = JSON.stringify(entry)
+  const whole = jsonText(JSON.stringify(entry))
   const size = Buffer.byteLength(whole)
   if (size < LONGEST_LINE) return whole
   for (const kept of KEPT) {
@@ -38,7 +40,7 @@ export function logLine(entry: Readonly<Record<string, unknown>>): string {
 }
 
 function withCut(entry: Readonly<Record<string, unknown>>, size: number): string {
-  return JSON.stringify({ ...entry, cut: size - Buffer.byteLength(JSON.stringify(entry)) })
+  return jsonText(JSON.stringify({ ...entry, cut: size - Buffer.byteLength(jsonText(JSON.stringify(entry))) }))
 }
 
 function cutTo(value: unknown, kept: number): unknown {

@@ -10,6 +10,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { Refusal } from '../refusal/refusal.ts'
+import { assertParsable } from './bounds.ts'
 import type { Entry } from './edits.ts'
 
 /** A map of a manifest that modekeep may rewrite. */
@@ -36,20 +37,23 @@ export interface Manifest {
  */
 export function readManifest(text: string, file: string): Manifest {
   const counter = new LineCounter()
-  const documents = parseAllDocuments(text, { lineCounter: counter, prettyErrors: false, version: '1.1', merge: false })
+  assertParsable(text, file)
+  const documents = parseAllDocuments(text, {
+    lineCounter: counter,
+    prettyErrors: false,
+    version: '1.1',
+    merge: false,
+    // The parser's own check compares each key with every earlier one.
+    uniqueKeys: false,
+  })
   const faults = documents.flatMap(({ errors }) => errors)
   const [first] = faults
-  if (first !== undefined) {
-    const { line, col } = counter.linePos(first.pos[0])
-    const what = first.code.toLowerCase().replaceAll('_', ' ')
-    throw new Refusal(
-      `${file}, line ${line}, column ${col}, is not YAML (${what}): mend it, or render a template first ("helm template")`,
-    )
-  }
+  if (first !== undefined) refuse(first.pos[0], first.code.toLowerCase().replaceAll('_', ' '))
   const found: Manifest = { volumes: [], secrets: [], unread: [] }
   for (const document of documents) {
     visit(document, {
       Map(_key, map, path) {
+        assertUniqueKeys(map)
         if (textOf(entryOf(map, 'kind')) === 'Secret' && isScalar(entryOf(map, 'type')?.value)) {
           found.secrets.push({ line: lineOf(map), what: nameOf([...path, map]), map })
         }
@@ -65,6 +69,22 @@ export function readManifest(text: string, file: string): Manifest {
     })
   }
   return found
+
+  function refuse(position: number, fault: string): never {
+    const { line, col } = counter.linePos(position)
+    throw new Refusal(
+      `${file}, line ${line}, column ${col}, is not YAML (${fault}): mend it, or render a template first ("helm template")`,
+    )
+  }
+
+  function assertUniqueKeys({ items }: YAMLMap): void {
+    const keys = new Set<unknown>()
+    for (const { key } of items) {
+      if (!isScalar(key)) continue
+      if (keys.has(key.value)) refuse(key.range?.[0] ?? 0, 'duplicate key')
+      keys.add(key.value)
+    }
+  }
 
   function lineOf(node: Node): number {
     return counter.linePos(node.range?.[0] ?? 0).line

@@ -52,10 +52,12 @@ export function mountFlags(options: readonly string[], readOnly: boolean): Mount
 
 /** Pairs of options that cannot both hold, in the order given. */
 export function contradictingFlags(options: readonly string[]): [string, string][] {
+  const firsts = new Map<string, string>()
   return options.flatMap((option): [string, string][] => {
     const family = FLAGS.get(option)?.family
-    const first = options.find((other) => FLAGS.get(other)?.family === family)
-    return family === undefined || first === undefined || first === option ? [] : [[first, option]]
+    if (family === undefined) return []
+    const first = firsts.getOrInsert(family, option)
+    return first === option ? [] : [[first, option]]
   })
 }
 

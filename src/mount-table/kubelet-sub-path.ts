@@ -1,4 +1,4 @@
-import { layersAt, type MountRow, parseMountinfo } from './mountinfo.ts'
+import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { locationsFrom } from './tree-location.ts'
 
 /** A bind mount that kubelet made for a `subPath` of a ConfigMap, Secret, projected or downward API volume. */
@@ -33,8 +33,8 @@ const DATA = '..data'
  */
 export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletSubPath[] {
   const rows = parseMountinfo(mountinfo)
-  const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
-  const locationOf = locationsFrom(mountinfo)
+  const byMountPoint = Map.groupBy(rows, ({ mountPoint }) => mountPoint)
+  const locationOf = locationsFrom(rows)
 
   /** Asked for stale binds only: on a node with thousands of mounts a place takes long to find. */
   function doubtOf(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
@@ -42,7 +42,9 @@ export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletS
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
     const shown = locationOf(row.mountPoint)
     const isHidden = shown?.device !== row.device || shown.path !== row.root
-    return isHidden || layersAt(rows, row.mountPoint).length > 1 ? 'another mount is over or under it' : undefined
+    return isHidden || (byMountPoint.get(row.mountPoint)?.length ?? 0) > 1
+      ? 'another mount is over or under it'
+      : undefined
   }
 
   return rows.flatMap((row): KubeletSubPath[] => {
@@ -52,7 +54,7 @@ export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletS
     const [, volumeRoot, subPath] = DATED.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
     if (pod === undefined || volume === undefined || volumeRoot === undefined) return []
     const inKubeletDir = WRITTEN_PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find((path) =>
-      volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
+      volumeRoot === '' ? byMountPoint.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
     )
     if (inKubeletDir === undefined) return []
     const volumeDirectory = `${kubeletDir}${inKubeletDir}`

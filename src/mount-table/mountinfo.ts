@@ -59,13 +59,48 @@ function unescapeField(field: string): string {
  * another is the younger.
  */
 export function layersAt(rows: readonly MountRow[], directory: string): MountRow[] {
-  const layers = rows.filter((row) => row.mountPoint === directory)
+  return orderLayers(rows.filter((row) => row.mountPoint === directory))
+}
+
+/** Orders the mounts of one directory, the lowest first. Each is visited once. */
+export function orderLayers(layers: readonly MountRow[]): MountRow[] {
   const ids = new Set(layers.map(({ id }) => id))
-  const lowest = layers.filter(({ id, parent }) => parent === id || !ids.has(parent))
-  const stacked = new Set(lowest)
+  const above = Map.groupBy(layers, ({ parent }) => parent)
+  const stacked = new Set(layers.filter(({ id, parent }) => parent === id || !ids.has(parent)))
   // A set goes on with what is added to it meanwhile.
   for (const below of stacked) {
-    for (const row of layers) if (row.parent === below.id) stacked.add(row)
+    for (const row of above.get(below.id) ?? []) stacked.add(row)
   }
   return [...stacked]
+}
+
+/**
+ * Finds rows by the ids of their mounts. The text is indexed once, at the second query: a single row is found faster by
+ * a search.
+ */
+export function rowsById(text: string): (id: number) => MountRow | undefined {
+  let queries = 0
+  let starts: Map<number, number> | undefined
+  return (id) => {
+    queries++
+    if (queries === 1) return rowWithId(text, id)
+    starts ??= lineStarts(text)
+    const start = starts.get(id)
+    return start === undefined ? undefined : parseMountinfo(text.slice(start, endOfLine(text, start)))[0]
+  }
+}
+
+/** Where the line of each mount begins; of two with one id the first. */
+function lineStarts(text: string): Map<number, number> {
+  const starts = new Map<number, number>()
+  for (let start = 0; start < text.length; start = endOfLine(text, start)) {
+    const id = Number.parseInt(text.slice(start, start + 12), 10)
+    if (!starts.has(id)) starts.set(id, start)
+  }
+  return starts
+}
+
+function endOfLine(text: string, start: number): number {
+  const end = text.indexOf('\n', start)
+  return end === -1 ? text.length : end + 1
 }

@@ -1,5 +1,5 @@
 import { deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
-import { type MountRow, parseMountinfo, rowWithId } from './mountinfo.ts'
+import { type MountRow, parseMountinfo, rowsById } from './mountinfo.ts'
 
 /** Where a directory lies: the same whatever mount leads to it. */
 export interface TreeLocation {
@@ -52,15 +52,21 @@ export function mountsFrom(table: string | readonly MountRow[]): (path: string) 
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   const below = Map.groupBy(
     rows.filter(({ id, parent }) => id !== parent),
-    ({ parent, mountPoint }) => `${parent} ${mountPoint}`,
+    ({ parent, mountPoint }) => keyOf(parent, hashOf(mountPoint)),
   )
-  const childAt = (mount: MountRow | undefined, path: string) => below.get(`${mount?.id} ${path}`)?.[0]
-  return (path) => {
+  return (written) => {
+    const path = normalize(written)
     const mounts = root === undefined ? [] : [root]
     // A table that changes while it is read may have an id twice, and lead in a circle.
     let deepest = rows.length
-    for (const above of pathsTo(path)) {
-      for (let child = childAt(mounts.at(-1), above); child && deepest > 0; child = childAt(child, above)) {
+    const childAt = (hash: number, length: number) => {
+      const parent = mounts.at(-1)?.id ?? Number.NaN
+      const isThere = (row: MountRow) =>
+        row.parent === parent && row.mountPoint.length === length && path.startsWith(row.mountPoint)
+      return below.get(keyOf(parent, hash))?.find(isThere)
+    }
+    for (const { hash, length } of prefixHashes(path)) {
+      for (let child = childAt(hash, length); child && deepest > 0; child = childAt(hash, length)) {
         mounts.push(child)
         deepest--
       }
@@ -69,10 +75,39 @@ export function mountsFrom(table: string | readonly MountRow[]): (path: string) 
   }
 }
 
-/** The path and all above it, the shortest first. */
-function pathsTo(path: string): string[] {
-  const names = path.split('/').filter((name) => name !== '')
-  return ['/', ...names.map((_, index) => `/${names.slice(0, index + 1).join('/')}`)]
+function normalize(path: string): string {
+  return `/${path
+    .split('/')
+    .filter((name) => name !== '')
+    .join('/')}`
+}
+
+const SLASH = 47
+const START = 0
+
+const addToHash = (hash: number, code: number) => (Math.imul(hash, 31) + code) | 0
+const keyOf = (parent: number, hash: number) => Math.imul(hash ^ parent, 0x9e3779b1)
+
+function hashOf(text: string): number {
+  let hash = START
+  for (let at = 0; at < text.length; at++) hash = addToHash(hash, text.charCodeAt(at))
+  return hash
+}
+
+/**
+ * Hashes a path and all paths above it, the shortest first, in one pass: no prefix is copied, so the time is linear in
+ * the path's length.
+ */
+function* prefixHashes(path: string): Generator<{ hash: number; length: number }> {
+  yield { hash: hashOf('/'), length: 1 }
+  if (path === '/') return
+  let hash = START
+  for (let at = 0; at < path.length; at++) {
+    const code = path.charCodeAt(at)
+    if (code === SLASH && at > 0) yield { hash, length: at }
+    hash = addToHash(hash, code)
+  }
+  yield { hash, length: path.length }
 }
 
 function placeIn(row: MountRow, path: string): TreeLocation {
@@ -87,9 +122,10 @@ export function asPrefix(path: string): string {
 
 /** Every path of the node that leads to what lies at one, by whatever mount of its file system. */
 export function pathsToSame(mountinfo: string, path: string): string[] {
-  const there = locationsFrom(mountinfo)(path)
+  const rows = parseMountinfo(mountinfo)
+  const there = locationsFrom(rows)(path)
   if (there === undefined) return [path]
-  return parseMountinfo(mountinfo).flatMap((row) => {
+  return rows.flatMap((row) => {
     const { device, path: root } = locationOfRow(row)
     const isShown = device === there.device && `${there.path}/`.startsWith(`${root}/`)
     return isShown ? [`${asPrefix(row.mountPoint)}${there.path.slice(root.length)}`] : []
@@ -107,10 +143,10 @@ export interface MountedLocation extends TreeLocation {
  * @returns undefined where that mount is not mounted any more, or the inode was removed
  */
 export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) => MountedLocation | undefined {
-  let table: string | undefined
+  let findRow: ReturnType<typeof rowsById> | undefined
   return (handle) => {
-    table ??= mounts.table()
-    const row = rowWithId(table, mounts.tableId(handle))
+    findRow ??= rowsById(mounts.table())
+    const row = findRow(mounts.tableId(handle))
     const path = inodes.pathOf(handle)
     if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined
     // Of NFS each row has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that tells the path.

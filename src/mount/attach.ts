@@ -106,10 +106,26 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
   const { parent, name, path } = point
   const wanted = source === undefined ? undefined : locationsFrom(host.mounts.table())(source)
   let layers = layersAtPath(host, path)
-  // Counted anew each time: where the source's mount is shared, one umount takes several.
-  for (; mayShowBelow(layers, wanted); layers = layersAtPath(host, path)) host.mounts.detach(parent, name)
+  while (mayShowBelow(layers, wanted)) {
+    host.mounts.detach(parent, name)
+    layers = layersLeft(host, point, layers)
+  }
   if (layers.length > 0 && attachBeneath(host, point, tree)) host.mounts.detach(parent, name)
   else replaceWithGap(host, point, tree)
+}
+
+/**
+ * The layers that are left after one umount, which takes several where the source's mount is shared. The mount table is
+ * read again only if the topmost mount is in none of those that were there.
+ * @param layers is changed
+ */
+function layersLeft(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
+  const { inodes, mounts } = host
+  const top = inodes.openEntry(parent, name)
+  using _ = closing(inodes, top)
+  const topId = mounts.tableId(top)
+  for (layers.pop(); layers.length > 0; layers.pop()) if (layers.at(-1)?.id === topId) return layers
+  return inodes.statMountPoint(top).mountRoot ? layersAtPath(host, path) : []
 }
 
 function attachBeneath({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {

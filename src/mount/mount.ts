@@ -55,6 +55,8 @@ interface Mounted {
   doubt: string | undefined
   /** As it was before, of the volume that was on record as walked; undefined also while a call is at work on that. */
   walked: View['walked']
+  /** Of the root of what was mounted before. */
+  shownGroup: number | undefined
   /** Nothing was done, as another call is at work on the volume. */
   isBusy?: boolean
 }
@@ -89,7 +91,8 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   const { host } = session
   const kind = kindOf(asked.fsType)
   if (!kind) throw new Error(`no such kind: ${asked.fsType}`)
-  const record = mountRecords.readUnlessDamaged(session, point.path)
+  const last = mountRecords.readUnlessDamaged(session, point.path)
+  const record = last?.ended === undefined ? last : undefined
   const { request, isNew } = allowed(session, asked, kind, record)
   // heal has asked already, without the lock.
   if (!manner.isHealing) await refuseSilent(session, request)
@@ -100,8 +103,8 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-  const { doubt, walked } = view
-  const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt, walked }
+  const { doubt, walked, shownGroup } = view
+  const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt, walked, shownGroup }
   const volume = view.source?.volume ?? view.record?.volume
   if (manner.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
     return { ...before, isBusy: true }
@@ -120,7 +123,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
     orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
-  return { plan, given, doubt: undefined, walked }
+  return { plan, given, doubt: undefined, walked, shownGroup }
 }
 
 /** Whether it takes the volume's lock. */

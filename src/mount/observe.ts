@@ -23,6 +23,8 @@ export interface View extends Seen {
   /** Undefined for kinds that have none. */
   source: SourceView | undefined
   boot: string
+  /** Of the root of what is mounted. */
+  shownGroup?: number | undefined
   /**
    * The pod has a user namespace, and the runtime itself maps this mount for it: no plugin of modekeep's replaces it by a
    * clone. Asked where a mapping is wanted or there.
@@ -63,6 +65,7 @@ export async function observe(
     walked: record && walkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot,
+    shownGroup: stat === undefined || stat === 'broken' ? undefined : stat.gid,
     isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path, isMapped),
     doubt,
   }

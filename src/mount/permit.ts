@@ -26,15 +26,25 @@ export function allowed(
 ): { request: MountRequest; isNew: boolean } {
   const stands = record?.mounted !== undefined && record.boot === session.host.bootId()
   if (stands && isSameMount(record.request, asked)) {
-    return { request: { ...asked, setGid: record.setGid }, isNew: false }
+    return { request: { ...asked, setGid: record.setGid, secretKeys: record.secretKeys }, isNew: false }
   }
   const naming = (option: string) => namingOf(kind.optionRules(), option)
-  const verdict = allow(session.config.allow, asked, {
-    walksServer: kind.isRemote === true && kind.walk === true,
-    naming,
-  })
+  // Secrets are decoded for kinds that need them, and nowhere else.
+  const secretNames = kind.secretKeys === 'by rule' ? [...(session.secrets?.keys() ?? [])] : []
+  const verdict = allow(
+    session.config.allow,
+    { ...asked, secretNames },
+    {
+      walksServer: kind.isRemote === true && kind.walk === true,
+      naming,
+    },
+  )
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
-  return { request: { ...asked, setGid: verdict.rule.setGid }, isNew: true }
+  const { setGid, secretKeys } = verdict.rule
+  return {
+    request: { ...asked, setGid, secretKeys: kind.secretKeys === 'by rule' ? secretKeys : undefined },
+    isNew: true,
+  }
 }
 
 /** What whoever writes to a source could do by that, beside writing; undefined: nothing. */

@@ -53,7 +53,13 @@ export function planMount(
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
     const given = giveGroup(request, view.source, kind, view.isMappedByRuntime)
     if (given.refusal !== undefined) return refuse(given.refusal)
-    return { decision, reason, steps: stepsOf(request, view, given, kind.hasDaemon ?? false, keepsRecord) }
+    const isOwnMount = decision === 'replace' && isOurs(record, view)
+    const steps = isOwnMount ? given.steps.map(keepMounted) : given.steps
+    return {
+      decision,
+      reason,
+      steps: stepsOf(request, view, { ...given, steps }, kind.hasDaemon ?? false, keepsRecord),
+    }
   }
   if (mounted === undefined) {
     if (view.target === 'file' && record === undefined && !isKubeletVolume(directory)) {
@@ -82,6 +88,13 @@ export function planMount(
   return refuse(
     `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files: delete the pod to mount a new one`,
   )
+}
+
+/** A mount that a pod uses is not taken from it because its root cannot get the group. */
+function keepMounted<S extends WalkStep | MapStep>(step: S): S {
+  if (step.do === 'own-volume') return { ...step, isMounted: true }
+  if (step.do !== 'map-group' || typeof step.otherwise === 'string') return step
+  return { ...step, otherwise: keepMounted(step.otherwise) }
 }
 
 function refuse(reason: string): MountPlan {

@@ -1,5 +1,5 @@
 import { restoreVolume } from '../fs-group/restore-volume.ts'
-import { FileError, succeeds } from '../host/file-error.ts'
+import { FileError } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
@@ -13,6 +13,7 @@ import type { Session } from '../store/session.ts'
 import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { detachAll, setTarget } from './attach.ts'
+import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDirectory } from './sub-path-binds.ts'
 
 /**
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
@@ -29,6 +30,9 @@ export async function unmount(session: Session, directory: string): Promise<void
   const isOnRecord = record !== undefined || (await asFarAsRecordsGo(session, () => mountRecords.has(session, path)))
   if (!isOnRecord) refuseForeign(host, point)
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded', ...(record?.pod && { pod: record.pod }) })
+  // In kubelet's order, whoever calls: a bind that stays keeps the volume's file system mounted.
+  const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
+  if (left.length > 0) session.warn(leftInPod(left))
   if (point) {
     await detach(session, point, record)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
@@ -37,7 +41,7 @@ export async function unmount(session: Session, directory: string): Promise<void
   // stays too.
   if (lock && record) {
     await restoreIfPending(session, record)
-    await asFarAsRecordsGo(session, () => forgetMount(session, path, record.volume))
+    await asFarAsRecordsGo(session, () => forgetUnlessLeft(session, record, 'unmounted', left))
   }
   if (record) endStopped(session, record)
   if (lock) sweepStages(session)
@@ -47,17 +51,42 @@ export async function unmount(session: Session, directory: string): Promise<void
  * What kubelet does for a pod that is gone, in its place: unmounts, puts the volume back if that is pending, and removes the
  * directory (kubernetes pkg/volume/flexvolume/unmounter.go), so that kubelet removes the pod's. Call it under the mount's
  * lock. A death on the way leaves what a death of kubelet's call leaves.
+ * @returns what is left in the pod's directory, and named by its record until it is gone
  */
 export async function unmountLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
-): Promise<void> {
+): Promise<string[]> {
   const { host } = session
+  const binds = endSubPathBinds(host, record.directory)
   if (point) await detach(session, point, record)
-  await forgetLocked(session, point, record, true)
-  // What is in it, or is there no more, is for kubelet.
-  if (point) succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
+  if (point) leaveDirectory(host, point)
+  await restoreIfPending(session, record)
+  removeCsiNote(host, record.directory)
+  const foreseen = [...binds, ...findInVolumeDirectory(host, record.directory)]
+  // A crash after this leaves empty directories, which kubelet removes by itself.
+  forgetUnlessLeft(session, record, 'pod gone', foreseen)
+  const left = [...binds, ...(point ? removeVolumeDirectory(host, point) : [])]
+  if (foreseen.length === 0 && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
+  endStopped(session, record)
+  return left
+}
+
+/** @param left as `endSubPathBinds` returns it */
+export function leftInPod(left: readonly string[]): string {
+  return `the volume is unmounted, but in the directory of its pod ${left.join('; ')}: remove that, then call "modekeep heal"`
+}
+
+/** The record stays while something is left, so that status, doctor and gc name it. */
+function forgetUnlessLeft(
+  session: Session,
+  record: MountRecord,
+  ended: NonNullable<MountRecord['ended']>,
+  left: readonly string[],
+): void {
+  if (left.length === 0) forgetMount(session, record.directory, record.volume)
+  else if (record.ended !== ended) mountRecords.write(session, { ...record, ended })
 }
 
 async function detach(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
@@ -71,19 +100,24 @@ async function detach(session: Session, point: MountPoint, record: MountRecord |
 }
 
 /**
- * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Nothing is unmounted.
- * @param isRestoring runs the volume's pending restore
+ * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Of a pod that is gone
+ * kubelet's binds of the volume are unmounted, nothing else.
+ * @param isOver the pod is gone: the volume's pending restore is run
+ * @returns what is left in the pod's directory: then the record stays
  */
 export async function forgetLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
-  isRestoring: boolean,
-): Promise<void> {
+  isOver: boolean,
+): Promise<string[]> {
+  if (isOver && record.ended === 'pod gone') return unmountLocked(session, point, record)
+  const left = isOver ? endSubPathBinds(session.host, record.directory) : []
   if (point) leaveDirectory(session.host, point)
-  if (isRestoring) await restoreIfPending(session, record)
-  forgetMount(session, record.directory, record.volume)
+  if (isOver) await restoreIfPending(session, record)
+  forgetUnlessLeft(session, record, 'unmounted', left)
   endStopped(session, record)
+  return left
 }
 
 /** Undefined, and a warning, where the disk of the state directory fails, or a record cannot be read: that stays. */

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { printable } from '../refusal/printable.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { SERVICE } from './messages.ts'
 import { CONNECTION, MuxReader, muxed } from './mux.ts'
@@ -146,7 +147,7 @@ export class Connection {
   }
 
   #fail(stream: number, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = printable(error instanceof Error ? error.message : String(error))
     const payload = response.encode({ status: { code: codeOf(error), message }, payload: new Uint8Array() })
     this.#send(CONNECTION.plugin, { stream, type: TYPE.response, payload })
   }

@@ -1,11 +1,12 @@
 import { type CloneOrder, type ContainerOrder, propagationOf } from '../container-mount/order.ts'
+import { pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { type MapRule, mayMap } from '../request/map-rule.ts'
+import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
 import { type Asked, askedOf, isAsking, isOptional, OWN_ASKED } from './asked.ts'
 import type { Container, PodSandbox } from './messages.ts'
 import { groupFor, isOfNode, listed, unknownNames, unmatchedPaths } from './named.ts'
 import type { ToldGroups } from './pod-groups.ts'
-import { type MountedVolume, type PodVolumes, podDirectory, volumeOf } from './volume.ts'
+import { type MountedVolume, type PodVolumes, podDirectory, ROOT_DIRECTORY, volumeOf } from './volume.ts'
 
 /** What a decision depends on beside what the runtime tells. */
 export interface Node {
@@ -165,6 +166,8 @@ function tooMany(asked: Asked | undefined, count: number, name: string): string 
  */
 function faultOf(volume: MountedVolume, group: number | undefined, kubeletDir: string): string | undefined {
   const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
+  const [tooLong] = pathSizeFaults(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
+  if (tooLong !== undefined) return tooLong
   const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
   if (isElsewhere) {
     return (
@@ -173,6 +176,9 @@ function faultOf(volume: MountedVolume, group: number | undefined, kubeletDir: s
     )
   }
   if (group === undefined) return undefined
+  if (kind === HOST_PATH && mount.source === ROOT_DIRECTORY) {
+    return `${shown} shows the node's root directory, which is never mapped: mount the directory that the pod needs as a hostPath`
+  }
   if (isKubelets) return `kubelet writes the files of ${shown} itself, for the pod's fsGroup: leave the volume out`
   if (isOwn) {
     return (

@@ -36,6 +36,9 @@ const KINDS: Readonly<Record<string, string>> = {
   'kubernetes.io~local-volume': 'local',
 }
 
+/** The node's root directory: a hostPath may name it. */
+export const ROOT_DIRECTORY = '/'
+
 const OWN_PLUGIN = 'modekeep~fs'
 
 // kubernetes pkg/kubelet/kubelet_getters.go; pkg/volume/csi mounts one level deeper.
@@ -105,4 +108,5 @@ export function isOwnFlexVolume({ source }: Mount): boolean {
   return source.includes(`/volumes/${OWN_PLUGIN}/`)
 }
 
-const isNormal = (path: string) => /^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path)
+const isNormal = (path: string) =>
+  path === ROOT_DIRECTORY || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))

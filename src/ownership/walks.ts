@@ -168,6 +168,10 @@ async function walkTree(
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
+  // The caller settles and forgets after this walk too, and has the root open until then.
+  journal?.syncBy(() => inodes.syncFileSystem(root))
+  // A crashed walk's changes must be durable before an inode is recorded as they left it.
+  if (!isSurvey && journal?.hasUnfinished) inodes.syncFileSystem(root)
   const stat = inodes.stat(top)
   const shown = new Progress(progress)
   const tell = () => {

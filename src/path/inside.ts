@@ -10,26 +10,24 @@ import {
   SOCKET,
 } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import { pathSizeFaults } from './input-sizes.ts'
 import { sentences } from './refusals.ts'
 import { openByParts } from './steps.ts'
 
-const LONGEST_NAME = 255
 const MOUNTABLE: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO])
 
 /** What is wrong with the text of a subPath, before anyone looks at the source. */
 export function subPathFaults(subPath: string): string[] {
   if (subPath === '') return ['option "subPath" is empty: name a part of the source, or leave subPath out']
+  const tooLong = pathSizeFaults('option "subPath"', subPath)
+  if (tooLong.length > 0) return tooLong
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {
     return [
       `option "subPath" is ${quoted(subPath)}: write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
     ]
   }
-  return parts
-    .filter((part) => Buffer.byteLength(part) > LONGEST_NAME)
-    .map(
-      (part) => `option "subPath" has the name ${quoted(part)}: a name has at most ${LONGEST_NAME} bytes, shorten it`,
-    )
+  return []
 }
 
 /**

@@ -38,13 +38,16 @@ export function openByParts(inodes: Inodes, root: Handle, subPath: string): Hand
         continue
       }
       const parent = held.at(-1)?.handle ?? root
-      const path = [...held.map((one) => one.name), name].join('/')
-      const missing = () => ({ 'ENOENT ENAMETOOLONG': say.missing(path, link) })
+      // Made for a message or a link alone: for each part of a long path it would take quadratic time.
+      const depth = held.length
+      const pathTo = () => [...held.slice(0, depth).map((one) => one.name), name].join('/')
+      const missing = () => ({ 'ENOENT ENAMETOOLONG': say.missing(pathTo(), link) })
       const handle = explained(() => inodes.openEntry(parent, part.name), missing)
       held.push({ handle, name })
       const { mode, uid } = inodes.stat(handle)
       const type = mode & FILE_TYPE
       if (type === SYMLINK) {
+        const path = pathTo()
         if (!isTrusted(inodes, parent, uid)) throw new Refusal(say.notTrusted(path, uid))
         const target = explained(
           () => Buffer.from(inodes.readLink(handle)),
@@ -55,7 +58,7 @@ export function openByParts(inodes: Inodes, root: Handle, subPath: string): Hand
         held.pop()
         inodes.close(handle)
         ahead.push(...follow(target, next).reverse())
-      } else if (type !== DIRECTORY && ahead.length > 0) throw new Refusal(say.notDirectory(path, mode, link))
+      } else if (type !== DIRECTORY && ahead.length > 0) throw new Refusal(say.notDirectory(pathTo(), mode, link))
     }
     return held.pop()?.handle ?? inodes.duplicate(root)
   } finally {

@@ -1,3 +1,5 @@
+import { jsonText, printable } from './printable.ts'
+
 /**
  * The one error a person is meant to read: what is wrong, with which key and value, and the way out.
  * Every fault of a call is in `faults`, each of at most some 2,000 characters, so that a pod's author corrects all of them at once.
@@ -6,7 +8,7 @@ export class Refusal extends Error {
   readonly faults: readonly string[]
 
   constructor(faults: string | readonly string[], options?: ErrorOptions) {
-    const list = (typeof faults === 'string' ? [faults] : faults).map(shortened)
+    const list = (typeof faults === 'string' ? [faults] : faults).map((fault) => shortened(printable(fault)))
     super(joined(list), options)
     this.name = 'Refusal'
     this.faults = list
@@ -45,14 +47,14 @@ function joined(faults: readonly string[]): string {
 const LONGEST_SHOWN = 120
 
 /**
- * A value as a message shows it: quoted, control characters escaped, cut to a length an event can hold. How long a text is
+ * A value as a message shows it: quoted, with what does not print escaped, cut to a length an event can hold. How long a text is
  * counts for nothing: a pod's author may have written it.
  */
 export function quoted(value: unknown): string {
   if (typeof value === 'string' && value.length > LONGEST_SHOWN) {
-    return cut(JSON.stringify(value.slice(0, LONGEST_SHOWN)), value.length + '""'.length)
+    return cut(jsonText(JSON.stringify(value.slice(0, LONGEST_SHOWN))), value.length + '""'.length)
   }
-  const text = JSON.stringify(value) ?? String(value)
+  const text = jsonText(JSON.stringify(value) ?? String(value))
   return text.length > LONGEST_SHOWN ? cut(text, text.length) : text
 }
 

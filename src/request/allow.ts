@@ -17,7 +17,10 @@ export type Wish = Pick<
   | 'groupAccess'
   | 'fsGroup'
   | 'idmapFrom'
->
+> & {
+  /** Keys of its Secret that a rule has to name. */
+  secretNames?: readonly string[]
+}
 
 /** How far a rule has to name a mount option: not at all, by its name, or with its value. */
 export type Naming = 'none' | 'name' | 'value'
@@ -61,6 +64,10 @@ const OBJECTIONS: readonly Objection[] = [
   ({ mountOptions: allowed }, { mountOptions }, { naming }) => {
     const missing = mountOptions.filter((option) => !isNamed(allowed, option, naming(option)))
     return unless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)
+  },
+  ({ secretKeys = {} }, { secretNames = [] }) => {
+    const missing = secretNames.filter((name) => !Object.hasOwn(secretKeys, name))
+    return unless(missing.length === 0, `the key ${quoted(missing.join(', '))} of its Secret in secretKeys`)
   },
 ]
 

@@ -1,3 +1,4 @@
+import { assertOptionsSize, fieldSizeFaults, secretsSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /**
@@ -6,6 +7,7 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
  * @throws {Refusal} when the text is not a JSON object at all
  */
 export function parseOptionsText(text: string): { entries: [string, unknown][]; faults: string[] } {
+  assertOptionsSize(text)
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
@@ -51,6 +53,8 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
  */
 export function readSecrets(text: string): Secrets {
   const secrets = parseOptionsText(text).entries.filter(([key]) => key.startsWith(SECRET_PREFIX))
+  const faults = secretFaults(secrets)
+  if (faults.length > 0) throw new Refusal(faults)
   return new Map(
     secrets.map(([key, value]) => {
       if (typeof value === 'string' && BASE64.test(value)) {
@@ -59,4 +63,15 @@ export function readSecrets(text: string): Secrets {
       throw new Refusal(`option ${quoted(key)} is not base64: kubelet sends secrets so`)
     }),
   )
+}
+
+/** Faults in the sizes of secrets, which are not decoded for it. */
+export function secretFaults(entries: readonly [string, unknown][]): string[] {
+  let sizeBytes = 0
+  const faults = entries.flatMap(([key, value]) => {
+    if (!key.startsWith(SECRET_PREFIX)) return []
+    if (typeof value === 'string') sizeBytes += Math.floor((value.length * 3) / 4)
+    return fieldSizeFaults(`the name of option ${quoted(key)}`, key)
+  })
+  return [...faults, ...secretsSizeFaults(sizeBytes)]
 }

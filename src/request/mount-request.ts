@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import type { Lifecycle } from './rule.ts'
+import type { SecretKeys } from './secret-keys.ts'
 import { sourceSchema } from './source.ts'
 
 /** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
@@ -33,6 +34,8 @@ export interface MountRequest extends AskedMount {
   lifecycle?: Lifecycle | undefined
   /** What the rule that allowed it says of set-gid on directories. */
   setGid?: boolean | undefined
+  /** What that rule says of the keys of its Secret. */
+  secretKeys?: SecretKeys | undefined
 }
 
 /** Whether both ask for the same mount. The order of mount options does not matter. */

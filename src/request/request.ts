@@ -1,9 +1,11 @@
 import * as z from 'zod/mini'
+import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from './defaults.ts'
 import { fsGroupOf, parseGroup } from './fs-group.ts'
-import { parseOptionsText } from './json-options.ts'
+import { parseOptionsText, secretFaults } from './json-options.ts'
 import type { MountRequest } from './mount-request.ts'
+import { secretKeyFaults, type TakenSecrets } from './secret-keys.ts'
 import { parseSource } from './source.ts'
 
 function oneOf<const V extends readonly [string, ...string[]]>(values: V) {
@@ -81,6 +83,8 @@ export interface KindRules {
   readonly isDisk?: true
   /** Its files are on a server, which other nodes may mount too. */
   readonly isRemote?: true
+  /** Which keys of a Secret it takes; undefined: none. */
+  readonly secretKeys?: TakenSecrets
   faults(request: KindRequest, config: NodeConfig): string[]
 }
 
@@ -111,6 +115,9 @@ function podName(...parts: unknown[]): string | undefined {
  */
 export function readRequest(directory: string, text: string, config: NodeConfig, kinds: Kinds): MountRequest {
   const parsed = parseOptionsText(text)
+  // Before anything else is done with a text: each of the checks below may be quick for short ones only.
+  const tooLong = [...sizeFaults(parsed.entries), ...secretFaults(parsed.entries)]
+  if (tooLong.length > 0) throw new Refusal(tooLong)
   const { options, faults, unsure } = checkOptions(parsed.entries)
   const group = fsGroupOf(
     new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
@@ -139,10 +146,21 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     ...group.faults,
     ...contradictions(options, request, unsure),
     ...uidFaults(directory, options),
+    ...(unsure.has('kubernetes.io/fsType') ? [] : secretKeyFaults(parsed.entries, kinds.of(fsType))),
     ...(unsure.has('kubernetes.io/fsType') ? [] : aboutGiven(kindFaults(request, config, kinds), unsure)),
   ]
   if (all.length > 0) throw new Refusal(all)
   return request
+}
+
+/** Faults in the lengths of the options that modekeep reads. */
+function sizeFaults(entries: readonly [string, unknown][]): string[] {
+  return entries.flatMap(([key, value]) => {
+    if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
+    const subject = `option "${key}"`
+    const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, LONGEST_FIELD)))
+    return isPath ? pathSizeFaults(subject, value) : fieldSizeFaults(subject, value)
+  })
 }
 
 /** Without verdicts about values that nobody gave. */

@@ -3,6 +3,7 @@ import { quoted } from '../refusal/refusal.ts'
 import type { MapRule } from './map-rule.ts'
 import { LIFECYCLES, type Rule } from './rule.ts'
 import { isEntry } from './rule-source.ts'
+import { secretKeysSchema } from './secret-keys.ts'
 import { flag, wants } from './wants.ts'
 
 function listOf(what: string, isFine: (text: string) => boolean) {
@@ -45,6 +46,7 @@ export const RULE_KEYS = {
   readOnly: flag,
   singleNode: flag,
   setGid: flag,
+  secretKeys: () => z.optional(secretKeysSchema()),
 } satisfies Record<keyof Rule, unknown>
 
 const HOST_DIRECTORIES =

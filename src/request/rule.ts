@@ -1,3 +1,5 @@
+import type { SecretKeys } from './secret-keys.ts'
+
 /** How a CSI volume came to its pod: written in the pod itself, or bound to it by a claim. */
 export const LIFECYCLES = ['inline', 'persistent'] as const
 export type Lifecycle = (typeof LIFECYCLES)[number]
@@ -29,6 +31,8 @@ export interface Rule {
   singleNode?: boolean | undefined
   /** False: a walk gives directories no set-gid bit. Files never get one. */
   setGid?: boolean | undefined
+  /** How keys of a Secret reach a FUSE program. Left out: none does, and a pod with a Secret is refused. */
+  secretKeys?: SecretKeys | undefined
 }
 
 export const DEFAULT_FS_TYPES: readonly string[] = ['bind', 'tmpfs']

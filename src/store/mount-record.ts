@@ -3,6 +3,7 @@ import { type ProcessId, unless } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
 import { LIFECYCLES } from '../request/rule.ts'
+import { secretKeysSchema } from '../request/secret-keys.ts'
 import { sourceText } from '../request/source.ts'
 import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
@@ -14,7 +15,8 @@ function schema() {
   /** How the group was given, and why so, in words for people. */
   const given = z.discriminatedUnion('by', [
     z.object({ by: z.literal('none'), why: optional }),
-    z.object({ by: z.literal('walk'), group: number, why: text }),
+    /** `skipped`: which inodes the walk skipped, in words. */
+    z.object({ by: z.literal('walk'), group: number, why: text, skipped: optional }),
     /** `from`: the group on disk that is shown as another. */
     z.object({ by: z.literal('idmap'), from: number, why: text }),
     z.object({ by: z.literal('option'), why: text }),
@@ -31,6 +33,8 @@ function schema() {
     lifecycle: z.optional(z.enum(LIFECYCLES)),
     /** What the rule that allowed it said; undefined: true. */
     setGid: z.optional(z.boolean()),
+    /** How the rule that allowed it passes the keys of its Secret to a FUSE program. */
+    secretKeys: z.optional(secretKeysSchema()),
     request: askedSchema(),
     /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
     source: optional,
@@ -66,6 +70,11 @@ function schema() {
     ),
     /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
     hadSecrets: z.boolean(),
+    /**
+     * The volume is unmounted, but something of it is left in the directory of its pod, which kubelet cannot remove.
+     * `pod gone`: heal unmounted it in kubelet's place, and the volume's own directory is to be removed too.
+     */
+    ended: z.optional(z.enum(['unmounted', 'pod gone'])),
   })
 }
 
@@ -100,6 +109,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     namespace: request.namespace,
     lifecycle: request.lifecycle,
     setGid: request.setGid,
+    secretKeys: request.secretKeys,
     request: askedOf(request),
     source: source?.path ?? sourceText(request.source),
     identity: source?.identity,
@@ -111,8 +121,9 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 }
 
 /** The request that a record was made for. */
-export function requestOf({ request, directory, pod, namespace, lifecycle, setGid }: MountRecord): MountRequest {
-  return { ...request, directory, pod, namespace, lifecycle, setGid }
+export function requestOf(record: MountRecord): MountRequest {
+  const { request, directory, pod, namespace, lifecycle, setGid, secretKeys } = record
+  return { ...request, directory, pod, namespace, lifecycle, setGid, secretKeys }
 }
 
 /**

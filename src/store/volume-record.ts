@@ -3,6 +3,7 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import { RECORD_FILE, type Store } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
+import { skippedInodesSchema } from './skipped-inodes.ts'
 
 export const volumeRecordSchema = () =>
   z.object({
@@ -16,6 +17,8 @@ export const volumeRecordSchema = () =>
     hasEnded: z.optional(z.boolean()),
     /** How many inodes its last walk left as others had changed them since an earlier walk, and whether its root is one. */
     changedSince: z.optional(z.object({ inodes: z.number(), hasRoot: z.boolean() })),
+    /** What its last walk skipped. Records of earlier versions have none. */
+    skipped: z.optional(skippedInodesSchema()),
     /**
      * With `complete` false: a restore put all of it back but for so many inodes that its users had changed. Those stay
      * recorded, and what is not in the volume any more: nobody knows whether it comes back.

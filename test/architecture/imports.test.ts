@@ -63,6 +63,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   log: ['node:fs', 'node:path'],
   metrics: ['node:fs'],
   migrate: ['yaml'],
+  mount: ['node:path'],
   'mount-table': ['node:path'],
   nri: ['node:events', 'node:fs/promises', 'node:net', 'node:stream', 'node:timers/promises'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],

@@ -104,7 +104,10 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     fs.chmodSync(`${source}/test1`, 0o600)
     json('restore', source, '--dry-run')
     json('restore', source)
-    expect(await node.call('mount', node.podDirectory('a'), mountOptions(source))).toEqual({ status: 'Success' })
+    expect(await node.call('mount', node.podDirectory('a'), mountOptions(source))).toEqual({
+      status: 'Success',
+      message: 'group 2000 was applied to 6 of 7, changed since by its user: 1 (first "test1")',
+    })
     for (const verb of ['status', 'heal', 'doctor', 'gc', 'version', 'help']) json(verb)
     json('completion', 'zsh')
     const manifest = `${node.top}/volume.yaml`

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -40,5 +40,24 @@ describe('modekeep migrate', () => {
     const full = openSync('/dev/full', 'w')
     const { status } = spawnSync(EXECUTABLE, ['migrate', '-'], { input: NFS, stdio: ['pipe', full, 'pipe'] })
     expect(status).toBe(1)
+  })
+
+  it('refuses what is no regular file without waiting for it, and what is larger than 4 MiB', () => {
+    const fifo = join(top, 'fifo')
+    execFileSync('mkfifo', [fifo])
+    for (const file of [fifo, '/dev/zero', top]) {
+      const { status, stderr } = call([file])
+      expect([status, stderr]).toEqual([
+        1,
+        `modekeep: file "${file}" is not a regular file: name one, or "-" for stdin\n`,
+      ])
+    }
+    const large = join(top, 'large.yaml')
+    writeFileSync(large, `#${'x'.repeat(4 * 1024 * 1024)}`)
+    expect(call([large])).toMatchObject({ status: 1, stderr: expect.stringContaining('has more than 4 MiB: split it') })
+    expect(call(['-'], `#${'x'.repeat(5 * 1024 * 1024)}`)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('has more than 4 MiB: split it'),
+    })
   })
 })

@@ -187,7 +187,11 @@ describe.skipIf(!isBuilt)(built('a mount is refused, nothing being left of it'),
     ['has no parent', () => `${directory}/x/y`, 'does not exist: kubelet creates it before it calls mount'],
     ['is a file', () => `${directory}-file`, 'is a link or a file: remove it'],
     ['is a link', () => `${directory}-link`, 'is a link or a file: remove it'],
-    ['has a name too long for any file', () => `${directory}${'x'.repeat(300)}`, 'ENAMETOOLONG'],
+    [
+      'has a name too long for any file',
+      () => `${directory}${'x'.repeat(300)}`,
+      'a name has at most 255 bytes, shorten it',
+    ],
   ])('for a directory that %s', (_what, at, message) => {
     fs.writeFileSync(`${directory}-file`, 'kept')
     fs.symlinkSync(directory, `${directory}-link`)
@@ -359,7 +363,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
     expect(layers()).toBe(1)
   })
 
-  it('and its secrets are neither answered nor logged, whether it succeeds or not', () => {
+  it('with a Secret, which a bind refuses by its keys: its values are neither answered nor logged', () => {
     const secret = 'aHVudGVyMg'
     const withSecret = { 'kubernetes.io/secret/password': secret, 'kubernetes.io/secret/user': `${secret}x` }
     const texts = [
@@ -370,7 +374,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
       `${options(withSecret)},`,
     ].map((text) => run(['mount', directory, text], { env }).text)
     expect(texts.map((text) => JSON.parse(text).status)).toEqual([
-      'Success',
+      'Failure',
       'Failure',
       'Failure',
       'Failure',

@@ -35,7 +35,7 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     stage.fs.chmodSync(source, 0o770)
     const before = await useOnce('a')
     give(0, 0)
-    const why = `gave the root of ${source} group 0 since modekeep gave it another`
+    const why = `the root of ${source} was changed since modekeep applied the pod's group: it is 0:0 2770 now`
     const way = `"modekeep apply DIR --fsgroup 2000 --force", DIR being ${source}`
     for (let call = 0; call < 2; call++) {
       await expect(mount('b')).rejects.toThrow(why)
@@ -61,7 +61,7 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
     give(0, 0)
-    await expect(mount('b')).rejects.toThrow('since modekeep gave it another')
+    await expect(mount('b')).rejects.toThrow('was changed since modekeep applied')
     stage.fs.chmodSync(source, 0o770)
     await mount('c', '3000')
     expect(stage.fs.statSync(source).gid).toBe(3000)
@@ -71,27 +71,44 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
     give(0, 0)
-    await expect(mount('b')).rejects.toThrow('since modekeep gave it another')
+    await expect(mount('b')).rejects.toThrow('was changed since modekeep applied')
     give(0, 2000)
     await mount('b')
     expect(await state('b')).toMatchObject({ state: 'healthy', reason: '' })
   })
 
   it.each([
-    ['that owns its volume', 0o770, 999, 999],
-    ['that gives it a group of its own', 0o770, 0, 999],
-    ['or takes nothing from anybody', 0o755, 0, 0],
-  ])('is told, and nothing more, where it may be the pod itself %s', async (_, mode, uid, gid) => {
+    ['another user', 0o777, 999, 999],
+    ['another group', 0o777, 0, 999],
+    ['root', 0o777, 0, 0],
+  ])(
+    'keeps the mount and makes its state "changed" if others may use the root that now belongs to %s',
+    async (_, mode, uid, gid) => {
+      stage.fs.chmodSync(source, mode)
+      await useOnce('a')
+      give(uid, gid)
+      await mount('b')
+      expect(new Set(Object.values(now()))).toEqual(new Set([gid]))
+      expect(await state('b')).toMatchObject({
+        state: 'changed',
+        action: 'none',
+        reason: expect.stringContaining('changed its root, among 4 of its files and directories'),
+      })
+    },
+  )
+
+  it.each([
+    ['another user', 0o770, 999, 999],
+    ['another group', 0o770, 0, 999],
+    ['root', 0o755, 0, 0],
+  ])("refuses a new mount if the pod's group cannot use the root that now belongs to %s", async (_, mode, uid, gid) => {
     stage.fs.chmodSync(source, mode)
     await useOnce('a')
     give(uid, gid)
-    await mount('b')
-    expect(new Set(Object.values(now()))).toEqual(new Set([gid]))
-    expect(await state('b')).toMatchObject({
-      state: 'changed',
-      action: 'none',
-      reason: expect.stringContaining('changed its root, among 4 of its files and directories'),
-    })
+    await expect(mount('b')).rejects.toThrow(
+      'cannot read, write and search it (group 2000 was applied to 0 of 4, changed',
+    )
+    expect(stage.layers('b')).toEqual([])
   })
 
   it('is no news where it is a few files, and told where they are many', async () => {

@@ -47,6 +47,16 @@ describe.skipIf(skipped !== '')(
       [undefined, 'is not there'],
       ['{', 'says "{"'],
       ['{"uidMappings":[{"hostId":-1,"containerId":0,"length":1}],"gidMappings":[]}', 'says '],
+      [
+        JSON.stringify({
+          uidMappings: [{ hostId: 65536, containerId: 0, length: 65536 }],
+          gidMappings: [
+            { hostId: 65536, containerId: 0, length: 65536 },
+            { hostId: 200000, containerId: 65535, length: 65536 },
+          ],
+        }),
+        'has a mapping that the kernel rejects: the ranges 0 to 65535 and 65535 to 131070 of its groups overlap: ',
+      ],
     ])('is refused with the file of kubelet that says %s', async (text, what) => {
       const node = nodeWith('tmpfs')
       if (text !== undefined) fs.writeFileSync(`${node.pod}/userns`, text)

@@ -75,7 +75,11 @@ describe('a NodePublishVolume', () => {
       readonly: true,
     })
     expect(readPublish(request).lifecycle).toBe('persistent')
-    expect(asked(request)).toMatchObject({ mountOptions: ['noexec', 'noatime', 'nodev'], readOnly: true })
+    expect(() => asked(request)).toThrow('the Secret has "password, user", which bind does not take')
+    expect(asked({ ...request, secrets: {} })).toMatchObject({
+      mountOptions: ['noexec', 'noatime', 'nodev'],
+      readOnly: true,
+    })
     const secrets = readSecrets(readPublish(request).options)
     expect([...secrets].map(([key, value]) => [key, Buffer.from(value).toString()])).toEqual([
       ['password', 'p"\u2028ss'],

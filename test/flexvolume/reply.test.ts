@@ -68,7 +68,7 @@ describe('the reply to a failure', () => {
       { ...tmpfs, mountOptions: thirty((n) => `size=x${n}`).join() },
       'has "size=x0": write it like size=64m',
     ],
-    ['long bad values', { ...tmpfs, mountOptions: thirty((n) => `size=${n}${'x'.repeat(200)}`).join() }, HINT],
+    ['long bad values', { ...tmpfs, mountOptions: thirty((n) => `size=${n}${'x'.repeat(120)}`).join() }, HINT],
     ['unknown keys', Object.fromEntries(thirty((n) => `key${n}`).map((key) => [key, 'x'])), 'unknown ["key0","key1",'],
     ['keys given twice', `{${thirty((n) => `"k${n}":"","k${n}":""`).join()}}`, 'option "k0" is given twice: keep one'],
   ])('to thirty %s fits an event', (_what, options, part) => {

@@ -37,6 +37,16 @@ it('does not mount again what was mounted with a secret, and says so', async () 
 })
 
 it('knows these states and actions, and no two words for one', () => {
-  expect(MOUNT_STATES).toEqual(['healthy', 'missing', 'stale', 'changed', 'orphaned', 'interrupted', 'unknown', 'busy'])
+  expect(MOUNT_STATES).toEqual([
+    'healthy',
+    'missing',
+    'stale',
+    'changed',
+    'partial',
+    'orphaned',
+    'interrupted',
+    'unknown',
+    'busy',
+  ])
   expect(HEAL_ACTIONS).toEqual(['none', 'mounted', 'replaced', 'unmounted', 'forgotten', 'failed'])
 })

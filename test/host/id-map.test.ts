@@ -164,3 +164,28 @@ describe('what the kernel would not take', () => {
     expect(mapFault(map)).toBe(fault)
   })
 })
+
+describe('a mapping whose ranges overlap', () => {
+  const overlapping = [
+    { disk: 0, shown: 65536, count: 65536 },
+    { disk: 65535, shown: 200000, count: 65536 },
+  ]
+
+  it('is a fault that names both ranges, whichever side overlaps', () => {
+    const swapped = overlapping.map(({ disk, shown, count }) => ({ disk: shown, shown: disk, count }))
+    expect(mapFault({ uids: ALL_IDS, gids: overlapping })).toBe(
+      'the ranges 0 to 65535 and 65535 to 131070 of its groups overlap',
+    )
+    expect(mapFault({ uids: swapped, gids: ALL_IDS })).toBe(
+      'the ranges 0 to 65535 and 65535 to 131070 of its users overlap',
+    )
+  })
+
+  it('is no fault where ranges only touch', () => {
+    const touching = [
+      { disk: 65536, shown: 0, count: 65536 },
+      { disk: 0, shown: 65536, count: 65536 },
+    ]
+    expect(mapFault({ uids: touching, gids: touching })).toBeUndefined()
+  })
+})

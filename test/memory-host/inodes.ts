@@ -129,6 +129,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       attributesOf(place).delete(name)
     },
 
+    syncFileSystem: (handle) => world.act(`sync ${world.pathOf(world.at(handle))}`),
     fileSystemId: (handle) => world.at(handle).mount.fileSystem.id,
     formerFileSystemId: () => undefined,
     isReadOnly: (handle) => (world.at(handle).mount.flags & READ_ONLY) !== 0,

@@ -227,3 +227,19 @@ describe('what it wrote', () => {
     expect(verdict).toHaveProperty('rule')
   })
 })
+
+describe('a manifest above the bounds is refused before it is parsed', () => {
+  it.each([
+    ['5,002 documents', '---\na: b\n'.repeat(5002), 'more than 5000 documents: split it'],
+    ['lists in lists on one line', '- '.repeat(300), 'nests values more than 200 deep'],
+    ['lists in lists in brackets', `a: ${'['.repeat(300)}${']'.repeat(300)}`, 'nests values more than 200 deep'],
+    ['a key that is there twice', 'a: 1\na: 2\n', 'm.yaml, line 2, column 1, is not YAML (duplicate key)'],
+  ])('%s', (_, text, message) => {
+    expect(() => migrate(text, 'm.yaml')).toThrow(message)
+  })
+
+  it('accepts 5,000 documents, and 200 lists in lists', () => {
+    expect(migrate('---\na: b\n'.repeat(5000), 'm.yaml').left).toEqual([])
+    expect(migrate(`a: ${'['.repeat(200)}${']'.repeat(200)}`, 'm.yaml').left).toEqual([])
+  })
+})

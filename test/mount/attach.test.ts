@@ -47,6 +47,18 @@ describe('a replacement', () => {
     expect(shown(next.host)).toEqual(['/srv/b'])
   })
 
+  it('reads the mount table twice, however many layers there are', () => {
+    const { host, point } = arrange(...Array.from({ length: 100 }, () => '/srv/a'))
+    let reads = 0
+    const table = () => {
+      reads++
+      return host.mounts.table()
+    }
+    replaceAt({ ...host, mounts: { ...host.mounts, table } }, point, clone(host, '/srv/b'), '/srv/b')
+    expect(shown(host)).toEqual(['/srv/b'])
+    expect(reads).toBe(2)
+  })
+
   it('leaves a layer of another directory hidden, which its users never saw', () => {
     const { host, point } = arrange('/srv/c', '/srv/a')
     replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')

@@ -126,6 +126,17 @@ describe('which volumes are mapped', () => {
     expect(groups(decided('/host=2000', mounts, { map }))).toEqual({ '/host': 2000 })
   })
 
+  it.each(['/host=2000', '/=2000'])(
+    'a hostPath "/" that annotation %s names is refused, whatever the rules say',
+    (value) => {
+      const root = [mountOf('/host', '/')]
+      const map = [{}, { volumes: ['hostPath'], sources: ['/**'] }]
+      expect(() => decided(value, root, { map })).toThrow("shows the node's root directory")
+      expect(decided(undefined, root, { map })).toBeUndefined()
+      expect(decided('2000', root, { map })).toBeUndefined()
+    },
+  )
+
   it('the types of file systems are those of every rule that allows it', () => {
     const map = [
       { volumes: ['csi'], fsTypes: ['ext4'] },

@@ -1,5 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { quoted } from '../../src/refusal/refusal.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { corpus } from './corpus.ts'
@@ -97,7 +98,7 @@ function expectPromises(text: string): void {
     for (const key of Object.keys(given)) {
       if (isKey(key) && faults.every((fault) => !fault.includes(`key "${key}`)))
         expect(isInForce(config, given, key)).toBe(true)
-      if (!isKey(key)) expect(faults.join('\n')).toContain(`key ${shortened(JSON.stringify(key))}`)
+      if (!isKey(key)) expect(faults.join('\n')).toContain(`key ${shortened(quoted(key))}`)
     }
     for (const key of KEYS) if (!Object.hasOwn(given, key)) expect(config[key]).toEqual(DEFAULT_CONFIG[key])
   }

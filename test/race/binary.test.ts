@@ -29,7 +29,8 @@ describe.skipIf(!isRoot)(title, () => {
     await actors.start('exchange', ...arena.swapSpecials)
     await actors.start('move', ...arena.moveOut)
     for (let round = 0; round < ROUNDS; round++) {
-      expect(await node.call('mount', directory, options)).toEqual({ status: 'Success' })
+      // Its message counts what was linked outside or replaced during the walk.
+      expect(await node.call('mount', directory, options)).toMatchObject({ status: 'Success' })
       expect(node.layers('a')).toHaveLength(1)
       expect(await node.call('unmount', directory)).toEqual({ status: 'Success' })
       expect(node.layers('a')).toEqual([])

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { quoted } from '../../src/refusal/refusal.ts'
 import { remoteFaults } from '../../src/volume/remote/remote.ts'
 import { requestFor } from './remote.ts'
 
@@ -47,7 +48,7 @@ describe('a source on a server', () => {
   ])('%j is no such source', (source) => {
     const example = source.startsWith('/') ? '//server/share' : 'host:/export'
     expect(faults(source)).toEqual([
-      `option "source" is ${JSON.stringify(source)}: write it like ${example}, without "..", "." or a comma`,
+      `option "source" is ${quoted(source)}: write it like ${example}, without "..", "." or a comma`,
     ])
   })
 

@@ -1,5 +1,5 @@
 import { constants, readlinkSync } from 'node:fs'
-import { type Handle, type Inodes, REGULAR, unless } from '../host.ts'
+import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, REGULAR, unless } from '../host.ts'
 import { readText } from '../read-file.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import { linuxChanges } from './changes.ts'
@@ -41,6 +41,8 @@ const getdents64 = systemCall('getdents64')
 const mknodat = systemCall('mknodat')
 const mkdirat = systemCall('mkdirat')
 const unlinkat = systemCall('unlinkat')
+const sync = systemCall('sync')
+const syncfs = systemCall('syncfs')
 const fsUuid = systemCall('fs_uuid')
 
 // (uid_t)-1
@@ -120,10 +122,26 @@ export const linuxInodes: Inodes = {
   getAttribute,
   setAttribute,
   removeAttribute,
+  syncFileSystem,
   fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
   formerFileSystemId: formerIdOf,
   isReadOnly: (handle) => (statFs(handle, 'a volume').flags & ST_RDONLY) !== 0,
   space: spaceOf,
+}
+
+const NOT_WRITTEN = () => "its disk did not write every change: check the node's kernel log and that disk"
+
+/** syncfs(2) rejects an O_PATH descriptor, and only a directory or a regular file can be opened without side effects. */
+function syncFileSystem(handle: Handle): void {
+  const type = lookAtHandle(handle).mode & FILE_TYPE
+  if (type !== DIRECTORY && type !== REGULAR) {
+    sync()
+    return
+  }
+  const [path, flags] = type === DIRECTORY ? ['.', READ_DIRECTORY] : [`/proc/self/fd/${handle}`, O_RDONLY | O_NONBLOCK]
+  const readable = openAt(type === DIRECTORY ? handle : AT_FDCWD, path, flags, 'a volume')
+  using _ = closingFd(readable)
+  done(syncfs(readable), 'syncfs', 'the file system of a volume', NOT_WRITTEN)
 }
 
 // include/uapi/linux/magic.h

@@ -6,6 +6,7 @@ import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
+import type { SkippedInodes } from '../../store/skipped-inodes.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
 import { type ContainerStatus, statusOfContainers } from './containers.ts'
@@ -58,6 +59,8 @@ export interface VolumeStatus {
   restorePending: boolean
   /** What others changed of it since, so that its group may not get in, and what to do; null where that is nothing. */
   changed: string | null
+  /** To how many inodes the last walk applied the group, and why it skipped others; null: it skipped none. */
+  skipped: SkippedInodes | null
   /** What it is if its records stand under a name that another kernel gives it; null where they do not. */
   name: string | null
   /** Recorded mounts of it. */
@@ -181,8 +184,9 @@ async function aboutVolume(
     left: record?.left ?? null,
     restorePending: record?.restorePending ?? false,
     changed: (record && changeOf(record)) ?? null,
+    skipped: record?.skipped ?? null,
     name: (record && (await nameNotice(session, record, isSilentAt)))?.text ?? null,
-    mounts: records.filter((mount) => mount.volume === volume).length,
+    mounts: records.filter((mount) => mount.volume === volume && mount.ended === undefined).length,
     // Whoever is at work on it finds out himself.
     fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,
     walk,

@@ -60,6 +60,7 @@ function sentence(rule: Rule): string {
     ...(idmapFrom === undefined ? [] : [`idmapFrom ${list(idmapFrom) || 'none'}`]),
     ...(mountOptions === undefined ? [] : [`mountOptions ${list(mountOptions) || 'none'} alone`]),
     ...(rule.setGid === false ? ['a walk gives directories no set-gid'] : []),
+    ...(rule.secretKeys === undefined ? [] : [`keys of a Secret ${Object.keys(rule.secretKeys).join(', ') || 'none'}`]),
     ...(rule.singleNode ? ['walks of what servers have, which no other node may mount'] : []),
   ].join('; ')
 }

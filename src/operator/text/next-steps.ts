@@ -12,6 +12,7 @@ const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
   interrupted: 'heal',
   orphaned: 'heal',
   changed: 'command',
+  partial: 'command',
   unknown: 'person',
 }
 
@@ -26,7 +27,7 @@ export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable 
     ...when(heals, `"modekeep heal" repairs what is ${statesOf(heals)}; with --dry-run it says what it would do`),
     ...when(
       commands,
-      'the line below each mount or volume that is changed names the command that gives it its group again',
+      'the line below each mount or volume that is changed or partial names the command that gives it its group again',
     ),
     ...when(
       [...people, ...unrecorded],

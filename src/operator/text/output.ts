@@ -1,3 +1,4 @@
+import { jsonText, printable } from '../../refusal/printable.ts'
 import { folded } from './wrap.ts'
 
 /** One line without its end; control characters in it are still to be made printable. */
@@ -30,14 +31,6 @@ export function aligned(rows: readonly (readonly string[])[], gap = '  '): strin
   })
 }
 
-// Control, format (bidirectional overrides among them), unassigned, and what ends a line without being a newline.
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu
-
-/** Text that cannot drive a terminal, whatever a file is called: what does not print reads `\u{1b}`. */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
-}
-
 /** As a shell takes it. */
 export function shellQuoted(path: string): string {
   const text = printable(path)
@@ -51,11 +44,4 @@ export function shellQuoted(path: string): string {
 export function jsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
   const kind = verb.charAt(0).toUpperCase() + verb.slice(1)
   return `${jsonText(JSON.stringify({ apiVersion: 'modekeep/v1', kind, ...facts }))}\n`
-}
-
-/** JSON on one line that cannot drive a terminal; it still means the same to a parser. */
-export function jsonText(json: string): string {
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-  // Without the flag u each half of a surrogate pair is one of its own.
-  return json.replace(UNPRINTABLE, (character) => character.replaceAll(/./gs, escaped))
 }

@@ -11,8 +11,7 @@ export function leftCount({ left }: WalkReport): number {
 /** Why, with examples. */
 export function leftLines({ left }: WalkReport): Line[] {
   return Object.entries(left).map(([reason, { count, examples }]) => {
-    // The directory itself has no path in it.
-    const names = examples.map((path) => path || '.').join(', ') + (count > examples.length ? ', …' : '')
+    const names = examples.join(', ') + (count > examples.length ? ', …' : '')
     return { text: `  left alone, ${reason}: ${count} (${names})`, style: 'notice' }
   })
 }

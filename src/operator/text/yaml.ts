@@ -1,5 +1,6 @@
 import { stringify } from 'yaml'
-import { jsonDocument, jsonText } from './output.ts'
+import { jsonText } from '../../refusal/printable.ts'
+import { jsonDocument } from './output.ts'
 
 /** What `-o yaml` prints: the document of jsonDocument, in YAML of blocks. Each text is in double quotes, safe to look at. */
 export function yamlDocument<T extends { verb: string }>(document: T): string {

@@ -1,4 +1,5 @@
 import { quoted } from '../../refusal/refusal.ts'
+import { formatSkipped } from '../../store/skipped-inodes.ts'
 import {
   type MountStatus,
   status as run,
@@ -22,7 +23,7 @@ export const status: Work<StatusCommand, StatusDocument> = {
   summary: 'list mounts, how their groups were given, and their state',
   text: [
     'Lists what modekeep has mounted on this node: pod, source, group, age and state (healthy, missing, stale, ' +
-      'changed, orphaned, interrupted, unknown, busy: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
+      'changed, partial, orphaned, interrupted, unknown, busy: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
       'were changed. idmap: the mount shows another group. option: mount options give it.',
     'Below are the volumes that walks have changed, with pending restores and the progress of running walks, and those ' +
       "of containers, of any driver, that the runtime's plugin shows to a group (modekeep nri). Changes nothing.",
@@ -159,8 +160,9 @@ function volumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }
   ]
   const shown = columns.filter(({ head }) => !isNarrow || (head !== 'mounts' && head !== 'source'))
   const rows = volumes.map((about) => shown.map(({ of }) => of(about)))
-  const below = volumes.map(({ source, walk, fault, changed, name }) => {
-    const notices = [fault, changed, name].filter((text) => text !== null)
+  const below = volumes.map(({ source, group, walk, fault, changed, name, skipped }) => {
+    const counts = skipped && group !== null ? formatSkipped(group, skipped) : null
+    const notices = [fault, changed, counts, name].filter((text) => text !== null)
     const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
     const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
     return [...place, ...walkLines(walk), ...told]

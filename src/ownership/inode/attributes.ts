@@ -9,6 +9,7 @@ export const CAPABILITY = 'security.capability'
 const HEADER = 4
 const ENTRY = 8
 const BITS = 2
+const ID = 4
 const USER_OBJ = 0x01
 const USER = 0x02
 const GROUP_OBJ = 0x04
@@ -36,6 +37,29 @@ export function grantAcl(acl: Uint8Array, bits: number): Uint8Array {
     else if (tag === USER_OBJ || tag === MASK) result.writeUInt16LE(own | bits, at)
   }
   return result
+}
+
+/** Returns the read, write and search bits that an inode gives to a process in `group` that does not own it. */
+export function groupBitsOf(
+  { mode, gid }: Pick<Stat, 'mode' | 'gid'>,
+  acl: Uint8Array | undefined,
+  group: number,
+): number {
+  const own = gid === group ? (mode >> 3) & 0o7 : undefined
+  if (acl === undefined) return own ?? mode & 0o7
+  const view = Buffer.from(acl)
+  let mask = 0o7
+  const granted: number[] = []
+  for (let at = HEADER; at + ENTRY <= view.length; at += ENTRY) {
+    const tag = view.readUInt16LE(at)
+    const bits = view.readUInt16LE(at + BITS)
+    if (tag === MASK) mask = bits
+    else if ((tag === GROUP_OBJ && gid === group) || (tag === GROUP && view.readUInt32LE(at + ID) === group)) {
+      granted.push(bits)
+    }
+  }
+  // One entry has to allow the whole request (posix_acl_permission), so bits of several entries are not added up.
+  return granted.length === 0 ? mode & 0o7 : Math.max(...granted.map((bits) => bits & mask))
 }
 
 export function aclOf(inodes: Inodes, handle: Handle): Uint8Array | undefined {

@@ -3,15 +3,14 @@ import type { InodeRecord } from '../inode/record.ts'
 import type { About } from './checks.ts'
 import type { Encoded } from './codec.ts'
 import { isLargeFor, RESTORE } from './compaction.ts'
-import { JournalFile } from './journal-file.ts'
+import { JournalFile, type Written } from './journal-file.ts'
 import type { Records } from './records.ts'
+import { ReleaseQueue } from './release-queue.ts'
 import type { Quota } from './room.ts'
 import type { States } from './state-table.ts'
 import { type Batch, release } from './tables.ts'
 import { UnderWay } from './under-way.ts'
 
-/** Batches of keys. */
-const MOST_FORGOTTEN = 50
 const NONE = new Uint8Array()
 
 type Found = Encoded & { settled: boolean; underWay: boolean }
@@ -27,9 +26,7 @@ export class Journal {
   #unsettled: Set<bigint>
   /** Those of the unsettled batches that this process is about to make. */
   readonly #own = new UnderWay()
-  /** Settled, and forgotten, but not on disk yet: that can wait for the next transaction. */
-  #settled: bigint[] = []
-  #forgotten: BigInt64Array[] = []
+  readonly #queue = new ReleaseQueue((written) => this.#write(written))
 
   /**
    * Makes a journal where there is none.
@@ -118,6 +115,11 @@ export class Journal {
     return this.#unsettled.has(RESTORE)
   }
 
+  /** A process may not have made each change that it recorded. That a restore has begun is no change. */
+  get hasUnfinished(): boolean {
+    return this.#unsettled.size > Number(this.hasRestoreBegun)
+  }
+
   /** What the volume lay on when that was last noted. */
   get disk(): string | undefined {
     return this.#file.disk
@@ -138,17 +140,25 @@ export class Journal {
    * @returns the batch's number, for `settle`
    */
   append(records: readonly InodeRecord[], plain: Uint8Array = NONE): bigint {
-    const own = this.#write({ plain, records }) as Batch
+    if (this.#queue.mayHave(() => this.#read(), records, plain)) this.#queue.release()
+    const batch = { plain, records }
+    const own = this.#write({ settled: [], forgotten: [], batch }) as Batch
     this.#unsettled.add(own.number)
     this.#own.add(own.number, own.records)
     return own.number
   }
 
-  /** All changes of the batch have been made. On disk with the next transaction: until then it counts as unsettled. */
+  /** @param syncVolume makes the volume's changes durable: it is called before what describes them is dropped */
+  syncBy(syncVolume: () => void): void {
+    this.#queue.syncVolume = syncVolume
+  }
+
+  /** All changes of the batch have been made. On disk once the volume is synced: until then it counts as unsettled. */
   settle(batch: bigint): void {
-    this.#settled.push(batch)
+    this.#queue.settle(batch)
     this.#unsettled.delete(batch)
     this.#own.delete(batch)
+    if (this.#queue.isFull) this.#queue.release()
   }
 
   /**
@@ -160,7 +170,7 @@ export class Journal {
     const isDone = (batch: bigint) => this.#read().latestOf(batch).next().done && (batch !== RESTORE || hasMetAll)
     const done = this.#file.guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
-    this.#write()
+    this.#queue.release()
     const unsettled = this.#records && this.#file.compact(this.#records, this.#unsettled)
     if (unsettled === undefined) return
     this.#unsettled = unsettled
@@ -182,9 +192,7 @@ export class Journal {
    * made and nobody can finish: what is gone is to be forgotten.
    */
   isOvergrown(inodes: number): boolean {
-    // That a restore has begun is no change.
-    const isUnfinished = this.#unsettled.size > Number(this.hasRestoreBegun)
-    return isUnfinished || isLargeFor(this.#file.size(), inodes)
+    return this.hasUnfinished || isLargeFor(this.#file.size(), inodes)
   }
 
   /** An inode is there. @param key inode and birth time */
@@ -199,15 +207,15 @@ export class Journal {
   }
 
   /**
-   * Nothing is left to put back, unless a batch that is to be made has the inode too: it may be met twice. On disk with
-   * the next transaction, as what is settled: until then it costs a look.
+   * Nothing is left to put back, unless a batch that is to be made has the inode too: it may be met twice. On disk once
+   * the volume is synced, as what is settled: until then it costs a look.
    * @param keys inode and birth time of each in turn
    */
   forget(keys: BigInt64Array): void {
     const rest = this.#own.others(keys)
-    this.#forgotten.push(rest)
+    this.#queue.forget(rest)
     this.#records?.forget(rest)
-    if (this.#forgotten.length >= MOST_FORGOTTEN) this.#write()
+    if (this.#queue.isFull) this.#queue.release()
   }
 
   close(): void {
@@ -221,17 +229,13 @@ export class Journal {
   #read(): Records {
     if (this.#records === undefined) {
       this.#records = this.#file.records()
-      for (const keys of this.#forgotten) this.#records.forget(keys)
+      for (const keys of this.#queue.forgotten) this.#records.forget(keys)
     }
     return this.#records
   }
 
-  /** Writes a batch, and all that waits for a transaction, in one. */
-  #write(batch?: { plain: Uint8Array; records: readonly InodeRecord[] }): Batch | undefined {
-    const waiting = { settled: this.#settled, forgotten: this.#forgotten }
-    const { batches, own } = this.#file.write(batch ? { ...waiting, batch } : waiting)
-    this.#settled = []
-    this.#forgotten = []
+  #write(written: Written): Batch | undefined {
+    const { batches, own } = this.#file.write(written)
     for (const batch of batches) {
       this.#records?.add(batch)
       if (batch !== own) release(batch.records)

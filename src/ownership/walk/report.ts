@@ -24,6 +24,8 @@ export interface WalkReport {
   changed: number
   alreadyRight: number
   left: Partial<Record<LeftReason, { count: number; examples: string[] }>>
+  /** Why the walk skipped the root of the volume; undefined if it did not. */
+  root?: LeftReason
 }
 
 /** Whether all directories were read to their end that were there from the beginning, as far as the walk could tell. */
@@ -35,6 +37,8 @@ export function hasEnteredAll({ left }: WalkReport): boolean {
 export type WalkCounts = Pick<WalkReport, 'visited' | 'changed'>
 
 const MOST_EXAMPLES = 3
+/** The root has no path in the volume. */
+const ROOT = '.'
 
 export function newReport(): WalkReport {
   return { visited: 0, changed: 0, alreadyRight: 0, left: {} }
@@ -44,7 +48,8 @@ export function newReport(): WalkReport {
 export function leave(report: WalkReport, reason: LeftReason, path: Uint8Array | undefined): void {
   const entry = entryOf(report, reason)
   entry.count++
-  if (path && entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString())
+  if (path?.length === 0) report.root = reason
+  if (path && entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString() || ROOT)
 }
 
 function entryOf(report: WalkReport, reason: LeftReason) {

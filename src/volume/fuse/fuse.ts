@@ -7,6 +7,8 @@ import { nameOf, optionFaults, ownOptions } from '../kind/options.ts'
 import { openNode, pathFaults, type Wanted } from '../kind/source-path.ts'
 import { mountStaged, type Stage } from '../kind/staged.ts'
 import { fuseRules, PROGRAMS } from './programs.ts'
+import { deliverSecrets } from './secrets.ts'
+import { SSH_KEYS } from './sshfs.ts'
 
 const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
@@ -30,8 +32,8 @@ export function fuse(name: string): VolumeKind | undefined {
     walk: 'its daemon decides about groups',
     root: 'text',
     hasDaemon: true,
-    ...(known?.login && { usesSecrets: true }),
-    ...(known === undefined && { takesAny: true }),
+    ...(known?.login && { usesSecrets: true, secretKeys: SSH_KEYS }),
+    ...(known === undefined && { takesAny: true, usesSecrets: true, secretKeys: 'by rule' }),
     groupOptions,
     optionRules: () => fuseRules(program),
 
@@ -72,9 +74,10 @@ async function start(
   directory: string,
   stage: Stage,
 ): Promise<void> {
-  const { mountOptions, readOnly, groupAccess } = request
+  const { mountOptions, readOnly, groupAccess, secretKeys = {} } = request
   const known = PROGRAMS.get(program)
   const login = known?.login?.(secrets, mountOptions, stage)
+  const delivered = known === undefined ? deliverSecrets(secrets, secretKeys, mountOptions, stage) : undefined
   const text = sourceText(request.source) ?? ''
   const own = ownOptions(mountOptions)
   const taken = new Set(own.map(nameOf))
@@ -89,7 +92,7 @@ async function start(
     ...own,
     ...given,
     ...(isNamed ? [`fsname=${text}`] : []),
-    ...(login?.options ?? []),
+    ...(login?.options ?? delivered?.options ?? []),
   ]
   await host.helpers.run({
     program,
@@ -102,6 +105,8 @@ async function start(
       ...(login?.args ?? []),
     ],
     ...(login?.input ? { input: login.input } : {}),
+    ...(delivered?.secretFile ? { secretFile: delivered.secretFile } : {}),
+    ...(delivered ? { environment: delivered.environment } : {}),
     timeoutSeconds,
     secrets: [...secrets.values()],
     leavesDaemon: true,

@@ -33,6 +33,9 @@ const ALWAYS = [
 /** A server that has gone silent is noticed, else ssh would wait for it longer than its mount lives. */
 const UNLESS_GIVEN = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
+/** The keys of a Secret that it takes. */
+export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
+
 interface Login {
   options: string[]
   args: string[]

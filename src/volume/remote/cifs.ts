@@ -37,6 +37,7 @@ export const cifs: VolumeKind = {
   isRemote: true,
   optionRules: OPTIONS,
   usesSecrets: true,
+  secretKeys: ['username', 'password', 'domain'],
 
   faults(request) {
     const { mountOptions } = request

@@ -112,7 +112,7 @@ static void look(void) {
   switch (number) {
     case SYS_openat: whole(0); name(1); whole(2); return;
     case SYS_openat2: whole(0); name(1); room(2, sizeof(struct open_how), 0); is(3, sizeof(struct open_how)); return;
-    case SYS_close: whole(0); return;
+    case SYS_close: case SYS_syncfs: whole(0); return;
     case SYS_read: case SYS_getdents64: whole(0); sized(1, 2, 1); return;
     case SYS_lseek: whole(0); take(1); wide = 1; whole(2); return;
     case SYS_fcntl: whole(0); is(1, F_DUPFD_CLOEXEC); whole(2); return;

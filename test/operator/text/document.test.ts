@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { PlanDocument } from '../../../src/operator/actions/apply.ts'
 import { typeOf } from '../../../src/operator/actions/survey.ts'
-import { jsonDocument, printable, render } from '../../../src/operator/text/output.ts'
+import { jsonDocument, render } from '../../../src/operator/text/output.ts'
 import { modeString } from '../../../src/operator/text/report.ts'
 import { helpText } from '../../../src/operator/usage/help.ts'
 import { plan as verb } from '../../../src/operator/verbs/apply.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
+import { printable } from '../../../src/refusal/printable.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.
 const HOSTILE = '\x1b[31m\x1b]0;t\x07\r\nx\x9b2J\u202egnp\u2028\ud800'

@@ -36,6 +36,7 @@ const volume: VolumeStatus = {
   fault: null,
   name: null,
   changed: null,
+  skipped: null,
   walk: null,
 }
 const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: ContainerStatus[] = []) =>
@@ -98,7 +99,7 @@ describe('status for people', () => {
       '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
       '',
       'next',
-      '  the line below each mount or volume that is changed names the command that gives it its group again',
+      '  the line below each mount or volume that is changed or partial names the command that gives it its group again',
       '  heal leaves what is unknown or without a record: the reason beside it says what to do',
     ])
   })

@@ -44,6 +44,7 @@ const volume: VolumeStatus = {
   fault: LONG,
   name: null,
   changed: null,
+  skipped: null,
   walk: null,
 }
 const whole: StatusDocument = {

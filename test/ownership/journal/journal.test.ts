@@ -330,16 +330,28 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(unfinished(next())).toEqual([])
     })
 
-    it('on disk at once: a death leaves only the last unsettled', () => {
+    it('on disk after the volume was synced: a crash before leaves every batch unsettled', () => {
       dying([record(1n)], [record(2n), record(3n)])
       const journal = next()
-      expect(unfinished(journal)).toEqual([2n, 3n])
-      expect([1n, 2n, 3n].map((inode) => settled(journal, inode))).toEqual([true, false, false])
+      expect(unfinished(journal)).toEqual([1n, 2n, 3n])
+      expect([1n, 2n, 3n].map((inode) => settled(journal, inode))).toEqual([false, false, false])
+    })
+
+    it('on disk only if the volume could be synced', () => {
+      const journal = next()
+      journal.syncBy(() => {
+        throw new Error('EIO')
+      })
+      recordNext(journal, [record(1n)])
+      expect(() => finish(journal)).toThrow('EIO')
+      expect(unfinished(next())).toEqual([1n])
     })
 
     it('of an inode recorded a second time as part of the second batch', () => {
-      dying([record(1n), record(2n)], [record(1n)])
-      expect(unfinished(next())).toEqual([1n])
+      const journal = next()
+      recordNext(journal, [record(1n), record(2n)])
+      recordNext(journal, [record(1n)])
+      expect(unfinished(journal)).toEqual([1n])
     })
   })
 

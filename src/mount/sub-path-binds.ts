@@ -1,0 +1,144 @@
+import { basename, dirname } from 'node:path'
+import { errorCode, type Host, isDirectory } from '../host/host.ts'
+import { CSI_NOTE, CSI_PLUGIN, podDirectoryOf } from '../mount-table/kubelet-volume.ts'
+import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
+import { quoted } from '../refusal/refusal.ts'
+import { detachAll } from './attach.ts'
+
+/**
+ * Unmounts kubelet's binds of a volume for containers' `subPath`, and removes their directories, as kubelet does before it
+ * calls for the volume's unmount (kubernetes pkg/volume/util/subpath, doCleanSubPaths). A container keeps its own mount.
+ * @param directory the volume's mount directory, without links
+ * @returns what is left and why, one sentence part each: kubelet cannot remove the pod's directory while it is there
+ */
+export function endSubPathBinds(host: Host, directory: string): string[] {
+  return clearSubPaths(host, directory, true)
+}
+
+/** Finds what `endSubPathBinds` would have to end. Changes nothing. */
+export function findSubPathBinds(host: Host, directory: string): string[] {
+  return clearSubPaths(host, directory, false)
+}
+
+/** Removes what kubelet wrote next to a CSI volume, whose pod is gone: kubelet removes no file from there. */
+export function removeCsiNote(host: Host, directory: string): void {
+  if (isOfCsi(directory)) host.files.remove(`${dirname(directory)}/${CSI_NOTE}`)
+}
+
+/**
+ * Removes the directory of an unmounted volume, whose pod is gone. Only what is empty is removed.
+ * @returns as `endSubPathBinds`
+ */
+export function removeVolumeDirectory(host: Host, { path }: MountPoint): string[] {
+  const left = removeEmpty(host, path)
+  return left.length > 0 || !isOfCsi(path) ? left : removeEmpty(host, dirname(path))
+}
+
+const isOfCsi = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN
+
+/** Names what keeps kubelet from removing the directory of an unmounted volume. Changes nothing. */
+export function findInVolumeDirectory(host: Host, path: string): string[] {
+  using point = openMountPoint(host, path)
+  const stat = point && statPoint(host, point)
+  if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
+  return host.files.list(path).length > 0 ? [notEmpty(path)] : []
+}
+
+function clearSubPaths(host: Host, directory: string, isEnding: boolean): string[] {
+  const pod = podDirectoryOf(directory)
+  if (pod === undefined) return []
+  const [plugin = '', volume = ''] = directory.slice(`${pod}/volumes/`.length).split('/')
+  const top = `${pod}/volume-subpaths/${volume}`
+  const containers = list(host, top)
+  if (containers.length === 0) return isEnding ? removeEmpty(host, top) : []
+  const isOfOther = otherVolumeOfName(host, pod, { plugin, volume })
+  let hasOthers = false
+  const left = containers.flatMap((container) => {
+    const above = `${top}/${container}`
+    const paths = list(host, above).map((index) => `${above}/${index}`)
+    const ours = paths.filter((path) => !isOfOther(path))
+    const isShared = ours.length < paths.length
+    hasOthers ||= isShared
+    const kept = ours.flatMap((path) => (isEnding ? endBind(host, path) : findBind(host, path)))
+    return kept.length > 0 || !isEnding || isShared ? kept : removeEmpty(host, above)
+  })
+  if (left.length > 0 || !isEnding || hasOthers) return left
+  const kept = removeEmpty(host, top)
+  // The directory above has the binds of the pod's other volumes too.
+  if (kept.length === 0) removeEmpty(host, dirname(top))
+  return kept
+}
+
+/** The names in a directory of kubelet's; none where something is mounted over it, or it is no directory. */
+function list(host: Host, path: string): string[] {
+  using point = openMountPoint(host, path)
+  const stat = point && statPoint(host, point)
+  if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
+  return host.files.list(path)
+}
+
+/**
+ * Kubelet names the binds of a PersistentVolume's after it, and those of the pod's other volumes after their names in the
+ * pod, so two volumes can share a directory of binds.
+ * @returns whether a bind shows the other volume
+ */
+function otherVolumeOfName(
+  host: Host,
+  pod: string,
+  { plugin, volume }: { plugin: string; volume: string },
+): (path: string) => boolean {
+  const others = list(host, `${pod}/volumes`)
+    .filter((name) => name !== plugin)
+    .map((name) => `${pod}/volumes/${name}/${volume}${name === CSI_PLUGIN ? '/mount' : ''}`)
+    .filter((path) => host.files.has(path))
+  if (others.length === 0) return () => false
+  const locationOf = locationsFrom(host.mounts.table())
+  const roots = others.flatMap((path) => locationOf(path) ?? [])
+  return (path) => {
+    using point = openMountPoint(host, path)
+    const shown = point && isMounted(statPoint(host, point)) ? locationOf(path) : undefined
+    return shown !== undefined && roots.some((root) => pathWithin(root, shown) !== undefined)
+  }
+}
+
+function endBind(host: Host, path: string): string[] {
+  using point = openMountPoint(host, path)
+  if (point === undefined) return []
+  if (!/\/\d+$/.test(path)) return [`${quoted(path)} is not kubelet's`]
+  try {
+    detachAll(host, point)
+    const stat = statPoint(host, point)
+    if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) host.inodes.removeFile(point.parent, point.name)
+    else return removeEmpty(host, path)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    return [`${quoted(path)} cannot be unmounted (${code})`]
+  }
+  return []
+}
+
+function findBind(host: Host, path: string): string[] {
+  using point = openMountPoint(host, path)
+  if (point === undefined) return []
+  const stat = statPoint(host, point)
+  if (isMounted(stat)) return [`${quoted(path)} is mounted`]
+  return stat === undefined ? [] : [`${quoted(path)} is not removed`]
+}
+
+function removeEmpty(host: Host, path: string): string[] {
+  using point = openMountPoint(host, path)
+  if (point === undefined) return []
+  try {
+    host.inodes.removeDirectory(point.parent, point.name)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    if (code === 'ENOENT') return []
+    return [code === 'ENOTEMPTY' ? notEmpty(path) : `${quoted(path)} cannot be removed (${code})`]
+  }
+  return []
+}
+
+const notEmpty = (path: string) => `${quoted(path)} is not empty`

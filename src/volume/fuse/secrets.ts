@@ -1,0 +1,59 @@
+import { SECRET_FILE } from '../../host/helpers.ts'
+import { quoted, Refusal } from '../../refusal/refusal.ts'
+import type { Secrets } from '../../request/json-options.ts'
+import type { SecretKeys } from '../../request/secret-keys.ts'
+import { nameOf } from '../kind/options.ts'
+import type { Stage } from '../kind/staged.ts'
+
+/** How the keys of a Secret reach a program. Its arguments name files, and never hold a value. */
+export interface DeliveredSecrets {
+  options: string[]
+  environment: Record<string, string>
+  /** What the daemon inherits. */
+  secretFile?: Uint8Array
+}
+
+/**
+ * Puts each key where the rule says.
+ * @param secretKeys of the rule that allowed the mount
+ * @throws {Refusal} for a value that a variable cannot carry, and for an option that the pod's author has set
+ */
+export function deliverSecrets(
+  secrets: Secrets,
+  secretKeys: SecretKeys,
+  mountOptions: readonly string[],
+  { put }: Pick<Stage, 'put'>,
+): DeliveredSecrets {
+  const written = new Set(mountOptions.map(nameOf))
+  const delivered: DeliveredSecrets = { options: [], environment: {} }
+  for (const [index, [key, value]] of [...secrets].entries()) {
+    const delivery = Object.hasOwn(secretKeys, key) ? secretKeys[key] : undefined
+    if (delivery === undefined) throw new Refusal(`the Secret has ${quoted(key)}, which no rule names: remove the key`)
+    if ('variable' in delivery) {
+      delivered.environment[delivery.variable] = textFor(key, value)
+      continue
+    }
+    const { option, keep } = delivery
+    if (written.has(option)) {
+      throw new Refusal(
+        `option "mountOptions" has ${option}, which the node's configuration sets from the Secret: leave it out`,
+      )
+    }
+    if (keep === 'daemon') delivered.secretFile = value
+    // A name of its own: that of the key may be too long for a file.
+    delivered.options.push(`${option}=${keep === 'daemon' ? SECRET_FILE : put(`secret-${index}`, value)}`)
+  }
+  return delivered
+}
+
+function textFor(key: string, value: Uint8Array): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
+    if (!text.includes('\0')) return text
+  } catch {
+    // Fails below, without the value.
+  }
+  throw new Refusal(
+    `key ${quoted(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it: correct the value`,
+  )
+}

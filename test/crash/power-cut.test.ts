@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest'
+import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import type { Handle, Inodes } from '../../src/host/host.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
+import { Killed, type MemoryWorld } from '../memory-host/world.ts'
+
+/**
+ * A node in memory loses its power in place of its n-th effect, for every n. The records are on a disk of their own,
+ * where all that was written stays. The volume's disk loses changes that were not synced: all of them, or each second.
+ */
+const TREE = [...SIX_FILES, 'dir sub 0750 7', 'file sub/suid 4755', 'file sub/other 0600 9', 'file sub/run 2755 7']
+
+type Loss = 'every change' | 'each second change' | 'the latest change' | 'no change'
+const LOSSES: Loss[] = ['every change', 'each second change', 'the latest change', 'no change']
+const isLost: Record<Loss, (index: number, count: number) => boolean> = {
+  'every change': () => true,
+  'each second change': (index) => index % 2 === 1,
+  'the latest change': (index, count) => index === count - 1,
+  'no change': () => false,
+}
+
+/** Changes of a volume's inodes that its disk does not have yet: what undoes each. */
+class LossyDisk {
+  readonly #world: MemoryWorld
+  #undo: { inode: bigint; undo: () => void }[] = []
+
+  constructor(world: MemoryWorld) {
+    this.#world = world
+  }
+
+  over(inodes: Inodes): Inodes {
+    const keep = (handle: Handle) => {
+      const { inode, gid, mode } = inodes.stat(handle)
+      const place = { ...this.#world.at(handle) }
+      this.#undo.push({
+        inode,
+        undo: () => {
+          const held = this.#world.open(place)
+          inodes.chown(held, gid)
+          inodes.chmod(held, mode & 0o7777)
+        },
+      })
+    }
+    return {
+      ...inodes,
+      chown: (handle, gid) => {
+        keep(handle)
+        inodes.chown(handle, gid)
+      },
+      chmod: (handle, mode) => {
+        keep(handle)
+        inodes.chmod(handle, mode)
+      },
+      syncFileSystem: (handle) => {
+        inodes.syncFileSystem(handle)
+        this.#undo = []
+      },
+    }
+  }
+
+  /** A disk keeps a later change of an inode only with its earlier ones. */
+  cut(stage: Stage, loss: Loss): void {
+    const lost = new Set<bigint>()
+    const count = this.#undo.length
+    const chosen = this.#undo.filter(({ inode }, index) => {
+      if (isLost[loss](index, count)) lost.add(inode)
+      return lost.has(inode)
+    })
+    stage.reboot()
+    for (const { undo } of chosen.reverse()) undo()
+    this.#undo = []
+  }
+}
+
+interface Node {
+  stage: Stage
+  source: string
+  asked: Record<string, string>
+  disk: LossyDisk
+}
+
+function arrange(): Node {
+  const stage = memoryStage()
+  const source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, TREE)
+  if (stage.world === undefined) throw new Error('no stage in memory')
+  const disk = new LossyDisk(stage.world)
+  stage.host = { ...stage.host, inodes: disk.over(stage.host.inodes) }
+  return {
+    stage,
+    source,
+    asked: { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' },
+    disk,
+  }
+}
+
+const original = (() => {
+  const { stage, source } = arrange()
+  const listed = listTree(stage.fs, source)
+  return { modes: modes(listed), groups: groups(listed) }
+})()
+
+function expectOriginal({ stage, source }: Node): void {
+  const listed = listTree(stage.fs, source)
+  expect({ modes: modes(listed), groups: groups(listed) }).toEqual(original)
+}
+
+/** Cuts the power at each effect of a call in turn, and after the last. @returns how many there are */
+async function cutEverywhere(
+  loss: Loss,
+  before: (node: Node) => Promise<void>,
+  call: (node: Node) => Promise<void>,
+  after: (node: Node) => Promise<void>,
+): Promise<number> {
+  for (let n = 0; ; n++) {
+    const node = arrange()
+    await before(node)
+    if (node.stage.world) node.stage.world.killAt = n
+    const hasDied = await call(node).then(
+      () => false,
+      (error) => {
+        if (!(error instanceof Killed)) throw error
+        return true
+      },
+    )
+    node.disk.cut(node.stage, loss)
+    node.stage.warnings.length = 0
+    try {
+      await after(node)
+    } catch (error) {
+      throw new Error(`power cut at effect ${n}`, { cause: error })
+    }
+    if (!hasDied) return n
+  }
+}
+
+const mount = ({ stage, asked }: Node) => stage.mount('a', asked)
+const unmount = ({ stage }: Node) => stage.unmount('a')
+
+async function mountAndRestore(node: Node): Promise<void> {
+  await mount(node)
+  expect(new Set(Object.values(groups(listTree(node.stage.fs, node.source))))).toEqual(new Set([2000]))
+  await unmount(node)
+  expectOriginal(node)
+}
+
+describe.each(LOSSES)('after a power cut that loses %s of the volume since its last sync', (loss) => {
+  it('at an effect of a mount, the next mount and its unmount give the original back', async () => {
+    const points = await cutEverywhere(loss, async () => {}, mount, mountAndRestore)
+    expect(points).toBeGreaterThan(25)
+  })
+
+  it('at an effect of an unmount, a restore by hand gives the original back', async () => {
+    const points = await cutEverywhere(loss, mount, unmount, async (node) => {
+      const { stage, source } = node
+      await stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+      expectOriginal(node)
+    })
+    expect(points).toBeGreaterThan(25)
+  })
+
+  it('at an effect of an unmount, the next mount and its unmount give the original back', async () => {
+    await cutEverywhere(loss, mount, unmount, mountAndRestore)
+  })
+
+  it('at an effect of a second restore, after one whose process was killed, a restore gives the original back', async () => {
+    for (const killed of [30, 34, 38, 42]) {
+      const killedBefore = async (node: Node) => {
+        await mount(node)
+        if (node.stage.world) node.stage.world.killAt = killed
+        await unmount(node).catch((error) => {
+          if (!(error instanceof Killed)) throw error
+        })
+        node.stage.world?.revive()
+      }
+      await cutEverywhere(loss, killedBefore, unmount, async (node) => {
+        const { stage, source } = node
+        await stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+        expectOriginal(node)
+      })
+    }
+  })
+})

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { contradictingFlags } from '../../src/mount-table/flags.ts'
+import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
+import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { locationsFrom, mountsFrom, pathsToSame } from '../../src/mount-table/tree-location.ts'
+import { subPathFaults } from '../../src/path/inside.ts'
+import { countWork } from '../helpers/work.ts'
+
+const row = (id: number, parent: number, mountPoint: string, root = '/') =>
+  `${id} ${parent} 8:1 ${root} ${mountPoint} rw,relatime - ext4 /dev/x rw\n`
+
+const repeat = (count: number, make: (at: number) => string) =>
+  Array.from({ length: count }, (_, at) => make(at)).join('')
+
+const ROOT = row(20, 1, '/')
+
+/** How many times the work of the larger input is that of one of a quarter of its size. */
+function growth(size: number, prepare: (size: number) => () => void): number {
+  const [small, large] = [prepare(size / 4), prepare(size)]
+  // What is made once, at the first call, does not count.
+  prepare(4)()
+  const work = countWork(small)
+  return countWork(large) / work
+}
+
+// Linear is 4, each prefix or each pair is 16. The engine may count a function that it has just compiled twice.
+const LINEAR = 8
+
+describe('the work on a path grows no faster than the path', () => {
+  const table = ROOT + row(21, 20, '/a') + row(22, 21, '/a/a')
+
+  it.each<[string, (path: string) => void]>([
+    ['the mounts that it leads through', (path) => mountsFrom(parseMountinfo(table))(path)],
+    ['its location', (path) => locationsFrom(table)(path)],
+    ['all paths to the same place', (path) => pathsToSame(table, path)],
+    ['the faults of a subPath', (path) => subPathFaults(path.slice(1))],
+  ])('%s', (_what, use) => {
+    expect(growth(8000, (names) => () => use('/a'.repeat(names)))).toBeLessThan(LINEAR)
+  })
+
+  it('mountOptions that contradict each other', () => {
+    const options = (count: number) => `${'x,'.repeat(count)}${'noatime,'.repeat(count)}`.split(',')
+    expect(growth(4000, (count) => () => contradictingFlags(options(count)))).toBeLessThan(LINEAR)
+  })
+})
+
+describe('the work on a mount table grows no faster than the table', () => {
+  const DATED = '/k/pods/u/volumes/kubernetes.io~configmap/v/..2024_01_01_00_00_00.1/f//deleted'
+
+  it.each<[string, (count: number) => string, (table: string) => void]>([
+    ['mounts beside each other', (count) => ROOT + repeat(count, (at) => row(at + 21, 20, `/m${at}`)), paths('/m7/x')],
+    ['mounts in each other', (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')), paths('/a/x')],
+    [
+      'mounts on one directory, the layers of it',
+      (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')),
+      (table) => layersAt(parseMountinfo(table), '/a'),
+    ],
+    [
+      'stale binds of kubelet',
+      (count) =>
+        `${ROOT}${row(10, 20, '/k/pods/u/volumes/kubernetes.io~configmap/v', '/k/pods/u/volumes/kubernetes.io~configmap/v')}` +
+        repeat(count, (at) => row(at + 21, 20, `/k/pods/u/volume-subpaths/v/c/${at}`, DATED)),
+      (table) => kubeletSubPaths(table, '/k'),
+    ],
+  ])('%s', (_what, make, use) => {
+    const measured = growth(2000, (count) => {
+      const table = make(count)
+      return () => use(table)
+    })
+    expect(measured).toBeLessThan(LINEAR)
+  })
+
+  it('is used with 100,000 rows', () => {
+    const table = ROOT + repeat(100_000, (at) => row(at + 21, at + 20, '/a'))
+    const rows = parseMountinfo(table)
+    expect(layersAt(rows, '/a')).toHaveLength(100_000)
+    expect(mountsFrom(rows)('/a')).toHaveLength(100_001)
+  })
+
+  function paths(path: string) {
+    return (table: string) => void mountsFrom(table)(path)
+  }
+})

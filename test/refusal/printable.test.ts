@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { failureReply, replyLine } from '../../src/flexvolume/reply.ts'
+import { logLine } from '../../src/log/log-line.ts'
+import { printable } from '../../src/refusal/printable.ts'
+import { quoted, Refusal } from '../../src/refusal/refusal.ts'
+
+/** C0, DEL, C1, marks and overrides of direction, isolates, and separators of lines. */
+const UNSAFE = ['\u001b', '\u007f', '\u009b', '\u0085', '\u061c', '\u200e', '\u202e', '\u2066', '\u2028', '\ufeff']
+const isSafe = (text: string) => !UNSAFE.some((character) => text.includes(character))
+
+describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is escaped', (character) => {
+  const written = `/srv/${character}31m`
+
+  it.each<[string, () => string]>([
+    ['in a message', () => printable(`source ${written} is missing`)],
+    ['in a quoted value', () => quoted(written)],
+    ['in a quoted long value', () => quoted(written.repeat(100))],
+    ['in a quoted list', () => quoted([written])],
+    ['in a refusal', () => new Refusal(`source ${written} is missing`).message],
+    ['in the reply of a refusal', () => JSON.parse(replyLine(failureReply(new Refusal(written)))).message],
+    ['in the reply of another error', () => JSON.parse(replyLine(failureReply(new Error(written)))).message],
+    ['in a line of the log', () => logLine({ source: written })],
+    ['in a cut line of the log', () => logLine({ source: written.repeat(1000) })],
+  ])('%s', (_what, show) => {
+    expect(isSafe(show())).toBe(true)
+    expect(show()).toMatch(/\\+u/)
+  })
+
+  it('in JSON so that a parser reads the same', () => {
+    expect(JSON.parse(logLine({ source: written }))).toEqual({ source: written })
+  })
+})
+
+it('letters of other languages are shown as they are', () => {
+  expect(quoted('/srv/Größe/数据')).toBe('"/srv/Größe/数据"')
+})

@@ -124,7 +124,8 @@ export async function restoreTree(
     if (unfinished) volumeRecords.write(session, unfinished)
   })
   const kept = report.left['changed since by its user']?.count ?? 0
-  if (!isThrough(report)) return { isDone: false, kept, report }
+  // The walk may have skipped inodes that were never recorded: without a record nothing is left to restore.
+  if (isStillRecorded && !isThrough(report)) return { isDone: false, kept, report }
   // By the record what is left is found again. Nor may a mount skip its walk: a root that its users changed may look
   // walked for ever. Without a record the next mount walks for the journal's sake.
   if (unfinished && isStillRecorded) {
@@ -135,7 +136,11 @@ export async function restoreTree(
   return { isDone: true, kept, report }
 }
 
-const DONE_WITH = new Set(['changed since by its user', 'privileges not given back', 'symlink', 'device'])
+/**
+ * Reasons that leave no recorded inode to another restore. A subvolume has inodes of its own, and a volume is restored
+ * through a clone without the mounts below it, so neither holds or hides a recorded inode.
+ */
+const DONE_WITH = new Set(['changed since by its user', 'privileges not given back', 'symlink', 'device', 'sub-mount'])
 
 /** Everything was met, and nothing but its users' own changes kept it from being put back. */
 function isThrough({ left }: WalkReport): boolean {

@@ -108,10 +108,15 @@ export async function prune(
     key.setBigInt64(8, stat.born, true)
     journal.meet(key)
   }
-  const observer = { visited, wouldChange: () => {} }
+  const { mountId } = inodes.stat(root)
+  let isHidden = false
+  const skippedBoundary = (stat: Stat) => {
+    if (stat.mountId !== mountId) isHidden = true
+  }
+  const observer = { visited, wouldChange: () => {}, skippedBoundary }
   const report = await walkTree(inodes, root, { do: 'meet' }, journal, { observer, pulse }, true)
-  // Below another mount may be more of them.
-  if (!isStill || !hasMetAll(report) || report.left['sub-mount']) return false
+  // Another mount hides a directory of the volume. A subvolume hides none, and its inodes are never recorded.
+  if (!isStill || !hasMetAll(report) || isHidden) return false
   journal.forgetUnmet()
   return true
 }

@@ -1,6 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { GcDocument } from '../../src/operator/actions/gc.ts'
+import type { RestoreDocument } from '../../src/operator/actions/restore.ts'
+import type { StatusDocument } from '../../src/operator/actions/status.ts'
+import { run } from '../../src/operator/verbs/index.ts'
 import { loopsBelow, makeImage } from '../helpers/disks.ts'
 import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -64,5 +68,62 @@ describe.skipIf(!isRoot)(title, () => {
     await expect(stage.mount('a', ask('data', 3000, bind))).rejects.toThrow('group 2000')
     for (const pod of ['b', 'c']) await stage.unmount(pod)
     execFileSync('umount', [place])
+  })
+
+  describe('a volume with a snapshot of its user inside', () => {
+    const source = () => `${place}/data`
+    const bind = (more: Record<string, string>) => ({ source: source(), 'kubernetes.io/fsGroup': '2000', ...more })
+    const snapshot = (name: string) =>
+      execFileSync(needed('btrfs'), ['-q', 'subvolume', 'snapshot', source(), `${source()}/${name}`])
+    const volumes = async () =>
+      ((await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
+    const restore = (isForced = false) =>
+      run(stage.session(), {
+        verb: 'restore',
+        target: { directory: source() },
+        isDry: false,
+        isForced,
+      }) as Promise<RestoreDocument>
+    const gc = async () =>
+      ((await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument).items
+    beforeEach(() => {
+      execFileSync('mount', ['-o', 'loop', image, place])
+    })
+    afterEach(() => {
+      for (const pod of ['a', 'b']) if (stage.layers(pod).length > 0) execFileSync('umount', [stage.podDirectory(pod)])
+      execFileSync('umount', [place])
+    })
+
+    it('is restored completely at the last unmount, and nothing of it stays recorded', async () => {
+      await stage.mount('a', bind({ ownership: 'walk', restoreOnUnmount: 'true' }))
+      snapshot('snapshot')
+      await stage.unmount('a')
+      expect(fs.statSync(`${source()}/file`).gid).toBe(0)
+      expect(fs.statSync(`${source()}/snapshot/file`).gid).toBe(2000)
+      expect(await volumes()).toEqual([])
+      await stage.mount('b', bind({ ownership: 'idmap' }))
+      expect(stage.layers('b')).toHaveLength(1)
+    })
+
+    it('is restored completely by hand, and no message advises removing the snapshot', async () => {
+      snapshot('snapshot')
+      await stage.mount('a', bind({ ownership: 'walk' }))
+      await stage.unmount('a')
+      for (const isForced of [false, true]) {
+        const outcome = isForced ? 'nothing recorded' : 'restored'
+        expect(await restore(isForced)).toMatchObject({ outcome, next: null })
+        expect(await volumes()).toEqual([])
+      }
+    })
+
+    it('keeps no record of a deleted file, as gc finds that it is gone', async () => {
+      await stage.mount('a', bind({ ownership: 'walk' }))
+      await stage.unmount('a')
+      fs.rmSync(`${source()}/file`)
+      snapshot('snapshot')
+      expect(await restore()).toMatchObject({ outcome: 'restored', next: null })
+      expect(await volumes()).toMatchObject([{ left: 0 }])
+      expect(await gc()).toMatchObject([{ kind: 'volume', action: 'removed' }])
+    })
   })
 })

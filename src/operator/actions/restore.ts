@@ -1,7 +1,7 @@
 import { openByHand, type RestoredByHand, refuseRestore, restoreByHand } from '../../fs-group/by-hand.ts'
 import { closing } from '../../host/host.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
+import { type LeftReason, newReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
@@ -69,13 +69,27 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   return { ...about, outcome: 'would restore', next: null, refusal, otherDisk: other, report, differences }
 }
 
+/** What lets a recorded inode be restored that the kernel or the file system did not let modekeep change. */
+const REMEDIES: Partial<Record<LeftReason, string>> = {
+  'immutable or append-only': 'clear the attributes of what is immutable or append-only (chattr -ia)',
+  'read-only': 'make writable what is read-only',
+  'over quota': 'raise the quota',
+}
+
+/** Names the remedy of each reason that the report has. Without one, users changed the volume during the restore. */
+function formatRemedies({ left = {} }: Partial<WalkReport>): string {
+  const remedies = Object.entries(REMEDIES).flatMap(([reason, remedy]) => (Object.hasOwn(left, reason) ? remedy : []))
+  if (remedies.length > 0) return `${remedies.join(', ')}, and run restore again`
+  return 'the volume was changed during the restore, so recorded inodes may have been missed: run restore again'
+}
+
 function nextOf(
   session: Session,
-  { outcome, kept: left = 0 }: RestoredByHand,
+  { outcome, kept: left = 0, report }: RestoredByHand,
   volume: string,
   isForced: boolean,
 ): string | null {
-  if (outcome === 'unfinished') return 'remove the cause that is named above, and run restore again'
+  if (outcome === 'unfinished') return formatRemedies(report ?? {})
   // Of a volume without a record that can be read nobody knew what it was: none was written.
   if (outcome === 'partly restored' && !volumeRecords.has(session, volume)) {
     return isForced ? null : 'with --force what its users changed is put back too'

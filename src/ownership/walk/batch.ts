@@ -29,6 +29,8 @@ export interface Observer {
   visited(stat: Stat): void
   /** An inode that would be changed, in a walk that records nothing. `stat` may be a Look. */
   wouldChange(stat: Stat, record: InodeRecord): void
+  /** A directory or file that the walk does not enter, as another mount or device begins there. */
+  skippedBoundary?(stat: Stat): void
 }
 
 export interface BatchSettings {

@@ -35,6 +35,8 @@ export interface Visitor {
   /** A directory, after all that is in it. */
   directory(handle: Handle, path: Uint8Array): void
   left(reason: LeftReason, path: Uint8Array): void
+  /** Called before `left` for what is on another mount or device. */
+  skippedBoundary?(stat: Stat): void
   /** Lets go of handles, after the changes they are held for have been made; false: there are none. */
   makeRoom?(): boolean
 }
@@ -85,11 +87,15 @@ function enter(
   visitor: Visitor,
 ): LeftReason | undefined {
   const seen = ignoreVanished(() => inodes.statEntry(parent.handle, name))
-  if (seen && isElsewhere(seen, inside)) return 'sub-mount'
+  if (seen && isElsewhere(seen, inside)) {
+    visitor.skippedBoundary?.(seen)
+    return 'sub-mount'
+  }
   const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return ANOTHER
   const stat = orClosed(inodes, handle, inodes.stat)
   if (isElsewhere(stat, inside)) {
+    visitor.skippedBoundary?.(stat)
     inodes.close(handle)
     return 'sub-mount'
   }

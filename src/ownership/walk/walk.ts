@@ -185,9 +185,14 @@ export class Walk implements Visitor, Disposable {
     leave(this.report, reason, path)
   }
 
+  skippedBoundary(stat: Stat): void {
+    this.#settings.observer?.skippedBoundary?.(stat)
+  }
+
   /** Whether the inode is to be opened and decided on; reports it if not. */
   #needsLook(stat: Stat, above: Uint8Array, name: Name): boolean {
     if (isElsewhere(stat, this.#settings.inside)) {
+      this.skippedBoundary(stat)
       this.left('sub-mount', pathBelow(above, name))
       return false
     }

@@ -1,10 +1,12 @@
+import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../../src/operator/actions/apply.ts'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
 import { run } from '../../../src/operator/verbs/index.ts'
-import { onEveryStage, type Stage } from '../../helpers/stage.ts'
+import { needed } from '../../helpers/needs.ts'
+import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
 onEveryStage('a restore that leaves what its users changed', (open) => {
@@ -84,5 +86,30 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
     expect(await volumes()).toMatchObject([{ source: directory, left: 0 }])
     expect(await gc()).toMatchObject([{ name: volume, action: 'removed' }])
     expect(await volumes()).toEqual([])
+  })
+})
+
+onKernelStages('a restore that the kernel rejects for one inode', (open) => {
+  it('is unfinished and names the remedy of that reason alone', async () => {
+    const stage = open()
+    const directory = `${stage.top}/volumes/data`
+    makeTree(stage.fs, directory, [...SIX_FILES])
+    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+    const chattr = (sign: string) => execFileSync(needed('chattr'), [`${sign}i`, `${directory}/test1`])
+    const restore = () =>
+      run(stage.session(), { verb: 'restore', target: { directory }, isDry: false, isForced: false })
+    try {
+      await run(stage.session(), { verb: 'apply', directory, order })
+      chattr('+')
+      expect(await restore()).toMatchObject({
+        outcome: 'unfinished',
+        next: 'clear the attributes of what is immutable or append-only (chattr -ia), and run restore again',
+      })
+      chattr('-')
+      expect(await restore()).toMatchObject({ outcome: 'restored', next: null })
+    } finally {
+      chattr('-')
+      stage.close()
+    }
   })
 })

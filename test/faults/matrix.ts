@@ -52,10 +52,11 @@ export async function runMatrix(asked: Asked): Promise<Result> {
       const { title, jobs } = await first.jobsOf(number, asked.faults)
       if (!title.includes(asked.only)) continue
       for (const { fault } of jobs) rowOf(rows, command, fault).calls++
-      const step = Math.max(asked.every, Math.ceil(jobs.length / (asked.most ?? Number.POSITIVE_INFINITY)))
-      const chosen = jobs.filter((_, index) => index % step === (number * ELSEWHERE) % step)
+      const chosen = spread(jobs, Math.min(asked.most ?? jobs.length, Math.ceil(jobs.length / asked.every)), number)
       const turns = chosen.entries()
-      await Promise.all(workers.map((worker) => takeTurns(worker, number, command, turns, rows, failures, asked)))
+      await Promise.all(
+        workers.map((worker) => takeTurns(worker, number, command, { all: jobs, turns }, rows, failures, asked)),
+      )
       asked.tell?.(`${title}: ${chosen.length} of ${jobs.length} tried`)
     }
   } finally {
@@ -64,25 +65,39 @@ export async function runMatrix(asked: Asked): Promise<Result> {
   return { rows: [...rows.values()], failures, seconds: (performance.now() - started) / 1000 }
 }
 
-/** @param jobs shared with the other workers */
+/** Returns the indexes of `count` jobs at even distances, other ones for each scenario. */
+function spread(jobs: readonly Job[], count: number, scenario: number): number[] {
+  const distance = jobs.length / count
+  const shift = (scenario * ELSEWHERE) % Math.max(1, Math.floor(distance))
+  return Array.from({ length: count }, (_, turn) => Math.floor(turn * distance) + shift)
+}
+
+/** How many of the following jobs are tried in place of one that struck no call of the command. */
+const REPLACEMENTS = 4
+
+/** @param jobs `turns` (turn and index) is shared with the other workers */
 async function takeTurns(
   worker: Worker,
   scenario: number,
   command: CommandName,
-  jobs: IterableIterator<[number, Job]>,
+  { all, turns }: { all: readonly Job[]; turns: IterableIterator<[number, number]> },
   rows: Map<string, Row>,
   failures: string[],
-  { tell }: Asked,
+  { most, tell }: Asked,
 ): Promise<void> {
-  for (const [turn, job] of jobs) {
-    const { failure, missed } = await worker.strike(scenario, { ...job, turn })
-    if (missed) continue
-    const row = rowOf(rows, command, job.fault)
-    row.tried++
-    if (failure === undefined) row.survived++
-    else {
-      failures.push(failure)
-      tell?.(`NOT SURVIVED ${failure}`)
+  const replacements = most === undefined ? 0 : REPLACEMENTS
+  for (const [turn, index] of turns) {
+    for (const job of all.slice(index, index + 1 + replacements)) {
+      const { failure, missed } = await worker.strike(scenario, { ...job, turn })
+      if (missed) continue
+      const row = rowOf(rows, command, job.fault)
+      row.tried++
+      if (failure === undefined) row.survived++
+      else {
+        failures.push(failure)
+        tell?.(`NOT SURVIVED ${failure}`)
+      }
+      break
     }
   }
 }

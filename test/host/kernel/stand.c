@@ -41,6 +41,10 @@ struct uuid {
   unsigned char length, uuid[16];
 };
 #define GET_UUID _IOR(0x15, 0, struct uuid)
+/* fs/ext4/ext4.h, fs/xfs/libxfs/xfs_fs.h, include/uapi/linux/btrfs.h, with the sizes that the requests encode */
+#define EXT4_GET_UUID _IOR('f', 44, char[8])
+#define XFS_GEOMETRY _IOR('X', 100, char[112])
+#define BTRFS_INFO _IOR(0x94, 31, char[1024])
 
 static struct shared *shared;
 static long number, given[6];
@@ -90,6 +94,10 @@ static void one_of_ioctls(void) {
   seen |= 2;
   switch (given[1]) {
     case GET_UUID: return room(2, sizeof(struct uuid), 1);
+    /* The header of 8 bytes and the UUID behind it. */
+    case EXT4_GET_UUID: return room(2, 24, 1);
+    case XFS_GEOMETRY: return room(2, 112, 1);
+    case BTRFS_INFO: return room(2, 1024, 1);
     case LOOP_GET_STATUS64: return room(2, sizeof(struct loop_info64), 1);
     case LOOP_CONFIGURE: return room(2, sizeof(struct loop_config), 0);
     case LOOP_CTL_GET_FREE: return;
@@ -112,6 +120,7 @@ static void look(void) {
   switch (number) {
     case SYS_openat: whole(0); name(1); whole(2); return;
     case SYS_openat2: whole(0); name(1); room(2, sizeof(struct open_how), 0); is(3, sizeof(struct open_how)); return;
+    case SYS_sync: return;
     case SYS_close: case SYS_syncfs: whole(0); return;
     case SYS_read: case SYS_getdents64: whole(0); sized(1, 2, 1); return;
     case SYS_lseek: whole(0); take(1); wide = 1; whole(2); return;

@@ -9,6 +9,7 @@ import { type Result, table } from '../kubelet/report/table.ts'
 import { runTogether } from '../kubelet/together.ts'
 import type { Case } from './cases/case.ts'
 import { CASES } from './cases/index.ts'
+import { cleanUp } from './plane/clean.ts'
 import { type Cluster, startCluster } from './plane/cluster.ts'
 import { nodeOf } from './plane/node.ts'
 import { applyRelease } from './plane/release.ts'
@@ -41,6 +42,7 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
   const [onNode, chosen] = [ANYWHERE.filter(isChosen), CASES.filter(isChosen)]
   if (onNode.length + chosen.length === 0) throw new Error(`--only: no case has "${options.only}" in its name`)
   const results = onNode.length === 0 ? [] : await runTogether(onNode, nodeOf(cluster), FILES, clock)
+  if (results.some(({ failure }) => failure !== undefined)) console.log(await cleanUpAfterFailure(cluster))
   const lacking: string[] = []
   for (const one of chosen) {
     const why = reason(one, cluster)
@@ -77,6 +79,13 @@ async function result(one: Case, cluster: Cluster): Promise<Result> {
     return { name: one.name, seconds: seconds(), seen: { modekeep: seen } }
   } catch (error) {
     const failure = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    return { name: one.name, seconds: seconds(), failure }
+    return { name: one.name, seconds: seconds(), failure: `${failure}\n${await cleanUpAfterFailure(cluster)}` }
   }
 }
+
+/** Without it the cases that follow a failed one would fail too. */
+const cleanUpAfterFailure = (cluster: Cluster): Promise<string> =>
+  cleanUp(cluster).then(
+    () => 'the node was cleaned up for the next case',
+    (error) => `the next cases may fail for what is left: ${error.message}`,
+  )

@@ -26,7 +26,7 @@ export function giveImages({ suite, place }: World, { atLeast, busybox }: Cluste
   const root = shellRoot(busybox)
   const agnhost: Entry = { path: 'agnhost', bytes: fs.readFileSync(suite.agnhost), mode: 0o755 }
   const plain = all
-    .filter((name) => /\/(busybox|pause|debian-iptables|distroless-iptables|nginx):/.test(name))
+    .filter((name) => /\/(busybox|pause|debian-iptables|distroless-iptables|glibc-dns-testing|nginx):/.test(name))
     .map((name) => ({ name, command: SLEEP }))
   const tools = all
     .filter((name) => /\/agnhost:/.test(name))

@@ -16,7 +16,7 @@ export const REASONS: readonly { pattern: string; reason: string }[] = [
   },
   { pattern: 'with different volume mode', reason: 'one of its two volumes is of volumeMode Block' },
   { pattern: 'Snapshot', reason: 'modekeep has no controller: nothing is copied' },
-  { pattern: 'pvc data source', reason: 'modekeep has no controller: nothing is copied' },
+  { pattern: '(pvc|any volume) data source', reason: 'modekeep has no controller: nothing is copied' },
   { pattern: 'volume-expand', reason: 'modekeep has no controller: nothing is resized' },
   { pattern: '\\((ext3|ext4|xfs)\\)', reason: "of drivers that make file systems: a source's is what it is" },
   { pattern: 'Disruptive', reason: 'stops the kubelet by SSH and systemd: test:cluster restarts it instead' },

@@ -14,7 +14,7 @@ import type { Spec } from './report.ts'
 import { listSpecs, runSpecs } from './suite.ts'
 import type { World } from './world.ts'
 
-/** Runs the suite in this process's namespaces. Returns whether a spec failed, or was skipped without a reason of ours. */
+/** Runs the suite in this process's namespaces. Returns whether a spec failed, or was skipped without a reason. */
 export async function run(world: World): Promise<boolean> {
   const clock = new Clock((text) => console.log(text))
   const { place, programs, cgroups, options } = world
@@ -57,16 +57,25 @@ function report(
   listed: readonly string[],
   specs: readonly Spec[],
 ): boolean {
-  // What the suite leaves out by itself is to have a reason here.
-  const failed = specs.filter(({ verdict }) => verdict !== 'passed')
-  for (const { name, verdict, seconds, failure } of specs) {
-    console.log(`${verdict}  ${seconds.toFixed(0)} s  ${name.replace(/^.*?Testpattern: /, '')}`)
+  // The suite gives a reason for each spec that it skips by itself.
+  const isSkipped = ({ verdict, skipped }: Spec) => verdict === 'skipped' && skipped !== undefined
+  const skipped = specs.filter(isSkipped)
+  const failed = specs.filter((spec) => spec.verdict !== 'passed' && !isSkipped(spec))
+  for (const { name, verdict, seconds, failure, skipped: why } of specs) {
+    const title = name.replace(/^.*?Testpattern: /, '')
+    console.log(`${verdict}  ${seconds.toFixed(0)} s  ${title}${why === undefined ? '' : `: ${why}`}`)
     if (failure !== undefined) console.log(failure.split('\n').slice(0, 12).join('\n'))
   }
-  const tally = { passed: specs.length - failed.length, failed: failed.length, skipped: 0 }
+  const passed = specs.length - failed.length - skipped.length
+  const tally = { passed, failed: failed.length, skipped: skipped.length }
   if (options.results) {
     const versions = { kubernetes: version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
-    writeResults(options.results, 'test:e2e', { ...tally, skipped: listed.length - specs.length }, versions)
+    writeResults(
+      options.results,
+      'test:e2e',
+      { ...tally, skipped: listed.length - specs.length + skipped.length },
+      versions,
+    )
   }
   closeWith(tally)
   return failed.length > 0

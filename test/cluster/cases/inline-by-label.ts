@@ -49,6 +49,10 @@ const policy: Case = {
     } finally {
       await label('-')
       await cluster.withdraw(...added)
+      await until(
+        'the policy is not in force',
+        async () => (await cluster.refusal(named('csi', 'later'))) === undefined,
+      )
     }
   },
 }

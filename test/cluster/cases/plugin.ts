@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { FSGROUP, look, makeFiles } from '../../kubelet/cases/tree.ts'
 import { until } from '../../kubelet/node/until.ts'
+import type { Resource } from '../../kubernetes/render.ts'
 import { NODE } from '../plane/certificates.ts'
 import type { Cluster } from '../plane/cluster.ts'
+import { isForNode } from '../plane/node-of-pod.ts'
 import { inline, pod, podSpec, remove, running } from '../plane/pods.ts'
 import { podsOfRelease } from '../plane/release.ts'
 import type { Case } from './case.ts'
@@ -55,25 +57,25 @@ async function withLostNode(cluster: Cluster, work: (name: string) => Promise<vo
   const before = (await podsOfRelease(cluster)).length
   const metadata = { name, labels: { 'kubernetes.io/os': 'linux', 'kubernetes.io/hostname': name } }
   await cluster.apply({ apiVersion: 'v1', kind: 'Node', metadata })
-  const pods = (count: number) =>
+  const wait = (count: number) =>
     until(`${count} pods of the DaemonSet`, async () => (await podsOfRelease(cluster)).length === count)
   try {
-    await pods(before + 1)
+    await wait(before + 1)
     await work(name)
   } finally {
     await cluster.kubectl('delete', 'node', name)
-    await cluster.kubectl(
-      'delete',
-      'pods',
-      '-n',
-      'kube-system',
-      '--field-selector',
-      `spec.nodeName=${name}`,
-      '--force',
-      '--grace-period=0',
-    )
-    await pods(before)
+    const pods = await podsFor(cluster, name)
+    if (pods.length > 0) await cluster.kubectl('delete', ...pods, '-n', 'kube-system', '--force', '--grace-period=0')
+    await wait(before)
   }
+}
+
+/** Lists the release's pods for a node. A pod that no scheduler placed names its node in its affinity alone. */
+async function podsFor(cluster: Cluster, node: string): Promise<string[]> {
+  const pods: Resource[] = await Promise.all(
+    (await podsOfRelease(cluster)).map(async (pod) => (await cluster.get(pod, 'kube-system')) ?? {}),
+  )
+  return pods.filter(({ spec }) => isForNode(spec, node)).map(({ metadata }) => `pod/${metadata.name}`)
 }
 
 export const PLUGIN: readonly Case[] = [asked]

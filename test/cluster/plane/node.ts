@@ -1,6 +1,6 @@
 import { installNaive } from '../../kubelet/node/drivers.ts'
 import { manifest, type PodWish } from '../../kubelet/node/manifest.ts'
-import { mountedAgain, type TestNode } from '../../kubelet/node/node.ts'
+import { type TestNode, waitForMounts } from '../../kubelet/node/node.ts'
 import { Pod } from '../../kubelet/node/pod.ts'
 import type { Resource } from '../../kubernetes/render.ts'
 import type { Cluster } from './cluster.ts'
@@ -11,6 +11,8 @@ export function nodeOf(cluster: Cluster): TestNode {
   installNaive()
   const { volumes, elsewhere } = cluster
   const { kubelet } = cluster.daemons
+  // Seen on 1.36. The kubelets between were not tried.
+  const repeatsMounts = !cluster.atLeast('1.36')
   const give = async (wish: PodWish) => {
     const { metadata, spec, ...more } = manifest(wish) as Resource
     const { uid: _, ...named } = metadata
@@ -19,6 +21,7 @@ export function nodeOf(cluster: Cluster): TestNode {
   }
   return {
     kubelet,
+    repeatsMounts,
     volumes,
     elsewhere,
     give,
@@ -29,7 +32,7 @@ export function nodeOf(cluster: Cluster): TestNode {
     },
     async restartKubelet(signal, pods) {
       await cluster.restart('kubelet', signal)
-      await mountedAgain(kubelet, pods)
+      await waitForMounts({ kubelet, repeatsMounts }, pods)
     },
   }
 }

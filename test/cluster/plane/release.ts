@@ -29,17 +29,27 @@ function kustomizationOf(cluster: Cluster, version: string, components: readonly
     components: [...before, ...components],
     image: { newTag: version },
     config: JSON.stringify({ allow }),
-    patches: components.includes('components/uninstall') ? [] : [probedSoon(['modekeep', ...components])],
+    patches: cluster.atLeast('1.21') || components.includes('components/uninstall') ? [] : [probeSoon(components)],
   })
 }
 
+/** The components whose container has a readinessProbe to patch. */
+const WITH_PROBE = ['csi', 'nri']
+
 /** Kubelet 1.20 lets a random part of a probe's period go by before it probes for the first time. */
-const probedSoon = (containers: readonly string[]): Resource => ({
+const probeSoon = (components: readonly string[]): Resource => ({
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
   metadata: { name: 'modekeep' },
   spec: {
-    template: { spec: { containers: containers.map((name) => ({ name, readinessProbe: { periodSeconds: 2 } })) } },
+    template: {
+      spec: {
+        containers: ['modekeep', ...components.filter((name) => WITH_PROBE.includes(name))].map((name) => ({
+          name,
+          readinessProbe: { periodSeconds: 2 },
+        })),
+      },
+    },
   },
 })
 

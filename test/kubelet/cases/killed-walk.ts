@@ -26,7 +26,9 @@ const killed: Case = {
     const theirs = await killedIn(scene, 'naive', true)
     assert.equal(ours.foreign, 0)
     assert.equal(ours.widened, 0)
-    control('widened', theirs.widened, scene.files)
+    // Without a second call the naive walk stays where the SIGKILL cut it off.
+    if (scene.node.repeatsMounts) control('widened', theirs.widened, scene.files)
+    else control('some were widened', theirs.widened > 0, true)
     return { modekeep: words(scene, ours), naive: words(scene, theirs) }
   },
 }

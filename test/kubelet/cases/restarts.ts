@@ -28,7 +28,7 @@ const sixFiles: Case = {
     )
     assert.deepEqual(ourLast, ourFirst, 'something changed after the first mount')
     control('modes', modes(theirLast), SIX_AS_KUBELET_MAKES_THEM)
-    control('ctimes that moved', moved(theirFirst, theirLast), 7)
+    control('ctimes that moved', moved(theirFirst, theirLast), node.repeatsMounts ? 7 : 0)
     return {
       modekeep: `${modes(ourLast).join(' ')}, ${moved(ourFirst, ourLast)} ctimes moved`,
       naive: `${modes(theirLast).join(' ')}, ${moved(theirFirst, theirLast)} ctimes moved`,
@@ -53,7 +53,7 @@ const oneLayer: Case = {
     assert.equal(ourLayers.length, 1)
     assert.equal(ourLayers[0]?.id, before?.id, 'it is another mount')
     // Each bind mount upon the last one is propagated to it: their number doubles.
-    control('more than one layer', theirLayers.length > 1, true)
+    control('more than one layer', theirLayers.length > 1, node.repeatsMounts)
     return { modekeep: `${ourLayers.length}, the same one`, naive: `${theirLayers.length}` }
   },
 }
@@ -79,7 +79,7 @@ const tightened: Case = {
     for (const { wish, mountPoint } of pods) seen[wish.driver] = look(mountPoint).get('secret')?.mode ?? 'gone'
     await node.remove(...pods)
     assert.equal(seen.modekeep, '0600')
-    control('mode', seen.naive, '0660')
+    control('mode', seen.naive, node.repeatsMounts ? '0660' : '0600')
     return { modekeep: `${seen.modekeep} (grant)`, naive: `${seen.naive}` }
   },
 }

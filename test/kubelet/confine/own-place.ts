@@ -39,14 +39,23 @@ export function makeOwnPlace(directory: string, cgroups: readonly Hierarchy[], b
     mount('--bind', `${directory}${path}`, path)
   }
   for (const [name, value] of Object.entries(KUBELETS_SETTINGS)) {
+    if (Number(fs.readFileSync(`/proc/sys/${name}`, 'utf8')) === value) continue
     const file = `${directory}/${name.replaceAll('/', '-')}`
     fs.writeFileSync(file, `${value}\n`)
     mount('--bind', file, `/proc/sys/${name}`)
   }
+  mountWholeProc(directory)
   mountCgroups(cgroups)
   // As an init system leaves it. Last, so that what was bound above is no peer of where it came from.
   mount('--make-rshared', '/')
   execFileSync(busybox, ['ip', 'link', 'set', 'lo', 'up'])
+}
+
+/** A user namespace may mount proc only where one of the node's is visible without anything mounted on it. */
+export function mountWholeProc(directory: string): void {
+  const whole = `${directory}/proc`
+  fs.mkdirSync(whole)
+  mount('-t', 'proc', 'proc', whole)
 }
 
 /**

@@ -4,6 +4,7 @@ import { startContainerd } from './containerd.ts'
 import type { Daemon } from './daemon.ts'
 import { install, installNaive } from './drivers.ts'
 import { makeKubelet, podStatuses } from './kubelet.ts'
+import { hasReconciled, hasSetUp } from './kubelet-log.ts'
 import { manifest, type PodWish } from './manifest.ts'
 import { Pod } from './pod.ts'
 import { until } from './until.ts'
@@ -13,6 +14,8 @@ const ALLOWED_KINDS = ['bind', 'tmpfs', 'fuse.bindfs']
 /** A machine with containerd, kubelet and the two drivers. */
 export interface TestNode {
   readonly kubelet: Daemon
+  /** Whether the kubelet calls drivers again for volumes that are mounted when it starts. */
+  readonly repeatsMounts: boolean
   /** Sources of volumes are made here; the node's configuration allows them. */
   readonly volumes: string
   /** For what is to lie outside of it. */
@@ -22,13 +25,14 @@ export interface TestNode {
   run(wish: PodWish): Promise<Pod>
   /** Takes pods away and waits until nothing of them is left in the kubelet's directory. */
   remove(...pods: readonly Pod[]): Promise<void>
-  /** Ends the kubelet and starts it; waits until it has set up the volumes of these pods again. */
+  /** Ends the kubelet and starts it; waits until it has set up the volumes of these pods again, or could have. */
   restartKubelet(signal: 'SIGTERM' | 'SIGKILL', pods: readonly Pod[]): Promise<void>
 }
 
 /** One whose kubelet has no API server: its pods are files. */
 export class StandaloneNode implements TestNode {
   readonly kubelet: Daemon
+  readonly repeatsMounts = true
   readonly volumes: string
   readonly elsewhere: string
   readonly #manifests: string
@@ -103,16 +107,22 @@ export class StandaloneNode implements TestNode {
   async restartKubelet(signal: 'SIGTERM' | 'SIGKILL', pods: readonly Pod[]): Promise<void> {
     await this.kubelet.stop(signal)
     await this.#start()
-    await mountedAgain(this.kubelet, pods)
+    await waitForMounts(this, pods)
   }
 }
 
-/** Returns when the kubelet has set up the volumes of these pods since its last start. */
-export async function mountedAgain(kubelet: Daemon, pods: readonly Pod[]): Promise<void> {
-  const isSetUp = (uid: string) =>
-    kubelet
-      .log()
-      .split('\n')
-      .some((line) => line.includes('MountVolume.SetUp succeeded') && line.includes(`(UID: "${uid}")`))
-  for (const { uid } of pods) await until(`${uid}: mounted again`, () => isSetUp(uid))
+/** A kubelet that repeats no mount is given this time after its start to call a driver all the same. */
+const RECONCILE_MS = 15_000
+
+/** Returns when the kubelet has set up the volumes of these pods since its last start, or could have. */
+export async function waitForMounts(
+  { kubelet, repeatsMounts }: Pick<TestNode, 'kubelet' | 'repeatsMounts'>,
+  pods: readonly Pod[],
+): Promise<void> {
+  if (repeatsMounts) {
+    for (const { uid } of pods) await until(`${uid}: mounted again`, () => hasSetUp(kubelet.log(), uid))
+  } else if (pods.length > 0) {
+    await until('kubelet compares mounts with pods', () => hasReconciled(kubelet.log()))
+    await new Promise((done) => setTimeout(done, RECONCILE_MS))
+  }
 }

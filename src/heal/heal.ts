@@ -142,6 +142,12 @@ function unrecorded(session: Session, known: ReadonlySet<string>): Finding[] {
 }
 
 /**
+ * A pod's author chooses how deep a subPath is, and the kernel bounds how many directories a user may watch. A link above
+ * these levels that is exchanged is found by the next periodic heal.
+ */
+const MAX_WATCHED_LEVELS = 32
+
+/**
  * Directories whose changes may make a mount stale: those of pods with mapped groups, the sources, those that they lie in, and with a subPath all between
  * the source and what was found there, where a link may be exchanged.
  */
@@ -154,7 +160,11 @@ export function sourceDirectories(session: Session): string[] {
     const source = sourcePath(record.request.source)
     if (source === undefined) continue
     for (const directory of [source, dirname(source)]) directories.add(directory)
-    for (let at = dirname(record.source ?? source); at.startsWith(`${source}/`); at = dirname(at)) directories.add(at)
+    let at = dirname(record.source ?? source)
+    for (let level = 0; level < MAX_WATCHED_LEVELS && at.startsWith(`${source}/`); level++) {
+      directories.add(at)
+      at = dirname(at)
+    }
   }
   return [...directories].sort()
 }

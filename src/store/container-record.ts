@@ -98,13 +98,15 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
  */
 export function containersSeen(store: Store): (container: string) => boolean {
   const own = `${containersDirectory(store)}/`
-  let others: string[] | undefined
+  let namesOfMounts: Set<string> | undefined
   let hasProcesses: ReturnType<Host['processesNow']> | undefined
   return (container) => {
-    others ??= parseMountinfo(store.host.mounts.table()).flatMap(({ mountPoint }) =>
-      mountPoint.startsWith(own) ? [] : mountPoint,
+    namesOfMounts ??= new Set(
+      parseMountinfo(store.host.mounts.table()).flatMap(({ mountPoint }) =>
+        mountPoint.startsWith(own) ? [] : mountPoint.split('/'),
+      ),
     )
-    if (others.some((mountPoint) => mountPoint.includes(container))) return true
+    if (namesOfMounts.has(container)) return true
     hasProcesses ??= store.host.processesNow()
     return hasProcesses(container)
   }

@@ -47,6 +47,23 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     expect(fs.existsSync(`${node.top}/csi.sock`)).toBe(false)
   })
 
+  it('refuses 16 publications with a subPath of 64 KB before a worker process is started for them', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const subPath = 'a/'.repeat(32_768)
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, pod) => node.publish(pod, source, { attributes: { subPath } })),
+    )
+    for (const { code, message } of answers) {
+      expect({ code, message }).toEqual({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringContaining('a path has at most 4095 bytes'),
+      })
+    }
+    expect(node.workers()).toEqual([])
+    expect(await node.publish(17, source)).toMatchObject({ code: 'OK' })
+  })
+
   it('leaves a secret in no argument, environment, log, event or record', async () => {
     await node.serve()
     const source = node.volume('data', 1)

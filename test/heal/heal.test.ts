@@ -119,6 +119,15 @@ it('directories that count are the source, what it lies in, and all that a link 
   )
 })
 
+it('a subPath of any depth adds at most 32 directories to those that are watched', async () => {
+  const deep = Array(100).fill('d').join('/')
+  stage.fs.mkdirSync(`${source}/${deep}`, { recursive: true })
+  await mount('a', { subPath: deep })
+  const watched = sourceDirectories(stage.session())
+  expect(watched).toContain(`${source}/${Array(99).fill('d').join('/')}`)
+  expect(watched).toHaveLength(2 + 32)
+})
+
 it('a record that was read before a call replaced the mount is judged again, by a dry run too', async () => {
   const other = `${stage.top}/volumes/two`
   makeTree(stage.fs, other, [])

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { containersSeen } from '../../src/store/container-record.ts'
+import type { Store } from '../../src/store/places.ts'
+import { countWork } from '../helpers/work.ts'
+
+const ID = 'c0ffee'.repeat(10)
+const ROOT = '20 1 8:1 / / rw,relatime - ext4 /dev/x rw\n'
+
+/** A node with so many mounts and no processes. */
+function storeWith(mounts: number): Store {
+  const rows = Array.from(
+    { length: mounts },
+    (_, at) => `${at + 21} 20 8:1 / /run/task/k8s.io/${at}-${ID}/rootfs rw - ext4 x rw\n`,
+  )
+  const table = ROOT + rows.join('')
+  return {
+    config: { stateDir: '/state' },
+    host: { mounts: { table: () => table }, processesNow: () => () => false },
+  } as never
+}
+
+it('a container is seen by a directory of its name in a mount point, and by no part of a name', () => {
+  const isThere = containersSeen(storeWith(10))
+  expect(isThere(`7-${ID}`)).toBe(true)
+  expect(isThere(ID)).toBe(false)
+})
+
+it('the work to find 100 containers grows no faster than the mount table', () => {
+  const work = (mounts: number) =>
+    countWork(() => {
+      const isThere = containersSeen(storeWith(mounts))
+      for (let at = 0; at < 100; at++) isThere(`none-${at}`)
+    })
+  work(4)
+  const small = work(500)
+  expect(work(2000) / small).toBeLessThan(8)
+})

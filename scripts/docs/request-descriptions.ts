@@ -157,6 +157,20 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
   },
 }
 
+const SYSTEM_GROUPS = {
+  text: 'Also maps volumes whose group on disk is below 1000, or in `protectedGroups`, and that users of the node reach through a mount without nosuid. **It grants more than an fsGroup**: [any-volume.md](any-volume.md#groups-of-the-system).',
+  values: '`true`, `false`',
+  leftOut: '`false`',
+  example: true,
+}
+
+const PROTECTED_GROUPS = {
+  text: 'Groups on disk that are protected as those below 1000 are.',
+  values: 'numbers and ranges',
+  leftOut: 'none',
+  example: ['5000-5099'],
+}
+
 const RULE_NAMESPACES = {
   text: 'The namespaces of the pods it is for.',
   values: 'names, `*` in them for anything',
@@ -191,6 +205,8 @@ export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOu
     leftOut: 'any',
     example: ['2000-2999'],
   },
+  systemGroups: SYSTEM_GROUPS,
+  protectedGroups: PROTECTED_GROUPS,
 }
 
 /** What a key of a rule means. */
@@ -242,6 +258,8 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
     leftOut: '`true`',
     example: false,
   },
+  systemGroups: SYSTEM_GROUPS,
+  protectedGroups: PROTECTED_GROUPS,
   secretKeys: {
     text: 'How each key of a Secret reaches a FUSE program, other than sshfs. `option`: this mount option names a file of mode 0600 in memory, which is gone when the mount is ready. With `keep` the daemon inherits the file instead. `variable`: an environment variable. A value is never an argument.',
     values:

@@ -1,4 +1,5 @@
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
+import { refuseSystemGroup } from '../fs-group/system-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
 import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
@@ -88,7 +89,10 @@ function plan(
           refuseType(session.host, clone, handle)
           refuseMountsBelow(session.host, handle, path)
         })
-    if (one.source !== 'keep') one.map = mappingFor(one.source.from, one.source.to, pod)
+    if (one.source === 'keep') return
+    // The mount of a volume of modekeep's own was checked when it was made.
+    if (!clone.isOwn) refuseSystemGroupOf(session, clone, one.source)
+    one.map = mappingFor(one.source.from, one.source.to, pod)
   })
 }
 
@@ -130,6 +134,15 @@ function refuseType(host: Host, { fsTypes }: CloneOrder, handle: Handle): void {
   throw new Refusal(
     `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
   )
+}
+
+/** A read-only clone of a writable mount cannot be used to make an executable either. */
+function refuseSystemGroupOf(session: Session, { grants, options }: CloneOrder, source: Clonable): void {
+  const { from, to, tree, clonedFrom } = source
+  if (to === undefined || to === from || options.includes('ro')) return
+  const type = clonedFrom && fileSystemType(session.host, clonedFrom)
+  const rules = grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type)) ?? [{}]
+  refuseSystemGroup(session, { tree, clonedFrom }, from, rules)
 }
 
 /** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */

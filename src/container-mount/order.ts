@@ -1,4 +1,5 @@
 import { quoted } from '../refusal/refusal.ts'
+import type { MapRuleGrant } from '../request/map-rule.ts'
 
 /** One volume mount of a container that is to become a mapped clone. In JSON it goes to another process. */
 export interface CloneOrder {
@@ -18,6 +19,8 @@ export interface CloneOrder {
   isOwn: boolean
   /** The types of file system that the node's rule allows; undefined: any. */
   fsTypes?: readonly string[] | undefined
+  /** What each rule that allows it permits, with the types of file system that it is for; undefined: as a rule without keys. */
+  grants?: readonly MapRuleGrant[] | undefined
 }
 
 /** What a container needs before it is created. */

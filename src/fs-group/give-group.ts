@@ -13,6 +13,7 @@ import type { MapStep, WalkStep } from './decide.ts'
 import { reserveVolume } from './holders.ts'
 import { mapGroup, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
 import { ownVolume } from './own-volume.ts'
+import { refuseSystemGroup } from './system-group.ts'
 
 const SET_GID = 0o2000
 
@@ -95,7 +96,11 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
     }
     // A walk that was waited for may have given it another.
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
-    if (group !== step.to) mapGroup(session, tree.handle, tree.clonedFrom, group, step.to, fsType)
+    if (group !== step.to) {
+      const { handle, clonedFrom } = tree
+      refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
+      mapGroup(session, handle, clonedFrom, group, step.to, fsType)
+    }
     held.use(reserved.move())
     return group
   }

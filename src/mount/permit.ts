@@ -6,7 +6,7 @@ import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { DEFAULT_FS_TYPES } from '../request/rule.ts'
 import { ruleToWrite } from '../request/rule-source.ts'
 import { sourceText } from '../request/source.ts'
-import { listMountRecords, type MountRecord } from '../store/mount-record.ts'
+import { listMountRecords, type MountRecord, ruleFactsOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { namingOf } from '../volume/kind/options.ts'
@@ -26,7 +26,7 @@ export function allowed(
 ): { request: MountRequest; isNew: boolean } {
   const stands = record?.mounted !== undefined && record.boot === session.host.bootId()
   if (stands && isSameMount(record.request, asked)) {
-    return { request: { ...asked, setGid: record.setGid, secretKeys: record.secretKeys }, isNew: false }
+    return { request: { ...asked, ...ruleFactsOf(record) }, isNew: false }
   }
   const naming = (option: string) => namingOf(kind.optionRules(), option)
   // Secrets are decoded for kinds that need them, and nowhere else.
@@ -40,9 +40,9 @@ export function allowed(
     },
   )
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
-  const { setGid, secretKeys } = verdict.rule
+  const facts = ruleFactsOf(verdict.rule)
   return {
-    request: { ...asked, setGid, secretKeys: kind.secretKeys === 'by rule' ? secretKeys : undefined },
+    request: { ...asked, ...facts, secretKeys: kind.secretKeys === 'by rule' ? facts.secretKeys : undefined },
     isNew: true,
   }
 }

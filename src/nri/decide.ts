@@ -69,7 +69,7 @@ export function decide(
       given === undefined || fault !== undefined
         ? { refusal: fault }
         : mayMap(map, { namespace, kind: volume.kind, volume: volume.name, group: given })
-    if ('fsTypes' in allowed) return [{ ...order, fsTypes: allowed.fsTypes }]
+    if ('fsTypes' in allowed) return [{ ...order, ...allowed }]
     if (allowed.refusal === undefined) return [order]
     faults.push([shown, allowed.refusal].join(', but '))
     return []

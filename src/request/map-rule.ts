@@ -1,12 +1,13 @@
 import { quoted } from '../refusal/refusal.ts'
 import { isInRanges, matchesGlob } from './rule.ts'
 import { holdsSource } from './rule-source.ts'
+import type { SystemGroupRule } from './system-group-rule.ts'
 
 /**
  * One rule of the node's configuration about volumes of other drivers: who may have them shown to a group of its pod. It
  * allows what every key that it has matches.
  */
-export interface MapRule {
+export interface MapRule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
   /** Kinds of volume; left out: those of DEFAULT_MAP_VOLUMES. */
@@ -39,15 +40,35 @@ export interface MapWish {
   group: number
 }
 
+/** What one rule of `map` permits on the file systems that it is for. In JSON it goes to another process. */
+export interface MapRuleGrant extends SystemGroupRule {
+  fsTypes: readonly string[]
+}
+
+export interface MapGrant {
+  fsTypes: readonly string[]
+  /** Undefined: no rule has more than types of file systems. */
+  grants?: readonly MapRuleGrant[] | undefined
+}
+
+const grantOf = ({ fsTypes = DEFAULT_MAP_FS_TYPES, systemGroups, protectedGroups }: MapRule): MapRuleGrant => ({
+  fsTypes,
+  systemGroups,
+  protectedGroups,
+})
+
 /**
  * Whether some rule lets a pod have a volume shown to a group. Pure.
- * @returns the types of file systems that these rules are for, or a sentence with the way out
+ * @returns the types of file systems that these rules are for, and what each of them permits, or a sentence with the way out
  */
-export function mayMap(rules: readonly MapRule[], wish: MapWish): { fsTypes: readonly string[] } | { refusal: string } {
+export function mayMap(rules: readonly MapRule[], wish: MapWish): MapGrant | { refusal: string } {
   const { namespace, kind, volume, group } = wish
   const matching = rules.filter((rule) => objectionOf(rule, wish) === undefined)
   if (matching.length > 0) {
-    return { fsTypes: [...new Set(matching.flatMap(({ fsTypes = DEFAULT_MAP_FS_TYPES }) => fsTypes))] }
+    const grants = matching.map(grantOf)
+    const isPlain = grants.every(({ systemGroups, protectedGroups }) => !systemGroups && protectedGroups === undefined)
+    const fsTypes = [...new Set(grants.flatMap((grant) => grant.fsTypes))]
+    return isPlain ? { fsTypes } : { fsTypes, grants }
   }
   const [why, wayOut] = rules === DEFAULT_MAP_RULES ? unlessWritten(wish) : unlessAdded(rules, wish)
   return {

@@ -2,6 +2,7 @@ import * as z from 'zod/mini'
 import type { Lifecycle } from './rule.ts'
 import type { SecretKeys } from './secret-keys.ts'
 import { sourceSchema } from './source.ts'
+import type { SystemGroupRule } from './system-group-rule.ts'
 
 /** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
 export const askedSchema = () =>
@@ -24,7 +25,7 @@ export const askedSchema = () =>
 type AskedMount = z.infer<ReturnType<typeof askedSchema>>
 
 /** The same for a mount directory: checked and complete. Groups are numeric, paths absolute. */
-export interface MountRequest extends AskedMount {
+export interface MountRequest extends AskedMount, SystemGroupRule {
   directory: string
   /** Namespace and name; undefined where kubelet told none. */
   pod?: string | undefined

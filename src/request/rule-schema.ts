@@ -46,6 +46,8 @@ export const RULE_KEYS = {
   readOnly: flag,
   singleNode: flag,
   setGid: flag,
+  systemGroups: flag,
+  protectedGroups: () => listOf(RANGE, isRange),
   secretKeys: () => z.optional(secretKeysSchema()),
 } satisfies Record<keyof Rule, unknown>
 
@@ -64,6 +66,8 @@ export const MAP_RULE_KEYS = {
   sources: () => listOf(HOST_DIRECTORIES, (text) => text.startsWith('/') && !text.startsWith('//') && isEntry(text)),
   fsTypes: RULE_KEYS.fsTypes,
   groups: () => listOf(RANGE, isRange),
+  systemGroups: RULE_KEYS.systemGroups,
+  protectedGroups: RULE_KEYS.protectedGroups,
 } satisfies Record<keyof MapRule, unknown>
 
 /** The rules of the node's configuration: `allow`. */

@@ -1,4 +1,5 @@
 import type { SecretKeys } from './secret-keys.ts'
+import type { SystemGroupRule } from './system-group-rule.ts'
 
 /** How a CSI volume came to its pod: written in the pod itself, or bound to it by a claim. */
 export const LIFECYCLES = ['inline', 'persistent'] as const
@@ -8,7 +9,7 @@ export type Lifecycle = (typeof LIFECYCLES)[number]
  * One rule of the node's configuration about who may have what. It allows a request when every key it has matches. A
  * key left out means any, but for fsTypes, idmapFrom and mountOptions.
  */
-export interface Rule {
+export interface Rule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
   /** Of CSI volumes, how they came to their pods. With it no FlexVolume matches. */

@@ -33,6 +33,9 @@ function schema() {
     lifecycle: z.optional(z.enum(LIFECYCLES)),
     /** What the rule that allowed it said; undefined: true. */
     setGid: z.optional(z.boolean()),
+    /** What that rule said of groups of the system. */
+    systemGroups: z.optional(z.boolean()),
+    protectedGroups: z.optional(z.array(text)),
     /** How the rule that allowed it passes the keys of its Secret to a FUSE program. */
     secretKeys: z.optional(secretKeysSchema()),
     request: askedSchema(),
@@ -93,6 +96,8 @@ export const mountRecords = new RecordKind<MountRecord>({
 /** What a record says of the group that a mount gives. */
 export type Given = MountRecord['given']
 
+type RuleFacts = Pick<MountRequest, 'setGid' | 'systemGroups' | 'protectedGroups' | 'secretKeys'>
+
 /** What a record keeps of a source; a volume that only its mount knows is added when it is made. */
 export interface SourceFacts {
   identity?: string | undefined
@@ -109,6 +114,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     namespace: request.namespace,
     lifecycle: request.lifecycle,
     setGid: request.setGid,
+    systemGroups: request.systemGroups,
+    protectedGroups: request.protectedGroups && [...request.protectedGroups],
     secretKeys: request.secretKeys,
     request: askedOf(request),
     source: source?.path ?? sourceText(request.source),
@@ -122,8 +129,13 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 
 /** The request that a record was made for. */
 export function requestOf(record: MountRecord): MountRequest {
-  const { request, directory, pod, namespace, lifecycle, setGid, secretKeys } = record
-  return { ...request, directory, pod, namespace, lifecycle, setGid, secretKeys }
+  const { request, directory, pod, namespace, lifecycle } = record
+  return { ...request, directory, pod, namespace, lifecycle, ...ruleFactsOf(record) }
+}
+
+/** What the rule that allowed a mount said, of the mount or of its record. */
+export function ruleFactsOf({ setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts): RuleFacts {
+  return { setGid, systemGroups, protectedGroups, secretKeys }
 }
 
 /**

@@ -53,6 +53,7 @@ export function nodeWith(fsType: string) {
       group: 2000,
       asked: 'annotation modekeep/group is "data=2000"',
       isOwn: false,
+      grants: [{ fsTypes: ['ext4', 'xfs', 'btrfs', 'tmpfs', 'overlay'], systemGroups: true }],
       ...over,
     }),
 

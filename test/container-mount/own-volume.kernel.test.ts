@@ -33,7 +33,7 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
     source = `${top}/image`
     fsType = 'ext4'
   }
-  const config = { ...session.config, allow: [{ sources: [source], fsTypes: [fsType] }] }
+  const config = { ...session.config, allow: [{ sources: [source], fsTypes: [fsType], systemGroups: true }] }
   const options = {
     source,
     'kubernetes.io/fsType': fsType,

@@ -57,6 +57,7 @@ export interface Stage {
 export const isRoot = process.getuid?.() === 0
 
 function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | undefined): Stage {
+  // Its volumes have groups of the system, and everybody reaches them.
   over.mkdirSync(`${top}/volumes`, { recursive: true })
   let boot = host.bootId()
   const pods = new Set<string>()
@@ -64,7 +65,11 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     host: { ...host, bootId: () => (world ? world.boot : boot) },
     fs: over,
     top,
-    config: { ...DEFAULT_CONFIG, stateDir: `${top}/state`, allow: [{ sources: [`${top}/volumes/*`] }] },
+    config: {
+      ...DEFAULT_CONFIG,
+      stateDir: `${top}/state`,
+      allow: [{ sources: [`${top}/volumes/*`], systemGroups: true }],
+    },
     noted: {},
     warnings: [],
     podDirectory: (pod) => `${top}/pods/${pod}/volumes/modekeep~fs/v`,

@@ -8,7 +8,7 @@ import type { NodeConfig } from '../../request/defaults.ts'
 import { directoryOf } from '../../request/rule-source.ts'
 import { type Found, fault, ok, silence, warning } from './findings.ts'
 import { lookAtPath } from './paths.ts'
-import { ruleFindings } from './rules.ts'
+import { ruleFindings, systemGroupFindings } from './rules.ts'
 
 export interface Configuration {
   file: string
@@ -25,6 +25,8 @@ export async function* configurationFindings(
     yield ok(lookAtPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
   }
   yield* ruleFindings(config.allow, file)
+  yield* systemGroupFindings(config.allow, 'allow', file)
+  yield* systemGroupFindings(config.map, 'map', file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
   const isSilentAt = silentPaths(host)
   // Others' are asked by their mount alone.

@@ -2,6 +2,7 @@ import { FLAGS } from '../../mount-table/flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
 import { overlaps, within } from '../../request/rule-source.ts'
+import type { SystemGroupRule } from '../../request/system-group-rule.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, nameOf } from '../../volume/kind/options.ts'
 import { type Found, fault, ok, warning } from './findings.ts'
@@ -21,6 +22,17 @@ export function* ruleFindings(rules: readonly Rule[], file: string): Generator<F
   for (const [at, rule] of rules.entries()) {
     for (const [before, earlier] of rules.slice(0, at).entries()) yield* orderFindings(earlier, before, rule, at, file)
     for (const [other, writer] of rules.entries()) yield* neighbourFindings(rule, at, writer, other, file)
+  }
+}
+
+/** Rules that let pods have groups of the system. @param key `allow` or `map` */
+export function* systemGroupFindings(rules: readonly SystemGroupRule[], key: string, file: string): Generator<Found> {
+  for (const [at, { systemGroups }] of rules.entries()) {
+    if (!systemGroups) continue
+    yield warning(
+      `rule ${at + 1} of "${key}" has systemGroups: its pods can make executables that run with a group of the system for every user of the node`,
+      `mount such volumes with nosuid or close a directory above them to others, then remove systemGroups from "${key}" in ${file}`,
+    )
   }
 }
 
@@ -59,6 +71,8 @@ function sentence(rule: Rule): string {
     ...(fsGroups === undefined ? [] : [`fsGroup ${list(fsGroups) || 'none'}`]),
     ...(idmapFrom === undefined ? [] : [`idmapFrom ${list(idmapFrom) || 'none'}`]),
     ...(mountOptions === undefined ? [] : [`mountOptions ${list(mountOptions) || 'none'} alone`]),
+    ...(rule.systemGroups ? ['idmap also of system groups'] : []),
+    ...(rule.protectedGroups === undefined ? [] : [`protected groups ${list(rule.protectedGroups) || 'none'}`]),
     ...(rule.setGid === false ? ['a walk gives directories no set-gid'] : []),
     ...(rule.secretKeys === undefined ? [] : [`keys of a Secret ${Object.keys(rule.secretKeys).join(', ') || 'none'}`]),
     ...(rule.singleNode ? ['walks of what servers have, which no other node may mount'] : []),

@@ -100,7 +100,7 @@ const threeDoors: Case = {
       await remove(cluster, 'cart', 'media', 'orders')
       await cluster.withdraw(...bound)
       await keepsNoContainers()
-      return 'walk and none, healthy; 500 shown as 3000, mapped'
+      return 'walk and none, healthy; 1500 shown as 3000, mapped'
     }),
 }
 

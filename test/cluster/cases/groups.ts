@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
 import { look, makeFiles } from '../../kubelet/cases/tree.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
@@ -27,6 +28,7 @@ const mapped: Case = {
   name: 'two groups share one volume by idmap, each sees its own',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/two-mapped`, { shared: 0o660 })
+    for (const path of [source, `${source}/shared`]) fs.chownSync(path, 0, 1500)
     const before = look(source)
     const volume = inline('flex', 'v', { source, ownership: 'idmap' })
     for (const group of [2000, 3000]) await cluster.apply(pod(`mapped-${group}`, podSpec([volume], group)))

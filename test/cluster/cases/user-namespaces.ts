@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
 import { FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } from '../../kubelet/cases/tree.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Cluster } from '../plane/cluster.ts'
@@ -59,6 +60,7 @@ const idmap: Case = {
     for (const door of DOORS) {
       const name = `users-idmap-${door}`
       const source = makeFiles(`${cluster.volumes}/${name}`, SIX)
+      fs.chownSync(source, 0, 1500)
       const before = look(source)
       await cluster.apply(withNamespace(door, name, { source, ownership: 'idmap' }))
       // runc's own words, unless a repeated call of kubelet's is refused by modekeep first.

@@ -105,7 +105,7 @@ export const PARTS: readonly Part[] = [
     steps: [
       {
         command:
-          "mkdir -p -m 2770 /srv/volumes/archive && cd /srv/volumes/archive && touch notes && chmod 0640 notes && printf '#!/bin/sh\\n' > program && chmod 0750 program && ls -ln",
+          "mkdir -p /srv/volumes && install -d -m 2770 -g 5000 /srv/volumes/archive && cd /srv/volumes/archive && touch notes && chmod 0640 notes && printf '#!/bin/sh\\n' > program && chmod 0750 program && ls -ln",
       },
       {
         at: 'modekeep',
@@ -122,7 +122,7 @@ export const PARTS: readonly Part[] = [
         command: "kubectl exec archive-reader -- sh -c 'id && ls -ln /archive && echo written > /archive/of-the-pod'",
         shows: /-rw-r----- +1 0 +2000 .* notes/,
       },
-      { command: 'ls -ln /srv/volumes/archive', shows: /-rw-r----- +1 +0 +0 .* notes/ },
+      { command: 'ls -ln /srv/volumes/archive', shows: /-rw-r----- +1 +0 +5000 .* notes/ },
       {
         at: 'cluster',
         page: KUBERNETES,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ruleFindings } from '../../../src/operator/doctor/rules.ts'
+import { ruleFindings, systemGroupFindings } from '../../../src/operator/doctor/rules.ts'
 import { DEFAULT_RULES, type Rule } from '../../../src/request/rule.ts'
 
 const found = (...rules: Rule[]) => [...ruleFindings(rules, '/c.json')]
@@ -28,6 +28,17 @@ describe('what doctor says of rules', () => {
       'rule 2: pods of shop may have /srv/data, what lies below /srv/x as ext4, for reading alone; ownership none',
       'rule 3: pods of a, b may have tmpfs, for writing too; ownership in any way; a walk gives keep; fsGroup 1-9; mountOptions none alone',
       'rule 4: pods of a may have what lies below nfs:/a/<their namespace> as nfs, for writing too; ownership in any way; idmapFrom 5; walks of what servers have, which no other node may mount',
+    ])
+  })
+
+  it.each(['allow', 'map'])('is a warning for systemGroups in a rule of "%s"', (key) => {
+    const texts = [...systemGroupFindings([{}, { systemGroups: true }, { systemGroups: false }], key, '/c.json')]
+    expect(texts).toEqual([
+      {
+        level: 'warning',
+        text: expect.stringMatching(`^rule 2 of "${key}" has systemGroups: its pods can make executables`),
+        remedy: expect.stringContaining(`"${key}" in /c.json`),
+      },
     ])
   })
 

@@ -125,7 +125,7 @@ export const FAULTS: readonly Case[] = [
       await pod.start()
       await mustWrite(pod, volume.path, 2000)
       const without = await asking(node, 'without', volume, '2000').run()
-      expect('without the plugin', await groupsSeenAsRoot(without), '500')
+      expect('without the plugin', await groupsSeenAsRoot(without), '1500')
       await node.startPlugin()
       await until('the clones of what has started go', () => clonesOnNode().length === 1)
       await until('it is known of each', () => states().join() === 'created,mapped,without')
@@ -134,7 +134,7 @@ export const FAULTS: readonly Case[] = [
       await mustHaveNoClones()
       for (const one of [pod, waiting, without]) await one.remove()
       volume.unstage()
-      return 'sees 2000; one made meanwhile sees 500'
+      return 'sees 2000; one made meanwhile sees 1500'
     },
   },
   {
@@ -150,13 +150,13 @@ export const FAULTS: readonly Case[] = [
       }
       await until('it is known', () => states().join() === 'without')
       await pod.start()
-      expect('what it sees', await groupsSeenAsRoot(pod), '500')
+      expect('what it sees', await groupsSeenAsRoot(pod), '1500')
       expect('clones on the node', clonesOnNode(), [])
       const next = await asking(node, 'after-late', volume, '2000').run()
       await mustWrite(next, volume.path, 2000)
       for (const one of [pod, next]) await one.remove()
       volume.unstage()
-      return 'sees 500, and status says "without"; the next one sees 2000'
+      return 'sees 1500, and status says "without"; the next one sees 2000'
     },
   },
   {
@@ -212,7 +212,7 @@ export const FAULTS: readonly Case[] = [
       expect('doctor', doctorsRuntime().join(), /^ok the container runtime \(containerd [^)]*\) asks "modekeep nri"$/)
       await pod.remove()
       volume.unstage()
-      return 'sees 500'
+      return 'sees 1500'
     },
   },
   {

@@ -46,7 +46,7 @@ export const NAMESPACES: readonly Case[] = [
       mustBeUntouched(volume.path)
       for (const pod of [own, other, plain]) await pod.remove()
       volume.unstage()
-      return 'sees 3000, 4000 and 2000, each writes; 500 and its own uid on disk'
+      return 'sees 3000, 4000 and 2000, each writes; 1500 and its own uid on disk'
     },
   },
   ...(['idmap', 'auto'] as const).map(
@@ -69,7 +69,7 @@ export const NAMESPACES: readonly Case[] = [
         const plain = await podOf(`plain-${ownership}`, 2000, {}).run()
         for (const pod of [own, plain]) await mustWrite(pod, path, pod.wish.groups?.[0] ?? 0)
         for (const pod of [own, plain]) await pod.remove()
-        return 'sees 3000 and 2000, each writes; 500 on disk'
+        return 'sees 3000 and 2000, each writes; 1500 on disk'
       },
     }),
   ),

@@ -33,7 +33,7 @@ const onDisk = (type: DiskType): Case => ({
     await mustWrite(second, volume.path, 3000)
     await second.remove()
     volume.unstage()
-    return 'sees 2000 and 3000, each writes; 500 on disk'
+    return 'sees 2000 and 3000, each writes; 1500 on disk'
   },
 })
 
@@ -54,7 +54,7 @@ async function written(
   await pod.run()
   await mustWrite(pod, volume.path, 2000)
   await pod.remove()
-  return 'sees 2000 and writes; 500 on disk'
+  return 'sees 2000 and writes; 1500 on disk'
 }
 
 /** Each kind of volume that a pod can have. */
@@ -159,7 +159,7 @@ export const VOLUMES: readonly Case[] = [
       await pod.remove()
       await refusesNamesake(node, volume)
       volume.unstage()
-      return 'sees 2000 and writes; 500 on disk; refused of a hostPath of the same name'
+      return 'sees 2000 and writes; 1500 on disk; refused of a hostPath of the same name'
     },
   },
   {
@@ -245,11 +245,11 @@ export const VOLUMES: readonly Case[] = [
       expect('what is left', clonesOnNode(), [])
       await refused.remove()
       const pod = await podOf('overlay-2', { [OPTIONAL]: 'true' }).run()
-      expect('its group', await pod.says('stat -c %g /data'), '500')
+      expect('its group', await pod.says('stat -c %g /data'), '1500')
       await pod.remove()
       node.configure()
       volume.unmount()
-      return 'refused; without: sees 500'
+      return 'refused; without: sees 1500'
     },
   },
 ]

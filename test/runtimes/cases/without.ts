@@ -31,7 +31,7 @@ export const WITHOUT: readonly Case[] = [
       await pod.run()
       const seen = await pod.says('stat -c %g /data')
       const { code, text } = await pod.exec('echo >/data/new')
-      expect('its group', seen, '500')
+      expect('its group', seen, '1500')
       expect('a write', code === 0, false)
       await pod.remove()
       volume.unstage()

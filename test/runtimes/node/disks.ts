@@ -8,7 +8,7 @@ const DISKS = { ext4: '32M', xfs: '300M', btrfs: '110M' } as const
 export type DiskType = keyof typeof DISKS
 
 /** Who has what a test's volumes hold: a group that no pod asks for. */
-export const ON_DISK = 500
+export const ON_DISK = 1500
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 

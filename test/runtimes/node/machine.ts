@@ -14,6 +14,8 @@ export function becomeSuite({ root }: SuiteRoot, place: string, busybox: string)
   mount('-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/run')
   for (const path of OWN) {
     for (const directory of [path, `${place}${path}`]) fs.mkdirSync(directory, { recursive: true })
+    // As kubelet makes its own.
+    if (path === '/var/lib/kubelet') fs.chmodSync(`${place}${path}`, 0o750)
     mount('--bind', `${place}${path}`, path)
   }
   mount('--make-rshared', '/')

@@ -1,0 +1,41 @@
+import { isInRanges } from '../request/rule.ts'
+import type { SystemGroupRule } from '../request/system-group-rule.ts'
+import type { Session } from '../store/session.ts'
+import { Unmappable } from './map-group.ts'
+import { findUnprivilegedPath, type MountedTree } from './unprivileged-path.ts'
+
+/** Debian and the LSB number the groups of the system below it (login.defs, GID_MIN). */
+const FIRST_USER_GROUP = 1000
+
+/** Whether a rule protects a group on disk from what a pod could do with it. */
+function isProtected(group: number, { systemGroups, protectedGroups = [] }: SystemGroupRule): boolean {
+  return !systemGroups && (group < FIRST_USER_GROUP || isInRanges(protectedGroups, group))
+}
+
+/**
+ * Refuses to map a group of the system in a volume that users of the node reach. A pod that is shown the group as its own
+ * can make an executable with set-gid, which runs with the group on disk for everyone who executes it on the node. An
+ * fsGroup grants less: it is on disk what it is in the pod.
+ * @param group on disk
+ * @param rules those that allow the mapping; one that permits it is enough
+ * @throws {Unmappable}
+ */
+export function refuseSystemGroup(
+  session: Session,
+  volume: MountedTree,
+  group: number,
+  rules: readonly SystemGroupRule[],
+): void {
+  if (!rules.every((rule) => isProtected(group, rule))) return
+  const { host } = session
+  // Nobody can make a file through it.
+  if (host.inodes.isReadOnly(volume.tree)) return
+  const path = findUnprivilegedPath(host, volume)
+  if (path === undefined) return
+  session.note({ systemGroup: { group, path } })
+  throw new Unmappable(
+    `its group on disk is ${group}, a group of the system, and users of the node reach the volume through a mount without nosuid, ` +
+      'so an executable that the pod makes could run with that group: give the volume another group on the node, mount it with nosuid, ' +
+      'close a directory above it to others, or have a rule of the node say "systemGroups": true',
+  )
+}

@@ -1,0 +1,157 @@
+import { closing, deviceName, errorCode, type Handle, type Host, hasDisk } from '../host/host.ts'
+import { isOfKernel } from '../mount-table/file-system.ts'
+import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { isRemoteType } from '../mount-table/silence.ts'
+import {
+  asPrefix,
+  isNested,
+  locationOfRow,
+  locationsOfHandles,
+  mountsFrom,
+  pathWithin,
+  type TreeLocation,
+} from '../mount-table/tree-location.ts'
+import { aclOf } from '../ownership/inode/attributes.ts'
+
+/** A detached mount, and the directory that it is a clone of; undefined: it is a new mount of its file system. */
+export interface MountedTree {
+  tree: Handle
+  clonedFrom: Handle | undefined
+}
+
+/**
+ * Finds a path of the node where a set-id file of a volume takes effect for users without privileges: a mount without
+ * nosuid shows the volume, a part of it or a directory above it, and such a user may search each directory on the way.
+ * The volume's own root counts as searchable, because a pod may be its owner. Reads the mount table once.
+ */
+export function findUnprivilegedPath(host: Host, volume: MountedTree): string | undefined {
+  const rows = parseMountinfo(host.mounts.table())
+  const isReachable = reachabilityOf(host, rows)
+  const showsVolume = pathsThroughRows(host, volume)
+  for (const row of rows) {
+    if (row.options.includes('nosuid')) continue
+    const { path, isCertain } = showsVolume(row) ?? {}
+    if (path === undefined || !isReachable(row, path)) continue
+    if (isCertain || isOnSameFileSystem(host, volume, path)) return path
+  }
+  return undefined
+}
+
+/** @property isCertain false where the row may be of another file system */
+interface PathThroughRow {
+  path: string
+  isCertain: boolean
+}
+
+/** Returns the path by which a row of the mount table shows the volume or a part of it. */
+function pathsThroughRows(
+  host: Host,
+  { tree, clonedFrom }: MountedTree,
+): (row: MountRow) => PathThroughRow | undefined {
+  const location = clonedFrom && locationsOfHandles(host)(clonedFrom)
+  if (location !== undefined) {
+    return (row) => {
+      const path = pathThrough(row, location)
+      return path === undefined ? undefined : { path, isCertain: true }
+    }
+  }
+  // A new mount is in no table, and the device of a btrfs subvolume is not the one in the table.
+  const { device } = host.inodes.statMountPoint(tree)
+  if (hasDisk(device)) {
+    const name = deviceName(device)
+    return ({ device: shown, mountPoint }) => (shown === name ? { path: mountPoint, isCertain: true } : undefined)
+  }
+  return ({ device: shown, fsType, mountPoint }) => {
+    const isCandidate = shown.startsWith('0:') && !isRemoteType(fsType) && !isOfKernel(fsType)
+    return isCandidate ? { path: mountPoint, isCertain: false } : undefined
+  }
+}
+
+function pathThrough(row: MountRow, volume: TreeLocation): string | undefined {
+  const shown = locationOfRow(row)
+  if (!isNested(shown, volume)) return undefined
+  const within = pathWithin(shown, volume) ?? ''
+  return within === '' ? row.mountPoint : `${asPrefix(row.mountPoint)}/${within}`
+}
+
+function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
+  const opened = inodes.openTrusted(path)
+  using _ = closing(inodes, opened)
+  return blocks.backingOf(opened).place === blocks.backingOf(tree).place
+}
+
+/** Directories that users without privileges may not search, by the names on the way to them. */
+interface PathNode {
+  isClosed: boolean
+  children: Map<string, PathNode>
+}
+
+const newNode = (): PathNode => ({ isClosed: false, children: new Map() })
+
+/**
+ * Returns whether a user without privileges reaches a path through the mount of a row. The mounts below one closed
+ * directory are skipped without a system call, so that the time does not depend on how many pods kubelet has.
+ */
+function reachabilityOf(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
+  const mountsTo = mountsFrom(rows)
+  const closed = newNode()
+  return (row, path) => {
+    const names = path.split('/').filter((name) => name !== '')
+    if (isBelowClosed(closed, names)) return false
+    const mounts = mountsTo(path)
+    if (mounts.at(-1)?.id !== row.id) return false
+    // A server that does not respond would block the lookup, and a name that is not UTF-8 cannot be looked up.
+    if (mounts.slice(0, -1).some(({ fsType }) => isRemoteType(fsType)) || path.includes('\uFFFD')) return true
+    const above = findClosed(host, names)
+    if (above === undefined) return true
+    if (above !== 'missing') closeNode(closed, names.slice(0, above))
+    return false
+  }
+}
+
+function isBelowClosed(top: PathNode, names: readonly string[]): boolean {
+  let node: PathNode | undefined = top
+  for (const name of names) {
+    if (node.isClosed) return true
+    node = node.children.get(name)
+    if (node === undefined) return false
+  }
+  return false
+}
+
+function closeNode(top: PathNode, names: readonly string[]): void {
+  const node = names.reduce((above, name) => above.children.getOrInsertComputed(name, newNode), top)
+  node.isClosed = true
+}
+
+/**
+ * Finds the first directory on the way to a path that users without privileges may not search.
+ * @returns how many names lead to it; undefined: they may search all of them
+ */
+function findClosed({ inodes }: Host, names: readonly string[]): number | 'missing' | undefined {
+  using opened = new DisposableStack()
+  let here = inodes.openTrusted('/')
+  opened.use(closing(inodes, here))
+  for (const [depth, name] of names.entries()) {
+    if (isClosed(inodes, here)) return depth
+    try {
+      here = inodes.openEntry(here, Buffer.from(name))
+    } catch (error) {
+      const code = errorCode(error)
+      return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : undefined
+    }
+    opened.use(closing(inodes, here))
+  }
+  return undefined
+}
+
+const OTHERS_SEARCH = 0o001
+const GROUP_SEARCH = 0o010
+
+/** Whether root alone may search a directory. Its owner could change the mode; with an ACL st_mode has the mask. */
+function isClosed(inodes: Host['inodes'], directory: Handle): boolean {
+  const { mode, uid, gid } = inodes.statMountPoint(directory)
+  if ((mode & OTHERS_SEARCH) !== 0 || uid !== 0) return false
+  if ((mode & GROUP_SEARCH) === 0) return true
+  return gid === 0 && aclOf(inodes, directory) === undefined
+}

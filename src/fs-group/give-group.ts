@@ -98,8 +98,9 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
     if (group !== step.to) {
       const { handle, clonedFrom } = tree
-      refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
       mapGroup(session, handle, clonedFrom, group, step.to, fsType)
+      // Second, because a rule that permits the group is of no use where the kernel cannot map.
+      refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
     }
     held.use(reserved.move())
     return group

@@ -1,13 +1,21 @@
 const F_FSID_SIZE = 8
 
+/** The f_fsid of a subvolume: the UUID of 16 bytes in two words, with the subvolume's number (fs/btrfs/super.c). */
+export function foldUuid(uuid: Buffer, subvolume: bigint): Buffer {
+  const fsid = Buffer.alloc(F_FSID_SIZE)
+  const fold = (at: number) => uuid.readUInt32BE(at) ^ uuid.readUInt32BE(at + 8)
+  fsid.writeUInt32LE((fold(0) ^ Number(BigInt.asIntN(32, subvolume >> 32n))) >>> 0, 0)
+  fsid.writeUInt32LE((fold(4) ^ Number(BigInt.asIntN(32, subvolume))) >>> 0, 4)
+  return fsid
+}
+
 /**
- * Whether a btrfs may have this UUID. Of 16 bytes f_fsid has two words, folded (fs/btrfs/super.c): the first is the same
- * for all subvolumes, the other tells them apart.
- * @param id what `Inodes.fileSystemId` says of it
+ * Whether a btrfs may have this UUID. The first word of f_fsid is the same for all its subvolumes.
+ * @param id as `Inodes.fileSystemId` returns it
  */
 export function mayHaveUuid(id: string, uuid: Buffer): boolean {
   const [, words] = id.split('.')
   if (words === undefined) return id === uuid.toString('hex')
   const fsid = Buffer.from(words, 'hex')
-  return fsid.length === F_FSID_SIZE && fsid.readUInt32LE(0) === (uuid.readUInt32BE(0) ^ uuid.readUInt32BE(8)) >>> 0
+  return fsid.length === F_FSID_SIZE && fsid.readUInt32LE(0) === foldUuid(uuid, 0n).readUInt32LE(0)
 }

@@ -74,6 +74,8 @@ export interface Backing {
   shown: string
   /** It is known again, after a reboot too, by any of them. Empty: the kernel tells none. */
   identities: string[]
+  /** Identities that earlier kernels and versions recorded of it. They are compared, and not recorded any more. */
+  former?: string[] | undefined
 }
 
 export interface BlockDevices {

@@ -186,9 +186,9 @@ export interface Inodes {
    * @throws {SystemError} where the disk could not write a change
    */
   syncFileSystem(handle: Handle): void
-  /** Identifies the file system across reboots: its UUID where the kernel tells it, else statfs' f_fsid. */
+  /** Names the file system across reboots and devices by its UUID. Where the kernel reports none, the name is statfs' f_fsid. */
   fileSystemId(handle: Handle): string
-  /** The latter in any case: what it is called where the kernel does not tell the UUID. Undefined where that says nothing. */
+  /** The name by f_fsid, under which kernels and versions that read no UUID recorded it. Undefined where f_fsid is 0. */
   formerFileSystemId(handle: Handle): string | undefined
   /** Whether nothing can be written through a handle: its mount or its file system is read-only. Asks as `space` does. */
   isReadOnly(handle: Handle): boolean

@@ -9,7 +9,7 @@ import { nameNotice } from './former-name.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { otherDisk, otherSource } from './volume-disk.ts'
-import { volumeIdentity } from './volume-identity.ts'
+import { namesOf, volumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
 import { isTextIdentity, textIdentity, volumeRecords } from './volume-record.ts'
 
@@ -131,7 +131,7 @@ export async function otherInPlace(
   return undefined
 }
 
-/** All names that a directory may have as a volume: its own first, then those of a server's export that is mounted there. */
+/** All names that a directory may have as a volume: its own first, then by f_fsid, then those of a server's export mounted there. */
 export function volumesAt(session: Session, directory: string, handle: Handle): string[] {
   const { host } = session
   const stat = host.inodes.statMountPoint(handle)
@@ -139,7 +139,9 @@ export function volumesAt(session: Session, directory: string, handle: Handle): 
     (row) => row.mountPoint === directory && row.root === '/' && isMountOf(row, stat),
   )
   const byText = rows.flatMap(textIdentities)
-  return [volumeIdentity(session, handle, host.inodes.stat(handle)), ...byText]
+  const root = host.inodes.stat(handle)
+  const { former } = namesOf(host, handle, root)
+  return [...new Set([volumeIdentity(session, handle, root), ...(former === undefined ? [] : [former]), ...byText])]
 }
 
 /** Where it was, as far as records tell. */

@@ -3,15 +3,13 @@ import { closing, isDirectory } from '../host/host.ts'
 import type { IsSilentAt } from '../mount-table/silence.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
-import { isNamedByDevice, type Names, namesOf, volumeIdentity } from './volume-identity.ts'
+import { isRecorded, type Names, namesOf, volumeIdentity } from './volume-identity.ts'
 import { isTextIdentity, type VolumeRecord } from './volume-record.ts'
 
-/** That a volume's records stand under a name of another kernel's. */
+/** Reports records of a volume under a name that this kernel does not give it. */
 export interface NameNotice {
-  /** `used`: they are those of the volume all the same. */
+  /** `used`: they are the volume's records all the same. */
   state: 'used' | 'passed over' | 'unknown here'
-  /** It has the number of a device: another boot may give that to another one. */
-  isFleeting: boolean
   text: string
 }
 
@@ -45,7 +43,7 @@ function* placesOf(session: Session, source: string): Generator<string> {
   for (const mount of listMountRecords(session)) if (mount.source === source) yield mount.directory
 }
 
-type Found = Names & { used: string }
+type Found = Names & { used: string; isUsed: boolean }
 
 /** Undefined where another root is there. The file system is asked for its name last: that may wait for it. */
 function lookAt(session: Session, volume: string, path: string): Found | undefined {
@@ -54,32 +52,29 @@ function lookAt(session: Session, volume: string, path: string): Found | undefin
   using _ = closing(inodes, handle)
   const stat = inodes.stat(handle)
   if (stat.born === 0n || !volume.endsWith(`-${stat.inode.toString(16)}-${stat.born.toString(16)}`)) return undefined
-  return { ...namesOf(session.host, handle, stat), used: volumeIdentity(session, handle, stat) }
+  const used = volumeIdentity(session, handle, stat)
+  return { ...namesOf(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
 }
 
 /** Pure. */
-function noticeOf(volume: string, path: string, { now, former, used }: Found): NameNotice | undefined {
+function noticeOf(volume: string, path: string, { now, used, isUsed }: Found): NameNotice | undefined {
   if (volume === now) return undefined
-  if (volume === former) {
-    const isFleeting = isNamedByDevice(volume)
-    const until = isFleeting ? ', or until a reboot gives its disk another number' : ''
-    return volume === used
-      ? {
-          state: 'used',
-          isFleeting,
-          text: `its records have the name that kernels before 6.9 give it (${now} since), and are used under that until it is put back${until}`,
-        }
-      : {
-          state: 'passed over',
-          isFleeting,
-          text: `${path} was walked again as ${now}, its name since Linux 6.9, so these records of before the upgrade are not used: "modekeep restore ${now}", then "modekeep restore ${volume}"`,
-        }
+  if (volume === used) {
+    return {
+      state: 'used',
+      text: `its records have an older name of it (${now} now), and are used under that until it is restored`,
+    }
   }
   // A UUID has no dot.
-  if (volume.includes('.') || !now.includes('.')) return undefined
+  if (!volume.includes('.') && now.includes('.')) {
+    return {
+      state: 'unknown here',
+      text: `this kernel calls ${path} ${now}, so these records are not used until a kernel runs that reports its UUID: start that before the volume is walked here, and "modekeep restore ${volume}" before a kernel goes back`,
+    }
+  }
+  if (!volume.includes('.') || !isUsed) return undefined
   return {
-    state: 'unknown here',
-    isFleeting: false,
-    text: `this kernel calls ${path} ${now}, so these records are not used until Linux 6.9 or newer runs: start that before the volume is walked here, and "modekeep restore ${volume}" before a kernel goes back`,
+    state: 'passed over',
+    text: `${path} was walked again as ${used}, so these older records are not used: "modekeep restore ${used}", then "modekeep restore ${volume}"`,
   }
 }

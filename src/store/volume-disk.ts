@@ -2,27 +2,32 @@ import { unlessRefused } from '../host/file-error.ts'
 import { type Backing, closing, type Handle } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Store } from './places.ts'
-import { isNamedByDevice } from './volume-identity.ts'
 import { hasJournal, openJournalForReading } from './volume-journal.ts'
-import { type VolumeRecord, volumeRecords } from './volume-record.ts'
+import { isNamedByDevice, type VolumeRecord, volumeRecords } from './volume-record.ts'
 
 /** What a volume lies on, as its records keep it: never empty. */
 type Disk = NonNullable<VolumeRecord['disk']>
+
+/** A disk as the kernel reports it now, with the identities that earlier versions may have recorded of it. */
+interface DiskNow extends Disk {
+  former?: string[] | undefined
+}
 
 /** Records go with the disk that they are on, whatever becomes of that: a node that is cloned has both. */
 const WITH_THE_RECORDS = 'with the records'
 
 /** What the file system of a handle lies on; undefined where the kernel does not tell. */
-export function diskUnder(store: Store, root: Handle): Disk | undefined {
+export function diskUnder(store: Store, root: Handle): DiskNow | undefined {
   const backing = store.host.blocks.backingOf(root)
   const disk = known(backing)
   if (backing.place !== placeOfRecords(store)) return disk
   const shown = disk?.shown ?? 'the file system'
-  return { shown: `${shown} that has the records`, identities: [...(disk?.identities ?? []), WITH_THE_RECORDS] }
+  const identities = [...(disk?.identities ?? []), WITH_THE_RECORDS]
+  return { shown: `${shown} that has the records`, identities, former: disk?.former }
 }
 
-function known({ shown, identities }: Backing): Disk | undefined {
-  return identities.length === 0 ? undefined : { shown, identities }
+function known({ shown, identities, former }: Backing): DiskNow | undefined {
+  return identities.length === 0 ? undefined : { shown, identities, former }
 }
 
 function placeOfRecords({ host, config }: Store): string | undefined {
@@ -67,13 +72,28 @@ export function diskOf(text: string): Disk {
 }
 
 /** Why it is another disk than the one on record; undefined where it may be that. */
-export function difference(volume: string, recorded: Disk | undefined, now: Disk | undefined): string | undefined {
-  if (recorded === undefined || now === undefined) return undefined
-  if (recorded.identities.some((identity) => now.identities.includes(identity))) return undefined
+export function difference(volume: string, recorded: Disk | undefined, now: DiskNow | undefined): string | undefined {
+  if (recorded === undefined || now === undefined || isSame(recorded, now)) return undefined
   return (
     `the records of volume ${volume} are of ${recorded.shown}, and this is ${now.shown}: ` +
     'a copy, or a forged one, as its content has the same name'
   )
+}
+
+function isSame(recorded: Disk, { identities, former = [] }: DiskNow): boolean {
+  return recorded.identities.some((identity) => identities.includes(identity) || former.includes(identity))
+}
+
+/** Compares the disk in a volume's records with the disk that a file system lies on now. */
+export function compareDisk(store: Store, volume: string, now: DiskNow | undefined): 'same' | 'unknown' | 'other' {
+  const recorded = recordedDisk(store, volume)
+  if (recorded === undefined || now === undefined) return 'unknown'
+  return isSame(recorded, now) ? 'same' : 'other'
+}
+
+/** A disk without the identities that are not recorded any more. */
+export function toRecordedDisk(disk: DiskNow | undefined): Disk | undefined {
+  return disk && { shown: disk.shown, identities: disk.identities }
 }
 
 /** Why a volume's records are of another disk than the file system of a handle lies on; undefined where they may be of it. */
@@ -101,7 +121,7 @@ export function refuseOtherDisk(store: Store, volume: string, root: Handle): voi
 export function sameDisk(store: Store, volume: string, root: Handle): Disk | undefined {
   const [recorded, now] = [recordedDisk(store, volume), diskUnder(store, root)]
   refuse(volume, difference(volume, recorded, now))
-  return now ?? recorded
+  return toRecordedDisk(now) ?? recorded
 }
 
 function refuse(volume: string, other: string | undefined): void {

@@ -1,38 +1,99 @@
 import type { Handle, Host, Stat } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { JOURNAL_FILE, RECORD_FILE, type Store, volumePlace } from './places.ts'
-import { isTextIdentity } from './volume-record.ts'
+import { JOURNAL_FILE, listVolumes, RECORD_FILE, type Store, volumePlace } from './places.ts'
+import { compareDisk, diskUnder } from './volume-disk.ts'
+import { isTextIdentity, volumeRecords } from './volume-record.ts'
 
-/** The names of a volume whose root tells what it is: file system id, root inode, birth time. */
+/** The names of a volume by its root: file system id, inode, birth time. */
 export interface Names {
-  /** By what the kernel that runs says of the file system. */
+  /** By the file system's stable name; by f_fsid where it has none. */
   now: string
-  /** By what it says to kernels before 6.9, where that is another one and nobody else's. */
+  /** By f_fsid, as kernels and versions that read no UUID recorded it. Undefined where that is the same or no name. */
   former: string | undefined
 }
 
-export function namesOf({ inodes }: Pick<Host, 'inodes'>, root: Handle, { inode, born }: Stat): Names {
-  const named = (fileSystem: string) => `${fileSystem}-${inode.toString(16)}-${born.toString(16)}`
+export function namesOf({ inodes }: Pick<Host, 'inodes'>, root: Handle, stat: Stat): Names {
   const [id, former] = [inodes.fileSystemId(root), inodes.formerFileSystemId(root)]
-  // Root inodes are alike everywhere: without its birth time another file system's root could pass for it.
-  const hasFormer = former !== undefined && former !== id && born !== 0n
+  const named = (fileSystem: string) => `${fileSystem}${rootSuffix(stat)}`
+  // Root inodes are alike everywhere: without its birth time another file system's root could have the same f_fsid.
+  const hasFormer = former !== undefined && former !== id && (stat.born !== 0n || isFolded(former, id))
   return { now: named(id), former: hasFormer ? named(former) : undefined }
 }
 
+const rootSuffix = ({ inode, born }: Stat) => `-${inode.toString(16)}-${born.toString(16)}`
+
+// include/uapi/linux/magic.h
+const [BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS] = ['9123683e', 'ef53', '794c7630', '1021994', '2fc12fc1']
+
+/** Whether an f_fsid is the halves of a UUID, combined by XOR (fs/ext4/super.c): it is as good a name as the UUID. */
+function isFolded(fsid: string, uuid: string): boolean {
+  if (uuid.length !== 32 || !fsid.startsWith(`${EXT4}.`)) return false
+  const half = (from: number) => BigInt(`0x${uuid.slice(from, from + 16)}`)
+  return fsid.endsWith((half(0) ^ half(16)).toString(16).padStart(16, '0'))
+}
+
+/** File systems whose f_fsid does not depend on the number of a device. */
+const HAVE_STABLE_FSID = new Set([BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS])
+
 /**
- * Names a volume across reboots and whatever path leads to it. One that was walked before the node's kernel was upgraded
- * keeps the name that its records have until it is restored: a name lasts as long as its records, and nothing is moved.
+ * Names a volume across reboots, devices and whatever path leads to it. A volume that has records under an older name
+ * keeps that name until it is restored: a name lasts as long as its records, and nothing is moved.
  */
 export function volumeIdentity(store: Store, root: Handle, stat: Stat): string {
   const { now, former } = namesOf(store.host, root, stat)
-  return former !== undefined && isRecorded(store, former) && !isRecorded(store, now) ? former : now
+  const type = former ?? (now.includes('.') ? now : store.host.inodes.formerFileSystemId(root))
+  const magic = type?.split('.')[0]
+  if (magic === undefined || HAVE_STABLE_FSID.has(magic)) {
+    if (former !== undefined) return isRecorded(store, former) && !isRecorded(store, now) ? former : now
+    return (magic === EXT4 && findUuidName(store, stat, now)) || now
+  }
+  if (!now.includes('.') && isRecorded(store, now)) return now
+  return findOlderName(store, root, stat, now, magic) ?? now
 }
 
-// include/uapi/linux/magic.h
-const XFS = '58465342.'
+/** Finds the records of a volume on ext4 under the UUID that a newer kernel reported. */
+function findUuidName(store: Store, stat: Stat, now: string): string | undefined {
+  if (isRecorded(store, now)) return undefined
+  const suffix = rootSuffix(stat)
+  const fsid = now.slice(0, -suffix.length)
+  const isUuidName = (volume: string) =>
+    volume.endsWith(suffix) && isFolded(fsid, volume.slice(0, -suffix.length)) && isRecorded(store, volume)
+  return listVolumes(store).find(isUuidName)
+}
 
-/** Of xfs f_fsid is the number of its device: another boot gives that to another one, and a new UUID does not change it. */
-export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS)
+/**
+ * Finds the records of a volume under a name that it had on another device. Only names by f_fsid change with the device;
+ * a UUID is an older name only where the kernel reports none now.
+ * @param magic of its file system's type
+ */
+function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magic: string): string | undefined {
+  const suffix = rootSuffix(stat)
+  const mayBeOlder = (volume: string) => volume.startsWith(`${magic}.`) || (now.includes('.') && !volume.includes('.'))
+  const recorded = listVolumes(store).filter(
+    (volume) => volume.endsWith(suffix) && mayBeOlder(volume) && isRecorded(store, volume),
+  )
+  if (recorded.length === 0) return undefined
+  const disk = diskUnder(store, root)
+  const rated = recorded.map((volume) => ({ volume, disk: compareDisk(store, volume, disk) }))
+  const same = rated.filter((name) => name.disk === 'same').map(({ volume }) => volume)
+  if (same.length > 0) return findNewest(store, same)
+  if (recorded.includes(now)) return now
+  // The birth time has nanoseconds. A UUID may be another type's.
+  const unknown = rated.filter((name) => name.disk === 'unknown' && stat.born !== 0n && name.volume.includes('.'))
+  if (unknown.length > 0)
+    return findNewest(
+      store,
+      unknown.map(({ volume }) => volume),
+    )
+  // Its group is modekeep's: its records decide, and whoever uses them learns that the disk is another one.
+  return recorded.find((volume) => volumeRecords.readUnlessDamaged(store, volume)?.group === stat.gid)
+}
+
+/** The name that was recorded last: its records have the groups that the earlier ones gave as the original. */
+function findNewest(store: Store, volumes: readonly string[]): string | undefined {
+  const born = (volume: string) => store.host.files.born(volumePlace(store, volume).path) ?? 0
+  return volumes.toSorted((one, other) => born(other) - born(one))[0]
+}
 
 /** Whether a record or a journal is there, also where nobody can tell what it says. Opens neither: most calls ask. */
 export function isRecorded(store: Store, volume: string): boolean {
@@ -48,9 +109,8 @@ export function isRecorded(store: Store, volume: string): boolean {
 export function refuseRenamed(store: Store, volume: string, root: Handle, source: string): void {
   if (isTextIdentity(volume)) return
   const stat = store.host.inodes.stat(root)
-  const { now, former } = namesOf(store.host, root, stat)
   // A volume's tree may show a root that is not its own.
-  if (former === undefined || (volume !== now && volume !== former)) return
+  if (!volume.endsWith(rootSuffix(stat))) return
   if (volumeIdentity(store, root, stat) === volume) return
   throw new Refusal(`another call has put ${source} back meanwhile, so it has another name on record: call this again`)
 }

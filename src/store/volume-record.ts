@@ -101,6 +101,12 @@ export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fs
   return `text-${digest.slice(0, 40)}`
 }
 
+// include/uapi/linux/magic.h
+const XFS = '58465342.'
+
+/** Whether f_fsid names a volume by the number of its device, as on xfs. A new UUID does not change that name. */
+export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS)
+
 /** Whether a volume is named by a text: no path of the node leads to it. */
 export function isTextIdentity(volume: string): boolean {
   return volume.startsWith('text-')

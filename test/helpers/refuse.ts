@@ -22,8 +22,19 @@ const FS_IOC_GETFSUUID = 0x80111500
 /** Flags and commands of older calls, as `NUMBER:ARGUMENT:BITS=ERRNO`. */
 const FLAGS = {
   MOVE_MOUNT_BENEATH: `${SYS_MOVE_MOUNT}:4:${MOVE_MOUNT_BENEATH.toString(16)}=${EINVAL}`,
+  EXT4_IOC_GETFSUUID: `${SYS_IOCTL}:1:8008662c=${ENOTTY}`,
+  XFS_IOC_FSGEOMETRY_V1: `${SYS_IOCTL}:1:80705864=${ENOTTY}`,
+  BTRFS_IOC_FS_INFO: `${SYS_IOCTL}:1:8400941f=${ENOTTY}`,
   FS_IOC_GETFSUUID: `${SYS_IOCTL}:1:${FS_IOC_GETFSUUID.toString(16)}=${ENOTTY}`,
 } as const
+
+/** Every request that reports the UUID of a file system. */
+export const UUID_REQUESTS = [
+  'FS_IOC_GETFSUUID',
+  'EXT4_IOC_GETFSUUID',
+  'XFS_IOC_FSGEOMETRY_V1',
+  'BTRFS_IOC_FS_INFO',
+] as const
 
 /** A system call or a part of one, as an older kernel does not have it. */
 export type Lacking = keyof typeof CALLS | keyof typeof FLAGS

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { expectSame, makeVolume, owned, type Snapshot, snapshot } from '../crash/volume.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { needed } from '../helpers/needs.ts'
-import { lacking } from '../helpers/refuse.ts'
+import { lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const SUCCESS = { status: 'Success' }
@@ -26,8 +26,9 @@ class Upgraded extends BinaryNode {
     this.original = makeVolume(this.source)
   }
 
-  kernel(age: 'before 6.9' | 'since 6.9'): void {
-    this.wrapper = age === 'before 6.9' ? lacking(['FS_IOC_GETFSUUID']) : []
+  /** Reads no UUID before, as earlier versions of modekeep on a kernel before 6.9. */
+  kernel(age: 'without UUIDs' | 'with UUIDs'): void {
+    this.wrapper = age === 'without UUIDs' ? lacking(UUID_REQUESTS) : []
   }
 
   mount(pod: string, more: Record<string, string> = {}) {
@@ -56,10 +57,10 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
   (fsType) => {
     it('is put back by the unmount after the upgrade', async () => {
       const node = new Upgraded(fsType)
-      node.kernel('before 6.9')
+      node.kernel('without UUIDs')
       expect(await node.mount('one')).toMatchObject(SUCCESS)
       expect(node.recorded).toEqual([expect.stringMatching(/^[0-9a-f]+\.[0-9a-f]{16}-/)])
-      node.kernel('since 6.9')
+      node.kernel('with UUIDs')
       expect(await node.unmount('one')).toMatchObject(SUCCESS)
       expectSame(snapshot(node.source), node.original)
       expect(node.recorded).toEqual([])
@@ -67,11 +68,11 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
 
     it('is the same for the next pods, whose last unmount puts all of it back, and new only then', async () => {
       const node = new Upgraded(fsType)
-      node.kernel('before 6.9')
+      node.kernel('without UUIDs')
       expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
       expect(await node.unmount('one')).toMatchObject(SUCCESS)
       const names = node.recorded
-      node.kernel('since 6.9')
+      node.kernel('with UUIDs')
       expect(await node.mount('two', { groupAccess: 'grant' })).toMatchObject(SUCCESS)
       expect(await node.mount('three', { 'kubernetes.io/mounterArgs.FsGroup': '3000' })).toMatchObject({
         status: 'Failure',
@@ -86,15 +87,16 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
 
     it('is told of by status and doctor, kept by gc, and put back by its name', async () => {
       const node = new Upgraded(fsType)
-      node.kernel('before 6.9')
+      node.kernel('without UUIDs')
       expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
       expect(await node.unmount('one')).toMatchObject(SUCCESS)
       const [name = ''] = node.recorded
-      expect(node.people('status').stdout).not.toContain('kernels before 6.9')
-      node.kernel('since 6.9')
-      expect(node.people('status').stdout).toContain('its records have the name that kernels before 6.9 give it')
-      const level = fsType === 'xfs' ? 'warning' : 'ok'
-      expect(node.people('doctor').stdout).toMatch(new RegExp(`${level} +volume ${name}: its records have the name`))
+      expect(node.people('status').stdout).not.toContain('its records have')
+      node.kernel('with UUIDs')
+      expect(node.people('status').stdout).toContain('its records have an older name of it')
+      expect(node.people('doctor').stdout).toMatch(
+        new RegExp(`ok +volume ${name}: its records have an older name of it`),
+      )
       expect(node.people('gc').stdout).toContain('0 removed')
       expect(node.people('restore', name)).toMatchObject({ stderr: '', status: 0 })
       expectSame(snapshot(node.source), node.original)
@@ -105,9 +107,9 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
 describe.skipIf(skipped !== '')(`a volume on btrfs${skipped}`, () => {
   it('is put back after an upgrade of the kernel too, whichever name it has then', async () => {
     const node = new Upgraded('btrfs')
-    node.kernel('before 6.9')
+    node.kernel('without UUIDs')
     expect(await node.mount('one')).toMatchObject(SUCCESS)
-    node.kernel('since 6.9')
+    node.kernel('with UUIDs')
     expect(await node.unmount('one')).toMatchObject(SUCCESS)
     expectSame(snapshot(node.source), node.original)
     expect(node.recorded).toEqual([])
@@ -118,13 +120,13 @@ describe.skipIf(skipped !== '')(`a volume that has records under both of its nam
   /** Walked before the upgrade, and again after it by a version that did not know the older name. */
   async function both() {
     const node = new Upgraded('ext4')
-    node.kernel('before 6.9')
+    node.kernel('without UUIDs')
     expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
     expect(await node.unmount('one')).toMatchObject(SUCCESS)
     const [older = ''] = node.recorded
     fs.renameSync(`${node.state}/ownership/${older}`, `${node.top}/aside`)
     const before = snapshot(node.source)
-    node.kernel('since 6.9')
+    node.kernel('with UUIDs')
     expect(await node.mount('two', { restoreOnUnmount: 'false', groupAccess: 'grant' })).toMatchObject(SUCCESS)
     expect(await node.unmount('two')).toMatchObject(SUCCESS)
     const [newer = ''] = node.recorded
@@ -148,19 +150,22 @@ describe.skipIf(skipped !== '')(`a volume that has records under both of its nam
   })
 })
 
-describe.skipIf(skipped !== '')(`a kernel that goes back to before 6.9${skipped}`, () => {
-  it('does not know a name that is a UUID: status and doctor say so, and it is kept', async () => {
-    const node = new Upgraded('ext4')
-    node.kernel('since 6.9')
-    expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
-    expect(await node.unmount('one')).toMatchObject(SUCCESS)
-    const [name = ''] = node.recorded
-    node.kernel('before 6.9')
-    const said = 'these records are not used until Linux 6.9 or newer runs'
-    for (const verb of ['status', 'doctor', 'gc']) expect(node.people(verb).stdout).toContain(said)
-    expect(node.people('restore', name)).toMatchObject({ status: 1, stderr: expect.stringContaining(said) })
-    node.kernel('since 6.9')
-    expect(node.people('restore', name)).toMatchObject({ status: 0 })
-    expectSame(snapshot(node.source), node.original)
-  })
-})
+describe.skipIf(skipped !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
+  `a kernel that reports no UUID of %s any more${skipped}`,
+  (fsType) => {
+    it('uses the records that a newer kernel made, and restores by them', async () => {
+      const node = new Upgraded(fsType)
+      node.kernel('with UUIDs')
+      expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
+      expect(await node.unmount('one')).toMatchObject(SUCCESS)
+      const names = node.recorded
+      node.kernel('without UUIDs')
+      expect(node.people('gc').stdout).toContain('0 removed')
+      expect(await node.mount('two', { 'kubernetes.io/mounterArgs.FsGroup': '3000' })).toMatchObject(SUCCESS)
+      expect(node.recorded).toEqual(names)
+      expect(await node.unmount('two')).toMatchObject(SUCCESS)
+      expectSame(snapshot(node.source), node.original)
+      expect(node.recorded).toEqual([])
+    })
+  },
+)

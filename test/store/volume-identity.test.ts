@@ -71,3 +71,83 @@ describe('the name of a volume on a kernel that tells UUIDs', () => {
     expect(check('text-0123')).not.toThrow()
   })
 })
+
+const XFS = '58465342'
+const [LOOP_0, LOOP_1] = [`${XFS}.0007000000000000-80-abc`, `${XFS}.0107000000000000-80-abc`]
+const BY_UUID = `${UUID}-80-abc`
+const A = ['image A']
+
+interface Device {
+  /** Undefined: the kernel reports no UUID. */
+  id?: string | undefined
+  born?: bigint
+  gid?: number
+  disk?: string[]
+}
+
+/** A node where an xfs is on the second loop device, and these volumes are recorded with these disks. */
+function arrangeXfs(device: Device, recorded: Record<string, string[]>) {
+  const former = `${XFS}.0107000000000000`
+  const { id = former, born = BORN, gid = 7, disk = A } = device
+  const world = new MemoryWorld()
+  const host = memoryHost(world)
+  const stat = { inode: 0x80n, born, gid } as Stat
+  host.inodes = { ...host.inodes, fileSystemId: () => id, formerFileSystemId: () => former, stat: () => stat }
+  host.blocks = {
+    ...host.blocks,
+    backingOf: (handle) => ({ place: handle === ROOT ? 'loop1' : 'vda', shown: disk.join(), identities: disk }),
+  }
+  const store: Store = { host, config: { stateDir: '/state' } }
+  const base = { source: '/srv', group: 2000, groupAccess: 'keep', complete: true, restorePending: false } as const
+  for (const [volume, identities] of Object.entries(recorded)) {
+    world.fs.mkdirSync(`/state/ownership/${volume}`, { recursive: true })
+    const lay = identities.length === 0 ? undefined : { shown: identities.join(), identities }
+    volumeRecords.write(store, { ...base, volume, disk: lay })
+  }
+  return volumeIdentity(store, ROOT, stat)
+}
+
+describe('the name of a volume on xfs whose loop device has changed', () => {
+  it.each([
+    ['its UUID where nothing is recorded', { id: UUID }, {}, BY_UUID],
+    ['its UUID where that is recorded', { id: UUID }, { [BY_UUID]: A, [LOOP_0]: A }, BY_UUID],
+    ['the recorded name of the same disk', { id: UUID }, { [LOOP_0]: A }, LOOP_0],
+    ['the same without a UUID', {}, { [LOOP_0]: A }, LOOP_0],
+    ['the UUID that is recorded of the same disk', {}, { [BY_UUID]: A }, BY_UUID],
+    ['the recorded name where nothing is known of the disk', { id: UUID, disk: [] }, { [LOOP_0]: A }, LOOP_0],
+    ['its UUID where another disk had its device', { id: UUID }, { [LOOP_1]: ['image B'] }, BY_UUID],
+    ['a name of its own where another disk is recorded', {}, { [LOOP_0]: ['image B'] }, LOOP_1],
+    ['its own recorded name before that of another disk', {}, { [LOOP_0]: A, [LOOP_1]: ['image B'] }, LOOP_0],
+    [
+      'the name of another disk where its group is what modekeep gave',
+      { id: UUID, gid: 2000 },
+      { [LOOP_0]: ['image B'] },
+      LOOP_0,
+    ],
+    [
+      'that of the same disk where it has no birth time',
+      { id: UUID, born: 0n },
+      { [`${XFS}.07-80-0`]: A },
+      `${XFS}.07-80-0`,
+    ],
+    [
+      'its UUID where neither birth time nor disk is known',
+      { id: UUID, born: 0n, disk: [] },
+      { [`${XFS}.07-80-0`]: A },
+      `${UUID}-80-0`,
+    ],
+  ])('is %s', (_what, device: Device, recorded: Record<string, string[]>, wanted) => {
+    expect(arrangeXfs(device, recorded)).toBe(wanted)
+  })
+})
+
+describe('the name of a volume on ext4 whose kernel reports no UUID any more', () => {
+  it('is the recorded UUID that f_fsid is made of', () => {
+    const uuid = '00112233445566778899aabbccddeeff'
+    const fsid = 'ef53.8888888888888888'
+    expect(arrange({ id: fsid, former: fsid }, { [`${uuid}-2-abc`]: JOURNAL_FILE }).named()).toBe(`${uuid}-2-abc`)
+    expect(arrange({ id: fsid, former: fsid }, { [NOW]: JOURNAL_FILE }).named()).toBe(`${fsid}-2-abc`)
+    const older = { [`${fsid}-2-0`]: JOURNAL_FILE }
+    expect(arrange({ id: uuid, former: fsid, born: 0n }, older).named()).toBe(`${fsid}-2-0`)
+  })
+})

@@ -2,25 +2,16 @@ import { basename, dirname } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
 import { mayHaveUuid } from '../btrfs.ts'
 import { unlessRefused } from '../file-error.ts'
-import {
-  type Backing,
-  BLOCK_DEVICE,
-  deviceName,
-  FILE_TYPE,
-  type Handle,
-  hasDisk,
-  REGULAR,
-  type Stat,
-  unless,
-} from '../host.ts'
+import { type Backing, BLOCK_DEVICE, deviceName, FILE_TYPE, type Handle, hasDisk, REGULAR, type Stat } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { askUuid, linuxInodes } from './inodes.ts'
+import { readUuid } from './file-system-id.ts'
+import { linuxInodes } from './inodes.ts'
 import { linkOf, openIfOf } from './loops.ts'
 import { close, closingFd, openLinkFree } from './open.ts'
 import { lookAtHandle, statFs, statUnsynced } from './statx.ts'
 
 /** What is known of one device or image. */
-type Known = Pick<Backing, 'shown' | 'identities'>
+type Known = Pick<Backing, 'shown' | 'identities' | 'former'>
 
 const NOTHING: Known = { shown: '', identities: [] }
 
@@ -57,14 +48,23 @@ const realDirectory = (path: string) => fs.realpathSync(path)
 
 function allOf(devices: readonly string[], depth: number): Known {
   const known = devices.map((device) => deviceAt(device, depth)).filter(({ identities }) => identities.length > 0)
+  const former = known.flatMap(({ former: names = [] }) => names)
   return {
     shown: known.map(({ shown }) => shown).join(' and '),
     identities: known.flatMap(({ identities }) => identities),
+    ...(former.length > 0 && { former }),
   }
+}
+
+/** Adds to a device's names which part of it is meant. */
+function addPart({ shown, identities, former }: Known, part: string): Known {
+  const add = (text: string) => `${text}${part}`
+  return { shown: add(shown), identities: identities.map(add), ...(former && { former: former.map(add) }) }
 }
 
 // include/uapi/linux/magic.h
 const BTRFS_SUPER_MAGIC = 0x9123683e
+const EXT4_SUPER_MAGIC = 0xef53
 const FUSE_SUPER_MAGIC = 0x65735546
 const XFS_SUPER_MAGIC = 0x58465342
 
@@ -102,10 +102,7 @@ export function deviceAt(directory: string, depth = 0): Known {
   const disk = part === undefined ? directory : dirname(directory)
   const name = basename(directory)
   const suffix = part === undefined ? '' : ` partition ${part}`
-  const named = ({ shown, identities }: Known): Known => ({
-    shown: `${shown}${suffix}`,
-    identities: identities.map((identity) => `${identity}${suffix}`),
-  })
+  const named = (known: Known) => addPart(known, suffix)
   if (fs.existsSync(`${disk}/loop`)) return named(imageBehind(basename(disk), attribute(disk, 'loop/offset')))
   const slaves = depth < DEEPEST && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
   const below = allOf(
@@ -161,11 +158,7 @@ function imageBehind(loop: string, offset = '0'): Known {
       return imageIn(file, lookAtHandle(file).keep())
     })
     if (found === undefined) continue
-    if (offset === '0') return found
-    return {
-      shown: `${found.shown} from ${offset}`,
-      identities: found.identities.map((text) => `${text} from ${offset}`),
-    }
+    return offset === '0' ? found : addPart(found, ` from ${offset}`)
   }
   // Deleted, or in a mount of another container: it is none that can be looked at.
   return { shown: `an image that only ${loop} shows`, identities: ['image out of reach'] }
@@ -173,26 +166,34 @@ function imageBehind(loop: string, offset = '0'): Known {
 
 function imageIn(file: Handle, { mode, inode, born }: Stat): Known {
   if ((mode & FILE_TYPE) !== REGULAR) return NOTHING
-  const system = systemOf(file)
-  const name = `image ${inode.toString(16)}-${born.toString(16)} ${system}`
+  const systems = namesOfSystem(file)
+  const [system = ''] = systems
+  const names = systems.map((name) => `image ${inode.toString(16)}-${born.toString(16)} ${name}`)
   // What it lies on may be forged with it.
   const around = backingOf(file)
   const since = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
   const facts = `inode ${inode}${since}${system && `, file system ${system}`}`
   const shown = `image ${quoted(linuxInodes.pathOf(file))} (${facts})`
-  if (!isImage(around)) return { shown, identities: [name] }
-  return { shown: `${shown} in ${around.shown}`, identities: around.identities.map((outer) => `${name} in ${outer}`) }
+  const [identities = [], former = []] = isImage(around)
+    ? [around.identities.map((outer) => `${names[0]} in ${outer}`), combine(names, around)]
+    : [names.slice(0, 1), names.slice(1)]
+  return { shown: isImage(around) ? `${shown} in ${around.shown}` : shown, identities, former }
 }
 
-/** The file system an image lies on: unlike a volume's name, it may be '' but never change at a reboot. */
-function systemOf(file: Handle): string {
+/** All names that an image in another image may have been recorded by. */
+function combine(names: readonly string[], { identities, former = [] }: Known): string[] {
+  return names.flatMap((name) => [...identities, ...former].map((outer) => `${name} in ${outer}`))
+}
+
+/** Names the file system that an image lies on: first as it is recorded, then as earlier versions may have recorded it. */
+function namesOfSystem(file: Handle): string[] {
   const { type, id } = statFs(file, 'an image')
-  if (type !== FUSE_SUPER_MAGIC) {
-    const readable = fs.openSync(linkOf(file), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
-    using _ = closingFd(readable)
-    const uuid = unless('ENOTTY EINVAL ENOSYS ENOTSUP', () => askUuid(readable, 'an image'))
-    if (uuid?.some((byte) => byte !== 0)) return uuid.toString('hex')
-  }
-  // That of xfs has the number of its device.
-  return type === XFS_SUPER_MAGIC ? '' : id
+  if (type === FUSE_SUPER_MAGIC) return [id]
+  const readable = fs.openSync(linkOf(file), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
+  using _ = closingFd(readable)
+  if (type === BTRFS_SUPER_MAGIC) return [...new Set([linuxInodes.fileSystemId(file).split('.')[1] ?? id, id])]
+  const uuid = readUuid(readable, type, 'an image')?.toString('hex')
+  // f_fsid of xfs is the number of its device; f_fsid of ext4 is its UUID, folded.
+  const names = type === XFS_SUPER_MAGIC ? [uuid, ''] : type === EXT4_SUPER_MAGIC ? [id, uuid] : [uuid, id]
+  return names.filter((name) => name !== undefined)
 }

@@ -4,6 +4,7 @@ import { readText } from '../read-file.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import { linuxChanges } from './changes.ts'
 import { chmod } from './chmod.ts'
+import { readFileSystemId, readFormerId } from './file-system-id.ts'
 import {
   AT_EMPTY_PATH,
   AT_FDCWD,
@@ -43,7 +44,6 @@ const mkdirat = systemCall('mkdirat')
 const unlinkat = systemCall('unlinkat')
 const sync = systemCall('sync')
 const syncfs = systemCall('syncfs')
-const fsUuid = systemCall('fs_uuid')
 
 // (uid_t)-1
 const KEEP_OWNER = 0xffffffff
@@ -123,8 +123,8 @@ export const linuxInodes: Inodes = {
   setAttribute,
   removeAttribute,
   syncFileSystem,
-  fileSystemId: (handle) => uuidOf(handle) ?? fsidOf(handle),
-  formerFileSystemId: formerIdOf,
+  fileSystemId: readFileSystemId,
+  formerFileSystemId: readFormerId,
   isReadOnly: (handle) => (statFs(handle, 'a volume').flags & ST_RDONLY) !== 0,
   space: spaceOf,
 }
@@ -142,41 +142,4 @@ function syncFileSystem(handle: Handle): void {
   const readable = openAt(type === DIRECTORY ? handle : AT_FDCWD, path, flags, 'a volume')
   using _ = closingFd(readable)
   done(syncfs(readable), 'syncfs', 'the file system of a volume', NOT_WRITTEN)
-}
-
-// include/uapi/linux/magic.h
-const FUSE_SUPER_MAGIC = 0x65735546
-
-/** FS_IOC_GETFSUUID, Linux 6.9: not st_dev, which a reboot may hand to another disk. */
-function uuidOf(handle: Handle): string | undefined {
-  // None of them has one, and its daemon may never answer who opens its directory.
-  if (statFs(handle, 'a volume').type === FUSE_SUPER_MAGIC) return undefined
-  // ioctl(2) refuses an O_PATH descriptor. A volume may be a file, or a socket that nobody could open.
-  const readable = unless('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
-  if (readable === undefined) return undefined
-  using _ = closingFd(readable)
-  const uuid = unless('ENOTTY EINVAL ENOSYS ENOTSUP', () => askUuid(readable, 'a volume'))
-  // An image made without one has all zeroes, like every other such image.
-  return uuid?.some((byte) => byte !== 0) ? uuid.toString('hex') : undefined
-}
-
-/**
- * What FS_IOC_GETFSUUID says of the file system a readable descriptor is on.
- * @throws {SystemError} ENOTTY where the file system has none, or the kernel does not know the question
- */
-export function askUuid(readable: number, target: string): Buffer {
-  // struct fsuuid2: length, bytes.
-  done(fsUuid(readable, 0, DATA), 'FS_IOC_GETFSUUID', target)
-  return Buffer.from(data.subarray(1, 1 + data.readUInt8(0)))
-}
-
-function fsidOf(handle: Handle): string {
-  const { type, id } = statFs(handle, 'a volume')
-  return `${type.toString(16)}.${id}`
-}
-
-function formerIdOf(handle: Handle): string | undefined {
-  const id = fsidOf(handle)
-  // Every file system of the type that has none would be called so.
-  return /\.0+$/.test(id) ? undefined : id
 }

@@ -12,6 +12,8 @@ const STATX_BASIC_STATS = 0x7ff
 const STATX_BTIME = 0x800
 export const STATX_MNT_ID = 0x1000
 export const STATX_MNT_ID_UNIQUE = 0x4000
+/** Linux 6.10 */
+const STATX_SUBVOL = 0x8000
 const STATX_ATTR_IMMUTABLE = 0x10
 const STATX_ATTR_APPEND = 0x20
 const STATX_ATTR_MOUNT_ROOT = 0x2000
@@ -59,6 +61,11 @@ export function statUnsynced(parent: Handle, name?: Name): Stat {
 export function tells(handle: Handle, mask: number): boolean {
   ask(handle, undefined, 0, mask)
   return (fields.getUint32(LOOK, true) & mask) !== 0
+}
+
+/** Returns the number of a handle's btrfs subvolume, undefined before Linux 6.10. */
+export function readSubvolume(handle: Handle): bigint | undefined {
+  return tells(handle, STATX_SUBVOL) ? fields.getBigUint64(LOOK + 0xa0, true) : undefined
 }
 
 /** Of the handle itself where there is no name. */

@@ -7,7 +7,7 @@ import { placeOfVolume, volumesAt } from '../../store/find-volume.ts'
 import { ImportStage } from '../../store/import-stage.ts'
 import { readWhileIdle } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
-import { difference, diskOf, diskUnder, textOfDisk } from '../../store/volume-disk.ts'
+import { difference, diskOf, diskUnder, textOfDisk, toRecordedDisk } from '../../store/volume-disk.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { A_DIRECTORY, openNode } from '../../volume/kind/source-path.ts'
@@ -54,7 +54,7 @@ export async function importJournal(
     throw new Refusal(`another import of volume ${volume} is under way: call this again when that has ended`)
   }
   // Only now there is a state directory, whose disk may be the volume's.
-  const disk = await diskAt(session, exported, source)
+  const disk = toRecordedDisk(await diskAt(session, exported, source))
   await stage.write(header.record === null ? undefined : recordAt(header.record, source, disk), {
     rows: exported.rows(),
     unsettled: header.unsettled.map(BigInt),
@@ -82,7 +82,11 @@ async function directoryOf(session: Session, exported: ExportedJournal, at: stri
  * What the volume lies on here: what another node knows of its disk may be true there alone.
  * @throws {Refusal} where the directory is another volume, or does not respond
  */
-async function diskAt(session: Session, { header }: ExportedJournal, directory: string): Promise<VolumeRecord['disk']> {
+async function diskAt(
+  session: Session,
+  { header }: ExportedJournal,
+  directory: string,
+): Promise<ReturnType<typeof diskUnder>> {
   const { host } = session
   if (await isSilentPath(host, directory)) throw silentDirectory(directory)
   const { handle } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })

@@ -16,7 +16,10 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
   MOVE_MOUNT_BENEATH: { since: '6.5', without: 'a replaced mount is missing for a moment' },
   fchmodat2: { since: '6.6', without: 'modes are changed through /proc: slower' },
   'unique mount ids': { since: '6.8', without: 'a mount id may be reused: mounts are told apart by inode only' },
-  FS_IOC_GETFSUUID: { since: '6.9', without: 'volumes are named by f_fsid, which of xfs is the number of the disk' },
+  FS_IOC_GETFSUUID: {
+    since: '6.9',
+    without: 'the UUID of ext4, xfs and btrfs is read by their own ioctls, others are named by f_fsid',
+  },
   listxattrat: { since: '6.13', without: 'extended attributes are listed through /proc: slower' },
 }
 

@@ -122,8 +122,7 @@ async function aboutName(session: Session, record: VolumeRecord, isSilentAt: IsS
   const notice = await nameNotice(session, record, isSilentAt)
   if (notice === undefined) return []
   const text = `volume ${record.volume}: ${notice.text}`
-  const way = `modekeep restore ${record.volume}, while no pod uses it: the next pod has it walked under its new name`
-  if (notice.state === 'used') return [notice.isFleeting ? warning(text, way) : ok(text)]
+  if (notice.state === 'used') return [ok(text)]
   return [warning(text, 'what it says')]
 }
 

@@ -54,7 +54,7 @@ const EDGES = [
   true,
 ] as number[]
 const anyBits = new DataView(new ArrayBuffer(8))
-const SIZES = [1, 4, 8, 16, 17, 24, 32, 120, 232, 256, 304]
+const SIZES = [1, 4, 8, 16, 17, 24, 32, 112, 120, 232, 256, 304, 1024]
 const SMALL = 250
 
 function hostile(): number {

@@ -1,0 +1,121 @@
+import { constants } from 'node:fs'
+import { foldUuid } from '../btrfs.ts'
+import { unlessRefused } from '../file-error.ts'
+import { FILE_TYPE, type Handle, REGULAR, unless } from '../host.ts'
+import { AT_FDCWD, DATA, data, done, systemCall } from './kernel.ts'
+import { closingFd, openAt } from './open.ts'
+import { lookAtHandle, readSubvolume, statFs } from './statx.ts'
+
+const fsUuid = systemCall('fs_uuid')
+const ext4Uuid = systemCall('ext4_uuid')
+const xfsGeometry = systemCall('xfs_geometry')
+const btrfsInfo = systemCall('btrfs_info')
+
+const { O_DIRECTORY, O_NONBLOCK, O_RDONLY } = constants
+const UUID_SIZE = 16
+
+// include/uapi/linux/magic.h
+const BTRFS_SUPER_MAGIC = 0x9123683e
+const EXT4_SUPER_MAGIC = 0xef53
+const F2FS_SUPER_MAGIC = 0xf2f52010
+const FUSE_SUPER_MAGIC = 0x65735546
+const XFS_SUPER_MAGIC = 0x58465342
+
+/** File systems on the node's disks. Opening one of their regular files for reading sends no request to a server. */
+const DISK_FILE_SYSTEMS = new Set([BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, XFS_SUPER_MAGIC])
+
+const NO_UUID = 'ENOTTY EINVAL ENOSYS ENOTSUP EOPNOTSUPP'
+
+/**
+ * Names the file system of a handle. The name is its UUID where the kernel reports one, and does not depend on the
+ * number of its device. btrfs is named by the f_fsid that its UUID and its subvolume result in.
+ */
+export function readFileSystemId(handle: Handle): string {
+  const { type } = statFs(handle, 'a volume')
+  // No FUSE file system has a UUID, and its daemon may never answer the open.
+  if (type === FUSE_SUPER_MAGIC) return readFsid(handle)
+  return readStableId(handle, type) ?? readFsid(handle)
+}
+
+/** statfs' type and f_fsid. Many file systems derive f_fsid from the number of their device. */
+export function readFsid(handle: Handle): string {
+  const { type, id } = statFs(handle, 'a volume')
+  return `${type.toString(16)}.${id}`
+}
+
+/** Returns the name by f_fsid, undefined where f_fsid is 0: all file systems of the type would share the name. */
+export function readFormerId(handle: Handle): string | undefined {
+  const id = readFsid(handle)
+  return /\.0+$/.test(id) ? undefined : id
+}
+
+function readStableId(handle: Handle, type: number): string | undefined {
+  const readable = openReadable(handle, type)
+  if (readable === undefined) return undefined
+  using _ = closingFd(readable)
+  const uuid = readUuid(readable, type, 'a volume')
+  if (uuid === undefined || type !== BTRFS_SUPER_MAGIC) return uuid?.toString('hex')
+  // Linux 6.10 reports the subvolume. Older kernels derive f_fsid from the UUID and the subvolume alone.
+  const subvolume = readSubvolume(handle)
+  if (subvolume === undefined) return undefined
+  return `${type.toString(16)}.${foldUuid(uuid, subvolume).toString('hex')}`
+}
+
+/** ioctl(2) rejects an O_PATH descriptor. Opening a FIFO or a device has side effects, and a socket cannot be opened. */
+function openReadable(handle: Handle, type: number): Handle | undefined {
+  const directory = unless('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
+  if (directory !== undefined) return directory
+  if (!DISK_FILE_SYSTEMS.has(type) || (lookAtHandle(handle).mode & FILE_TYPE) !== REGULAR) return undefined
+  return unlessRefused(() => openAt(AT_FDCWD, `/proc/self/fd/${handle}`, O_RDONLY | O_NONBLOCK, 'a volume'))
+}
+
+/**
+ * Reads the UUID of the file system that a readable descriptor is on: by FS_IOC_GETFSUUID (Linux 6.9), else by the file
+ * system's own ioctl.
+ * @param type statfs' f_type
+ * @returns undefined where there is none; some images are made with a UUID of zeroes
+ */
+export function readUuid(readable: number, type: number, target: string): Buffer | undefined {
+  // btrfs sets no UUID of its superblock that FS_IOC_GETFSUUID could report.
+  const ways = type === BTRFS_SUPER_MAGIC ? [] : [() => askUuid(readable, target)]
+  const own = OWN_IOCTLS[type]
+  if (own !== undefined) ways.push(() => own(readable, target))
+  for (const ask of ways) {
+    const uuid = unless(NO_UUID, ask)
+    if (uuid?.some((byte) => byte !== 0)) return uuid
+  }
+  return undefined
+}
+
+/**
+ * FS_IOC_GETFSUUID of a readable descriptor.
+ * @throws {SystemError} ENOTTY where the file system has none, or the kernel does not have the request
+ */
+export function askUuid(readable: number, target: string): Buffer {
+  // struct fsuuid2: length, bytes.
+  done(fsUuid(readable, 0, DATA), 'FS_IOC_GETFSUUID', target)
+  return Buffer.from(data.subarray(1, 1 + data.readUInt8(0)))
+}
+
+const OWN_IOCTLS: Readonly<Record<number, (readable: number, target: string) => Buffer>> = {
+  // Linux 6.0. struct fsuuid: length, flags, bytes.
+  [EXT4_SUPER_MAGIC](readable, target) {
+    data.writeUInt32LE(UUID_SIZE, 0)
+    data.writeUInt32LE(0, 4)
+    done(ext4Uuid(readable, 0, DATA), 'EXT4_IOC_GETFSUUID', target)
+    return copyUuid(8)
+  },
+  // struct xfs_fsop_geom_v1
+  [XFS_SUPER_MAGIC](readable, target) {
+    done(xfsGeometry(readable, 0, DATA), 'XFS_IOC_FSGEOMETRY_V1', target)
+    return copyUuid(64)
+  },
+  // struct btrfs_ioctl_fs_info_args; its flags request nothing more.
+  [BTRFS_SUPER_MAGIC](readable, target) {
+    data.fill(0, 0, 1024)
+    done(btrfsInfo(readable, 0, DATA), 'BTRFS_IOC_FS_INFO', target)
+    return copyUuid(16)
+  },
+}
+
+const copyUuid = (start: number) => Buffer.from(data.subarray(start, start + UUID_SIZE))

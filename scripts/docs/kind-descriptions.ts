@@ -57,7 +57,8 @@ const ext4: Texts = {
 }
 
 const xfs: Texts = {
-  nouuid: 'mounts a copy of a disk that is mounted too',
+  nouuid:
+    'mounts a copy of a disk that is mounted too, with `ownership: idmap` or `none`. A walk of the copy needs a UUID of its own (`xfs_admin -U generate`), and then no `nouuid`',
   noquota: 'keeps no quotas',
   discard: 'reports free blocks to the disk (TRIM)',
   norecovery: 'leaves the log as it is, for what must not be written',

@@ -127,7 +127,7 @@ function refuseAny(
   )
   if (copy) {
     throw new Refusal(
-      `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished: give one a new UUID`,
+      `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished: give one a new UUID, or use ownership "idmap" or "none" for it`,
     )
   }
   refuseLost(session, others, group)

@@ -14,7 +14,7 @@ import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 import { mayWait, refuseSilent } from '../volume/silence.ts'
-import { holders, type Others, reserveVolume } from './holders.ts'
+import { type Holder, holders, type Others, reserveVolume } from './holders.ts'
 import { type ToWalk, walkVolume } from './walk-volume.ts'
 
 /** Another mount of the volume is there or being made, and its unmount runs the restore. */
@@ -41,8 +41,9 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const disk = await openDisk(session, volume, mount)
   using _disk = closing(host.inodes, disk)
   const location = disk === undefined ? undefined : locationOfTree(host, disk)
+  const device = disk && host.inodes.statMountPoint(disk).device
   const refuse = (others: Others) => {
-    const [holder] = holders(others)
+    const [holder] = holders(others).filter((other) => !isOfCopy(other, device))
     const there = holder ?? others.lost[0]
     if (there) throw new StillHeld(`pending until ${there.directory} is unmounted and the volume is unmounted again`)
   }
@@ -58,6 +59,12 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   refuseOtherDisk(session, volume, tree)
   const isDisk = kindOf(mount.request.fsType)?.root === 'file system'
   await restoreTree(session, tree, { volume, source, isDisk }, record)
+}
+
+/** Whether a mount shows a copy of the disk that is restored: the same identity on another device. */
+function isOfCopy(holder: Holder, device: number | undefined): boolean {
+  if (device === undefined || !('mounted' in holder) || holder.mounted === undefined) return false
+  return holder.mounted.device !== device
 }
 
 /** What another process does, as a server may never answer. */

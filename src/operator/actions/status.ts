@@ -12,6 +12,7 @@ import { findDaemon, isStopped } from '../../volume/daemon.ts'
 import { type ContainerStatus, statusOfContainers } from './containers.ts'
 import { isBeginning, volumeNamed } from './target.ts'
 import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
+import { mountsOfVolume } from './volume-mounts.ts'
 
 export interface StatusCommand {
   verb: 'status'
@@ -186,7 +187,7 @@ async function aboutVolume(
     changed: (record && changeOf(record)) ?? null,
     skipped: record?.skipped ?? null,
     name: (record && (await nameNotice(session, record, isSilentAt)))?.text ?? null,
-    mounts: records.filter((mount) => mount.volume === volume && mount.ended === undefined).length,
+    mounts: (await mountsOfVolume(session, volume, records, isSilentAt)).length,
     // Whoever is at work on it finds out himself.
     fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,
     walk,

@@ -70,6 +70,10 @@ export function refuseTwin({ host, device, fsType, shown }: Disk, tree: Handle):
   if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(twin(shown))
 }
 
+/** Both ways to use a copy of an xfs: only a UUID of its own gives it records of its own. */
+const COPY_OF_XFS =
+  ' ("nouuid" if it is a copy of one that is mounted, with ownership "idmap" or "none"; for a walk give the copy a new UUID with "xfs_admin -U generate" instead)'
+
 const twin = (shown: string) =>
   `source ${shown} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
 
@@ -93,7 +97,7 @@ export function explainedMount(disk: Disk, create: () => Handle): Handle {
       'EUCLEAN EIO': `source ${shown} is damaged: check it with fsck.${fsType} while it is not mounted ${words}`,
       EEXIST: `${twin(shown)} ${words}`,
       EBUSY: `${busy(disk)} ${words}`,
-      'EINVAL ENOENT': `the kernel does not mount source ${shown}: check the mountOptions${fsType === 'xfs' ? ' ("nouuid" if it is a copy of one that is mounted)' : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
+      'EINVAL ENOENT': `the kernel does not mount source ${shown}: check the mountOptions${fsType === 'xfs' ? COPY_OF_XFS : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
     }
   })
 }

@@ -1,5 +1,7 @@
 import { hostname } from 'node:os'
+import { readPodInfoOnMount } from '../src/csi/driver-object.ts'
 import { type Job, type Outcome, type Progress, WORKER } from '../src/csi/jobs.ts'
+import { PodInfoGuard } from '../src/csi/pod-info.ts'
 import { probe } from '../src/csi/probe.ts'
 import { serveCsi } from '../src/csi/server.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
@@ -21,7 +23,7 @@ export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Pr
 }
 
 async function serve(
-  { directory, name, nodeId = hostname() }: CommandOf<'csi'>,
+  { api, directory, name, nodeId = hostname() }: CommandOf<'csi'>,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const stop = endSignal()
@@ -34,7 +36,14 @@ async function serve(
     using lock = await nodeLock(store, 'csi', 'another CSI server', stop)
     if (lock === undefined) return OK
     const startWorker = startWorkers<Job, Outcome, Progress>(WORKER, env)
-    await serveCsi({ directory, name, version: VERSION, nodeId, startWorker, log: tellEvent }, stop)
+    const podInfo = new PodInfoGuard({
+      name,
+      isStated: async () => (await readConfig(env)).config.csiPodInfoOnMount,
+      readObject: api && (() => readPodInfoOnMount(api, name)),
+      now: () => performance.now(),
+      log: tellEvent,
+    })
+    await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, startWorker, log: tellEvent }, stop)
     tellEvent('info', 'end')
     return OK
   } catch (error) {

@@ -155,6 +155,11 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     values: '`selinuxRelabel`, `supportsMetrics`',
     example: { selinuxRelabel: true },
   },
+  csiPodInfoOnMount: {
+    text: 'States that the CSIDriver object says `podInfoOnMount: true`, where `modekeep csi` cannot read that object. Without one of both nothing is published through CSI.',
+    example: true,
+    appliesTo: '`modekeep csi`',
+  },
 }
 
 const SYSTEM_GROUPS = {

@@ -11,7 +11,7 @@ export const WORKER = 'csi-worker'
 /** What a worker does, one after the other; a line of JSON each. */
 export type Job =
   | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle }
-  | { do: 'unpublish'; volumeId: string; directory: string }
+  | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
   | { do: 'stats'; volumeId: string; directory: string }
 
 /** Of gRPC's codes, by name, those that calls are answered with. */

@@ -5,8 +5,9 @@ import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { CallFailure, type Job, type Outcome, type Stats } from './jobs.ts'
 import type { Content, Identity, Node } from './messages.ts'
 import { givesGroups } from './older-kubelet.ts'
+import type { PodInfoGuard } from './pod-info.ts'
 import type { Publications } from './publications.ts'
-import { readLook, readPublish, readTarget } from './request.ts'
+import { readLook, readPublish, readTarget, refuseOutsidePods } from './request.ts'
 
 /** Who answers. */
 export interface Plugin {
@@ -14,6 +15,8 @@ export interface Plugin {
   readonly name: string
   readonly version: string
   readonly nodeId: string
+  /** Kubelet's root directory: --root-dir. */
+  readonly directory: string
 }
 
 export interface CallEvents {
@@ -44,8 +47,9 @@ export function answerBy(deadline: Date | number): number {
 
 /** What answers on the CSI socket. No call does anything to a volume in this process. */
 export function nodeHandlers(
-  { name, version, nodeId }: Plugin,
+  { name, version, nodeId, directory: kubeletDirectory }: Plugin,
   publications: Publications,
+  podInfo: Pick<PodInfoGuard, 'assertConfirmed'>,
   events: CallEvents,
 ): grpc.UntypedServiceImplementation {
   const types = [GET_VOLUME_STATS, VOLUME_CONDITION, SINGLE_NODE_MULTI_WRITER, VOLUME_MOUNT_GROUP]
@@ -65,12 +69,14 @@ export function nodeHandlers(
     NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
     async NodePublishVolume(request, until, client) {
       const { namespace, ...asked } = readPublish(request, givesGroups(client))
+      await refuseOutsidePods(kubeletDirectory, asked.directory)
+      await podInfo.assertConfirmed()
       await done({ do: 'publish', ...asked }, namespace, until)
       return {}
     },
     async NodeUnpublishVolume({ volumeId, targetPath }, until) {
       const directory = readTarget(volumeId, targetPath)
-      await done({ do: 'unpublish', volumeId, directory }, '', until)
+      await done({ do: 'unpublish', volumeId, directory, driver: name }, '', until)
       return {}
     },
     async NodeGetVolumeStats({ volumeId, volumePath }, until) {

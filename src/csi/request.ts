@@ -7,6 +7,7 @@ import { AUTHOR_KEYS, podOf } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import { notPublished } from './jobs.ts'
 import type { Content } from './messages.ts'
+import { isBelowPods } from './target-path.ts'
 
 /** What kubelet asks to be published, as the rest of modekeep knows it. */
 export interface Publication {
@@ -85,6 +86,14 @@ export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesG
     lifecycle: pod.lifecycle,
     namespace: pod.namespace,
   }
+}
+
+/** @throws {Refusal} where nothing of kubelet's pods lies at a target */
+export async function refuseOutsidePods(kubeletDirectory: string, directory: string): Promise<void> {
+  if (await isBelowPods(kubeletDirectory, directory)) return
+  throw new Refusal(
+    `target_path ${quoted(directory)} is not below ${kubeletDirectory}/pods: give kubelet's --root-dir as --kubelet-dir`,
+  )
 }
 
 /** Reads what names a volume and where it is published. @throws {Refusal} with every fault */

@@ -8,11 +8,11 @@ import { type StartWorker, Workers } from '../worker-pool/workers.ts'
 import { type Job, LIMITS, LOST, type Outcome, type Progress } from './jobs.ts'
 import { Identity, Node, Registration } from './messages.ts'
 import { nodeHandlers, type Plugin } from './node.ts'
+import { CHECK_INTERVAL_MS, type PodInfoGuard } from './pod-info.ts'
 import { Publications } from './publications.ts'
 
 export interface Settings extends Plugin {
-  /** Kubelet's root directory: --root-dir. */
-  readonly directory: string
+  readonly podInfo: PodInfoGuard
   readonly startWorker: StartWorker<Job, Outcome, Progress>
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
@@ -40,7 +40,7 @@ export function socketsOf(directory: string, name: string): { csi: string; regis
  * @throws {Refusal} where its sockets cannot be where kubelet looks for them, or are there no longer
  */
 export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<void> {
-  const { directory, name, startWorker, log } = settings
+  const { directory, name, podInfo, startWorker, log } = settings
   const paths = socketsOf(directory, name)
   makePlaces(directory, Object.values(paths).map(dirname))
   for (const path of Object.values(paths)) await removeStale(path)
@@ -48,13 +48,18 @@ export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<v
   const publications = new Publications(workers, () => performance.now())
   const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []
+  const checking = setInterval(() => void podInfo.check(), CHECK_INTERVAL_MS)
+  void podInfo.check()
   try {
-    servers.push(await listen(paths.csi, { ...Identity, ...Node }, nodeHandlers(settings, publications, { refused })))
+    servers.push(
+      await listen(paths.csi, { ...Identity, ...Node }, nodeHandlers(settings, publications, podInfo, { refused })),
+    )
     // Kubelet calls as soon as it sees it.
-    servers.push(await listen(paths.registration, Registration, registrationHandlers(name, paths.csi, log)))
+    servers.push(await listen(paths.registration, Registration, registrationHandlers(settings, paths.csi)))
     log('info', 'listening', { sockets: Object.values(paths) })
     await untilStopped(servers, stop)
   } finally {
+    clearInterval(checking)
     // First what kubelet finds it by.
     await Promise.all(servers.reverse().map((server) => server.close(DRAIN_MS)))
     workers.close()
@@ -62,11 +67,13 @@ export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<v
   }
 }
 
-function registrationHandlers(name: string, endpoint: string, log: Settings['log']) {
+function registrationHandlers({ name, podInfo, log }: Settings, endpoint: string) {
   const refused = (method: string, message: string) => log('warn', 'refused', { method, message })
   return unary<typeof Registration>(refused, {
     GetInfo: () => ({ type: 'CSIPlugin', name, endpoint, supportedVersions: ['1.0.0'] }),
     NotifyRegistrationStatus({ pluginRegistered, error }) {
+      // Kubelet publishes from now on, and waits for this check.
+      void podInfo.check()
       if (pluginRegistered) log('info', 'registered')
       else log('error', 'not-registered', { message: error })
       return {}

@@ -4,8 +4,9 @@ import type { CallLog } from '../log/call-log.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { DamagedRecord } from '../store/record.ts'
 import { CallFailure, type Code, type Job, type Outcome } from './jobs.ts'
-import { publish, unpublish } from './publish.ts'
+import { publish } from './publish.ts'
 import { statsOf } from './stats.ts'
+import { unpublish } from './unpublish.ts'
 
 /** Does a job and logs it, as FlexVolume's calls are: one line, and one for each warning. Never throws. */
 export async function work(job: Job, process: Process): Promise<Outcome> {
@@ -16,7 +17,7 @@ export async function work(job: Job, process: Process): Promise<Outcome> {
     for (const fault of process.configFaults) log.warn(fault)
     if (job.do === 'publish') await publishAs(job, process)
     else {
-      await unpublish(sessionOf(process), job.directory)
+      await unpublish(sessionOf(process), job.directory, job.driver)
       log.end('Success')
     }
     return {}

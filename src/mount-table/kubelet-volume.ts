@@ -15,6 +15,10 @@ export function isKubeletVolume(directory: string): boolean {
   return /\/volumes\/([^/]+~[^/]+\/[^/]+|kubernetes\.io~csi\/[^/]+\/mount)$/.test(directory)
 }
 
+/** Whether a directory is where kubelet has a CSI driver publish a volume of a pod. */
+export const isCsiVolume = (directory: string): boolean =>
+  /\/volumes\/kubernetes\.io~csi\/[^/]+\/mount$/.test(directory)
+
 /** The same, and what kubelet has bound of such a one for a container's `subPath`. */
 export function isPodsVolume(path: string): boolean {
   return isKubeletVolume(path) || /\/volume-subpaths\/[^/]+\/[^/]+\/\d+$/.test(path)

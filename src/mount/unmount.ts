@@ -19,8 +19,13 @@ import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDire
  * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
  * it comes first: a damaged journal, a missing source or a state directory whose disk is full, read-only or broken is
  * told, and does not keep a pod from going.
+ * @param finish is called under the mount's lock, while the record still exists, once nothing is mounted there
  */
-export async function unmount(session: Session, directory: string): Promise<void> {
+export async function unmount(
+  session: Session,
+  directory: string,
+  finish: (point: MountPoint) => void = () => {},
+): Promise<void> {
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
@@ -36,6 +41,7 @@ export async function unmount(session: Session, directory: string): Promise<void
   if (point) {
     await detach(session, point, record)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
+    finish(point)
   }
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
   // stays too.

@@ -50,6 +50,7 @@ export const KEYS = {
             : `is ${quoted(issue.input)}: write an object`,
       },
     ),
+  csiPodInfoOnMount: () => z.boolean(wants('write true or false')),
 }
 
 /**

@@ -17,6 +17,8 @@ export interface NodeConfig {
   /** The most bytes that is kept of what walks have changed of one volume. */
   stateQuota: number
   capabilities: { selinuxRelabel: boolean; supportsMetrics: boolean }
+  /** An administrator states that the CSIDriver object says podInfoOnMount: true, where the CSI server cannot read it. */
+  csiPodInfoOnMount: boolean
 }
 
 /** No relabel: it is a second walk that widens access. */
@@ -30,6 +32,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
   helperTimeoutSeconds: 60,
   stateQuota: 2 ** 30,
   capabilities: { selinuxRelabel: false, supportsMetrics: true },
+  csiPodInfoOnMount: false,
 }
 
 /**

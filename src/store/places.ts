@@ -34,6 +34,8 @@ export const JOURNAL_FILE = 'journal.db'
 export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
 /** A lock that the process has which walks a volume for another one; it says which process that is. */
 export const WALKER_FILE = 'walker.lock'
+/** Says where the target directory of a CSI volume comes from. */
+export const TARGET_FILE = 'target'
 export const PROGRESS_FILE = 'progress.json'
 /** Of earlier versions: now all lie in a directory of their own. */
 const FORMER_RESERVATION = 'reservation.json'
@@ -44,7 +46,7 @@ const FORMER_RESERVATION = 'reservation.json'
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
   WALKER_FILE,
-  ...[FORMER_RESERVATION, PROGRESS_FILE].flatMap((name) => [name, `${name}.new`]),
+  ...[FORMER_RESERVATION, PROGRESS_FILE, TARGET_FILE].flatMap((name) => [name, `${name}.new`]),
   `${RECORD_FILE}.new`,
 ])
 

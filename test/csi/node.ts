@@ -17,6 +17,12 @@ export interface Wish {
 
 /** A node with a kubelet's directory on which the built executable serves CSI. */
 export class CsiNode extends ServingNode {
+  /** @param isStated whether the configuration states that kubelet names the pods, as no API server is there */
+  constructor({ isStated = true } = {}) {
+    super()
+    if (isStated) this.configure({ csiPodInfoOnMount: true })
+  }
+
   get socket(): string {
     return `${this.kubelet}/plugins/modekeep.csi/csi.sock`
   }

@@ -170,9 +170,28 @@ describe('the CSI driver', () => {
     const command = parseCommand([...verb, ...args], () => '/')
     const { name } = one(resources(), 'CSIDriver').metadata
     expect(command).toMatchObject({ verb: 'csi', directory: '/var/lib/kubelet', name, nodeId: 'node-1' })
+    const { args: words, volumeMounts } = container ?? expect.unreachable()
+    expect(words).toContain('--api-server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)')
+    const [{ name: volume, mountPath }] = volumeMounts
+    expect(mountPath).toBe('/var/run/secrets/kubernetes.io/serviceaccount')
+    expect(words).toContain(`--api-access=/var/lib/kubelet/pods/$(POD_UID)/volumes/kubernetes.io~projected/${volume}`)
     const source = container?.env.find((variable: Resource) => variable.name === 'NODE_NAME').valueFrom
     expect(source).toEqual({ fieldRef: { fieldPath: 'spec.nodeName' } })
   })
+})
+
+it('the CSI component gives its service account the right to get one CSIDriver object, and no other right', () => {
+  const resources = render(kustomization('overlays/default', { components: ['csi'] }))
+  const { name } = one(resources, 'CSIDriver').metadata
+  expect(one(resources, 'ClusterRole').rules).toEqual([
+    { apiGroups: ['storage.k8s.io'], resources: ['csidrivers'], resourceNames: [name], verbs: ['get'] },
+  ])
+  const account = one(resources, 'ServiceAccount').metadata
+  expect(one(resources, 'ClusterRoleBinding')).toMatchObject({
+    roleRef: { kind: 'ClusterRole', name: one(resources, 'ClusterRole').metadata.name },
+    subjects: [{ kind: 'ServiceAccount', name: account.name, namespace: account.namespace }],
+  })
+  for (const kind of ['Role', 'RoleBinding']) expect(resources.filter((one) => one.kind === kind)).toEqual([])
 })
 
 describe('inline volumes by label', () => {

@@ -35,6 +35,7 @@ const path = fc.oneof(
 const paths = fc.array(path, { maxLength: 3 })
 
 const values: Readonly<Record<keyof NodeConfig, Arbitrary<unknown>>> = {
+  csiPodInfoOnMount: fc.constantFrom(true, false, 'true'),
   stateDir: path,
   logFile: path,
   logLevel: fc.constantFrom('error', 'warn', 'info', 'debug', 'Info'),

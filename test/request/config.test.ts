@@ -5,7 +5,8 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
 const FILE = '/etc/modekeep/config.json'
-const KEYS = 'stateDir, logFile, logLevel, allow, map, helperTimeoutSeconds, stateQuota, tmpfsMaxSize, capabilities'
+const KEYS =
+  'stateDir, logFile, logLevel, allow, map, helperTimeoutSeconds, stateQuota, tmpfsMaxSize, capabilities, csiPodInfoOnMount'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
@@ -26,6 +27,7 @@ describe("the node's configuration", () => {
       helperTimeoutSeconds: 60,
       stateQuota: 2 ** 30,
       capabilities: { selinuxRelabel: false, supportsMetrics: true },
+      csiPodInfoOnMount: false,
     })
   })
 
@@ -94,6 +96,7 @@ describe("the node's configuration", () => {
     ['logFile', 'log', `key "logFile" is "log": ${PATH}`],
     ['logLevel', 'INFO', 'key "logLevel" is "INFO": use one of error, warn, info, debug'],
     ['logLevel', 3, 'key "logLevel" is 3: use one of error, warn, info, debug'],
+    ['csiPodInfoOnMount', 'true', 'key "csiPodInfoOnMount" is "true": write true or false'],
     ['allow', '/srv', 'key "allow" is "/srv": write a list of rules'],
     ['allow', ['/srv'], 'key "allow.0" is "/srv": write an object'],
     ['allow', [{ sources: '/srv' }], 'key "allow.0.sources" is "/srv": write a list'],

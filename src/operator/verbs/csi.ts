@@ -21,6 +21,8 @@ export const csi = {
     'kubelet-dir': "kubelet's --root-dir (default: /var/lib/kubelet)",
     'driver-name': `the driver's name, in pods' volumes and the CSIDriver object (default: ${CSI_DRIVER})`,
     'node-id': "what kubelet's CSINode object calls the node (default: its host name)",
+    'api-server': 'where the API server is: the CSIDriver object is read there, which must say podInfoOnMount: true',
+    'api-access': 'the directory with the files token and ca.crt of a service account that may read that object',
     probe: 'serve nothing: ask the server that runs for an answer, and fail where none comes within 5 s',
     json: 'no effect: the output is JSON in any case',
   },
@@ -33,6 +35,11 @@ export const csi = {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
     }
-    return { verb: 'csi' as const, directory, name, nodeId: given.get('node-id'), isProbe: given.has('probe') }
+    const [server, access] = [given.get('api-server'), given.get('api-access')]
+    if ((server === undefined) !== (access === undefined)) {
+      faults.push('--api-server and --api-access belong together: give both or none')
+    }
+    const api = server === undefined || access === undefined ? undefined : { server, directory: access }
+    return { verb: 'csi' as const, api, directory, name, nodeId: given.get('node-id'), isProbe: given.has('probe') }
   },
 } satisfies VerbForm

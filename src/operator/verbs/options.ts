@@ -48,6 +48,7 @@ const driver = unless(
   'write up to 63 of a-z, 0-9, - and ., the first and the last a letter or a digit',
 )
 const node = unless(/^[!-~]{1,256}$/, 'write the name of the node, up to 256 letters without a space')
+const server = unless(/^\S+:\S+$/, 'write HOST:PORT of the API server')
 const listening = (value: string) =>
   parseListening(value) ? undefined : 'write ADDRESS:PORT, or :PORT for every address, with a port from 1 to 65535'
 // containerd/nri pkg/api/plugin.go, CheckPluginIndex.
@@ -86,6 +87,8 @@ const FORMS = {
   },
   'plugin-index': { type: 'string', value: 'NN', example: 'two digits, such as 10,', fault: index },
   'node-id': { type: 'string', value: 'NAME', example: 'the name of the node', fault: node },
+  'api-server': { type: 'string', value: 'HOST:PORT', example: 'where it is, such as 10.96.0.1:443,', fault: server },
+  'api-access': directory(absolute, "the directory of a service account's token and ca.crt"),
   probe: flag(),
   follow: flag('f'),
   lines: { type: 'string', short: 'n', value: 'N', example: 'a number, such as 20,', fault: count },

@@ -28,7 +28,8 @@ function kustomizationOf(cluster: Cluster, version: string, components: readonly
   return kustomization('overlays/flatcar', {
     components: [...before, ...components],
     image: { newTag: version },
-    config: JSON.stringify({ allow }),
+    // The pods' network of this cluster does not lead to the API server.
+    config: JSON.stringify({ allow, csiPodInfoOnMount: true }),
     patches: cluster.atLeast('1.21') || components.includes('components/uninstall') ? [] : [probeSoon(components)],
   })
 }

@@ -37,7 +37,7 @@ spec:
     metadata:
       annotations:
         modekeep/config: |
-          { "allow": [{ "sources": ["/srv/volumes/*"] }]${more} }
+          { "allow": [{ "sources": ["/srv/volumes/*"] }], "csiPodInfoOnMount": true${more} }
 EOF`
 
 const kustomization = (...more: string[]) => `cat > kustomization.yaml <<'EOF'

@@ -1,0 +1,76 @@
+import { readOwned } from '../host/owned-file.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+
+/** How the server reads its CSIDriver object. */
+export interface ApiAccess {
+  /** `HOST:PORT` of the API server. */
+  readonly server: string
+  /** The directory that holds the files `token` and `ca.crt` of a service account. */
+  readonly directory: string
+}
+
+/** What the API server says of `podInfoOnMount`: the field of the object, or that no such object exists. */
+export type PodInfoAnswer = boolean | 'no object'
+
+const TIMEOUT_MS = 5000
+const LARGEST_ANSWER = 1 << 20
+
+/**
+ * Reads `podInfoOnMount` of one CSIDriver object. The token is read anew for each request, because kubelet rotates it.
+ * @throws {Error} where the API server gives no usable answer
+ */
+export async function readPodInfoOnMount({ server, directory }: ApiAccess, name: string): Promise<PodInfoAnswer> {
+  const token = readAccessFile(`${directory}/token`).toString().trim()
+  const ca = readAccessFile(`${directory}/ca.crt`)
+  const { status, text } = await getObject(server, `/apis/storage.k8s.io/v1/csidrivers/${name}`, { token, ca })
+  if (status === 404) return 'no object'
+  if (status !== 200) throw new Error(`the API server answers HTTP status ${status}`)
+  return readAnswer(text, name)
+}
+
+/** Reads the field of an object in JSON. @throws {Error} where the text is another object */
+export function readAnswer(text: string, name: string): boolean {
+  const object: unknown = JSON.parse(text)
+  const { kind, metadata, spec } = (object ?? {}) as {
+    kind?: unknown
+    metadata?: { name?: unknown }
+    spec?: { podInfoOnMount?: unknown }
+  }
+  if (kind !== 'CSIDriver' || metadata?.name !== name) {
+    throw new Error(`the API server answers with another object than CSIDriver ${quoted(name)}`)
+  }
+  return spec?.podInfoOnMount === true
+}
+
+function readAccessFile(path: string): Buffer {
+  const bytes = readOwned(path)
+  if (bytes === undefined) throw new Refusal(`${path} does not exist: name the directory of a service account's files`)
+  return bytes
+}
+
+async function getObject(
+  server: string,
+  path: string,
+  { token, ca }: { token: string; ca: Buffer },
+): Promise<{ status: number; text: string }> {
+  // Loaded where the server has access to the API only: TLS takes memory.
+  const { get } = await import('node:https')
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
+  const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(server) ?? []
+  const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const request = get({ host, port, path, ca, headers, signal, agent: false }, (response) => {
+    let text = ''
+    response.setEncoding('utf8')
+    response.on('data', (chunk: string) => {
+      text += chunk
+      if (text.length > LARGEST_ANSWER) response.destroy(new Error('the answer is larger than 1 MiB'))
+    })
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    response.on('error', reject)
+  })
+  request.on('error', (error) =>
+    reject(signal.aborted ? new Error(`the API server does not answer within ${TIMEOUT_MS / 1000} s`) : error),
+  )
+  return promise
+}

@@ -1,0 +1,101 @@
+import { dirname } from 'node:path'
+import { FileError } from '../host/file-error.ts'
+import { errorCode, type Host } from '../host/host.ts'
+import { findInVolumeDirectory } from '../mount/sub-path-binds.ts'
+import { unmount } from '../mount/unmount.ts'
+import { CSI_DRIVER, CSI_NOTE, driverIn, isCsiVolume } from '../mount-table/kubelet-volume.ts'
+import { isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { readTargetOrigin } from '../store/csi-target.ts'
+import { endAbandonedAt } from '../store/locks.ts'
+import { mountRecords } from '../store/mount-record.ts'
+import { mountPlace } from '../store/places.ts'
+import { isUnreadable } from '../store/record.ts'
+import type { Session } from '../store/session.ts'
+import { WORKER } from './jobs.ts'
+
+/** What is known of a target before it is unmounted. */
+interface Target {
+  /** False: publish never was there, so nothing is done. */
+  isPublished: boolean
+  /** Whether its directory goes too. */
+  isMade: boolean
+}
+
+/**
+ * Unmounts, and removes the directory if publish made it. A target that publish never was at is a success, and stays as it is. A
+ * publication that a worker of an ended server is still at is given up: a pod that goes waits for no walk.
+ * @param driver the name of the driver that kubelet calls
+ * @throws as `publish`
+ */
+export async function unpublish(session: Session, directory: string, driver = CSI_DRIVER): Promise<void> {
+  endPublication(session, directory)
+  const { isPublished, isMade } = findTarget(session, directory, driver)
+  if (!isPublished) return session.note({ decision: 'nothing published' })
+  let failure: unknown
+  await unmount(session, directory, (point) => {
+    try {
+      if (isMade) removeTarget(session.host, point)
+      else refuseFilled(session.host, point)
+    } catch (error) {
+      // The record goes all the same.
+      failure = error
+    }
+  })
+  if (failure !== undefined) throw failure
+}
+
+function endPublication(session: Session, directory: string): void {
+  using point = openMountPoint(session.host, directory)
+  const pid = endAbandonedAt(session, mountPlace(session, point?.path ?? directory), WORKER)
+  if (pid !== undefined) session.note({ ended: pid })
+}
+
+function findTarget(session: Session, directory: string, driver: string): Target {
+  const { host } = session
+  using point = openMountPoint(host, directory)
+  const path = point?.path ?? directory
+  const isOfKubelet = isCsiVolume(path)
+  try {
+    const { record, problem } = mountRecords.find(session, path)
+    const origin = readTargetOrigin(session, path)
+    if (record !== undefined || problem !== undefined || origin !== undefined) {
+      const isPublished = record?.lifecycle !== undefined || origin !== undefined || isOfKubelet
+      return { isPublished, isMade: isPublished && origin !== 'found' }
+    }
+  } catch (error) {
+    if (!(error instanceof FileError) && !isUnreadable(error)) throw error
+    // A pod goes without the state directory too.
+    return { isPublished: isOfKubelet, isMade: isOfKubelet }
+  }
+  // The records may be lost: kubelet's note tells whose volume is mounted there.
+  const isPublished = isOfKubelet && (readDriver(host, path) ?? driver) === driver
+  return { isPublished, isMade: point !== undefined && isMounted(statPoint(host, point)) }
+}
+
+/** The driver that kubelet has noted for a CSI volume. */
+function readDriver({ files }: Host, path: string): string | undefined {
+  return driverIn(files.readForeign(`${dirname(path)}/${CSI_NOTE}`) ?? '')
+}
+
+function removeTarget({ inodes }: Host, point: MountPoint): void {
+  try {
+    inodes.removeDirectory(point.parent, point.name)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT') return
+    if (code !== 'ENOTEMPTY' && code !== 'ENOTDIR') throw error
+    throw filled(point)
+  }
+}
+
+/** Kubelet removes an empty directory by itself. @throws {Refusal} where it cannot */
+function refuseFilled(host: Host, point: MountPoint): void {
+  if (findInVolumeDirectory(host, point.path).length > 0) throw filled(point)
+}
+
+function filled({ path }: MountPoint): Refusal {
+  return new Refusal(
+    `target_path ${quoted(path)} is unmounted, but is no empty directory: look at what is there, and remove it`,
+  )
+}

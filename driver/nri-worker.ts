@@ -23,18 +23,30 @@ async function done(job: ContainerJob, env: NodeJS.ProcessEnv): Promise<Containe
   const { note, warn } = log
   const result = await workOnContainer({ host: linuxHost, config, mayHang: true, note, warn }, job)
   const { failure } = result
-  if (failure === undefined) log.end('Success')
-  else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
+  if (failure === undefined) {
+    // Nearly every container with a volume has this job, and it changes nothing: only its warnings are logged.
+    if (job.do !== 'restrictions') log.end('Success')
+  } else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
   return result
 }
 
 /** What they are called in the log. */
-const VERBS = { attach: 'map', release: 'release', reconcile: 'reconcile', without: 'without' } as const
+const VERBS = {
+  attach: 'map',
+  release: 'release',
+  reconcile: 'reconcile',
+  without: 'without',
+  restrictions: 'restrict',
+} as const
 
 function factsOf(job: ContainerJob): Record<string, unknown> {
   const facts = { verb: VERBS[job.do], door: 'nri' }
   if (job.do === 'reconcile') return facts
   if (job.do === 'release') return { ...facts, container: job.container, as: job.as }
+  if (job.do === 'restrictions') {
+    const { container, containerName, pod, mounts } = job.request
+    return { ...facts, pod, container, containerName, volumes: mounts }
+  }
   const { container, containerName, pod, clones } = job.order
   const volumes = clones.map(({ volume, destination, group }) => ({ volume, destination, group }))
   return { ...facts, pod, container, containerName, volumes }

@@ -2,8 +2,9 @@ import type { ContainerJob, ContainerResult } from '../src/container-mount/work.
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeContainers } from '../src/nri/containers.ts'
-import { clonesBy, DEADLINE_MS, LIMITS, LOST, WORKER } from '../src/nri/jobs.ts'
+import { clonesBy, DEADLINE_MS, LIMITS, LOST, restrictionsBy, WORKER } from '../src/nri/jobs.ts'
 import { lookAtPod } from '../src/nri/look.ts'
+import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
 import { runPlugin, TIMING } from '../src/nri/plugin.ts'
 import { CRI_SOCKETS, PodGroups } from '../src/nri/pod-groups.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
@@ -49,13 +50,20 @@ async function serve(
       using groups = new PodGroups(() => sockets.filter((path) => linuxHost.files.has(path)))
       // The first container is not to wait until there is a connection.
       void groups.of('')
-      const containers = nodeContainers({
+      const mapping = nodeContainers({
         kubeletDir: directory,
         clones,
         readConfig: readMap,
         deadlineMs: DEADLINE_MS,
         lookAtPod,
         groupsOfPod: (sandbox) => groups.of(sandbox),
+        log: tellEvent,
+      })
+      const containers = restrictOwnMounts(mapping, {
+        kubeletDir: directory,
+        readRestrictions: restrictionsBy(workers),
+        waitMs: RESTRICTIONS_WAIT_MS,
+        giveUpMs: RESTRICTIONS_GIVE_UP_MS,
         log: tellEvent,
       })
       await runPlugin({ socket, index, containers, timing: TIMING, log: recording(store, socket) }, stop)

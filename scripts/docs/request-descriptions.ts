@@ -42,7 +42,7 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
     leftOut: 'all of the source',
   },
   mountOptions: {
-    text: 'How it is mounted. `nosuid,nodev` hold always, unless the node allows `suid` or `dev` and the pod asks for it.',
+    text: 'How it is mounted. The mount always has `nosuid,nodev`, unless the node allows `suid` or `dev` and the pod asks for it. In the container these options hold [under conditions](mounts.md#mount-options-in-containers).',
     values: 'a list with commas; see the tables of each kind',
     example: 'noatime,noexec',
     leftOut: 'none',

@@ -5,6 +5,7 @@ import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
 import { fileSystemType } from '../mount-table/file-system.ts'
 import { RDONLY } from '../mount-table/flags.ts'
+import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { locationsOfHandles } from '../mount-table/tree-location.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
@@ -36,6 +37,8 @@ interface Planned {
   source?: Clonable | 'keep'
   /** Undefined: it shows all as it is. */
   map?: IdMap | undefined
+  /** Mount options of the clone, once it is attached. */
+  restrictions?: readonly string[] | undefined
   why?: string | undefined
 }
 
@@ -62,7 +65,8 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
     refuseUnlessOptional(order, planned)
     const directory = await makeContainerDirectory(session, container)
     using _directory = closing(session.host.inodes, directory)
-    for (const [number, one] of planned.entries()) await make(session, directory, number, one)
+    const readRestrictions = restrictionsReader(session.host)
+    for (const [number, one] of planned.entries()) await make(session, directory, number, one, readRestrictions)
     refuseUnlessOptional(order, planned)
     const lacking = planned.filter(({ why }) => why !== undefined).length
     if (lacking > before) containerRecords.write(session, recordOf(session, order, planned))
@@ -186,7 +190,13 @@ function toMake({ source, why }: Planned): Clonable[] {
 }
 
 /** One clone, finished before it is attached. */
-async function make(session: Session, directory: Handle, number: number, planned: Planned): Promise<void> {
+async function make(
+  session: Session,
+  directory: Handle,
+  number: number,
+  planned: Planned,
+  readRestrictions: ReturnType<typeof restrictionsReader>,
+): Promise<void> {
   const { order, map } = planned
   for (const { tree, clonedFrom, fsType } of toMake(planned)) {
     await attempt(planned, () => {
@@ -194,6 +204,7 @@ async function make(session: Session, directory: Handle, number: number, planned
       session.host.mounts.setFlags(tree, { set: order.options.includes('ro') ? RDONLY : 0, clear: 0 })
       if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
       attachClone(session, directory, number, tree)
+      planned.restrictions = readRestrictions(tree)
     })
   }
 }
@@ -207,10 +218,11 @@ function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Pl
   return recordFor(host, order, 'created', volumes)
 }
 
-function outcomeOf(session: Session, container: string, { why, source }: Planned, number: number): CloneOutcome {
+function outcomeOf(session: Session, container: string, planned: Planned, number: number): CloneOutcome {
+  const { why, source, restrictions = [] } = planned
   if (why !== undefined) return { do: 'without', why }
   if (source === 'keep') return { do: 'keep' }
-  return { do: 'replace', source: clonePath(session, container, number) }
+  return { do: 'replace', source: clonePath(session, container, number), restrictions }
 }
 
 /** The record goes last: by it the next job finds what could not be taken away. */

@@ -43,12 +43,17 @@ export interface ContainerOrder {
 
 /** What becomes of each of an order's mounts, in its order. */
 export type CloneOutcome =
-  /** The runtime is to bind this path instead. */
-  | { do: 'replace'; source: string }
+  /** The runtime is to bind this path instead, and to restrict it as the clone is: a current runc clears what it is not given. */
+  | { do: 'replace'; source: string; restrictions?: readonly string[] }
   /** The mount stays as it is: the volume shows its group without a clone. */
   | { do: 'keep' }
   /** It stays as it is, as the order is optional and this is not possible. */
   | { do: 'without'; why: string }
+
+/** Mounts of a container, of which some may be modekeep's own volumes. In JSON it goes to another process. */
+export interface OwnMountsRequest extends Pick<ContainerOrder, 'container' | 'containerName' | 'pod' | 'kubeletDir'> {
+  mounts: readonly Pick<CloneOrder, 'destination' | 'source'>[]
+}
 
 export interface ContainerOutcome {
   mounts: readonly CloneOutcome[]

@@ -9,7 +9,9 @@ import { holdsOwnRecords, openLinkFree } from '../volume/kind/source-path.ts'
 import type { Clonable } from './clonable.ts'
 import type { CloneOrder, ContainerOrder } from './order.ts'
 
-export interface Where extends Pick<ContainerOrder, 'kubeletDir' | 'pod'> {
+type Pod = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
+
+export interface Where extends Pod {
   /** One for all of a container's volumes: it reads the mount table, and all that kubelet has mounted is in that by now. */
   locationOf: ReturnType<typeof locationsOfHandles>
 }
@@ -124,7 +126,7 @@ function showsOwnRecords(
   return here?.device === records?.device && holdsOwnRecords(here?.path ?? '', { stateDir: records?.path ?? '' })
 }
 
-function openSource(host: Host, where: Where, source: string): Handle {
+export function openSource(host: Host, where: Pod, source: string): Handle {
   const inPod = partsInPod(where, source)
   if (inPod !== undefined) return openParts(host, where.kubeletDir, inPod)
   return orClosed(host.inodes, openLinkFree(host, source, { what: 'its source', remedy: 'create it' }), (handle) => {
@@ -134,7 +136,7 @@ function openSource(host: Host, where: Where, source: string): Handle {
 }
 
 /** Kubelet's directory may have another name too. */
-function refuseOtherPods({ inodes }: Host, { kubeletDir }: Where, handle: Handle): void {
+function refuseOtherPods({ inodes }: Host, { kubeletDir }: Pod, handle: Handle): void {
   const kubelets = inodes.openTrusted(kubeletDir)
   using _ = closing(inodes, kubelets)
   const path = inodes.pathOf(handle)
@@ -143,7 +145,7 @@ function refuseOtherPods({ inodes }: Host, { kubeletDir }: Where, handle: Handle
 }
 
 /** Below kubelet's directory; undefined where it is not. @throws {Refusal} for another pod's */
-function partsInPod({ kubeletDir, pod }: Where, source: string): string[] | undefined {
+function partsInPod({ kubeletDir, pod }: Pod, source: string): string[] | undefined {
   if (!`${source}/`.startsWith(`${kubeletDir}/`)) return undefined
   const parts = source.slice(kubeletDir.length + 1).split('/')
   const isWhole = parts.length > 2 && parts.every((part) => !['', '.', '..'].includes(part))
@@ -177,13 +179,13 @@ function openPart(inodes: Host['inodes'], parent: Handle, name: string): Handle 
 }
 
 /** The volume that a source is a part of, by kubelet's name of it; undefined: it is all of one. */
-function partOfVolume({ kubeletDir, pod }: Where, source: string): string | undefined {
+export function partOfVolume({ kubeletDir, pod }: Pod, source: string): string | undefined {
   const directory = `${kubeletDir}/pods/${pod.uid}`
   return source.startsWith(directory) ? volumeOfSubPath(source.slice(directory.length)) : undefined
 }
 
 /** Where kubelet has mounted a volume of this name: a CSI driver's one directory deeper. Whoever gets one closes it. */
-function* openRoots(host: Host, { kubeletDir, pod }: Where, volume: string): Generator<Handle> {
+export function* openRoots(host: Host, { kubeletDir, pod }: Pod, volume: string): Generator<Handle> {
   const volumes = ['pods', pod.uid, 'volumes']
   for (const plugin of host.files.list([kubeletDir, ...volumes].join('/'))) {
     const root = [...volumes, plugin, volume]

@@ -1,7 +1,8 @@
 import { messageOf, Refusal, thrownFirst } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
-import type { CloneOutcome, ContainerOrder, Known } from './order.ts'
+import type { CloneOutcome, ContainerOrder, Known, OwnMountsRequest } from './order.ts'
+import { readOwnRestrictions } from './own-restrictions.ts'
 import { reconcile, release } from './release.ts'
 import { noteWithout } from './without.ts'
 
@@ -13,10 +14,17 @@ export type ContainerJob =
   | { do: 'reconcile'; known?: Known }
   /** It does without what it asked for: of that nothing was made. */
   | { do: 'without'; order: ContainerOrder; why: string }
+  /** Reads the restrictions of modekeep's own mounts, which the runtime is to give to the container. */
+  | { do: 'restrictions'; request: OwnMountsRequest }
 
 /** What came of it. `failure`: nothing was made; the container is not to be created, with this as the reason. */
 export type ContainerResult =
-  | { failure?: undefined; mounts?: readonly CloneOutcome[] }
+  | {
+      failure?: undefined
+      mounts?: readonly CloneOutcome[]
+      /** Mount options, for each mount of the request; none where the mount is not modekeep's. */
+      restrictions?: readonly (readonly string[])[]
+    }
   | { failure: string; isUnexpected?: boolean }
 
 /** Does a job. Never throws. */
@@ -31,6 +39,8 @@ export async function workOnContainer(session: Session, job: ContainerJob): Prom
       case 'without':
         await noteWithout(session, job.order, job.why)
         return {}
+      case 'restrictions':
+        return { restrictions: readOwnRestrictions(session, job.request) }
       case 'reconcile':
         session.note({ tookAway: reconcile(session, job.known) })
         return {}

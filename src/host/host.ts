@@ -51,6 +51,11 @@ export interface Mounts {
    * Whether anything is mounted on a mount, by the id that `stat` tells; undefined where the kernel is older than Linux 6.8.
    */
   hasMountsOn(mountId: number): boolean | undefined
+  /**
+   * The MOUNT_ATTR_ bits of an attached mount, by the id that `stat` tells; undefined where the kernel is older than
+   * Linux 6.8, or the mount is gone.
+   */
+  attributesOf(mountId: number): number | undefined
   /** The id that the mount of a handle has in `table()`, which has no detached mounts. The kernel reuses ids. */
   tableId(handle: Handle): number
   /** The text of /proc/self/mountinfo: only for what statx cannot tell, as its length grows with the node's mounts. */

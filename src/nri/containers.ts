@@ -1,4 +1,5 @@
 import { type ContainerOrder, type ContainerOutcome, IN_THE_MAKING_MS, type Known } from '../container-mount/order.ts'
+import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { askedFor, isAsking, isOptional } from './asked.ts'
 import { hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
@@ -217,7 +218,8 @@ function mountsOf({ clones }: ContainerOrder, outcomes: ContainerOutcome['mounts
   return clones.flatMap(({ destination, options }, at): Mount[] => {
     const outcome = outcomes[at]
     if (outcome?.do !== 'replace') return []
-    return [{ destination, type: 'bind', source: outcome.source, options: [...options] }]
+    const restricted = restrictOptions(options, outcome.restrictions ?? [])
+    return [{ destination, type: 'bind', source: outcome.source, options: restricted }]
   })
 }
 

@@ -3,6 +3,7 @@ import { Refusal } from '../refusal/refusal.ts'
 import type { Limits } from '../worker-pool/schedule.ts'
 import type { Lost, Workers } from '../worker-pool/workers.ts'
 import type { Clones } from './containers.ts'
+import type { ReadRestrictions } from './own-mounts.ts'
 
 /** How the executable is called as a worker: by the plugin alone, which hands jobs to its stdin. */
 export const WORKER = 'nri-worker'
@@ -49,5 +50,16 @@ export function clonesBy(
     forget: (container) => tidy({ do: 'release', container, as: 'gone' }),
     without: (order, why) => tidy({ do: 'without', order, why }),
     reconcile: (known) => tidy({ do: 'reconcile', known }),
+  }
+}
+
+/** Reads mount options by workers. */
+export function restrictionsBy(workers: Pick<Workers<ContainerJob, ContainerResult>, 'run'>): ReadRestrictions {
+  return async (request, giveUp) => {
+    const running = workers.run({ do: 'restrictions', request }, request.pod.namespace)
+    giveUp.addEventListener('abort', () => running.cancel(), { once: true })
+    const result = await running.outcome
+    if (result.failure !== undefined) throw new Refusal(result.failure)
+    return result.restrictions ?? []
   }
 }

@@ -74,6 +74,7 @@ const mount = (
   state: 'healthy',
   reason: '',
   walk: null,
+  unenforced: [],
   daemon: null,
   ...more,
 })

@@ -65,6 +65,7 @@ export function memoryMounts(world: MemoryWorld): Mounts {
     },
 
     hasMountsOn: () => undefined,
+    attributesOf: () => undefined,
     tableId: (handle) => Number(world.at(handle).mount.id),
 
     table() {

@@ -5,11 +5,12 @@ const statmount = systemCall('statmount')
 const listmount = systemCall('listmount')
 
 // include/uapi/linux/mount.h: struct mnt_id_req, struct statmount.
+const STATMOUNT_MNT_BASIC = 0x2n
 const STATMOUNT_FS_TYPE = 0x20n
 const REQUEST_SIZE = 24
 const ANSWER = REQUEST_SIZE
 const ANSWER_SIZE = 1024
-const [FS_TYPE, TEXT] = [36, 512]
+const [FS_TYPE, MNT_ATTR, TEXT] = [36, 64, 512]
 
 /** By statmount(2): statfs(2) would ask a server. */
 export function typeOfMount(mountId: number): string | undefined {
@@ -17,6 +18,13 @@ export function typeOfMount(mountId: number): string | undefined {
   if (statmount(DATA, DATA + ANSWER, ANSWER_SIZE) !== 0) return undefined
   const start = ANSWER + TEXT + data.readUInt32LE(ANSWER + FS_TYPE)
   return data.toString('latin1', start, data.indexOf(0, start))
+}
+
+/** By statmount(2): fstatfs(2) would ask a server. */
+export function attributesOfMount(mountId: number): number | undefined {
+  putRequest(mountId, STATMOUNT_MNT_BASIC)
+  if (statmount(DATA, DATA + ANSWER, ANSWER_SIZE) !== 0) return undefined
+  return Number(data.readBigUInt64LE(ANSWER + MNT_ATTR))
 }
 
 /** By listmount(2) of one. */

@@ -2,7 +2,7 @@ import { type Handle, type Mounts, unless } from '../host.ts'
 import { readText } from '../read-file.ts'
 import { linuxBlocks, sourceOf } from './blocks.ts'
 import { AT_EMPTY_PATH, DATA, data, done, put, putEmpty, SECOND, systemCall } from './kernel.ts'
-import { hasMountsOn } from './mount-query.ts'
+import { attributesOfMount, hasMountsOn } from './mount-query.ts'
 import { closingFd, O_CLOEXEC } from './open.ts'
 import { openUserNamespace } from './user-namespace.ts'
 
@@ -68,6 +68,7 @@ export const linuxMounts: Mounts = {
   },
 
   hasMountsOn,
+  attributesOf: attributesOfMount,
   tableId: (handle) => Number(/^mnt_id:\s*(\d+)/m.exec(readText(`/proc/self/fdinfo/${handle}`))?.[1]),
   table: () => readText('/proc/self/mountinfo'),
 }

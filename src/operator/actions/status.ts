@@ -10,6 +10,7 @@ import type { SkippedInodes } from '../../store/skipped-inodes.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
 import { type ContainerStatus, statusOfContainers } from './containers.ts'
+import { unenforcedOptions } from './mount-options.ts'
 import { isBeginning, volumeNamed } from './target.ts'
 import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
 import { mountsOfVolume } from './volume-mounts.ts'
@@ -93,6 +94,8 @@ export interface MountStatus {
   reason: string
   /** A walk or a restore of its volume that is under way. */
   walk: WalkStatus | null
+  /** Mount options that the pod's containers may not have: nothing gives them to the container runtime. */
+  unenforced: string[]
   /** The process that serves it, null where none does. Whether it answers is not asked. */
   daemon: { pid: number | null; state: 'alive' | 'stopped' | 'dead' } | null
 }
@@ -211,6 +214,7 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 's
     why: isGiven ? (given.why ?? '') : 'under way',
     since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
     walk,
+    unenforced: unenforcedOptions(session, record),
     daemon: daemonStatus(session, record),
   }
 }

@@ -5,6 +5,7 @@ import { type Configuration, configurationFindings } from './configuration.ts'
 import { devicePluginFindings } from './device-plugin.ts'
 import { type CheckFinding, type DoctorDocument, type Found, fault } from './findings.ts'
 import { kubeletFindings } from './kubelet.ts'
+import { restrictionFindings } from './mount-options.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
 import { permissionFindings, spaceFindings } from './paths.ts'
 import { containerFindings, memoryFindings, mountFindings, volumeFindings } from './records.ts'
@@ -29,6 +30,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['kubelet', () => kubeletFindings(host, diagnosis, executable)],
     ['kubelet', () => devicePluginFindings(host)],
     ['runtime', () => runtimeFindings(session, diagnosis)],
+    ['runtime', () => restrictionFindings(session)],
     ['configuration', () => configurationFindings(host, config, configuration)],
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],

@@ -35,6 +35,7 @@ export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable 
     ),
     ...(isBroken ? ['"modekeep doctor" says what to do about the records that cannot be used'] : []),
     ...volumes.flatMap(stepOf),
+    ...unenforcedSteps(mounts),
   ]
   if (steps.length === 0) return []
   return ['', { text: 'next', style: 'strong' }, ...steps.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))]
@@ -65,5 +66,13 @@ function stepOf({
   if (complete || left !== null) return []
   return [
     `${restore} puts back the volume of an interrupted walk; its next mount, or "modekeep apply", goes on with it`,
+  ]
+}
+
+function unenforcedSteps(mounts: readonly MountStatus[]): string[] {
+  const options = [...new Set(mounts.flatMap(({ unenforced }) => unenforced))]
+  if (options.length === 0) return []
+  return [
+    `containers on runc 1.2 or newer do not have ${options.join(', ')} of their volumes: start "modekeep nri", or give the pods "hostUsers: false" (docs/mounts.md)`,
   ]
 }

@@ -22,6 +22,7 @@ const mount: MountStatus = {
   state: 'healthy',
   reason: '',
   walk: null,
+  unenforced: [],
   daemon: null,
 }
 const volume: VolumeStatus = {
@@ -69,6 +70,14 @@ describe('what to do next', () => {
         { ...mount, state: 'stale' },
       ]),
     ).toEqual(['  "modekeep heal" repairs what is missing, stale; with --dry-run it says what it would do'])
+  })
+
+  it('names the plugin once for all mount options that containers do not have', () => {
+    const lines = next([
+      { ...mount, unenforced: ['nosuid', 'nodev'] },
+      { ...mount, unenforced: ['nosuid', 'noexec'] },
+    ])
+    expect(lines).toEqual([expect.stringMatching(/do not have nosuid, nodev, noexec of .*start "modekeep nri"/)])
   })
 
   it('is the restore of a volume, by its name, and doctor for records that cannot be used', () => {

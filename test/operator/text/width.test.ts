@@ -30,6 +30,7 @@ const mount: MountStatus = {
   state: 'interrupted',
   reason: LONG,
   walk: { pid: 1234567, visited: 12_345_678, changed: 12_345_678 },
+  unenforced: [],
   daemon: { pid: null, state: 'dead' },
 }
 const volume: VolumeStatus = {

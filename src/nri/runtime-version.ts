@@ -1,0 +1,26 @@
+import { ask } from '../grpc/client.ts'
+import { protobufPackage } from '../grpc/protobuf.ts'
+import { printable } from '../refusal/printable.ts'
+import { CRI_SOCKETS } from './pod-groups.ts'
+
+/** Where container runtimes answer CRI, as they are packaged. */
+export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/crio.sock']
+
+const WAIT_MS = 1000
+
+// kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
+const { method } = protobufPackage('runtime.v1', {
+  VersionRequest: { version: [1, 'string'] },
+  VersionResponse: { runtimeName: [2, 'string'], runtimeVersion: [3, 'string'] },
+} as const)
+export const Version = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
+
+/** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`; undefined without an answer. */
+export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
+  try {
+    const { runtimeName, runtimeVersion } = await ask(socket, Version, { version: '' }, WAIT_MS)
+    return printable(`${runtimeName} ${runtimeVersion}`)
+  } catch {
+    return undefined
+  }
+}

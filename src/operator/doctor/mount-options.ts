@@ -1,0 +1,33 @@
+import { listMountRecords } from '../../store/mount-record.ts'
+import { runningPlugin } from '../../store/plugin-record.ts'
+import type { Session } from '../../store/session.ts'
+import { unenforcedOptions } from '../actions/mount-options.ts'
+import { type Found, ok, warning } from './findings.ts'
+
+const PROMISE = 'nosuid, nodev and noexec of the volumes'
+
+/** Whether the mount options of volumes hold in the containers, by the container runtime and its version. */
+export async function* restrictionFindings(session: Session): AsyncGenerator<Found> {
+  const plugin = runningPlugin(session)
+  if (plugin?.isRegistered) {
+    yield ok(`${PROMISE} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`)
+    return
+  }
+  const runtime = (await readRuntime(session)) ?? 'the container runtime (its version could not be read)'
+  const text =
+    `${runtime} clears ${PROMISE} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
+    'volumeMounts; pods with "hostUsers: false" keep them'
+  const concerned = listMountRecords(session).filter((record) => unenforcedOptions(session, record).length > 0)
+  if (concerned.length === 0) yield ok(`${text}; no mount on this node depends on it`)
+  else yield warning(`${text}: ${concerned.length} mounts depend on it`, 'start "modekeep nri" (docs/mounts.md)')
+}
+
+/** Asks the runtime where its socket is there. gRPC is loaded only then. */
+async function readRuntime({ host }: Session): Promise<string | undefined> {
+  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../nri/runtime-version.ts')
+  for (const socket of RUNTIME_SOCKETS.filter((path) => host.files.has(path))) {
+    const version = await readRuntimeVersion(socket)
+    if (version !== undefined) return version
+  }
+  return undefined
+}

@@ -1,0 +1,114 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { OwnMountsRequest } from '../../src/container-mount/order.ts'
+import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
+import { type ReadRestrictions, restrictOwnMounts } from '../../src/nri/own-mounts.ts'
+import type { Containers } from '../../src/nri/service.ts'
+import { Refusal } from '../../src/refusal/refusal.ts'
+import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL } from './pods.ts'
+
+const FLAGS = ['nosuid', 'nodev', 'noexec']
+const POD = podOf()
+const heard = new AbortController().signal
+
+let read: ReadRestrictions
+let requests: OwnMountsRequest[]
+let events: [string, string, Record<string, unknown> | undefined][]
+let answer: () => ReturnType<Containers['create']>
+let containers: Containers
+
+beforeEach(() => {
+  requests = []
+  events = []
+  answer = () => undefined
+  read = async ({ mounts }) => mounts.map(() => FLAGS)
+  const mapping = { create: () => answer() } as unknown as Containers
+  containers = restrictOwnMounts(mapping, {
+    kubeletDir: KUBELET,
+    readRestrictions: (request, giveUp) => {
+      requests.push(request)
+      return read(request, giveUp)
+    },
+    waitMs: 30,
+    giveUpMs: 1000,
+    log: (level, event, facts) => void events.push([level, event, facts]),
+  })
+})
+
+const create = (mounts: readonly Mount[], pod: PodSandbox = POD, more: Partial<Container> = {}) =>
+  containers.create(pod, { ...containerOf([...USUAL, ...mounts]), ...more }, heard)
+
+describe("the mount options of modekeep's own volumes", () => {
+  it('are added to the mounts of a container whose pod asks for nothing', async () => {
+    const mounts = [
+      mountOf('/own', SOURCES.own),
+      mountOf('/claim', SOURCES.ownClaim, ['rbind', 'rprivate', 'ro']),
+      mountOf('/other', SOURCES.nfs),
+    ]
+    expect(await create(mounts)).toMatchObject([
+      { destination: '/own', type: 'bind', source: SOURCES.own, options: ['rbind', 'rprivate', 'rw', ...FLAGS] },
+      { destination: '/claim', type: 'bind', options: ['rbind', 'rprivate', 'ro', ...FLAGS] },
+    ])
+    expect(requests).toMatchObject([
+      { container: 'c0ffee', mounts: [{ destination: '/own' }, { destination: '/claim' }] },
+    ])
+  })
+
+  it("are read below the plugin's kubelet directory where the runtime has resolved a link above it", async () => {
+    const linked = SOURCES.own.replace(KUBELET, '/mnt/disk/kubelet')
+    expect(await create([mountOf('/own', linked)])).toMatchObject([{ source: linked }])
+    expect(requests[0]?.mounts).toEqual([{ destination: '/own', source: SOURCES.own }])
+  })
+
+  it('are not read for a container without such a volume, or with a user namespace', () => {
+    expect(create([mountOf('/other', SOURCES.nfs)])).toBeUndefined()
+    const inNamespace = containerOf([mountOf('/own', SOURCES.own)], { isInUserNamespace: true })
+    expect(containers.create(POD, inNamespace, heard)).toBeUndefined()
+    expect(requests).toEqual([])
+  })
+
+  it('leave a mount as it is that is restricted already or is not of modekeep', async () => {
+    read = async () => [FLAGS, []]
+    const mounts = [mountOf('/own', SOURCES.own, ['rbind', ...FLAGS]), mountOf('/claim', SOURCES.claim)]
+    expect(await create(mounts)).toEqual([])
+  })
+
+  it('do not replace a clone, and a refusal of the clones stays a refusal', async () => {
+    const clone = { ...mountOf('/claim', '/clones/0'), options: ['rbind'] } as Mount
+    const mounts = [mountOf('/own', SOURCES.own), mountOf('/claim', SOURCES.claim)]
+    answer = async () => [clone]
+    expect(await create(mounts)).toMatchObject([clone, { destination: '/own' }])
+    answer = () => Promise.reject(new Refusal('no'))
+    await expect(create(mounts)).rejects.toThrow('no')
+  })
+
+  it('that are read too late neither refuse nor delay the container, and the log has it', async () => {
+    const late = Promise.withResolvers<string[][]>()
+    read = () => late.promise
+    expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
+    expect(events).toMatchObject(
+      [['warn', 'unrestricted', { container: 'c0ffee', destinations: ['/own'], message: /within 30 ms/ }]].map(
+        ([level, event, facts]) => [
+          level,
+          event,
+          { ...(facts as object), message: expect.stringMatching(/within 30 ms/) },
+        ],
+      ),
+    )
+    // While that read goes on nobody waits for it, and nothing else is begun for these mounts.
+    const before = performance.now()
+    expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
+    expect(performance.now() - before).toBeLessThan(25)
+    expect(requests).toHaveLength(1)
+    late.resolve([FLAGS])
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(await create([mountOf('/own', SOURCES.own)])).toHaveLength(1)
+  })
+
+  it('that cannot be read do not refuse the container, and the log has why', async () => {
+    read = async () => {
+      throw new Refusal('the configuration cannot be read')
+    }
+    expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
+    expect(events).toMatchObject([['warn', 'unrestricted', { message: expect.stringContaining('cannot be read') }]])
+  })
+})

@@ -1,5 +1,5 @@
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { nodeFs, readHead } from '../src/host/read-file.ts'
+import { errorCode } from '../src/host/system-error.ts'
 import { MAX_MANIFEST_BYTES } from '../src/migrate/bounds.ts'
 import { type Migrated, migrate, type Remark } from '../src/migrate/migrate.ts'
 import { jsonDocument } from '../src/operator/text/output.ts'
@@ -30,7 +30,7 @@ export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Pr
 }
 
 async function read(file: string): Promise<string> {
-  const bytes = file === '-' ? await collect(process.stdin, file) : await readRegularFile(file)
+  const bytes = file === '-' ? await collect(process.stdin, file) : readRegularFile(file)
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
@@ -38,18 +38,22 @@ async function read(file: string): Promise<string> {
   }
 }
 
-/** Opens without waiting for a FIFO's writer, and reads no device. */
-async function readRegularFile(file: string): Promise<Buffer> {
+function readRegularFile(file: string): Buffer {
   try {
-    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (!(await handle.stat()).isFile()) {
+    return bounded(readHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    if (code === 'EINVAL') {
       throw new Refusal(`file ${quoted(file)} is not a regular file: name one, or "-" for stdin`)
     }
-    return await collect(handle.createReadStream({ autoClose: false }), file)
-  } catch (error) {
-    if (error instanceof Refusal) throw error
-    throw new Refusal(`file ${quoted(file)} cannot be read (${(error as NodeJS.ErrnoException).code}): name another`)
+    throw new Refusal(`file ${quoted(file)} cannot be read (${code}): name another`)
   }
+}
+
+function bounded(bytes: Buffer, file: string): Buffer {
+  if (bytes.length <= MAX_MANIFEST_BYTES) return bytes
+  throw new Refusal(`file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB: split it`)
 }
 
 /** @throws {Refusal} where there is more than a manifest may have */
@@ -58,12 +62,10 @@ async function collect(stream: AsyncIterable<Buffer>, file: string): Promise<Buf
   let sizeBytes = 0
   for await (const chunk of stream) {
     sizeBytes += chunk.length
-    if (sizeBytes > MAX_MANIFEST_BYTES) {
-      throw new Refusal(`file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB: split it`)
-    }
     chunks.push(chunk)
+    if (sizeBytes > MAX_MANIFEST_BYTES) break
   }
-  return Buffer.concat(chunks)
+  return bounded(Buffer.concat(chunks), file)
 }
 
 function told({ volumes, secrets, left, notes, allow }: Migrated, name: string): string {

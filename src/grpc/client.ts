@@ -1,10 +1,13 @@
 import * as grpc from '@grpc/grpc-js'
+import { nodeFs } from '../host/node-fs.ts'
+import { assertOwnSocket } from '../host/write-file.ts'
 
 /** Calls over a unix socket, by one connection that is made when it is needed, and again after its end. */
 export class Client implements Disposable {
   readonly #client: grpc.Client
 
   constructor(path: string) {
+    assertOwnSocket(nodeFs, path)
     this.#client = new grpc.Client(`unix:${path}`, grpc.credentials.createInsecure(), {
       'grpc.default_authority': 'localhost',
       'grpc.enable_channelz': 0,

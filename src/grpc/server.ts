@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import * as net from 'node:net'
 import * as grpc from '@grpc/grpc-js'
 import { peerUser } from '../host/linux/peer.ts'
+import { nodeFs } from '../host/node-fs.ts'
+import { assertSocketPlace } from '../host/write-file.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { lookAt } from './socket.ts'
@@ -25,6 +27,8 @@ export async function listen(
   service: grpc.ServiceDefinition,
   handlers: grpc.UntypedServiceImplementation,
 ): Promise<SocketServer> {
+  // A link on the way would have others choose where the socket is.
+  assertSocketPlace(nodeFs, path)
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 })
   server.addService(service, handlers)
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())

@@ -1,19 +1,26 @@
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { withPath } from './file-error.ts'
-import { type Fs, opened, openedRegular, syncDirectory } from './read-file.ts'
+import { isOwnersFile } from './path-handle.ts'
+import { type Fs, openToRead } from './read-file.ts'
+import { createIn, openParent, removeIn, renameIn } from './write-file.ts'
+
+const OTHERS_WRITE = 0o022
 
 /** A file that somebody else has written, held open. */
 export interface ForeignFile extends Disposable {
   /** When it was opened. */
   size: number
+  /** Others than root, and the user that modekeep runs as, can write it, or could once. */
+  isOthers?: boolean
   /** Bytes from a position on; fewer where it ends. */
   read(position: number, length: number): Uint8Array
 }
 
 export function foreignFile(fs: Fs, path: string): ForeignFile {
-  const file = openedRegular(fs, path)
+  const file = openToRead(fs, path)
   return {
     size: file.stat.size,
+    isOthers: !isOwnersFile(file.stat) || (file.stat.mode & OTHERS_WRITE) !== 0,
     read: (position, length) =>
       withPath('read', path, () => {
         const bytes = Buffer.alloc(length)
@@ -36,30 +43,33 @@ export interface NewFile extends Disposable {
 }
 
 export function newFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
-  // Exclusive: no link is followed, in whosever directory, and nobody's file is written to.
-  const temporary = `${dirname(path)}/.modekeep-${process.pid}-${Math.random().toString(36).slice(2)}`
-  const file = opened(fs, temporary, 'wx', 0o600)
+  using scope = new DisposableStack()
+  const parent = scope.use(openParent(fs, dirname(path)))
+  const name = basename(path)
+  const temporary = `.modekeep-${process.pid}-${Math.random().toString(36).slice(2)}`
+  const file = scope.use(createIn(fs, parent, temporary, 0o600))
+  const held = scope.move()
   let isNamed = false
   return {
     write: (bytes) => withPath('write', path, () => fs.writeFileSync(file.fd, bytes)),
     finish: () =>
       withPath('write', path, () => {
         fs.fsyncSync(file.fd)
-        if (!mayReplace) opened(fs, path, 'wx', 0o600)[Symbol.dispose]()
+        if (!mayReplace) createIn(fs, parent, name, 0o600)[Symbol.dispose]()
         try {
           // Over its own empty file, or what may be replaced: link(2) would do it at once, but not on every file system.
-          fs.renameSync(temporary, path)
+          renameIn(fs, parent, temporary, name)
         } catch (error) {
-          if (!mayReplace) fs.rmSync(path, { force: true })
+          if (!mayReplace) removeIn(fs, parent, name)
           throw error
         }
         isNamed = true
-        syncDirectory(fs, dirname(path))
+        parent.sync()
       }),
     [Symbol.dispose]() {
-      file[Symbol.dispose]()
+      using _ = held
       try {
-        if (!isNamed) fs.rmSync(temporary, { force: true })
+        if (!isNamed) removeIn(fs, parent, temporary)
       } catch {
         // Why it was not finished is what counts: the rest of it is nothing that anybody reads.
       }

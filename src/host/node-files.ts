@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { dirname } from 'node:path'
 import { succeeds, unlessRefused, withPath } from './file-error.ts'
 import { readOwned } from './owned-file.ts'
-import { type Fs, opened, openedRegular, readHead } from './read-file.ts'
+import { type Fs, opened, openToRead, readHead } from './read-file.ts'
 import { unless } from './system-error.ts'
 import { type FileStat, trustedFiles } from './trusted-files.ts'
 
@@ -68,7 +68,7 @@ const LARGEST_BLOCK = 1 << 24
 export type OpenFile = ReturnType<typeof openedFile>
 
 function openedFile(fs: Fs, path: string) {
-  const file = openedRegular(fs, path)
+  const file = openToRead(fs, path)
   return {
     /** SHA-256, in hexadecimal digits. */
     sum: () => withPath('read', path, () => sumOf(blocks(fs, file.fd))),
@@ -111,7 +111,7 @@ function* blocks(fs: Fs, fd: number): Generator<Buffer> {
 }
 
 function sumOfFile(fs: Fs, path: string): string {
-  using file = opened(fs, path)
+  using file = openToRead(fs, path)
   return sumOf(blocks(fs, file.fd))
 }
 

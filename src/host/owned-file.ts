@@ -1,9 +1,15 @@
 import { Refusal } from '../refusal/refusal.ts'
-import { type Fs, headOf, nodeFs, openedRegular } from './read-file.ts'
+import { type Fs, headOf, nodeFs, openToRead } from './read-file.ts'
 import { errorCode } from './system-error.ts'
 
 const LARGEST = 1 << 20
 const OTHERS_WRITE = 0o022
+
+const REASONS: Readonly<Record<string, string>> = {
+  EINVAL: 'is no regular file: write one there',
+  ELOOP:
+    'is behind a symbolic link that users other than root can exchange: chown root and chmod go-w the directories of its path',
+}
 
 /**
  * Reads a file that decides what root mounts and runs: a regular one of at most 1 MiB that belongs to root, or to the user
@@ -13,7 +19,7 @@ const OTHERS_WRITE = 0o022
  */
 export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
   try {
-    using file = openedRegular(fs, path)
+    using file = openToRead(fs, path)
     const fault = ownerFault(path, file.stat)
     if (fault !== undefined) throw new Refusal(fault)
     const bytes = headOf(fs, file.fd, LARGEST + 1)
@@ -23,8 +29,7 @@ export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return undefined
-    const why = code === 'EINVAL' ? 'is no regular file: write one there' : `cannot be read (${code})`
-    throw new Refusal(`${path} ${why}`, { cause: error })
+    throw new Refusal(`${path} ${REASONS[code] ?? `cannot be read (${code})`}`, { cause: error })
   }
 }
 

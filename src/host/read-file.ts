@@ -1,25 +1,18 @@
 import type { Stats } from 'node:fs'
+import { type Fs, nodeFs } from './node-fs.ts'
+import { closeQuietly, hasPathHandles, openPathHandle } from './path-handle.ts'
 import { SystemError } from './system-error.ts'
 
-// As a namespace it would be copied, name by name.
-export const nodeFs = process.getBuiltinModule('node:fs')
+export { type Fs, nodeFs }
 
-/** node:fs, or memfs. */
-export type Fs = typeof nodeFs
+/** An open file: `using file = opened(...)`. */
+export interface OpenedFile extends Disposable {
+  readonly fd: number
+}
 
-/** An open file: `using file = opened(...)`. What close(2) answers does not matter after reads or fsync(2). */
-export function opened(fs: Fs, path: string, flags: string | number = 'r', mode?: number): Disposable & { fd: number } {
+export function opened(fs: Fs, path: string, flags: string | number = 'r', mode?: number): OpenedFile {
   const fd = fs.openSync(path, flags, mode)
-  return {
-    fd,
-    [Symbol.dispose]() {
-      try {
-        fs.closeSync(fd)
-      } catch {
-        // Linux has closed it all the same.
-      }
-    },
-  }
+  return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
 /** fsync(2): its names are on disk. */
@@ -37,14 +30,23 @@ export function readText(path: string, fs: Fs = nodeFs): string {
 const BLOCK = 1 << 16
 
 /**
- * Opens a regular file at a path that somebody else may have chosen, without waiting for anything.
- * @throws {SystemError} EINVAL for anything else: a FIFO or a device could block, never end, or start something
+ * The one way to open a file for reading whose path, or a directory of it, others may have chosen. Nothing is waited for, no
+ * device is opened, and links are followed as `openPathHandle` says.
+ * @throws {SystemError} EINVAL for what is not a regular file; ELOOP for a link that others could exchange
  */
-export function openedRegular(fs: Fs, path: string): Disposable & { fd: number; stat: Stats } {
+export function openToRead(fs: Fs, path: string): OpenedFile & { stat: Stats } {
   requireRegular(path, fs.statSync(path))
-  const file = opened(fs, path, nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK)
+  if (!hasPathHandles(fs)) return withStat(fs, path, opened(fs, path, READING))
+  using held = openPathHandle(fs, path)
+  // What was checked could be exchanged before it was held.
+  requireRegular(path, fs.fstatSync(held.fd))
+  return withStat(fs, path, opened(fs, held.link, READING))
+}
+
+const READING = nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK
+
+function withStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: Stats } {
   try {
-    // What was looked at could be exchanged before it was opened.
     const stat = fs.fstatSync(file.fd)
     requireRegular(path, stat)
     return { ...file, stat }
@@ -54,9 +56,20 @@ export function openedRegular(fs: Fs, path: string): Disposable & { fd: number; 
   }
 }
 
-/** The first bytes of a regular file, at most `length`. Throws as `openedRegular`. */
+/**
+ * All of a regular file, as text.
+ * @throws {SystemError} EFBIG where it has more than `most` bytes, and as `openToRead`
+ */
+export function readBounded(fs: Fs, path: string, most: number): { text: string; stat: Stats } {
+  using file = openToRead(fs, path)
+  const bytes = headOf(fs, file.fd, most + 1)
+  if (bytes.length > most) throw new SystemError('read', 'EFBIG', path)
+  return { text: bytes.toString(), stat: file.stat }
+}
+
+/** The first bytes of a regular file, at most `length`. Throws as `openToRead`. */
 export function readHead(fs: Fs, path: string, length: number): Buffer {
-  using file = openedRegular(fs, path)
+  using file = openToRead(fs, path)
   return headOf(fs, file.fd, length)
 }
 

@@ -1,12 +1,17 @@
 import type * as NodeFs from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { unlessRefused, withPath } from './file-error.ts'
 import { foreignFile, newFile } from './large-file.ts'
-import { type Fs, opened, readHead, readText, syncDirectory } from './read-file.ts'
+import { isOwnersFile } from './path-handle.ts'
+import { type Fs, nodeFs, readBounded, syncDirectory } from './read-file.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
+import { openToWrite, removeNames, replaceFile, temporaryOf } from './write-file.ts'
 
 const PRIVATE = 0o600
 const MOST_FOREIGN = 1 << 20
+/** The largest record, that of a heal of a node with thousands of mounts, has a few MiB. */
+const MOST_OWN = 1 << 26
+const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = nodeFs.constants
 
 /** What would lie in a file that is no directory is missing too. */
 const MISSING = 'ENOENT ENOTDIR'
@@ -23,20 +28,16 @@ export type TrustedFiles = ReturnType<typeof trustedFiles>
  */
 export function trustedFiles(fs: Fs) {
   return {
-    /** Undefined where there is none. */
-    read: (path: string) => withPath('read', path, () => unless(MISSING, () => readText(path, fs))),
+    /** Undefined where there is none. @throws {FileError} EPERM for a file of another user's than root's */
+    read: (path: string) => withPath('read', path, () => unless(MISSING, () => readOwn(fs, path))),
 
     /** Whether there is one. Where there is none that costs far less than to read it. */
     has: (path: string) =>
       withPath('look at', path, () => unless(MISSING, () => fs.statSync(path, NO_THROW)) !== undefined),
 
-    /** A file at a path that somebody else names. Only a regular file of at most 1 MiB is read, none waited for. */
-    readForeign: (path: string) =>
-      withPath('read', path, () => {
-        const bytes = unless(MISSING, () => readHead(fs, path, MOST_FOREIGN + 1))
-        if (bytes !== undefined && bytes.length > MOST_FOREIGN) throw new SystemError('read', 'EFBIG', path)
-        return bytes?.toString()
-      }),
+    /** A file at a path that somebody else names, as `openToRead` opens it: at most 1 MiB, unless more is expected. */
+    readForeign: (path: string, most = MOST_FOREIGN) =>
+      withPath('read', path, () => unless(MISSING, () => readBounded(fs, path, most).text)),
 
     /** The same of any size, held open: each read is of the file that was looked at. */
     openForeign: (path: string) => withPath('read', path, () => foreignFile(fs, path)),
@@ -59,11 +60,11 @@ export function trustedFiles(fs: Fs) {
      * directory. One process at a time for each path: what is left of another's `PATH.new` is removed.
      */
     replace: (path: string, text: string, mode = PRIVATE) =>
-      withPath('write', path, () => replaceIn(fs, path, text, mode)),
+      withPath('write', path, () => replaceFile(fs, path, text, mode)),
 
     /** The same, but that after a crash of the node the file may be empty, or not there. */
     replaceUntilBoot: (path: string, text: string) =>
-      withPath('write', path, () => replaceIn(fs, path, text, PRIVATE, true)),
+      withPath('write', path, () => replaceFile(fs, path, text, PRIVATE, true)),
 
     /**
      * A file for somebody else, in any directory: it has its name when it is whole, and nobody else may read it.
@@ -80,10 +81,7 @@ export function trustedFiles(fs: Fs) {
       }),
 
     remove: (path: string) =>
-      withPath('remove', path, () => {
-        fs.rmSync(path, { force: true })
-        fs.rmSync(temporaryOf(path), { force: true })
-      }),
+      withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path), temporaryOf(basename(path))])),
 
     makeDirectory: (path: string) => withPath('make', path, () => makeWithParents(fs, path)),
 
@@ -99,11 +97,18 @@ export function trustedFiles(fs: Fs) {
     },
 
     /** The content of a file that is there; neither atomic nor durable. */
-    write: (path: string, bytes: Uint8Array) => withPath('write', path, () => fs.writeFileSync(path, bytes)),
+    write: (path: string, bytes: Uint8Array) =>
+      withPath('write', path, () => {
+        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_TRUNC, PRIVATE)
+        fs.writeFileSync(file.fd, bytes)
+      }),
 
     /** To the end of a file, which is made where there is none; others may do so at the same time. Not durable. */
     append: (path: string, text: string) =>
-      withPath('write', path, () => fs.appendFileSync(path, text, { mode: PRIVATE })),
+      withPath('write', path, () => {
+        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_APPEND, PRIVATE)
+        fs.writeFileSync(file.fd, text)
+      }),
 
     /** Of a file, in bytes; 0 where it cannot be seen. */
     size: (path: string): number => unlessRefused(() => fs.statSync(path).size) ?? 0,
@@ -131,32 +136,9 @@ function makeWithParents(fs: Fs, path: string): void {
   }
 }
 
-function replaceIn(fs: Fs, path: string, text: string, mode: number, isForNow = false): void {
-  const temporary = temporaryOf(path)
-  try {
-    writeNew(fs, temporary, text, mode, isForNow)
-    fs.renameSync(temporary, path)
-  } catch (error) {
-    // On a full disk it would be in the way of removing the directory.
-    fs.rmSync(temporary, { force: true })
-    throw error
-  }
-  if (!isForNow) syncDirectory(fs, dirname(path))
-}
-
-function writeNew(fs: Fs, path: string, text: string, mode: number, isForNow: boolean): void {
-  // Exclusive: no link of this name is followed, and what a process that died has left is not written to.
-  const open = () => opened(fs, path, 'wx', mode)
-  const first = unless('EEXIST', open)
-  if (first === undefined) fs.rmSync(path)
-  using file = first ?? open()
-  fs.writeFileSync(file.fd, text)
-  // Whatever the umask takes from it.
-  if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
-  if (!isForNow) fs.fsyncSync(file.fd)
-}
-
-/** Left behind where a process died between writing and renaming. */
-function temporaryOf(path: string): string {
-  return `${path}.new`
+function readOwn(fs: Fs, path: string): string {
+  if (fs.statSync(path).isDirectory()) throw new SystemError('read', 'EISDIR', path)
+  const { text, stat } = readBounded(fs, path, MOST_OWN)
+  if (!isOwnersFile(stat)) throw new SystemError('read', 'EPERM', path, 'it belongs to another user than root')
+  return text
 }

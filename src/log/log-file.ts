@@ -1,13 +1,11 @@
-import type * as NodeFs from 'node:fs'
-import { dirname } from 'node:path'
-
-type Fs = Pick<
-  typeof NodeFs,
-  'closeSync' | 'fstatSync' | 'mkdirSync' | 'openSync' | 'renameSync' | 'rmdirSync' | 'statSync' | 'writeSync'
->
+import { basename, dirname } from 'node:path'
+import { type Fs, nodeFs } from '../host/node-fs.ts'
+import { unless } from '../host/system-error.ts'
+import { openParent, openToWriteIn, type Parent } from '../host/write-file.ts'
 
 const LARGEST = 10 * 1024 * 1024
 const KEPT = 3
+const { O_APPEND, O_CREAT, O_WRONLY } = nodeFs.constants
 // A rotation is a few renames: whoever needs so many milliseconds has died.
 const LONGEST_ROTATION = 60_000
 
@@ -17,36 +15,31 @@ export function generations(file: string): string[] {
 }
 
 /**
- * Appends one line. Never throws: a full disk or an unwritable log must not fail a mount.
+ * Appends one line. Never throws: a full disk, or a log that others than root could have put there, must not fail a mount.
  * At 10 MiB the file becomes `.1`, which becomes `.2`, which becomes `.3`: at most 40 MiB in all.
  */
 export function appendLine(fs: Fs, file: string, line: string, largest = LARGEST): void {
   try {
-    const fd = openLog(fs, file)
-    try {
-      // One write with O_APPEND: lines of concurrent calls do not mix.
-      fs.writeSync(fd, `${line}\n`)
-      if (fs.fstatSync(fd).size >= largest) rotate(fs, file, fd)
-    } finally {
-      fs.closeSync(fd)
-    }
+    using parent = openLogDirectory(fs, dirname(file))
+    using log = openToWriteIn(fs, parent, basename(file), O_WRONLY | O_CREAT | O_APPEND, 0o640)
+    // One write with O_APPEND: lines of concurrent calls do not mix.
+    fs.writeSync(log.fd, `${line}\n`)
+    if (fs.fstatSync(log.fd).size >= largest) rotate(fs, file, log.fd)
   } catch {
     // There is no better place to complain: stdout and stderr belong to kubelet.
   }
 }
 
-function openLog(fs: Fs, file: string): number {
-  try {
-    return fs.openSync(file, 'a', 0o640)
-  } catch {
-    fs.mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
-    return fs.openSync(file, 'a', 0o640)
-  }
+function openLogDirectory(fs: Fs, directory: string): Parent {
+  const found = unless('ENOENT', () => openParent(fs, directory))
+  if (found !== undefined) return found
+  fs.mkdirSync(directory, { recursive: true, mode: 0o750 })
+  return openParent(fs, directory)
 }
 
 /**
  * Several calls may come here at once: one at a time moves files, and only if the one it wrote to still has the name.
- * A check alone would not do: what is renamed by name may have become the next file since.
+ * A check alone would not do: what is renamed by name may have become the next file since. rename(2) follows no link.
  */
 function rotate(fs: Fs, file: string, fd: number): void {
   const marker = `${file}.rotating`
@@ -58,7 +51,7 @@ function rotate(fs: Fs, file: string, fd: number): void {
     return
   }
   try {
-    if (fs.statSync(file).ino !== fs.fstatSync(fd).ino) return
+    if (fs.lstatSync(file).ino !== fs.fstatSync(fd).ino) return
     const names = generations(file)
     for (let n = KEPT; n > 0; n--) {
       try {

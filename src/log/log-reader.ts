@@ -1,7 +1,6 @@
-import type * as NodeFs from 'node:fs'
+import { type Fs, openToRead } from '../host/read-file.ts'
+import { unless } from '../host/system-error.ts'
 import { generations } from './log-file.ts'
-
-type Fs = Pick<typeof NodeFs, 'closeSync' | 'fstatSync' | 'openSync' | 'readSync' | 'statSync'>
 
 /**
  * How far a file of the log was read, for a later look or a later process. A file is known by its first bytes: rotation
@@ -95,13 +94,9 @@ function openAll(fs: Fs, file: string): Disposable & { files: readonly number[] 
   }
 }
 
+/** What is not a regular file, or behind a link of others than root, is no file of the log. */
 function open(fs: Fs, path: string): number | undefined {
-  try {
-    return fs.openSync(path, 'r')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
+  return unless('ENOENT EINVAL ELOOP', () => openToRead(fs, path))?.fd
 }
 
 function readHead(fs: Fs, fd: number, length: number): string {

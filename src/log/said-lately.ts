@@ -1,6 +1,4 @@
-import type * as NodeFs from 'node:fs'
-
-type Fs = Pick<typeof NodeFs, 'closeSync' | 'fstatSync' | 'openSync' | 'readSync'>
+import { type Fs, openToRead } from '../host/read-file.ts'
 
 /** Bytes at the end of the log: what was said before is far from who reads there. */
 const TAIL = 1 << 16
@@ -37,15 +35,11 @@ function warningsOf(lines: readonly string[]): Map<string, number> {
 /** Whole lines, but perhaps the first. */
 function tailOf(fs: Fs, file: string): string[] {
   try {
-    const fd = fs.openSync(file, 'r')
-    try {
-      const { size } = fs.fstatSync(fd)
-      const bytes = Buffer.alloc(Math.min(size, TAIL))
-      const length = fs.readSync(fd, bytes, 0, bytes.length, size - bytes.length)
-      return bytes.toString('utf8', 0, length).split('\n').slice(0, -1)
-    } finally {
-      fs.closeSync(fd)
-    }
+    using log = openToRead(fs, file)
+    const { size } = log.stat
+    const bytes = Buffer.alloc(Math.min(size, TAIL))
+    const length = fs.readSync(log.fd, bytes, 0, bytes.length, size - bytes.length)
+    return bytes.toString('utf8', 0, length).split('\n').slice(0, -1)
   } catch {
     return []
   }

@@ -1,4 +1,5 @@
-import { readdir, readFile, realpath } from 'node:fs/promises'
+import { readdir, realpath } from 'node:fs/promises'
+import { nodeFs, readHead } from '../host/read-file.ts'
 import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type PodVolumes, podDirectory } from './volume.ts'
@@ -44,8 +45,7 @@ async function pluginsOf(podDir: string): Promise<{ directory: string; names: st
 /** Kubelet writes it down (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
 async function driverOf(directory: string): Promise<string | undefined> {
   try {
-    const text = await readFile(`${directory}/${CSI_NOTE}`, 'utf8')
-    return driverIn(text.slice(0, MOST_BYTES))
+    return driverIn(readHead(nodeFs, `${directory}/${CSI_NOTE}`, MOST_BYTES).toString())
   } catch {
     return undefined
   }

@@ -61,7 +61,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:url',
     'node:util',
   ],
-  log: ['node:fs', 'node:path'],
+  log: ['node:path'],
   metrics: ['node:fs'],
   migrate: ['yaml'],
   mount: ['node:path'],

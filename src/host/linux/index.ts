@@ -1,6 +1,8 @@
+import { basename, dirname } from 'node:path'
 import type { Host } from '../host.ts'
 import { nodeFs, readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
+import { assertOwnFiles } from '../write-file.ts'
 import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
 import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
@@ -26,6 +28,12 @@ export const linuxHost: Host = {
   endAbandoned,
   openDatabase(path) {
     // Loaded by the calls that walk, not by those that find a volume ready.
+    // SQLite opens these by their paths, and follows links.
+    assertOwnFiles(
+      nodeFs,
+      dirname(path),
+      ['', '-journal', '-wal', '-shm'].map((end) => basename(path) + end),
+    )
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },

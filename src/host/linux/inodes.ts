@@ -1,5 +1,6 @@
 import { constants, readlinkSync } from 'node:fs'
 import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, REGULAR, unless } from '../host.ts'
+import { O_PATH } from '../path-handle.ts'
 import { readText } from '../read-file.ts'
 import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
 import { linuxChanges } from './changes.ts'
@@ -21,7 +22,7 @@ import {
   systemCall,
 } from './kernel.ts'
 import { typeOfMount } from './mount-query.ts'
-import { close, closingFd, HOLD, knownType, O_PATH, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
+import { close, closingFd, HOLD, knownType, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
 import { linuxSights } from './sights.ts'
 import {
   AT_STATX_FORCE_SYNC,

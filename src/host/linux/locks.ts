@@ -1,6 +1,9 @@
-import { constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { constants, fstatSync, openSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { type Lock, unless } from '../host.ts'
+import { nodeFs } from '../node-fs.ts'
+import { nameDirectory } from '../path-handle.ts'
+import { openParent, openToWrite, removeNames } from '../write-file.ts'
 import { isHeldByDoomed } from './doomed.ts'
 import { done, systemCall } from './kernel.ts'
 import { close, closingFd } from './open.ts'
@@ -28,7 +31,7 @@ export function tryLockFile(path: string): Lock | undefined {
 export function openLocked(path: string): number | undefined {
   using others = tryDirectory(dirname(path), LOCK_SH)
   if (others === undefined) return undefined
-  return ifLocked(path, openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600), LOCK_EX)
+  return ifLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
 }
 
 /** As `tryLockFile`, but whoever is killed has it until he has ended. */
@@ -62,7 +65,7 @@ function lockOf(path: string, fd: number | undefined): Lock | undefined {
     if (!held) return
     held = false
     using _ = unlocking(fd)
-    if (discard) rmSync(path, { force: true })
+    if (discard) removeNames(nodeFs, dirname(path), [basename(path)])
   }
   return { release, [Symbol.dispose]: release }
 }
@@ -115,12 +118,16 @@ function removeOfDoomed(path: string): boolean {
   if (!seemsDoomed(path, fd)) return false
   using alone = unless('ENOENT', () => tryLockDirectory(dirname(path)))
   if (alone === undefined || !isStillAt(path, fd) || !isHeldByDoomed(path, fd)) return false
-  rmSync(path)
+  removeNames(nodeFs, dirname(path), [basename(path)])
   return true
 }
 
 function openToLook(path: string): number | undefined {
-  return unless('ENOENT', () => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW))
+  return unless('ENOENT', () => {
+    using parent = openParent(nodeFs, dirname(path))
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+    return nameDirectory(parent.path, () => openSync(parent.at(basename(path)), flags))
+  })
 }
 
 /** Not by close(2) alone: whoever else has the descriptor, as a child that is just started, would hold the lock. */

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
 import { errorCode, FILE_TYPE, type Handle, type Name, SYMLINK, SystemError } from '../host.ts'
+import { O_PATH } from '../path-handle.ts'
 import { AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
 import { typeOfMount } from './mount-query.ts'
 import { ownershipOfHandle, statFs, statName, statUnsynced } from './statx.ts'
@@ -12,7 +13,6 @@ const closeHandle = systemCall('close')
 
 // include/uapi/linux/{fcntl,openat2}.h, where node:fs does not have them.
 export const O_CLOEXEC = 0o2000000
-export const O_PATH = 0o10000000
 const RESOLVE_NO_MAGICLINKS = 0x02
 const RESOLVE_NO_SYMLINKS = 0x04
 const RESOLVE_BENEATH = 0x08

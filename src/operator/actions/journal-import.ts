@@ -19,16 +19,23 @@ export interface ImportCommand {
   action: 'import'
   file: string
   at: string | undefined
+  /** Others than root may have written the file. */
+  isForced?: boolean
   isDry: boolean
 }
 
 /** Makes what another node has exported of a volume that is here the volume's record and journal, all or nothing. */
 export async function importJournal(
   session: Session,
-  { file: path, at, isDry }: ImportCommand,
+  { file: path, at, isForced, isDry }: ImportCommand,
 ): Promise<JournalDocument> {
   session.note({ action: 'import', file: path })
   using file = session.host.files.openForeign(path)
+  if (file.isOthers && !isForced) {
+    throw new Refusal(
+      `file ${quoted(path)} can be written by users other than root, and it decides which owners a restore gives: chown root and chmod go-w it after a check of where it comes from, or import it with --force`,
+    )
+  }
   const exported = readExportedJournal(file, path)
   const { header } = exported
   const pace = pacer()

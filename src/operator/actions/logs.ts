@@ -1,9 +1,11 @@
 import type * as NodeFs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
+import { openToRead } from '../../host/read-file.ts'
+import { isRefusedPath } from '../../host/write-file.ts'
 import { logEntry } from '../../log/log-entry.ts'
 import { generations } from '../../log/log-file.ts'
 import { logReader } from '../../log/log-reader.ts'
-import { Refusal } from '../../refusal/refusal.ts'
+import { messageOf, Refusal } from '../../refusal/refusal.ts'
 
 /** @property last undefined: all lines @property age in milliseconds, of the oldest line; undefined: any */
 export interface LogsCommand {
@@ -32,6 +34,7 @@ export async function logs(
   if (!isFollowing && !generations(file).some((name) => fs.existsSync(name))) {
     throw new Refusal(`there is no log ${file} yet: kubelet has made no call that is logged`)
   }
+  refuseOther(fs, file)
   const isAbout = podFilter(pod)
   const reader = logReader(fs, file, 'show')
   const isYoung = ageFilter(age)
@@ -42,6 +45,16 @@ export async function logs(
   while (isRead && isFollowing) {
     await setTimeout(LOOKS_EACH_MS)
     isRead = news().every(show)
+  }
+}
+
+/** @throws {Refusal} where something else is in the log's place, which modekeep neither reads nor writes */
+function refuseOther(fs: typeof NodeFs, file: string): void {
+  try {
+    openToRead(fs, file)[Symbol.dispose]()
+  } catch (error) {
+    if (!isRefusedPath(error)) return
+    throw new Refusal(`${messageOf(error)}: this is not modekeep's log: make it a regular file of root's, or remove it`)
   }
 }
 

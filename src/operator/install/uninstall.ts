@@ -8,6 +8,8 @@ import { discard } from './leftovers.ts'
 import { act, type Site, stagedName, VOLUMES_DIR } from './site.ts'
 
 const MOST_SHOWN = 5
+/** A table of 100,000 mounts has some 20 MiB. */
+const MOST_TABLE = 1 << 27
 
 /** Takes the driver away, and with --purge what it has made beside the pods' data. */
 export function uninstallFrom(site: Site<UninstallCommand>) {
@@ -31,7 +33,8 @@ export function uninstallFrom(site: Site<UninstallCommand>) {
 
 /** Mount points below --root that hold `part`, here and where the first process lives; undefined: unknown. */
 function mountsWith({ files, command, root }: Site, part: string): string[] | undefined {
-  const tableOf = (pid: string) => unlessRefused(() => files.read(`${command.proc ?? '/proc'}/${pid}/mountinfo`))
+  const tableOf = (pid: string) =>
+    unlessRefused(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MOST_TABLE))
   const own = tableOf('self')
   if (own === undefined) return undefined
   try {

@@ -18,11 +18,11 @@ export const journal: Work<JournalCommand, JournalDocument> = {
     'import FILE makes that the record of the volume on this node. The volume has to be here, and is told by its ' +
       'identity, not by its path. It is refused where other changes of the volume are on record here. Before anything ' +
       'is written the whole file is checked; a file that is damaged or cut off is refused. It decides what restore ' +
-      'gives back: import only what nobody but root could write.',
+      'gives back: a file that others than root can write is imported with --force only.',
   ],
   options: {
     output: 'export to this file; "-" (default): stdout',
-    force: 'replace the file that --output names',
+    force: 'export: replace the file that --output names; import: a file that others than root can write',
     at: 'import: the directory where the volume is, if it is not where it was on the other node',
     'dry-run': 'import: check all, and say what would be done; change nothing',
   },
@@ -40,13 +40,14 @@ export const journal: Work<JournalCommand, JournalDocument> = {
       const got = action === undefined ? 'none' : quoted(action)
       faults.push(`journal takes export or import, got ${got}: write "journal export VOLUME" or "journal import FILE"`)
     }
-    if (isImport) refuseOptions(operands, 'export', ['output', 'force'])
+    if (isImport) refuseOptions(operands, 'export', ['output'])
     const at = given.get('at')
     return {
       verb: 'journal',
       action: 'import',
       file: isImport ? fileOf('journal import', operands) : '',
       at: at ? directoryOf('--at', { ...args, words: [at] }) : undefined,
+      ...(given.has('force') && { isForced: true }),
       isDry: given.has('dry-run'),
     }
   },

@@ -1,0 +1,171 @@
+import type { Stats } from 'node:fs'
+import { type Fs, nodeFs } from './node-fs.ts'
+import { errorCode, SystemError } from './system-error.ts'
+
+const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
+// include/uapi/asm-generic/fcntl.h; node:fs does not have it.
+export const O_PATH = 0o10000000
+const GROUP_WRITES = 0o020
+const OTHERS_WRITE = 0o002
+const STICKY = 0o1000
+// include/uapi/linux/magic.h
+const PROC_SUPER_MAGIC = 0x9fa0
+/** As the kernel has it (include/linux/namei.h, MAXSYMLINKS). */
+const MOST_LINKS = 40
+
+/** A file or directory that is held, and nothing of it opened. */
+export interface PathHandle extends Disposable {
+  readonly fd: number
+  /** Leads to what is held, whatever has its path by now. */
+  readonly link: string
+}
+
+const supporting = new WeakMap<Fs, boolean>()
+
+/** Whether a file system has descriptors behind paths. One in memory has none: there, paths are used as they are. */
+export function hasPathHandles(fs: Fs): boolean {
+  const known = supporting.get(fs)
+  if (known !== undefined) return known
+  const isThere = fs.existsSync('/proc/self/fd')
+  supporting.set(fs, isThere)
+  return isThere
+}
+
+/** Whether a file belongs to root, or to the user that modekeep runs as. */
+export function isOwnersFile({ uid }: Pick<Stats, 'uid'>): boolean {
+  return uid === 0 || uid === process.geteuid?.()
+}
+
+/**
+ * Opens what a path leads to, by O_PATH: a device, a FIFO or a link is not touched by that. A symbolic link on the way is
+ * followed only where it and each directory above it belong to root, or to the user that modekeep runs as, and nobody
+ * else can write to these directories. In a directory with the sticky bit others cannot exchange the owner's names. In a
+ * directory that others can write, a link counts that leads to another name of that very directory, as in a ConfigMap:
+ * who could exchange that link could exchange a file as well.
+ * @throws {SystemError} ELOOP for any other link
+ */
+export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
+  return openLinkFree(fs, path, flags) ?? walk(fs, path, flags)
+}
+
+/** Without a step for each directory. @returns undefined where a link was followed, or may have been */
+function openLinkFree(fs: Fs, path: string, flags: number): PathHandle | undefined {
+  const handle = openHandle(fs, path, O_PATH | O_NOFOLLOW, path)
+  try {
+    const stat = fs.fstatSync(handle.fd)
+    if (!stat.isSymbolicLink() && fs.readlinkSync(handle.link) === path) {
+      requireDirectory(path, stat, flags)
+      return handle
+    }
+  } catch (error) {
+    handle[Symbol.dispose]()
+    throw error
+  }
+  handle[Symbol.dispose]()
+  return undefined
+}
+
+function requireDirectory(path: string, stat: Stats, flags: number): void {
+  if ((flags & O_DIRECTORY) !== 0 && !stat.isDirectory()) throw new SystemError('open', 'ENOTDIR', path)
+}
+
+interface Level extends PathHandle {
+  /** Nobody else can exchange what its path leads to, or a name in it. */
+  isGuarded: boolean
+}
+
+function walk(fs: Fs, path: string, flags: number): PathHandle {
+  const start = path.startsWith('/') ? '/' : '.'
+  const levels: Level[] = []
+  const closeFrom = (at: number) => {
+    for (const level of levels.splice(at)) level[Symbol.dispose]()
+  }
+  try {
+    levels.push(levelOf(fs, openHandle(fs, start, O_PATH | O_DIRECTORY, path), true))
+    let links = 0
+    const rest = path.split('/').reverse()
+    for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
+      if (name === '' || name === '.') continue
+      if (name === '..' && levels.length > 1) {
+        closeFrom(levels.length - 1)
+        continue
+      }
+      const here = levels.at(-1) as Level
+      const at = `${here.link}/${name}`
+      const handle = openHandle(fs, at, O_PATH | O_NOFOLLOW, path)
+      const stat = fs.fstatSync(handle.fd)
+      if (!stat.isSymbolicLink()) {
+        levels.push(levelOf(fs, handle, here.isGuarded))
+        continue
+      }
+      handle[Symbol.dispose]()
+      if (++links > MOST_LINKS) throw new SystemError('open', 'ELOOP', path)
+      // The kernel's own links, as /proc/PID/root, lead where their text does not say.
+      if (fs.statfsSync(here.link).type === PROC_SUPER_MAGIC) {
+        const isRoot = name === 'root'
+        const target = levelOf(fs, openHandle(fs, at, O_PATH, path), here.isGuarded)
+        if (isRoot) closeFrom(0)
+        levels.push(target)
+        continue
+      }
+      const text = fs.readlinkSync(at)
+      if (!isOwnersFile(stat) || !(here.isGuarded || staysInside(text))) {
+        const why = 'users other than root can exchange a symbolic link in the path'
+        throw new SystemError('open', 'ELOOP', path, why)
+      }
+      if (text.startsWith('/')) closeFrom(1)
+      rest.push(...text.split('/').reverse())
+    }
+    requireDirectory(path, fs.fstatSync((levels.at(-1) as Level).fd), flags)
+    return levels.pop() as Level
+  } finally {
+    closeFrom(0)
+  }
+}
+
+function levelOf(fs: Fs, handle: PathHandle, isGuardedSoFar: boolean): Level {
+  const stat = fs.fstatSync(handle.fd)
+  const isWritten = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)
+  const isGuarded = isGuardedSoFar && isOwnersFile(stat) && (!isWritten || (stat.mode & STICKY) !== 0)
+  return { ...handle, isGuarded }
+}
+
+/** Whether a link's text leads to another name of its own directory, or to what is below that. */
+function staysInside(text: string): boolean {
+  return !text.startsWith('/') && !text.split('/').includes('..')
+}
+
+/** @param path what a message names */
+function openHandle(fs: Fs, at: string, flags: number, path: string): PathHandle {
+  const fd = namePath(path, () => fs.openSync(at, flags))
+  return { fd, link: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeQuietly(fs, fd) }
+}
+
+/** Linux has closed a descriptor whatever close(2) returns. */
+export function closeQuietly(fs: Fs, fd: number): void {
+  try {
+    fs.closeSync(fd)
+  } catch {
+    // Nothing was written by it that is not synced.
+  }
+}
+
+const WHOLE = /\/proc\/self\/fd\/\d+[^']*/g
+const DIRECTORY = /\/proc\/self\/fd\/\d+/g
+
+/** Makes a call by a path through the descriptor of a directory. An error of it names the directory that people know. */
+export function nameDirectory<T>(directory: string, call: () => T): T {
+  return rename(DIRECTORY, directory, call)
+}
+
+/** The same of a whole path. */
+const namePath = <T>(path: string, call: () => T) => rename(WHOLE, path, call)
+
+function rename<T>(pattern: RegExp, path: string, call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    if (errorCode(error) !== undefined) (error as Error).message = (error as Error).message.replace(pattern, () => path)
+    throw error
+  }
+}

@@ -1,0 +1,169 @@
+import { basename, dirname } from 'node:path'
+import { type Fs, nodeFs } from './node-fs.ts'
+import { closeQuietly, hasPathHandles, isOwnersFile, nameDirectory, openPathHandle } from './path-handle.ts'
+import type { OpenedFile } from './read-file.ts'
+import { errorCode, SystemError, unless } from './system-error.ts'
+
+const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = nodeFs.constants
+
+/** A directory that is held while names in it are written: whatever has its path by then does not matter. */
+export interface Parent extends Disposable {
+  readonly path: string
+  /** A path of one of its names, by the directory's handle. */
+  at(name: string): string
+  /** fsync(2): its names are on disk. */
+  sync(): void
+}
+
+/**
+ * Opens the directory in which a file is written. Links on the way are followed as `openPathHandle` says.
+ * @throws {SystemError} ELOOP for a link that others could exchange
+ */
+export function openParent(fs: Fs, directory: string): Parent {
+  const sync = (at: string) => {
+    const fd = nameDirectory(directory, () => fs.openSync(at, 'r'))
+    try {
+      fs.fsyncSync(fd)
+    } finally {
+      closeQuietly(fs, fd)
+    }
+  }
+  if (!hasPathHandles(fs)) {
+    closeQuietly(fs, fs.openSync(directory, 'r'))
+    return {
+      path: directory,
+      at: (name) => `${directory}/${name}`,
+      sync: () => sync(directory),
+      [Symbol.dispose]: () => {},
+    }
+  }
+  const { link, [Symbol.dispose]: close } = openPathHandle(fs, directory, O_DIRECTORY)
+  return { path: directory, at: (name) => `${link}/${name}`, sync: () => sync(link), [Symbol.dispose]: close }
+}
+
+/**
+ * The one way to open a file that is written in its place: no link is followed, no FIFO waited for.
+ * @throws {SystemError} EPERM for what is not a regular file, has a second name, or belongs to another user than root and
+ *   the one that modekeep runs as; the same for its directory
+ */
+export function openToWrite(fs: Fs, path: string, flags: number, mode: number): OpenedFile {
+  using parent = openParent(fs, dirname(path))
+  return openToWriteIn(fs, parent, basename(path), flags, mode)
+}
+
+/** The same in a directory that is held. */
+export function openToWriteIn(fs: Fs, parent: Parent, name: string, flags: number, mode: number): OpenedFile {
+  const path = `${parent.path}/${name}`
+  const refuse = (why: string) => {
+    throw new SystemError('open', 'EPERM', path, why)
+  }
+  if (!isOwnersFile(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
+  // Another's file is not emptied before it is known to be another's.
+  const opening = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
+  const fd = nameDirectory(parent.path, () => fs.openSync(parent.at(name), opening, mode))
+  try {
+    const stat = fs.fstatSync(fd)
+    if (!stat.isFile()) refuse('not a regular file')
+    if (!isOwnersFile(stat)) refuse('it belongs to another user than root')
+    // None: another process has just removed it.
+    if (stat.nlink > 1) refuse('it has more than one name')
+    if ((flags & O_TRUNC) !== 0) fs.ftruncateSync(fd)
+  } catch (error) {
+    closeQuietly(fs, fd)
+    throw error
+  }
+  return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
+}
+
+/** A new file, in whosever directory. @throws the system's EEXIST where the name is taken */
+export function createIn(fs: Fs, parent: Parent, name: string, mode: number): OpenedFile {
+  // Exclusive: no link of this name is followed.
+  const fd = nameDirectory(parent.path, () => fs.openSync(parent.at(name), 'wx', mode))
+  return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
+}
+
+/** rename(2) of a name in a directory that is held. */
+export function renameIn(fs: Fs, parent: Parent, from: string, to: string): void {
+  nameDirectory(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
+}
+
+/** Removes names from a directory; those that are not there are none. */
+export function removeNames(fs: Fs, directory: string, names: readonly string[]): void {
+  using parent = unless('ENOENT ENOTDIR', () => openParent(fs, directory))
+  if (parent === undefined) return
+  for (const name of names) removeIn(fs, parent, name)
+}
+
+export function removeIn(fs: Fs, parent: Parent, name: string): void {
+  nameDirectory(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
+}
+
+/** Left behind where a process died between writing and renaming. */
+export const temporaryOf = (name: string): string => `${name}.new`
+
+/** Writes a file as a whole: a temporary one that gets its name. @param isForNow it need not outlive a crash of the node */
+export function replaceFile(fs: Fs, path: string, text: string, mode: number, isForNow = false): void {
+  using parent = openParent(fs, dirname(path))
+  const name = basename(path)
+  const temporary = temporaryOf(name)
+  try {
+    writeNew(fs, parent, temporary, { text, mode, isForNow })
+    renameIn(fs, parent, temporary, name)
+  } catch (error) {
+    // On a full disk it would be in the way of removing the directory.
+    removeIn(fs, parent, temporary)
+    throw error
+  }
+  if (!isForNow) parent.sync()
+}
+
+const PRIVATE = 0o600
+
+function writeNew(
+  fs: Fs,
+  parent: Parent,
+  name: string,
+  { text, mode, isForNow }: { text: string; mode: number; isForNow: boolean },
+): void {
+  // Whatever a process that died has left is not written to.
+  const first = unless('EEXIST', () => createIn(fs, parent, name, mode))
+  if (first === undefined) removeIn(fs, parent, name)
+  using file = first ?? createIn(fs, parent, name, mode)
+  fs.writeFileSync(file.fd, text)
+  // Whatever the umask takes from it.
+  if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
+  if (!isForNow) fs.fsyncSync(file.fd)
+}
+
+/**
+ * Refuses what is not modekeep's own at a path that a library opens by itself.
+ * @throws {SystemError} as `openToWrite`; nothing where no file is there
+ */
+export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
+  using parent = openParent(fs, directory)
+  for (const name of names) {
+    const stat = unless('ENOENT', () => fs.lstatSync(parent.at(name)))
+    if (stat === undefined || (stat.isFile() && isOwnersFile(stat) && stat.nlink <= 1)) continue
+    throw new SystemError('open', 'EPERM', `${directory}/${name}`, 'not a regular file of root with one name')
+  }
+}
+
+/** Refuses to make a socket where others choose the place. @throws {SystemError} ELOOP */
+export function assertSocketPlace(fs: Fs, path: string): void {
+  openParent(fs, dirname(path))[Symbol.dispose]()
+}
+
+/**
+ * Refuses to connect to a socket of another user's than root's and modekeep's own.
+ * @throws {SystemError} ELOOP and EPERM; nothing where no socket is there: connect(2) says so
+ */
+export function assertOwnSocket(fs: Fs, path: string): void {
+  using held = unless('ENOENT ENOTDIR', () => openPathHandle(fs, path))
+  if (held === undefined || isOwnersFile(fs.fstatSync(held.fd))) return
+  throw new SystemError('connect', 'EPERM', path, 'it belongs to another user than root')
+}
+
+/** Whether the system refused because of what is at a path, and not because nothing is there. */
+export function isRefusedPath(error: unknown): boolean {
+  return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(errorCode(error) ?? '')
+}

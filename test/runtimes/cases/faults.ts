@@ -209,7 +209,11 @@ export const FAULTS: readonly Case[] = [
       await pod.run()
       await mustWrite(pod, volume.path, ON_DISK)
       expect('what is on record', containerRecords(), [])
-      expect('doctor', doctorsRuntime().join(), /^ok the container runtime \(containerd [^)]*\) asks "modekeep nri",ok /)
+      expect(
+        'doctor',
+        doctorsRuntime().join(),
+        /^ok the container runtime \(containerd [^)]*\) asks "modekeep nri",ok /,
+      )
       await pod.remove()
       volume.unstage()
       return 'sees 1500'

@@ -11,7 +11,7 @@ export interface DemoNode {
   where: string
   init(): Promise<string>
   mount(pod: string): Promise<void>
-  unmount(pod: string): Promise<void>
+  unmount(pod: string): Promise<unknown>
   files(): Record<string, Listed>
   layers(pod: string): number
   close(): void

@@ -145,6 +145,11 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     values: 'from 0.1 to 86400',
     example: 120,
   },
+  busyUnmountSeconds: {
+    text: 'How long the unmount of a disk or an image fails while its file system is still in use, counted from the first failure. Then it succeeds, and `status` shows the mount as `busy`. 0: it succeeds at once.',
+    values: 'from 0 to 86400',
+    example: 300,
+  },
   stateQuota: {
     text: 'How many bytes the journal of one volume may take. A walk that needs more fails, with its mount; mounts without ownership, unmounts and restores go on. The same holds where the records of all volumes together would take more than a tenth of the file system of `stateDir` (at least 16 MiB).',
     values: 'from 1048576 to 1099511627776',

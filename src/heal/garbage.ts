@@ -11,7 +11,14 @@ import type { Session } from '../store/session.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './judge.ts'
 import { Kubelets, type Fate as PodFate } from './kubelets.ts'
-import { BUSY, collectVolume, type Fate, type GarbageItem, type GarbageOrder, INTERRUPTED } from './volume-garbage.ts'
+import {
+  collectVolume,
+  type Fate,
+  type GarbageItem,
+  type GarbageOrder,
+  IN_PROGRESS,
+  INTERRUPTED,
+} from './volume-garbage.ts'
 
 /** Removes what no mount, no pod and no restore needs, each thing under its lock; what a call is at work on is kept. */
 export async function collectGarbage(
@@ -29,7 +36,8 @@ export async function collectGarbage(
   }
   for (const place of listMountPlaces(session)) {
     if (!leftoverFiles(session, place)) continue
-    const collect = () => ((isDry ? !isPlaceBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : BUSY)
+    const collect = () =>
+      (isDry ? !isPlaceBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
     items.push(await trying('lock', place.name, collect))
   }
   // After the mounts: a record that is gone no longer needs its volume.
@@ -40,7 +48,7 @@ export async function collectGarbage(
   }
   for (const volume of listImports(session)) {
     const collect = () =>
-      (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : BUSY
+      (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
     items.push(await trying('import', volume, collect))
   }
   const stages = staleStages(host, config.stateDir)
@@ -71,20 +79,24 @@ function failed(kind: GarbageItem['kind'], name: string, error: unknown): Garbag
 /** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
 async function collectRecord(session: Session, record: MountRecord, isDry: boolean, kubelets: Kubelets): Promise<Fate> {
   const { directory } = record
-  const kept = (plan: HealPlan, left: readonly string[]) =>
-    left.length > 0
+  const kept = (plan: HealPlan, left: readonly string[], busyReason?: string) => {
+    if (left.length === 0 && busyReason !== undefined) return { action: 'kept' as const, reason: busyReason }
+    if (left.length === 0 && plan.state === 'busy') return fateOf(plan)
+    return left.length > 0
       ? { action: 'kept' as const, reason: leftInPod(left) }
       : withPod(fateOf(plan), () => kubelets.fateOf(session.host, record))
+  }
   if (isDry) {
-    if (isPlaceBusy(session, mountPlace(session, directory))) return BUSY
+    if (isPlaceBusy(session, mountPlace(session, directory))) return IN_PROGRESS
     return judge(session, record, ({ plan, left, record: { ended } }) => kept(plan, ended === undefined ? [] : left))
   }
   const fate = await judgeLocked(session, directory, async (judged) => {
-    const left = judged.plan.action === 'forget' ? await forget(session, judged) : []
-    return kept(judged.plan, left)
+    const { left, busy } =
+      judged.plan.action === 'forget' ? await forget(session, judged) : { left: [], busy: undefined }
+    return kept(judged.plan, left, busy?.reason)
   })
   if (fate === 'gone') return { action: 'removed', reason: 'another call has removed it meanwhile' }
-  return fate === 'busy' ? BUSY : fate
+  return fate === 'locked' ? IN_PROGRESS : fate
 }
 
 /** A mount is unmounted by heal alone. @param ask what became of its pod */

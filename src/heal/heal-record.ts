@@ -21,7 +21,7 @@ export type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
   isSilent?: boolean
 }
 
-export const BUSY: Outcome = { state: 'busy', action: 'none', reason: 'a call is at work on it' }
+export const IN_PROGRESS: Outcome = { state: 'in progress', action: 'none', reason: 'a call is at work on it' }
 
 const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
 
@@ -49,7 +49,7 @@ export async function healOne(
   if (mayWait(session, record.request)) return healElsewhere(session, { record, seen, isDry: false })
   try {
     const done = await judgeLocked(session, directory, (judged) => repair(session, judged, isSilent, false))
-    return done === 'busy' ? BUSY : done
+    return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
     return failed(seen, error)
   }
@@ -87,7 +87,7 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
       case 'leave':
         return { state, action: 'none', reason }
       case 'forget':
-        return isDry ? foretell(judged) : { state, ...outcomeOf(reason, await forget(session, judged)) }
+        return isDry ? foretell(judged) : await forgetRecord(session, judged)
       case 'mount':
         if (await isSilent(record)) return NO_ANSWER
         if (!asksForSource(session, record.request)) return await remount(session, judged, isDry)
@@ -98,6 +98,14 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
   } catch (error) {
     return failed(state, error)
   }
+}
+
+async function forgetRecord(session: Session, judged: Judged): Promise<Outcome> {
+  const { state, reason } = judged.plan
+  const { left, busy } = await forget(session, judged)
+  // What was removed from the pod's directory may have been its last mount.
+  if (busy !== undefined && left.length === 0) return { state: 'busy', action: 'none', reason: busy.reason }
+  return { state, ...outcomeOf(reason, left) }
 }
 
 /** What forgetting would do: what an earlier call could not remove is still in the way. */
@@ -164,7 +172,7 @@ export async function remount(
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
   const manner = { isDry, finishes: isSecretive, isHealing: true }
-  const { plan, doubt, walked, shownGroup, isBusy } = await mountLocked(quiet, request, point, manner)
+  const { plan, doubt, walked, shownGroup, isInProgress } = await mountLocked(quiet, request, point, manner)
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
     if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
@@ -174,7 +182,7 @@ export async function remount(
     if (partial !== undefined && !isUnfinished) return { state: 'partial', action: 'none', reason: partial }
     return { ...HEALTHY, isUnfinished }
   }
-  if (isBusy) return { ...BUSY, reason: 'a call is at work on its volume' }
+  if (isInProgress) return { ...IN_PROGRESS, reason: 'a call is at work on its volume' }
   const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const
   if (isSecretive) return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}` }
   return { ...found, action: ACTIONS[plan.decision] }

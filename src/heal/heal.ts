@@ -12,19 +12,19 @@ import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
-import { BUSY, failed, healOne, look, type Outcome } from './heal-record.ts'
+import { failed, healOne, IN_PROGRESS, look, type Outcome } from './heal-record.ts'
 import { judge, judgeLocked } from './judge.ts'
 import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
-const UNDER_REPAIR: Outcome = { ...BUSY, reason: 'it is being repaired' }
+const UNDER_REPAIR: Outcome = { ...IN_PROGRESS, reason: 'it is being repaired' }
 
 /**
  * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
  * is at work on are passed over.
  * @param isDry says what would be done, and does nothing
  * @param patience milliseconds, for a repair whose source a server or a daemon tells of: one that takes longer goes on,
- *   and counts as busy. Undefined: all are waited for
+ *   and counts as in progress. Undefined: all are waited for
  * @param kubelets what they have said to earlier heals of this process
  */
 export async function healMounts(
@@ -41,7 +41,7 @@ export async function healMounts(
   const outcomes = await Promise.all(
     mounts.map(async ({ record }) => {
       const seen = record && (await lookAgain(session, record, isSilent))
-      if (!record || seen === undefined || seen === 'gone' || seen.state === 'busy') return seen
+      if (!record || seen === undefined || seen === 'gone' || seen.state === 'in progress') return seen
       const ofGonePod = await healOrphan(session, record, seen, { isDry, patience, kubelets })
       if (ofGonePod !== undefined || isDry || isSettled(seen)) return ofGonePod ?? seen
       const { request } = record
@@ -103,21 +103,23 @@ async function healOrphan(
   }
 }
 
-const ASKED_AGAIN: Outcome = { ...BUSY, reason: 'its pod seems to be gone: kubelet is asked once more' }
+const ASKED_AGAIN: Outcome = { ...IN_PROGRESS, reason: 'its pod seems to be gone: kubelet is asked once more' }
 
 /** Judges again, under the lock: kubelet may have mounted it anew, or be unmounting it. */
 async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<Outcome | 'gone'> {
   try {
     const done = await judgeLocked(session, record.directory, async (judged): Promise<Outcome> => {
-      if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return BUSY
+      if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return IN_PROGRESS
       const fate = await kubelets.fateOf(session.host, record)
       if (fate.is !== 'gone') return ASKED_AGAIN
-      const left = await unmountLocked(session, judged.point, record)
+      const { left, busy } = await unmountLocked(session, judged.point, record)
       kubelets.forget(record.directory)
+      if (busy) session.warn(`${record.directory}: ${busy.reason}`)
       if (left.length > 0) return { state: 'orphaned', action: 'failed', reason: leftInPod(left) }
+      if (busy) return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}` }
       return { state: 'orphaned', action: 'unmounted', reason: fate.reason }
     })
-    return done === 'busy' ? BUSY : done
+    return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
     return failed('orphaned', error)
   }
@@ -190,13 +192,13 @@ async function lookAgain(session: Session, listed: MountRecord, isSilent: IsSile
     const wasBusy = isPlaceBusy(session, place)
     const seen: Outcome = await look(session, record, isSilent)
     if (isSettled(seen)) return seen
-    if (wasBusy || isPlaceBusy(session, place)) return BUSY
+    if (wasBusy || isPlaceBusy(session, place)) return IN_PROGRESS
     const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
     if (now === undefined) return 'gone'
     if (JSON.stringify(now) === JSON.stringify(record)) return seen
     record = now
   }
-  return BUSY
+  return IN_PROGRESS
 }
 
 const MOST_LOOKS = 5

@@ -1,5 +1,6 @@
+import { findBusy, findFileSystem } from '../mount/busy-file-system.ts'
 import { findInVolumeDirectory, findSubPathBinds } from '../mount/sub-path-binds.ts'
-import { forgetLocked } from '../mount/unmount.ts'
+import { forgetLocked, type Leftover } from '../mount/unmount.ts'
 import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { tryHoldPlace } from '../store/leftovers.ts'
 import { isOurs, type MountRecord, mountRecords } from '../store/mount-record.ts'
@@ -16,6 +17,8 @@ export interface HealView extends Seen {
   showsSource: boolean
   /** Of an earlier boot's: its volume is to be put back by its last unmount, which finds it by this record. */
   awaitsRestore: boolean
+  /** Why its file system is busy, though nothing is mounted. */
+  busyReason?: string | undefined
 }
 
 export interface HealPlan {
@@ -54,10 +57,18 @@ export async function judge<T>(
     showsSource: showsVolume(record, seen.mounted),
     // Only what an earlier boot left is judged by it, and it is a file to be read.
     awaitsRestore: record.boot !== boot && awaitsRestore(session, record.volume),
+    busyReason: findBusyReason(session, record, seen),
   }
   const plan = planHeal({ record, boot, ...view })
   const isOver = plan.action === 'forget' && plan.state === 'orphaned'
   return await work({ record, point, plan, left: isOver ? findLeft(session, record) : [] })
+}
+
+/** A mount that is only missing is made again, of the same file system. */
+function findBusyReason(session: Session, record: MountRecord, { mounted, target }: Seen): string | undefined {
+  const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
+  const fileSystem = isOver ? findFileSystem(session, undefined, record) : undefined
+  return fileSystem && findBusy(session.host, fileSystem, record.source)?.reason
 }
 
 function findLeft({ host }: Session, { directory, ended }: MountRecord): string[] {
@@ -66,21 +77,21 @@ function findLeft({ host }: Session, { directory, ended }: MountRecord): string[
 
 /**
  * Judges again under the lock: what is changed is decided there alone.
- * @returns 'busy' where a call has the lock, 'gone' where the record is gone meanwhile
+ * @returns 'locked' where a call has the lock, 'gone' where the record is gone meanwhile
  */
 export async function judgeLocked<T>(
   session: Session,
   directory: string,
   work: (judged: Judged) => T | Promise<T>,
-): Promise<T | 'busy' | 'gone'> {
+): Promise<T | 'locked' | 'gone'> {
   using lock = tryHoldPlace(session, mountPlace(session, directory))
-  if (lock === undefined) return 'busy'
+  if (lock === undefined) return 'locked'
   const record = mountRecords.read(session, directory)
   return record ? await judge(session, record, work) : 'gone'
 }
 
 /** Call it under the lock. The pending restore of a deleted pod is run. @returns as `forgetLocked` */
-export function forget(session: Session, { record, point, plan }: Judged): Promise<string[]> {
+export function forget(session: Session, { record, point, plan }: Judged): Promise<Leftover> {
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
 
@@ -95,6 +106,7 @@ export function planHeal(view: HealView): HealPlan {
   const { record, boot, mounted, target } = view
   const { replaces } = record
   const isMissing = mounted === undefined
+  if (view.busyReason !== undefined) return { state: 'busy', action: 'leave', reason: view.busyReason }
   if (isMissing && target === 'missing') return { state: 'orphaned', action: 'forget', reason: 'its directory is gone' }
   if (record.boot !== boot) {
     if (!isMissing) return FOREIGN

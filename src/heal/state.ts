@@ -15,8 +15,10 @@ export const MOUNT_STATES = [
   'interrupted',
   /** Its server does not respond, or something that modekeep does not know is mounted there. */
   'unknown',
-  /** A call is at work on it. */
+  /** It is unmounted, but its file system on a disk or in an image is still in use. */
   'busy',
+  /** A call is at work on it. */
+  'in progress',
 ] as const
 
 export type MountState = (typeof MOUNT_STATES)[number]

@@ -35,7 +35,7 @@ export interface GarbageOrder {
 /** What becomes of an item. */
 export type Fate = Pick<GarbageItem, 'action' | 'reason'>
 
-export const BUSY: Fate = { action: 'kept', reason: 'a call is at work on it' }
+export const IN_PROGRESS: Fate = { action: 'kept', reason: 'a call is at work on it' }
 export const INTERRUPTED: Fate = { action: 'removed', reason: 'an interrupted call left it' }
 
 /** Removes what is remembered of a volume if nobody needs it; what an interrupted call left is removed in any case. */
@@ -45,14 +45,14 @@ export async function collectVolume(
   order: GarbageOrder,
   isSilentAt: IsSilentAt,
 ): Promise<GarbageItem[]> {
-  const busy: GarbageItem = { kind: 'volume', name: volume, ...BUSY }
+  const inProgress: GarbageItem = { kind: 'volume', name: volume, ...IN_PROGRESS }
   if (order.isDry) {
-    if (isVolumeBusy(session, volume)) return [busy]
+    if (isVolumeBusy(session, volume)) return [inProgress]
     return itemsOf(session, volume, await judge(session, volume, order, isSilentAt))
   }
   const place = volumePlace(session, volume)
   using lock = tryHoldPlace(session, place)
-  if (lock === undefined) return [busy]
+  if (lock === undefined) return [inProgress]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
   const judged = await judge(session, volume, order, isSilentAt)
   const isPruned = judged.action === 'kept' && (await pruneUnlessRefused(session, volume, isSilentAt))

@@ -104,6 +104,42 @@ export interface BlockDevices {
    * @throws {SystemError} EBUSY where others take each free device first; ENOENT of `/dev/loop-control`
    */
   attachLoop(image: Handle, readOnly: boolean): Handle
+  /**
+   * Names the devices that a handle's file system lies on, so that a later disk or image at the same device number has
+   * another name. Returns an empty list for a file system without a device.
+   */
+  devicesOf(handle: Handle): string[]
+  /**
+   * Whether a mounted file system, or another exclusive user, holds a device of `devicesOf`. It changes nothing. Returns
+   * false where that disk or image is not attached any more.
+   */
+  isClaimed(device: string): boolean
+  /** Finds what keeps a file system alive. Waits for no server and no daemon. */
+  findUsers(fileSystem: MountedFileSystem): FileSystemUsers
+}
+
+/** A file system on devices, as one mount of it was recorded. */
+export interface MountedFileSystem {
+  devices: readonly string[]
+  /** The device number of its root, as `Stat` has it. */
+  device: number
+  mountId: string
+  /** Its id in the mount table; undefined: nobody read it. */
+  tableId?: number | undefined
+  /** The mount namespace that the mount was made in. */
+  namespace: string
+}
+
+export interface FileSystemUsers {
+  /** Its mount in this namespace, in the one that it was made in, or in a container: that mount's own unmount ends it. */
+  isMounted: boolean
+  /** Processes with an open file, a working directory or a program in it, or with a private copy of the node's mounts. */
+  processes: NamedProcess[]
+}
+
+export interface NamedProcess {
+  pid: number
+  name: string
 }
 
 /** A process that serves a mount. */
@@ -172,6 +208,8 @@ export interface Host {
   openDatabase(path: string): DatabaseSync
   /** Changes with every boot; records of mounts from another boot are void. */
   bootId(): string
+  /** Milliseconds of the monotonic clock, the same for all processes of a boot. */
+  monotonicMs(): number
   /** The uids of the pods of which a process is seen here. */
   runningPods(): ReadonlySet<string>
   /**

@@ -54,7 +54,7 @@ export const FAMILIES = {
     reason: LEFT_REASONS,
   }),
   modekeep_heals_total: counter('Mounts that heal found not healthy, by their state and by what it did.', {
-    state: MOUNT_STATES.filter((state) => state !== 'healthy' && state !== 'busy'),
+    state: MOUNT_STATES.filter((state) => state !== 'healthy' && state !== 'in progress'),
     action: HEAL_ACTIONS,
   }),
   modekeep_sub_path_heals_total: counter('What heal did about subPath mounts of kubelet whose source was deleted.', {

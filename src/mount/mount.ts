@@ -58,7 +58,7 @@ interface Mounted {
   /** Of the root of what was mounted before. */
   shownGroup: number | undefined
   /** Nothing was done, as another call is at work on the volume. */
-  isBusy?: boolean
+  isInProgress?: boolean
 }
 
 /**
@@ -107,7 +107,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt, walked, shownGroup }
   const volume = view.source?.volume ?? view.record?.volume
   if (manner.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
-    return { ...before, isBusy: true }
+    return { ...before, isInProgress: true }
   }
   if (manner.isDry || (manner.finishes && plan.decision !== 'ready')) return before
   // A mount that stands needs none of it.

@@ -95,7 +95,7 @@ export async function runPlan(
       staging,
       daemons: staging === undefined ? daemons : [...(daemons ?? []), daemonNow(staging)],
       hadSecrets: tree.hadSecrets,
-      mounted,
+      mounted: { ...mounted, ...tree.deviceFacts },
     }
   }
 

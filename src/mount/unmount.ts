@@ -13,6 +13,13 @@ import type { Session } from '../store/session.ts'
 import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { detachAll, setTarget } from './attach.ts'
+import {
+  type BusyFileSystem,
+  findBusyAfterUnmount,
+  findFileSystem,
+  recordBusy,
+  refuseBusy,
+} from './busy-file-system.ts'
 import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDirectory } from './sub-path-binds.ts'
 
 /**
@@ -20,12 +27,14 @@ import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDire
  * it comes first: a damaged journal, a missing source or a state directory whose disk is full, read-only or broken is
  * told, and does not keep a pod from going.
  * @param finish is called under the mount's lock, while the record still exists, once nothing is mounted there
+ * @returns what to know of a success
+ * @throws {Refusal} for some time where the file system of a disk or an image is still in use: then all else is done
  */
 export async function unmount(
   session: Session,
   directory: string,
   finish: (point: MountPoint) => void = () => {},
-): Promise<void> {
+): Promise<string | undefined> {
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
@@ -38,6 +47,7 @@ export async function unmount(
   // In kubelet's order, whoever calls: a bind that stays keeps the volume's file system mounted.
   const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
   if (left.length > 0) session.warn(leftInPod(left))
+  const fileSystem = findFileSystem(session, point, record)
   if (point) {
     await detach(session, point, record)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
@@ -45,26 +55,40 @@ export async function unmount(
   }
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
   // stays too.
-  if (lock && record) {
-    await restoreIfPending(session, record)
-    await asFarAsRecordsGo(session, () => forgetUnlessLeft(session, record, 'unmounted', left))
-  }
+  if (lock && record) await restoreIfPending(session, record)
+  const busy = await findBusyAfterUnmount(session, fileSystem, record?.source)
+  const kept =
+    lock && record
+      ? await asFarAsRecordsGo(session, () => forgetUnlessLeft(session, record, 'unmounted', { left, busy }))
+      : undefined
   if (record) endStopped(session, record)
   if (lock) sweepStages(session)
+  if (busy === undefined) return undefined
+  refuseBusy(session, busy, kept?.busySince)
+  session.warn(busy.reason)
+  return busy.reason
+}
+
+/** What outlives the mount of a volume. */
+export interface Leftover {
+  /** What is in the pod's directory, one sentence part each. */
+  left: readonly string[]
+  busy: BusyFileSystem | undefined
 }
 
 /**
  * What kubelet does for a pod that is gone, in its place: unmounts, puts the volume back if that is pending, and removes the
  * directory (kubernetes pkg/volume/flexvolume/unmounter.go), so that kubelet removes the pod's. Call it under the mount's
  * lock. A death on the way leaves what a death of kubelet's call leaves.
- * @returns what is left in the pod's directory, and named by its record until it is gone
+ * @returns what is left, and named by its record until it is gone
  */
 export async function unmountLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
-): Promise<string[]> {
+): Promise<Leftover> {
   const { host } = session
+  const fileSystem = findFileSystem(session, point, record)
   const binds = endSubPathBinds(host, record.directory)
   if (point) await detach(session, point, record)
   if (point) leaveDirectory(host, point)
@@ -72,11 +96,12 @@ export async function unmountLocked(
   removeCsiNote(host, record.directory)
   const foreseen = [...binds, ...findInVolumeDirectory(host, record.directory)]
   // A crash after this leaves empty directories, which kubelet removes by itself.
-  forgetUnlessLeft(session, record, 'pod gone', foreseen)
+  const busy = await findBusyAfterUnmount(session, fileSystem, record.source)
+  const kept = forgetUnlessLeft(session, record, 'pod gone', { left: foreseen, busy })
   const left = [...binds, ...(point ? removeVolumeDirectory(host, point) : [])]
-  if (foreseen.length === 0 && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
+  if (kept === undefined && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
   endStopped(session, record)
-  return left
+  return { left, busy }
 }
 
 /** @param left as `endSubPathBinds` returns it */
@@ -84,15 +109,23 @@ export function leftInPod(left: readonly string[]): string {
   return `the volume is unmounted, but in the directory of its pod ${left.join('; ')}: remove that, then call "modekeep heal"`
 }
 
-/** The record stays while something is left, so that status, doctor and gc name it. */
+/**
+ * The record stays while something is left, so that status, doctor and gc name it.
+ * @returns the record, if it stays
+ */
 function forgetUnlessLeft(
   session: Session,
   record: MountRecord,
   ended: NonNullable<MountRecord['ended']>,
-  left: readonly string[],
-): void {
-  if (left.length === 0) forgetMount(session, record.directory, record.volume)
-  else if (record.ended !== ended) mountRecords.write(session, { ...record, ended })
+  { left, busy }: Leftover,
+): MountRecord | undefined {
+  if (left.length === 0 && busy === undefined) {
+    forgetMount(session, record.directory, record.volume)
+    return undefined
+  }
+  const kept = { ...(busy ? recordBusy(session, record, busy) : { ...record, busySince: undefined }), ended }
+  if (JSON.stringify(kept) !== JSON.stringify(record)) mountRecords.write(session, kept)
+  return kept
 }
 
 async function detach(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
@@ -109,21 +142,23 @@ async function detach(session: Session, point: MountPoint, record: MountRecord |
  * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Of a pod that is gone
  * kubelet's binds of the volume are unmounted, nothing else.
  * @param isOver the pod is gone: the volume's pending restore is run
- * @returns what is left in the pod's directory: then the record stays
+ * @returns what is left: then the record stays
  */
 export async function forgetLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
   isOver: boolean,
-): Promise<string[]> {
+): Promise<Leftover> {
   if (isOver && record.ended === 'pod gone') return unmountLocked(session, point, record)
+  const fileSystem = findFileSystem(session, undefined, record)
   const left = isOver ? endSubPathBinds(session.host, record.directory) : []
   if (point) leaveDirectory(session.host, point)
   if (isOver) await restoreIfPending(session, record)
-  forgetUnlessLeft(session, record, 'unmounted', left)
+  const busy = await findBusyAfterUnmount(session, fileSystem, record.source)
+  forgetUnlessLeft(session, record, 'unmounted', { left, busy })
   endStopped(session, record)
-  return left
+  return { left, busy }
 }
 
 /** Undefined, and a warning, where the disk of the state directory fails, or a record cannot be read: that stays. */

@@ -38,6 +38,7 @@ export const KEYS = {
   allow: rulesSchema,
   map: mapRulesSchema,
   helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
+  busyUnmountSeconds: () => number(0, 86_400, 'seconds'),
   stateQuota: () => number(MIB, TIB, 'bytes'),
   tmpfsMaxSize: size,
   capabilities: () =>

@@ -14,6 +14,8 @@ export interface NodeConfig {
   /** What a tmpfs has where its pod names no size, and the most that it may name: see sizeOf. */
   tmpfsMaxSize: string
   helperTimeoutSeconds: number
+  /** How long an unmount fails while the file system of its disk or image is in use. */
+  busyUnmountSeconds: number
   /** The most bytes that is kept of what walks have changed of one volume. */
   stateQuota: number
   capabilities: { selinuxRelabel: boolean; supportsMetrics: boolean }
@@ -30,6 +32,7 @@ export const DEFAULT_CONFIG: NodeConfig = {
   map: DEFAULT_MAP_RULES,
   tmpfsMaxSize: '64m',
   helperTimeoutSeconds: 60,
+  busyUnmountSeconds: 60,
   stateQuota: 2 ** 30,
   capabilities: { selinuxRelabel: false, supportsMetrics: true },
   csiPodInfoOnMount: false,

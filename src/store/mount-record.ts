@@ -56,6 +56,10 @@ function schema() {
         namespace: text,
         /** Milliseconds since 1970. */
         since: number,
+        /** The devices of its file system, as `BlockDevices` names them; undefined: it has none, or an earlier version wrote it. */
+        devices: z.optional(z.array(text)),
+        /** The id of the mount in the mount table, for a volume with devices. */
+        tableId: z.optional(number),
       }),
     ),
     /** The mount it took the place of, or is about to, with the staging directory of its daemon. */
@@ -74,10 +78,13 @@ function schema() {
     /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
     hadSecrets: z.boolean(),
     /**
-     * The volume is unmounted, but something of it is left in the directory of its pod, which kubelet cannot remove.
+     * The volume is unmounted, but something of it is left in the directory of its pod, which kubelet cannot remove, or
+     * its file system is still in use.
      * `pod gone`: heal unmounted it in kubelet's place, and the volume's own directory is to be removed too.
      */
     ended: z.optional(z.enum(['unmounted', 'pod gone'])),
+    /** When an unmount first found its file system busy: milliseconds of this boot's monotonic clock. */
+    busySince: z.optional(number),
   })
 }
 

@@ -107,6 +107,12 @@ export function detachedTree(
       return tree
     },
 
+    /** By which a disk or an image is found after its unmount, if something still uses it; empty for other volumes. */
+    get deviceFacts(): { devices?: string[]; tableId?: number } {
+      if (!kind.isDisk) return {}
+      return { devices: host.blocks.devicesOf(this.handle), tableId: host.mounts.tableId(this.handle) }
+    },
+
     /** What it is a clone of, if it is one. */
     get clonedFrom(): Handle | undefined {
       return kind.root === 'source' ? source?.handle : undefined

@@ -65,7 +65,7 @@ describe.skipIf(why !== '')(`a call of a peer that is at work${why && ` (skipped
       mounts.map(({ directory, state, reason }) => [directory.includes('/a/'), state, reason])
     const wanted = [
       [true, 'healthy', ''],
-      [false, 'busy', 'a call is at work on it'],
+      [false, 'in progress', 'a call is at work on it'],
     ]
     const before = node.layers('a')
     expect(stateOf(shared.byHand('status'))).toEqual(wanted)

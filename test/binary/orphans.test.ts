@@ -117,7 +117,7 @@ describe.skipIf(!isRoot)(title, () => {
       .map((line) => JSON.parse(line))
     expect(fs.existsSync(directory)).toBe(false)
     expect(told.flatMap((document) => found(document))).toEqual([
-      ['busy', 'none'],
+      ['in progress', 'none'],
       ['orphaned', 'unmounted'],
     ])
     expect(volumeOf(node)).toEqual({ '.': 0, first: 0 })

@@ -190,7 +190,7 @@ onEveryStage('heal', (open) => {
     await stage.mount('a', { source: `${volumes}/one` })
     const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
     unmountByHand('a')
-    await heals('busy, none')
+    await heals('in progress, none')
     lock?.release()
     await heals('missing, mounted')
   })

@@ -155,7 +155,9 @@ describe('a call that dies at any of its effects', () => {
   it('while unmounting with restore: the next unmount finishes it', async () => {
     const points = await killEverywhere(
       (stage, asked) => stage.mount('a', asked),
-      (stage) => stage.unmount('a'),
+      async (stage) => {
+        await stage.unmount('a')
+      },
       (stage, source) => restored(stage, source),
     )
     expect(points).toBeGreaterThan(15)

@@ -136,7 +136,9 @@ async function cutEverywhere(
 }
 
 const mount = ({ stage, asked }: Node) => stage.mount('a', asked)
-const unmount = ({ stage }: Node) => stage.unmount('a')
+const unmount = async ({ stage }: Node): Promise<void> => {
+  await stage.unmount('a')
+}
 
 async function mountAndRestore(node: Node): Promise<void> {
   await mount(node)

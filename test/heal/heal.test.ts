@@ -34,7 +34,7 @@ it('what a call is at work on is passed over, by a dry run too, and the others a
   const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
   for (const isDry of [true, false]) {
     expect(await found(isDry)).toEqual([
-      ['busy', 'none'],
+      ['in progress', 'none'],
       ['missing', 'mounted'],
     ])
   }
@@ -162,7 +162,7 @@ it('a walk that another call is at is not an interrupted one: its volume is left
   for (const isDry of [true, false]) {
     expect(await stage.heal(isDry)).toMatchObject([
       { state: 'healthy', action: 'none' },
-      { state: 'busy', action: 'none', reason: 'a call is at work on its volume' },
+      { state: 'in progress', action: 'none', reason: 'a call is at work on its volume' },
     ])
   }
   expect(stage.layers('b')).toEqual([])

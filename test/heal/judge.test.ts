@@ -33,7 +33,7 @@ it('is done without the lock by who only looks, and under it by who acts', async
 
 it('does not wait for a call at work, and sees that the record is gone', async () => {
   const lock = tryLockPlace(stage, mountPlace(stage, record.directory))
-  expect(await judged()).toBe('busy')
+  expect(await judged()).toBe('locked')
   lock?.release()
   expect(await judged()).toBe('healthy')
   mountRecords.remove(stage, record.directory)

@@ -86,7 +86,7 @@ it('a dry run says so after one look, and why, and what to do', async () => {
 it('is asked for twice, so far apart, by one heal that waits and by a watch that comes again', async () => {
   const started = performance.now()
   const watching = kubelets(60)
-  expect(await found(false, 10, watching)).toEqual([['busy', 'none']])
+  expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
   expect(stage.layers(GONE)).toHaveLength(1)
   expect(await found(false, undefined, watching)).toEqual([['orphaned', 'unmounted']])
   expect(performance.now() - started).toBeGreaterThanOrEqual(59)
@@ -94,22 +94,22 @@ it('is asked for twice, so far apart, by one heal that waits and by a watch that
 
 it('another kubelet that has begun meanwhile is asked twice anew', async () => {
   const watching = kubelets(50)
-  expect(await found(false, 10, watching)).toEqual([['busy', 'none']])
+  expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
   await new Promise((resolve) => setTimeout(resolve, 60))
   const { files } = stage.host
   stage.host.files = { ...files, born: (path) => (path === socket() ? 3000 : files.born(path)) }
-  expect(await found(false, 10, watching)).toEqual([['busy', 'none']])
+  expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
 })
 
 it('a pod that kubelet lists by the second look stays', async () => {
   const watching = kubelets(20)
-  expect(await found(false, 10, watching)).toEqual([['busy', 'none']])
+  expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
   listed = [...(listed as string[]), 'default/web-0']
   await new Promise((resolve) => setTimeout(resolve, 25))
   expect(await found(false, 10, watching)).toEqual([['orphaned', 'none']])
   listed = ['kube-system/proxy']
   // The first look is forgotten.
-  expect(await found(false, 10, watching)).toEqual([['busy', 'none']])
+  expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
 })
 
 it.each<[why: string, change: () => void]>([
@@ -163,7 +163,7 @@ it('of two pods on a volume the last one to go puts it back', async () => {
 
 it('what a call is at work on is left to it', async () => {
   const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory(GONE)))
-  expect(await found()).toEqual([['busy', 'none']])
+  expect(await found()).toEqual([['in progress', 'none']])
   expect(stage.layers(GONE)).toHaveLength(1)
   lock?.release()
 })

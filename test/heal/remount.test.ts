@@ -47,6 +47,7 @@ it('knows these states and actions, and no two words for one', () => {
     'interrupted',
     'unknown',
     'busy',
+    'in progress',
   ])
   expect(HEAL_ACTIONS).toEqual(['none', 'mounted', 'replaced', 'unmounted', 'forgotten', 'failed'])
 })

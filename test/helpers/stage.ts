@@ -37,7 +37,8 @@ export interface Stage {
   /** A mount directory as kubelet makes it. */
   podDirectory(pod: string): string
   mount(pod: string, options: Record<string, string>): Promise<void>
-  unmount(pod: string): Promise<void>
+  /** @returns the message of a success */
+  unmount(pod: string): Promise<string | undefined>
   heal(isDry?: boolean): Promise<Finding[]>
   /** As an operator's verb works on a directory. */
   byHand<T>(directory: string, work: (session: Session, opened: VolumeByHand) => Promise<T>): Promise<T>

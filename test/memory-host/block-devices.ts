@@ -20,4 +20,7 @@ export const memoryBlockDevices = (world: MemoryWorld): BlockDevices => ({
   start: none,
   loopOf: () => undefined,
   attachLoop: none,
+  devicesOf: () => [],
+  isClaimed: () => false,
+  findUsers: () => ({ isMounted: false, processes: [] }),
 })

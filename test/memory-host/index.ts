@@ -64,6 +64,7 @@ export function memoryHost(world: MemoryWorld): Host {
       return database
     },
 
+    monotonicMs: () => 0,
     bootId: () => world.boot,
     runningPods: () => new Set(),
     processesNow: () => () => false,

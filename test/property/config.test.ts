@@ -68,6 +68,7 @@ const values: Readonly<Record<keyof NodeConfig, Arbitrary<unknown>>> = {
   stateQuota: fc.oneof(fc.nat(), fc.double(), fc.constantFrom(0, -1, 2 ** 20, 2 ** 40, 1e308)),
   tmpfsMaxSize: fc.constantFrom('64m', '1G', '65536', '65535', '4096g', '4097g', '0', '-1', '50%', 'x'),
   helperTimeoutSeconds: fc.oneof(fc.nat(), fc.double(), fc.constantFrom(0, -1, 1e308)),
+  busyUnmountSeconds: fc.oneof(fc.nat(), fc.double(), fc.constantFrom(0, -1, 1e308)),
   capabilities: fc.dictionary(fc.constantFrom('selinuxRelabel', 'supportsMetrics', 'attach'), fc.boolean()),
 }
 

@@ -6,7 +6,7 @@ const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
 const FILE = '/etc/modekeep/config.json'
 const KEYS =
-  'stateDir, logFile, logLevel, allow, map, helperTimeoutSeconds, stateQuota, tmpfsMaxSize, capabilities, csiPodInfoOnMount'
+  'stateDir, logFile, logLevel, allow, map, helperTimeoutSeconds, busyUnmountSeconds, stateQuota, tmpfsMaxSize, capabilities, csiPodInfoOnMount'
 const PATH = 'write an absolute path without "..", "." or a trailing slash'
 const DISK = 'choose a path of its own, outside /proc and /sys'
 
@@ -25,6 +25,7 @@ describe("the node's configuration", () => {
       map: [{}],
       tmpfsMaxSize: '64m',
       helperTimeoutSeconds: 60,
+      busyUnmountSeconds: 60,
       stateQuota: 2 ** 30,
       capabilities: { selinuxRelabel: false, supportsMetrics: true },
       csiPodInfoOnMount: false,
@@ -62,6 +63,8 @@ describe("the node's configuration", () => {
     ['helperTimeoutSeconds', 0.5],
     ['helperTimeoutSeconds', 0.1],
     ['helperTimeoutSeconds', 86_400],
+    ['busyUnmountSeconds', 0],
+    ['busyUnmountSeconds', 86_400],
     ['stateQuota', 2 ** 20],
     ['stateQuota', 2 ** 40],
     ['capabilities', { selinuxRelabel: true, supportsMetrics: false }],

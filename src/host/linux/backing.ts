@@ -38,7 +38,10 @@ export function asBacking(source: Handle): Backing {
 
 /** As Linux encodes device numbers for user space. */
 export function numbersOf(device: Handle): string {
-  const { rdev } = fs.fstatSync(device)
+  return numbersOfNode(fs.fstatSync(device))
+}
+
+export function numbersOfNode({ rdev }: { rdev: number }): string {
   const major = (rdev >>> 8) & 0xfff
   const minor = (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)
   return `${major}:${minor}`
@@ -75,7 +78,7 @@ const IN_DOUBT: Known = {
 }
 
 /** btrfs has no device number of its own. */
-function btrfsDevices(handle: Handle): string[] | 'in doubt' {
+export function btrfsDevices(handle: Handle): string[] | 'in doubt' {
   if (statFs(handle, 'a volume').type !== BTRFS_SUPER_MAGIC) return []
   const id = linuxInodes.fileSystemId(handle)
   const top = '/sys/fs/btrfs'

@@ -2,6 +2,8 @@ import { unlessRefused } from '../file-error.ts'
 import type { BlockDevices, Handle } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
 import { asBacking, backingOf, numbersOf } from './backing.ts'
+import { devicesOf, isClaimed } from './device-claims.ts'
+import { findUsers } from './file-system-users.ts'
 import { attachLoop, linkOf, loopOf } from './loops.ts'
 
 const { O_NONBLOCK, O_RDONLY } = fs.constants
@@ -24,6 +26,9 @@ export const linuxBlocks: BlockDevices = {
 
   loopOf,
   attachLoop,
+  devicesOf,
+  isClaimed,
+  findUsers,
   backingOf,
   asBacking,
 }

@@ -40,5 +40,6 @@ export const linuxHost: Host = {
   runningPods,
   processesNow,
   mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
+  monotonicMs: () => Math.floor(Number(process.hrtime.bigint() / 1_000_000n)),
   bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),
 }

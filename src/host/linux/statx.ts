@@ -19,6 +19,8 @@ const STATX_ATTR_APPEND = 0x20
 const STATX_ATTR_MOUNT_ROOT = 0x2000
 
 const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
+/** An absolute path does not depend on one. */
+const ANY_HANDLE = 0 as Handle
 const OF_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
 const OF_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
@@ -55,6 +57,12 @@ export function statName(parent: Handle, name: Name | string, sync = 0): Stat {
 export function statUnsynced(parent: Handle, name?: Name): Stat {
   ask(parent, name, AT_STATX_DONT_SYNC)
   return look.keep()
+}
+
+/** Follows a link of /proc/PID to its inode. A server may be asked: NFS revalidates even such a link. */
+export function statMagicLink(path: string): Look {
+  done(statx(ANY_HANDLE, put(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, MASK, LOOK), 'statx', path)
+  return look
 }
 
 /** Whether the kernel tells a field of `mask`. */

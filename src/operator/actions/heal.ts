@@ -66,7 +66,7 @@ async function healOnce(
   return { verb: 'heal', isDry, mounts, subPaths, containers }
 }
 
-const isUnwell = ({ state }: Finding) => state !== 'healthy' && state !== 'busy'
+const isUnwell = ({ state }: Finding) => state !== 'healthy' && state !== 'in progress'
 
 /** Calls a heal after every change on the node until it is told to end. */
 export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
@@ -121,7 +121,7 @@ export async function keepHealing(
     lastTold = news
     notReady = undefined
     // A call that was at work may have seen what was before; what failed may work the next time.
-    const isUndone = mounts.some(({ state, action }) => state === 'busy' || action === 'failed')
+    const isUndone = mounts.some(({ state, action }) => state === 'in progress' || action === 'failed')
     const ofKubelet = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
     // Whoever looks at a server's directory may wait for it for ever.
     const sources = sourceDirectories(hearing)
@@ -131,6 +131,7 @@ export async function keepHealing(
       isBlind:
         watched.length < sources.length ||
         mounts.some(({ state, action, reason }) => {
+          if (state === 'busy') return true
           if (state === 'orphaned') return action === 'none'
           return state === 'unknown' && reason !== LOST.reason
         }),

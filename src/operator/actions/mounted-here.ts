@@ -17,7 +17,7 @@ export async function mountedHere({ isRoot, host, readConfig }: Here): Promise<s
 }
 
 function inALine({ mounts, unrecorded, unreadable }: StatusDocument): string {
-  const unwell = mounts.map(({ state }) => state).filter((state) => state !== 'healthy' && state !== 'busy')
+  const unwell = mounts.map(({ state }) => state).filter((state) => state !== 'healthy' && state !== 'in progress')
   const bad = [...unwell, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
   const many = mounts.length + unrecorded.length + unreadable.length
   if (many === 0) return 'none on this node'

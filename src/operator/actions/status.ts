@@ -158,7 +158,9 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
   const records = recorded.flatMap(({ record }) => record ?? [])
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
-    return found === undefined ? [] : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
+    return found === undefined || isOver(record, found)
+      ? []
+      : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
   })
   const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
   return {
@@ -169,6 +171,11 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
     containers: statusOfContainers(session),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
+}
+
+/** It is unmounted, nothing is left of it, and the next heal or gc removes its record. */
+function isOver({ ended }: MountRecord, { action }: Finding): boolean {
+  return ended !== undefined && action === 'forgotten'
 }
 
 async function aboutVolume(

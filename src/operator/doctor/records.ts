@@ -30,7 +30,7 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   const readable = [...problems.values()].filter((problem) => problem === undefined).length
   yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
   for (const { directory, state, action, reason } of found) {
-    if (reason === '' || state === 'busy') continue
+    if (reason === '' || state === 'in progress') continue
     const text = `${directory} is ${state}: ${reason}`
     if (action === 'failed') yield fault(text, 'remove the cause, then run modekeep heal')
     else if (action === 'none') yield warning(text, 'what the reason says')

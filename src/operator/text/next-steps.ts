@@ -6,7 +6,8 @@ import { type Line, shellQuoted } from './output.ts'
 /** What to do about a mount, by what is the matter with it; undefined where that is nothing. */
 const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
   healthy: undefined,
-  busy: undefined,
+  'in progress': undefined,
+  busy: 'process',
   missing: 'heal',
   stale: 'heal',
   interrupted: 'heal',
@@ -28,6 +29,10 @@ export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable 
     ...when(
       commands,
       'the line below each mount or volume that is changed or partial names the command that gives it its group again',
+    ),
+    ...when(
+      by('process'),
+      'the line below each busy mount names the processes to end before another node mounts its disk or image',
     ),
     ...when(
       [...people, ...unrecorded],

@@ -23,7 +23,7 @@ export const status: Work<StatusCommand, StatusDocument> = {
   summary: 'list mounts, how their groups were given, and their state',
   text: [
     'Lists what modekeep has mounted on this node: pod, source, group, age and state (healthy, missing, stale, ' +
-      'changed, partial, orphaned, interrupted, unknown, busy: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
+      'changed, partial, orphaned, interrupted, unknown, busy, in progress: docs/commands.md). Ownership says how the group was given. walk: inodes ' +
       'were changed. idmap: the mount shows another group. option: mount options give it.',
     'Below are the volumes that walks have changed, with pending restores and the progress of running walks, and those ' +
       "of containers, of any driver, that the runtime's plugin shows to a group (modekeep nri). Changes nothing.",
@@ -180,7 +180,7 @@ function uniqueLength(name: string, names: readonly string[]): number {
 }
 
 function stateOf({ group, complete, left, restorePending, mounts, walk, changed }: VolumeStatus): string {
-  if (walk) return 'busy'
+  if (walk) return 'in progress'
   if (group === null) return 'recorded'
   if (left !== null) return left === 0 ? 'restored' : 'partly restored'
   if (!complete) return 'interrupted'

@@ -1,3 +1,4 @@
+import { waitFor } from '../../host/back-off.ts'
 import { closing, errorCode, explained, type Handle, type Host, isDirectory } from '../../host/host.ts'
 import { openInside } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
@@ -9,6 +10,7 @@ import {
   type Disk,
   explainedMount,
   isMountedReadOnly,
+  isShown,
   refuseNodesOwn,
   refuseOtherContent,
   refuseTwin,
@@ -82,7 +84,7 @@ function disk(rules: DiskRules): VolumeKind {
       const disk = { host, device, fsType: rules.name, shown: quoted(path) }
       refuseOtherContent(disk)
       refuseNodesOwn(disk, isVolume)
-      const tree = mountDevice(disk, fsOptions(rules, request), readOnly)
+      const tree = await mountDevice(disk, fsOptions(rules, request), readOnly)
       using _tree = closing(host.inodes, tree)
       refuseTwin(disk, tree)
       return request.subPath === undefined ? host.inodes.duplicate(tree) : partOf(host, tree, request.subPath)
@@ -107,18 +109,34 @@ function fsOptions({ always }: DiskRules, { mountOptions }: KindRequest): string
 }
 
 /** Read-only, unless the file system is mounted for writing already: then the mount alone is. */
-function mountDevice(disk: Disk, options: readonly string[], readOnly: boolean): Handle {
+async function mountDevice(disk: Disk, options: readonly string[], readOnly: boolean): Promise<Handle> {
   const { host, device, fsType } = disk
   const create = (more: string[]) => host.mounts.createTree(fsType, [...options, ...more], device)
-  return explainedMount(disk, () => {
+  const attempt = () => {
     try {
       return create(readOnly ? ['ro'] : [])
     } catch (error) {
       if (!readOnly || errorCode(error) !== 'EBUSY' || isMountedReadOnly(disk)) throw error
       return create([])
     }
+  }
+  // The check of an unmount may claim the device at this moment.
+  const until = performance.now() + LONGEST_CLAIM_MS
+  const isClaimed = (error: unknown) => errorCode(error) === 'EBUSY' && performance.now() < until && !isShown(disk)
+  const result = await waitFor(() => {
+    try {
+      return { tree: attempt() }
+    } catch (error) {
+      return isClaimed(error) ? undefined : { error }
+    }
+  })
+  return explainedMount(disk, () => {
+    if ('error' in result) throw result.error
+    return result.tree
   })
 }
+
+const LONGEST_CLAIM_MS = 100
 
 /** Of a mount that is not attached, a part can be cloned since Linux 6.15. */
 function partOf({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {

@@ -77,6 +77,11 @@ const COPY_OF_XFS =
 const twin = (shown: string) =>
   `source ${shown} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
 
+/** Whether a mount of this namespace shows it. */
+export function isShown(disk: Disk): boolean {
+  return mountsOf(disk).length > 0
+}
+
 /** False also where nothing is known: a mount in another namespace cannot be seen. */
 export function isMountedReadOnly(disk: Disk): boolean {
   return mountsOf(disk)[0]?.superOptions.includes('ro') ?? false

@@ -52,10 +52,10 @@ describe('what to do next', () => {
   }
 
   it('is nothing where all is well, or at work', () => {
-    expect(next([mount, { ...mount, state: 'busy' }], [volume])).toEqual([])
+    expect(next([mount, { ...mount, state: 'in progress' }], [volume])).toEqual([])
   })
 
-  it.each(MOUNT_STATES.filter((state) => !['healthy', 'busy'].includes(state)))(
+  it.each(MOUNT_STATES.filter((state) => !['healthy', 'in progress'].includes(state)))(
     'is said of a mount that is %s',
     (state) => {
       expect(next([{ ...mount, state, reason: 'why' }])).toHaveLength(1)
@@ -187,7 +187,7 @@ describe('status for people', () => {
     ['partly restored', { complete: false, left: 2, mounts: 0 }],
     ['restored', { complete: false, left: 0, mounts: 0 }],
     ['recorded', { group: null, groupAccess: null }],
-    ['busy', { walk: { pid: null, visited: 0, changed: 0 } }],
+    ['in progress', { walk: { pid: null, visited: 0, changed: 0 } }],
   ])('calls a volume %s: %j', (state, more) => {
     const lines = texts([mount], [{ ...volume, ...more }])
     expect(lines[5]).toMatch(new RegExp(`^v +\\S+ +\\d +${state} +/srv/data$`))

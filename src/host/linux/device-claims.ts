@@ -1,0 +1,68 @@
+import { unlessRefused } from '../file-error.ts'
+import { deviceName, errorCode, type Handle, hasDisk } from '../host.ts'
+import { nodeFs as fs, readText } from '../read-file.ts'
+import { btrfsDevices, numbersOf } from './backing.ts'
+import { closingFd } from './open.ts'
+import { statUnsynced } from './statx.ts'
+
+const { O_EXCL, O_NONBLOCK, O_RDONLY } = fs.constants
+
+export function devicesOf(handle: Handle): string[] {
+  const { device } = statUnsynced(handle)
+  if (hasDisk(device)) return [nameWithSequence(deviceName(device))]
+  const directories = unlessRefused(() => btrfsDevices(handle)) ?? []
+  if (directories === 'in doubt') return []
+  return directories.flatMap((directory) => {
+    const numbers = unlessRefused(() => readText(`${directory}/dev`).trim())
+    return numbers === undefined ? [] : [nameWithSequence(numbers)]
+  })
+}
+
+/** The `major:minor` of a name that `devicesOf` returned. */
+export function numbersIn(name: string): string {
+  return name.split(' ', 1)[0] ?? ''
+}
+
+/**
+ * The kernel counts disks, and what a loop device is attached to, since Linux 5.15 (`diskseq`). An older kernel has only
+ * the path of a loop device's file.
+ */
+function nameWithSequence(numbers: string): string {
+  const directory = `/sys/dev/block/${numbers}`
+  for (const file of ['diskseq', '../diskseq', 'loop/backing_file']) {
+    const sequence = unlessRefused(() => readText(`${directory}/${file}`).trim())
+    if (sequence) return `${numbers} ${sequence}`
+  }
+  return numbers
+}
+
+/**
+ * A mounted file system claims its device, and so does every exclusive open: the kernel refuses a second claim. This one
+ * ends at once. Other readers of the device do not count.
+ */
+export function isClaimed(name: string): boolean {
+  if (nameWithSequence(numbersIn(name)) !== name) return false
+  const numbers = numbersIn(name)
+  try {
+    const device = fs.openSync(nodeOf(numbers), O_RDONLY | O_EXCL | O_NONBLOCK)
+    using _ = closingFd(device)
+    if (numbersOf(device as Handle) === numbers) return false
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    if (/^(ENXIO|ENODEV|ENOMEDIUM)$/.test(code)) return false
+    if (code === 'EBUSY') return nameWithSequence(numbers) === name && !isUsedByDevice(numbers)
+  }
+  // A container without the node's /dev: AUTOCLEAR detaches a loop device with its last user.
+  return fs.existsSync(`/sys/dev/block/${numbers}/loop`)
+}
+
+/** Whether a device mapper or RAID device lies on it. */
+function isUsedByDevice(numbers: string): boolean {
+  return (unlessRefused(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
+}
+
+function nodeOf(numbers: string): string {
+  const uevent = unlessRefused(() => readText(`/sys/dev/block/${numbers}/uevent`)) ?? ''
+  return `/dev/${/^DEVNAME=(.+)$/m.exec(uevent)?.[1] ?? `block/${numbers}`}`
+}

@@ -1,0 +1,111 @@
+import { waitFor } from '../host/back-off.ts'
+import { closing, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../host/host.ts'
+import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import type { MountRecord } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { kindOf } from '../volume/index.ts'
+
+/** A file system on a disk or in an image that outlives the unmount of its last mount. */
+export interface BusyFileSystem {
+  fileSystem: MountedFileSystem
+  /** Names what holds it, and what to do. */
+  reason: string
+}
+
+/** What a crashed or ending process held is released within this time. */
+const SETTLING_MS = 300
+
+/**
+ * Finds the file system of a recorded disk or image, or of a mount without a record. Call it before the unmount.
+ * @returns undefined for other volumes, and for mounts of an earlier boot
+ */
+export function findFileSystem(
+  { host }: Session,
+  point: MountPoint | undefined,
+  record: MountRecord | undefined,
+): MountedFileSystem | undefined {
+  if (record === undefined) return point && readFileSystem(host, point, false)
+  if (!kindOf(record.request.fsType)?.isDisk || record.boot !== host.bootId()) return undefined
+  const { mounted } = record
+  // Records of earlier versions have no devices.
+  if (mounted?.devices === undefined) return point && readFileSystem(host, point, true)
+  return { ...mounted, devices: mounted.devices }
+}
+
+function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): MountedFileSystem | undefined {
+  const { inodes, blocks } = host
+  const stat = statPoint(host, point)
+  if (stat === undefined || stat === 'broken' || !stat.mountRoot || !(isDisk || hasDisk(stat.device))) return undefined
+  const root = inodes.openEntry(point.parent, point.name)
+  using _ = closing(inodes, root)
+  const { device, mountId } = stat
+  return { devices: blocks.devicesOf(root), device, mountId: String(mountId), namespace: host.mountNamespace() }
+}
+
+/** Waits a moment for users that are ending. Call it after the unmount. */
+export async function findBusyAfterUnmount(
+  session: Session,
+  fileSystem: MountedFileSystem | undefined,
+  source: string | undefined,
+): Promise<BusyFileSystem | undefined> {
+  const { host } = session
+  if (fileSystem === undefined || findBusy(host, fileSystem, source) === undefined) return undefined
+  const until = performance.now() + SETTLING_MS
+  await waitFor(() => !isClaimed(host, fileSystem) || performance.now() > until || undefined)
+  return findBusy(host, fileSystem, source)
+}
+
+/**
+ * Checks the devices alone, never a name. A file system that is mounted elsewhere is not busy: that mount's own unmount
+ * ends it.
+ */
+export function findBusy(
+  host: Host,
+  fileSystem: MountedFileSystem,
+  source: string | undefined,
+): BusyFileSystem | undefined {
+  if (!isClaimed(host, fileSystem)) return undefined
+  const { isMounted, processes } = host.blocks.findUsers(fileSystem)
+  // Its last user may have ended meanwhile.
+  if (isMounted || (processes.length === 0 && !isClaimed(host, fileSystem))) return undefined
+  const reason = `the file system of ${source === undefined ? 'the volume' : quoted(source)} is unmounted, but still in use by ${formatUsers(processes)}: end that use before another node mounts it`
+  return { fileSystem, reason }
+}
+
+const isClaimed = ({ blocks }: Host, { devices }: MountedFileSystem) =>
+  devices.some((device) => blocks.isClaimed(device))
+
+const MOST_NAMED = 5
+
+function formatUsers(processes: readonly NamedProcess[]): string {
+  if (processes.length === 0) return 'no process that can be seen (such as a loop device or a swap file in it)'
+  const named = processes.slice(0, MOST_NAMED).map(({ pid, name }) => `process ${pid} (${quoted(name)})`)
+  const more = processes.length - named.length
+  return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/**
+ * Keeps what is needed to check the file system again.
+ * @returns the record of a mount that is over, but whose file system is busy
+ */
+export function recordBusy({ host }: Session, record: MountRecord, { fileSystem }: BusyFileSystem): MountRecord {
+  const { mounted, busySince = host.monotonicMs() } = record
+  return {
+    ...record,
+    busySince,
+    ...(mounted && { mounted: { ...mounted, devices: [...fileSystem.devices] } }),
+  }
+}
+
+/**
+ * @param busySince as it was recorded; undefined: it could not be recorded, so no failure could ever end
+ * @throws {Refusal} until `busyUnmountSeconds` have passed
+ */
+export function refuseBusy({ host, config }: Session, { reason }: BusyFileSystem, busySince: number | undefined): void {
+  if (busySince === undefined) return
+  const now = host.monotonicMs()
+  const leftMs = busySince + config.busyUnmountSeconds * 1000 - now
+  if (leftMs <= 0 || busySince > now) return
+  throw new Refusal(`${reason}; the unmount succeeds without that in ${Math.ceil(leftMs / 1000)} s`)
+}

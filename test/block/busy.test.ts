@@ -1,0 +1,238 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { publish } from '../../src/csi/publish.ts'
+import { unpublish } from '../../src/csi/unpublish.ts'
+import { collectGarbage } from '../../src/heal/garbage.ts'
+import { SystemError } from '../../src/host/host.ts'
+import { status } from '../../src/operator/actions/status.ts'
+import { mountFindings } from '../../src/operator/doctor/records.ts'
+import { readRequest } from '../../src/request/request.ts'
+import { listMountRecords } from '../../src/store/mount-record.ts'
+import { kinds } from '../../src/volume/index.ts'
+import { attachDisk, DISK_TYPES, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+
+const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+
+describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, () => {
+  let stage: Stage
+  let image: string
+  let monotonicMs: number
+  let children: ChildProcess[]
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    image = `${stage.top}/volumes/image`
+    children = []
+    monotonicMs = stage.host.monotonicMs()
+    stage.host.monotonicMs = () => monotonicMs
+  })
+  afterEach(async () => {
+    for (const child of children) await end(child)
+    detachDisks()
+    stage.close()
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  async function mountImage(pod: string, fsType = 'ext4'): Promise<string> {
+    if (!fs.existsSync(image)) makeImage(image, fsType as 'ext4')
+    stage.allow({ fsTypes: [fsType, 'bind'] })
+    await stage.mount(pod, { source: image, 'kubernetes.io/fsType': fsType })
+    return stage.podDirectory(pod)
+  }
+
+  /** Runs a process, and returns when it has begun. */
+  async function run(command: string, ...args: string[]): Promise<ChildProcess> {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    children.push(child)
+    await new Promise((resolve, reject) => {
+      child.stdout?.once('data', resolve)
+      child.once('exit', (status) => reject(new Error(`${command} ended: ${status}`)))
+    })
+    return child
+  }
+
+  const shell = (script: string, ...args: string[]) => run('sh', '-c', script, 'sh', ...args)
+
+  function end(child: ChildProcess): Promise<void> {
+    children = children.filter((one) => one !== child)
+    return new Promise((resolve) => {
+      child.once('exit', () => resolve())
+      child.kill('SIGKILL')
+    })
+  }
+
+  const openFile = (directory: string) => shell('exec 3<"$1/one"; echo; exec sleep 1000', directory)
+  const states = async () => (await stage.heal(true)).map(({ state, action }) => [state, action])
+  const passLimit = () => {
+    monotonicMs += stage.config.busyUnmountSeconds * 1000
+  }
+
+  it.each(DISK_TYPES)('fails first, then succeeds, and is reported until it ends: %s', async (fsType) => {
+    const directory = await mountImage('a', fsType)
+    const user = await openFile(directory)
+    const inUse = `the file system of "${image}" is unmounted, but still in use by process ${user.pid} ("sleep"): end that use before another node mounts it`
+
+    for (let call = 1; call < 3; call++) {
+      await expect(stage.unmount('a')).rejects.toThrow(`${inUse}; the unmount succeeds without that in 60 s`)
+      expect(fs.readdirSync(directory)).toEqual([])
+      expect(stage.layers('a')).toEqual([])
+    }
+    expect(await states()).toEqual([['busy', 'none']])
+
+    passLimit()
+    expect(await stage.unmount('a')).toBe(inUse)
+    expect(stage.warnings).toContain(inUse)
+    fs.rmdirSync(directory)
+
+    expect((await status(stage.session())).mounts).toMatchObject([{ directory, state: 'busy', reason: inUse }])
+    const findings = await Array.fromAsync(mountFindings(stage.session()))
+    expect(findings).toContainEqual(expect.objectContaining({ text: `${directory} is busy: ${inUse}` }))
+    const garbage = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
+    expect(garbage).toContainEqual({ kind: 'mount record', name: directory, action: 'kept', reason: inUse })
+    expect(await stage.heal()).toMatchObject([{ state: 'busy', action: 'none', reason: inUse }])
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+
+    await end(user)
+    expect((await status(stage.session())).mounts).toEqual([])
+    expect(await stage.heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
+    expect(listMountRecords(stage)).toEqual([])
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
+  it('succeeds once the use ends, before the limit', async () => {
+    const user = await openFile(await mountImage('a'))
+    await expect(stage.unmount('a')).rejects.toThrow('still in use')
+    await end(user)
+    expect(await stage.unmount('a')).toBeUndefined()
+    expect(listMountRecords(stage)).toEqual([])
+  })
+
+  it('succeeds at once where busyUnmountSeconds is 0', async () => {
+    stage.config = { ...stage.config, busyUnmountSeconds: 0 }
+    await openFile(await mountImage('a'))
+    expect(await stage.unmount('a')).toContain('still in use')
+  })
+
+  it('is found on a disk as well', async () => {
+    makeImage(image, 'ext4')
+    const device = attachDisk(image)
+    stage.allow({ sources: [device], fsTypes: ['ext4'] })
+    await stage.mount('a', { source: device, 'kubernetes.io/fsType': 'ext4' })
+    const user = await openFile(stage.podDirectory('a'))
+    await expect(stage.unmount('a')).rejects.toThrow(`process ${user.pid} ("sleep")`)
+    await end(user)
+    await stage.unmount('a')
+  })
+
+  it.each<[string, string]>([
+    ['a working directory', 'cd "$1"; echo; exec sleep 1000'],
+    ['a program', 'cp /bin/sleep "$1/program"; echo; exec "$1/program" 1000'],
+    ['a private copy of the mounts', 'exec unshare --mount --propagation private sh -c "echo; exec sleep 1000"'],
+  ])('is found by %s', async (_, script) => {
+    const directory = await mountImage('a')
+    await shell(script, directory)
+    await expect(stage.unmount('a')).rejects.toThrow('still in use by process')
+    await expect(stage.unmount('a')).rejects.not.toThrow('no process')
+  })
+
+  it('names no process where the kernel itself uses it', async () => {
+    const directory = await mountImage('a')
+    execFileSync('truncate', ['-s', '1M', `${directory}/inner`])
+    const device = attachDisk(`${directory}/inner`)
+    await expect(stage.unmount('a')).rejects.toThrow(
+      'no process that can be seen (such as a loop device or a swap file in it)',
+    )
+    expect(device).toMatch(/^\/dev\/loop/)
+    detachDisks()
+    await stage.unmount('a')
+  })
+
+  it('is none while another pod has the image', async () => {
+    const directory = await mountImage('a')
+    await mountImage('b')
+    const user = await openFile(directory)
+    expect(await stage.unmount('a')).toBeUndefined()
+    expect(listMountRecords(stage)).toHaveLength(1)
+    await expect(stage.unmount('b')).rejects.toThrow(`process ${user.pid}`)
+  })
+
+  it('is none while a container has a mount of it', async () => {
+    const directory = await mountImage('a')
+    const root = `${stage.top}/root`
+    fs.mkdirSync(`${root}/data`, { recursive: true })
+    const script = `mount -t tmpfs none "$2" && mkdir -p "$2/data" "$2/old" "$2/bin" "$2/lib" "$2/lib64" "$2/usr" &&
+      for one in bin lib lib64 usr; do [ ! -e /$one ] || mount --rbind /$one "$2/$one"; done
+      mount --bind "$1" "$2/data" && cd "$2" && pivot_root . old && echo && exec sleep 1000`
+    await run('unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', directory, root)
+    expect(await stage.unmount('a')).toBeUndefined()
+    expect(listMountRecords(stage)).toEqual([])
+  })
+
+  it('is none while kubelet has a copy of the mount in its own mount namespace', async () => {
+    const directory = await mountImage('a')
+    const kubelet = await shell('exec unshare --mount --propagation private sh -c "echo; exec sleep 1000"', directory)
+    const namespace = fs.readlinkSync(`/proc/${kubelet.pid}/ns/mnt`)
+    const { findUsers } = stage.host.blocks
+    stage.host.blocks = {
+      ...stage.host.blocks,
+      findUsers: (fileSystem) => findUsers({ ...fileSystem, namespace }),
+    }
+    expect(await stage.unmount('a')).toBeUndefined()
+  })
+
+  it('is found though the record was lost, and succeeds: no failure could be counted', async () => {
+    const directory = await mountImage('a')
+    await openFile(directory)
+    fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
+    expect(await stage.unmount('a')).toContain('the file system of the volume is unmounted, but still in use')
+    expect(stage.layers('a')).toEqual([])
+  })
+
+  it('fails through CSI too, and the target is removed', async () => {
+    makeImage(image, 'ext4')
+    stage.allow({ fsTypes: ['ext4'] })
+    const volume = `${stage.top}/pods/a/volumes/kubernetes.io~csi/v`
+    fs.mkdirSync(volume, { recursive: true })
+    const directory = `${volume}/mount`
+    const options = JSON.stringify({ source: image, 'kubernetes.io/fsType': 'ext4' })
+    await publish(stage.session(), readRequest(directory, options, stage.config, kinds))
+    const user = await openFile(directory)
+    for (let call = 1; call < 3; call++) {
+      await expect(unpublish(stage.session(), directory)).rejects.toThrow('still in use')
+      expect(fs.readdirSync(volume)).toEqual([])
+    }
+    passLimit()
+    await unpublish(stage.session(), directory)
+    expect(stage.warnings).toContainEqual(expect.stringContaining('still in use'))
+    expect(await states()).toEqual([['busy', 'none']])
+    await end(user)
+    await unpublish(stage.session(), directory)
+    expect(listMountRecords(stage)).toEqual([])
+  })
+
+  it('does not make a mount fail that begins during its check of the device', async () => {
+    const { mounts } = stage.host
+    let failures = 2
+    stage.host.mounts = {
+      ...mounts,
+      createTree(...order) {
+        if (failures-- > 0) throw new SystemError('fsmount', 'EBUSY', 'a device')
+        return mounts.createTree(...order)
+      },
+    }
+    await mountImage('a')
+    expect(await states()).toEqual([['healthy', 'none']])
+    await stage.unmount('a')
+  })
+
+  it('is over when another mount at the directory takes its place', async () => {
+    const user = await openFile(await mountImage('a'))
+    await expect(stage.unmount('a')).rejects.toThrow('still in use')
+    await mountImage('a')
+    expect(await states()).toEqual([['healthy', 'none']])
+    expect(loopsBelow(stage.top)).toHaveLength(1)
+    await end(user)
+    expect(await stage.unmount('a')).toBeUndefined()
+  })
+})

@@ -3,10 +3,12 @@ import { attachAt } from '../mount/attach.ts'
 import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { openInside } from '../path/inside.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
+import { findOwnSubPathDirectories, findStaleOwnSubPaths } from './own-sub-paths.ts'
 
 /** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */
 export interface SubPathFinding {
@@ -21,14 +23,20 @@ export interface SubPathFinding {
 const STALE = 'its source was deleted when the volume changed'
 
 /**
- * Gives kubelet's sub path binds of ConfigMaps, Secrets, projected and downward API volumes their current source where
- * the one they show was deleted: the runtime cannot bind such a one again, so its container would not start any more.
+ * Gives kubelet's sub path binds of modekeep's own volumes, and of ConfigMaps, Secrets, projected and downward API
+ * volumes, their current source where the one they show was deleted: the runtime cannot bind such a one again, so its container would not start any more.
  * What runs already keeps what it has. Nothing else is touched; what cannot be healed is left, with the reason.
- * @param kubeletDir kubelet's root directory; without one there is nothing to heal
+ * @param kubeletDir kubelet's root directory; undefined: only those of modekeep's own volumes are healed
  * @param options.dryRun nothing is changed
  */
-export function healSubPaths(session: Session, kubeletDir: string, options: { dryRun: boolean }): SubPathFinding[] {
-  const stale = subPaths(session, kubeletDir).filter((subPath) => subPath.stale)
+export function healSubPaths(
+  session: Session,
+  kubeletDir: string | undefined,
+  options: { dryRun: boolean },
+): SubPathFinding[] {
+  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir).filter((subPath) => subPath.stale)
+  const own = findStaleOwnSubPaths(session, parseMountinfo(session.host.mounts.table()))
+  const stale = [...ofKubelet, ...own]
   if (stale.length === 0) return []
   // Of two at one place the second could take away what the first has put there.
   using lock = options.dryRun ? undefined : tryLockNode(session, 'sub-paths')
@@ -40,9 +48,11 @@ export function healSubPaths(session: Session, kubeletDir: string, options: { dr
   }))
 }
 
-/** The volume directories of all such binds, stale or not: whatever makes one stale changes its directory. */
-export function subPathVolumes(session: Session, kubeletDir: string): string[] {
-  return [...new Set(subPaths(session, kubeletDir).map(({ volumeDirectory }) => volumeDirectory))].sort()
+/** The directories of all such binds, stale or not: whatever makes one stale changes its directory. */
+export function subPathVolumes(session: Session, kubeletDir: string | undefined): string[] {
+  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir)
+  const own = findOwnSubPathDirectories(session, parseMountinfo(session.host.mounts.table()))
+  return [...new Set([...ofKubelet.map(({ volumeDirectory }) => volumeDirectory), ...own])].sort()
 }
 
 function subPaths({ host: { inodes, mounts } }: Session, kubeletDir: string): KubeletSubPath[] {

@@ -23,8 +23,24 @@ export const WRITTEN_PLUGINS: readonly string[] = ['configmap', 'secret', 'proje
 const BIND = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 // The volume, its dated directory (time to the second, then what Go's os.MkdirTemp adds), the rest.
 const DATED = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
-const DELETED = '//deleted'
+/** How mountinfo marks a mount whose root was deleted. */
+export const DELETED = '//deleted'
 const DATA = '..data'
+
+/** Reports another mount at a bind's place: the topmost one alone can be replaced. */
+export function findCover(
+  rows: readonly MountRow[],
+  locationOf: ReturnType<typeof locationsFrom>,
+): (row: MountRow) => string | undefined {
+  const byMountPoint = Map.groupBy(rows, ({ mountPoint }) => mountPoint)
+  return (row) => {
+    const shown = locationOf(row.mountPoint)
+    const isHidden = shown?.device !== row.device || shown.path !== row.root
+    return isHidden || (byMountPoint.get(row.mountPoint)?.length ?? 0) > 1
+      ? 'another mount is over or under it'
+      : undefined
+  }
+}
 
 /**
  * Kubelet's sub path binds whose source lies in a dated directory of the very volume that their path names: on the
@@ -35,16 +51,13 @@ export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletS
   const rows = parseMountinfo(mountinfo)
   const byMountPoint = Map.groupBy(rows, ({ mountPoint }) => mountPoint)
   const locationOf = locationsFrom(rows)
+  const coverOf = findCover(rows, locationOf)
 
   /** Asked for stale binds only: on a node with thousands of mounts a place takes long to find. */
   function doubtOf(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
     const volume = locationOf(volumeDirectory)
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
-    const shown = locationOf(row.mountPoint)
-    const isHidden = shown?.device !== row.device || shown.path !== row.root
-    return isHidden || (byMountPoint.get(row.mountPoint)?.length ?? 0) > 1
-      ? 'another mount is over or under it'
-      : undefined
+    return coverOf(row)
   }
 
   return rows.flatMap((row): KubeletSubPath[] => {

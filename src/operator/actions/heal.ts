@@ -36,7 +36,7 @@ export interface HealDocument {
   isDry: boolean
   /** modekeep's own mounts. */
   mounts: Finding[]
-  /** Kubelet's, where asked for. */
+  /** Kubelet's binds for containers: of modekeep's own volumes, and of others where requested. */
   subPaths: SubPathFinding[]
   /** Those that run without the group they asked for: the runtime's plugin was away, or it was not possible. */
   containers: ContainerFinding[]
@@ -60,7 +60,7 @@ async function healOnce(
     throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
   const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined, kubelets)
-  const subPaths = kubelet === undefined ? [] : healSubPaths(session, kubelet, { dryRun: isDry })
+  const subPaths = healSubPaths(session, kubelet, { dryRun: isDry })
   const containers = unwellContainers(session)
   session.note({ found: mounts.filter(isUnwell), subPaths, ...(containers.length > 0 && { containers }) })
   return { verb: 'heal', isDry, mounts, subPaths, containers }
@@ -122,12 +122,12 @@ export async function keepHealing(
     notReady = undefined
     // A call that was at work may have seen what was before; what failed may work the next time.
     const isUndone = mounts.some(({ state, action }) => state === 'in progress' || action === 'failed')
-    const ofKubelet = order.kubelet === undefined ? [] : subPathVolumes(hearing, order.kubelet)
+    const ofSubPaths = subPathVolumes(hearing, order.kubelet)
     // Whoever looks at a server's directory may wait for it for ever.
     const sources = sourceDirectories(hearing)
     const watched = sources.filter(localPaths(session.host))
     return {
-      watched: [...watched, ...ofKubelet],
+      watched: [...watched, ...ofSubPaths],
       isBlind:
         watched.length < sources.length ||
         mounts.some(({ state, action, reason }) => {

@@ -9,7 +9,8 @@ export const heal: Work<HealCommand, HealDocument> = {
   summary: 'repair mounts whose source, daemon or layers changed',
   text: [
     "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
-      'that is missing or does not respond, layers mounted over it, interrupted calls, records of deleted pods.',
+      'that is missing or does not respond, layers mounted over it, interrupted calls, records of deleted pods, and ' +
+      "kubelet's subPath mounts of modekeep's volumes whose source an update deleted.",
     'A mount in use is replaced without a gap. Mounts that modekeep does not know stay as they are.',
     "Containers that run without the group that they asked the runtime's plugin for (modekeep nri) are listed, with what to do.",
   ],

@@ -1,0 +1,183 @@
+import { dirname, normalize } from 'node:path'
+import { Dirents } from '../host/dirents.ts'
+import { closing, errorCode, type Handle, type Inodes, isDirectory, unless } from '../host/host.ts'
+import { DELETED, findCover, type KubeletSubPath } from '../mount-table/kubelet-sub-path.ts'
+import { CSI_PLUGIN } from '../mount-table/kubelet-volume.ts'
+import type { MountRow } from '../mount-table/mountinfo.ts'
+import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
+import { quoted } from '../refusal/refusal.ts'
+import { sourcePath } from '../request/source.ts'
+import { findMounts, type MountRecord } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { mayWait } from '../volume/silence.ts'
+
+/** A bind that kubelet made of a part of modekeep's own volume for a container's `subPath`. */
+interface OwnBind {
+  row: MountRow
+  record: MountRecord
+  /** The part in the volume as it was bound, without links. */
+  boundPath: string
+  /** Why a stale one must be left alone. */
+  doubt: string | undefined
+}
+
+/** Finds those whose part was deleted, and what has taken its place in the volume. */
+export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]): KubeletSubPath[] {
+  const stale = rows.filter(({ root }) => root.endsWith(DELETED))
+  return findOwnBinds(session, rows, stale).map(({ row, record, boundPath, doubt }) => {
+    const found = doubt === undefined ? findCurrentPath(session, record.directory, boundPath) : {}
+    return {
+      row,
+      volumeDirectory: record.directory,
+      subPath: found.path ?? boundPath,
+      stale: true,
+      doubt: doubt ?? found.doubt,
+    }
+  })
+}
+
+/** The directories on the way to each part: its removal changes one of them. */
+export function findOwnSubPathDirectories(session: Session, rows: readonly MountRow[]): string[] {
+  return findOwnBinds(session, rows, rows).flatMap(({ record: { directory, source }, boundPath }) => {
+    const above: string[] = []
+    for (let at = dirname(boundPath); at !== '.'; at = dirname(at)) above.push(`${source ?? directory}/${at}`)
+    return above
+  })
+}
+
+// The pod's directory, then volume, container, index.
+const BIND = /^(.*\/pods\/[^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
+
+function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: readonly MountRow[]): OwnBind[] {
+  const { host } = session
+  const binds = wanted.flatMap((row) => {
+    const [, pod, volume] = BIND.exec(row.mountPoint) ?? []
+    return pod === undefined || volume === undefined ? [] : [{ row, pod, volume }]
+  })
+  if (binds.length === 0) return []
+  const locationOf = locationsFrom(rows)
+  const coverOf = findCover(rows, locationOf)
+  const boot = host.bootId()
+  const pluginsOf = new Map(
+    [...new Set(binds.map(({ pod }) => pod))].map((pod) => [pod, host.files.list(`${pod}/volumes`)]),
+  )
+  return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
+    const directories = (pluginsOf.get(pod) ?? []).map(
+      (plugin) => `${pod}/volumes/${plugin}/${volume}${plugin === CSI_PLUGIN ? '/mount' : ''}`,
+    )
+    return findMounts(session, directories).flatMap(({ record }): OwnBind[] => {
+      const isThere = record?.mounted !== undefined && record.ended === undefined && record.boot === boot
+      if (!isThere || mayWait(session, record.request)) return []
+      const boundPath = findBoundPath(record, row, locationOf)
+      return boundPath === undefined ? [] : [{ row, record, boundPath, doubt: coverOf(row) }]
+    })
+  })
+}
+
+/**
+ * The bound part's path in its volume. A volume that is itself a `subPath` may show another directory by now: then the
+ * part lies in a sibling of that.
+ */
+function findBoundPath(
+  { directory, request, source }: MountRecord,
+  { device, root }: MountRow,
+  locationOf: ReturnType<typeof locationsFrom>,
+): string | undefined {
+  const part = { device, path: root.endsWith(DELETED) ? root.slice(0, -DELETED.length) : root }
+  const volume = locationOf(directory)
+  const within = volume && pathWithin(volume, part)
+  if (within !== undefined) return within === '' ? undefined : within
+  const whole = sourcePath(request.source)
+  if (request.subPath === undefined || whole === undefined || !source?.startsWith(`${whole}/`)) return undefined
+  const wholeLocation = locationOf(whole)
+  const names = (wholeLocation && pathWithin(wholeLocation, part))?.split('/') ?? []
+  const current = source.slice(whole.length + 1).split('/')
+  const isSibling = current.slice(0, -1).every((name, at) => name === names[at])
+  return isSibling && names.length > current.length ? names.slice(current.length).join('/') : undefined
+}
+
+interface CurrentPath {
+  path?: string
+  doubt?: string
+}
+
+/** Kubelet's atomic writer replaces the link of this name. */
+const DATA = '..data'
+
+/**
+ * Finds what has taken the place of a part: what has its name now, or what a link leads to that was swapped from the
+ * removed directory to a sibling, as kubelet's atomic writer and git-sync do.
+ */
+function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string, boundPath: string): CurrentPath {
+  const names = boundPath.split('/')
+  using handles = new DisposableStack()
+  const hold = (handle: Handle) => {
+    handles.use(closing(inodes, handle))
+    return handle
+  }
+  try {
+    const volume = hold(inodes.openLinkFree(volumeDirectory))
+    const directories = [hold(inodes.openDirectory(volume, Buffer.from('.')))]
+    for (const name of names) {
+      const directory = directories[directories.length - 1] as Handle
+      const entry = unless('ENOENT', () => inodes.statMountPoint(directory, Buffer.from(name)))
+      if (entry === undefined) return findSwappedLink(inodes, names, directories)
+      // Links are followed when it is opened, and only inside of the volume.
+      if (directories.length === names.length || !isDirectory(entry) || entry.mountRoot) break
+      directories.push(hold(inodes.openDirectory(directory, Buffer.from(name))))
+    }
+    return { path: boundPath }
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return { doubt: (error as Error).message }
+  }
+}
+
+/** @param directories open, from the volume's root to the one in which the next name is missing */
+function findSwappedLink(inodes: Inodes, names: readonly string[], directories: readonly Handle[]): CurrentPath {
+  const depth = directories.length - 1
+  const parent = names.slice(0, depth).join('/')
+  const rest = names.slice(depth + 1)
+  const found: string[] = []
+  let entries = 0
+  for (const [level, directory] of directories.entries()) {
+    const above = names.slice(0, level)
+    for (const { name, target } of linksIn(inodes, directory)) {
+      if (++entries > MOST_LINKS)
+        return { doubt: `the volume has more than ${MOST_LINKS} links above ${quoted(parent)}` }
+      if (target.startsWith('/')) continue
+      const path = normalize([...above, target].join('/')).replace(/\/$/, '')
+      if ((dirname(path) === '.' ? '' : dirname(path)) !== parent || path.startsWith('../')) continue
+      // The atomic writer's links to single files lead to the same.
+      const link = name === DATA && rest.length > 0 ? [] : [name]
+      found.push([...above, ...link, ...rest].join('/'))
+    }
+  }
+  const [path, other] = found
+  const part = quoted(names.join('/'))
+  if (path === undefined) return { doubt: `nothing in the volume has taken the place of ${part}` }
+  if (other === undefined) return { path }
+  return { doubt: `${quoted(path)} and ${quoted(other)} may have taken the place of ${part}` }
+}
+
+const MOST_LINKS = 1000
+const MOST_BLOCKS = 100
+// include/linux/fs_types.h
+const UNKNOWN_TYPE = 0
+const LINK_TYPE = 10
+
+function* linksIn(inodes: Inodes, directory: Handle): Generator<{ name: string; target: string }> {
+  for (let block = 0; block < MOST_BLOCKS; block++) {
+    const entries = new Dirents(inodes.readEntries(directory))
+    if (entries.bytes.length === 0) return
+    while (entries.next()) {
+      if (entries.type !== LINK_TYPE && entries.type !== UNKNOWN_TYPE) continue
+      const name = Buffer.from(entries.name)
+      const link = unless('ENOENT', () => inodes.openEntry(directory, name))
+      if (link === undefined) continue
+      using _ = closing(inodes, link)
+      const target = unless('EINVAL ENOENT', () => inodes.readLink(link))
+      if (target !== undefined) yield { name: name.toString(), target: Buffer.from(target).toString() }
+    }
+  }
+}

@@ -34,9 +34,10 @@ export function healSubPaths(
   kubeletDir: string | undefined,
   options: { dryRun: boolean },
 ): SubPathFinding[] {
-  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir).filter((subPath) => subPath.stale)
-  const own = findStaleOwnSubPaths(session, parseMountinfo(session.host.mounts.table()))
-  const stale = [...ofKubelet, ...own]
+  const table = session.host.mounts.table()
+  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, table)
+  const own = findStaleOwnSubPaths(session, parseMountinfo(table))
+  const stale = [...ofKubelet.filter((subPath) => subPath.stale), ...own]
   if (stale.length === 0) return []
   // Of two at one place the second could take away what the first has put there.
   using lock = options.dryRun ? undefined : tryLockNode(session, 'sub-paths')
@@ -50,13 +51,13 @@ export function healSubPaths(
 
 /** The directories of all such binds, stale or not: whatever makes one stale changes its directory. */
 export function subPathVolumes(session: Session, kubeletDir: string | undefined): string[] {
-  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir)
-  const own = findOwnSubPathDirectories(session, parseMountinfo(session.host.mounts.table()))
+  const table = session.host.mounts.table()
+  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, table)
+  const own = findOwnSubPathDirectories(session, parseMountinfo(table))
   return [...new Set([...ofKubelet.map(({ volumeDirectory }) => volumeDirectory), ...own])].sort()
 }
 
-function subPaths({ host: { inodes, mounts } }: Session, kubeletDir: string): KubeletSubPath[] {
-  const table = mounts.table()
+function subPaths({ host: { inodes } }: Session, kubeletDir: string, table: string): KubeletSubPath[] {
   try {
     const handle = inodes.openTrusted(kubeletDir)
     using _ = closing(inodes, handle)

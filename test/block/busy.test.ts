@@ -127,7 +127,10 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
 
   it.each<[string, string]>([
     ['a working directory', 'cd "$1"; echo; exec sleep 1000'],
-    ['a program', 'cp /bin/sleep "$1/program"; echo; exec "$1/program" 1000'],
+    [
+      'a program',
+      'cp /bin/sleep "$1/program"; (until readlink /proc/$$/exe | grep -q program; do :; done; echo) & exec "$1/program" 1000',
+    ],
     ['a private copy of the mounts', 'exec unshare --mount --propagation private sh -c "echo; exec sleep 1000"'],
   ])('is found by %s', async (_, script) => {
     const directory = await mountImage('a')

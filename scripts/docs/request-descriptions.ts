@@ -71,7 +71,7 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
     appliesTo: '`ownership: walk` and `auto`',
   },
   restoreOnUnmount: {
-    text: "Puts groups, modes, ACLs and capabilities back to what they were when the volume's last mount goes.",
+    text: "Restores groups, modes, ACLs and capabilities when the volume's last mount is unmounted: to what the last `modekeep apply` by hand left, else to what they were before modekeep changed them.",
     example: 'true',
     appliesTo: '`ownership: walk` and `auto`',
   },

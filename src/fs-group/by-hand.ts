@@ -75,7 +75,7 @@ function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: Mount
 
 /** The order as the walk of a mount takes it: no mount directory is left out when holders are looked for. */
 export function orderFor({ directory, volume }: VolumeByHand, order: ByHandOrder): VolumeOrder {
-  return { ...order, volume, source: directory, restoreOnUnmount: false }
+  return { ...order, volume, source: directory, restoreOnUnmount: false, setsBaseline: true }
 }
 
 /**
@@ -126,7 +126,7 @@ export async function restoreByHand(
   const other = isForced ? otherDisk(session, volume, tree) : undefined
   if (other !== undefined) session.warn(other)
   const about = { volume, source: directory, isDisk: false }
-  const { isDone, kept, report } = await restoreTree(session, tree, about, record, isForced)
+  const { isDone, kept, report } = await restoreTree(session, tree, about, record, { isForced })
   const outcome = !isDone ? 'unfinished' : kept > 0 ? 'partly restored' : 'restored'
   return { outcome, kept, report, otherDisk: other }
 }

@@ -7,7 +7,7 @@ import type { Session } from '../store/session.ts'
 import { countSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
 import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
-import { hasJournal } from '../store/volume-journal.ts'
+import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { type Holder, holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { refuseImmutable, refuseOtherGroup, refuseUnusable } from './root-access.ts'
@@ -25,6 +25,8 @@ export interface VolumeOrder extends OwnOrder {
   directory?: string
   pod?: string | undefined
   restoreOnUnmount: boolean
+  /** What is applied by hand stays when pods that ask for restoreOnUnmount are gone. */
+  setsBaseline?: boolean | undefined
   /** A mount of the pod exists already: it stays, even if the group cannot be applied to the root. */
   isMounted?: boolean | undefined
 }
@@ -55,9 +57,10 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
     session.note({ ownership: 'the root has the group already: not walked' })
     // Whoever gave the root back may have given back the rest.
     const hasRoot = record?.changedSince?.hasRoot ?? false
-    if (record && (record.restorePending !== restorePending || hasRoot)) {
+    if (record && (record.restorePending !== restorePending || hasRoot || order.setsBaseline)) {
       const changedSince = hasRoot ? undefined : record.changedSince
-      volumeRecords.write(session, { ...record, restorePending, changedSince })
+      const baseline = order.setsBaseline ? setBaseline(session, record) : record.baseline
+      volumeRecords.write(session, { ...record, restorePending, changedSince, baseline })
     }
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
@@ -70,14 +73,15 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   if (known && record === undefined) {
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
   }
-  const next = { volume, source, disk, asked, group, groupAccess: access, restorePending }
+  const former = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
   const { report } = await walkVolume(
     session,
     tree,
     { volume, source, known, isDisk: location !== undefined, disk: disk && textOfDisk(disk) },
     { do: 'own', order: { group, access, setGid: order.setGid, isForced: order.isForced } },
-    () => volumeRecords.write(session, { ...next, complete: false }),
+    () => volumeRecords.write(session, { ...former, complete: false }),
   )
+  const next = order.setsBaseline ? { ...former, baseline: setBaseline(session, former) } : former
   // What was moved meanwhile may be where the walk had been: the next mount walks again.
   const isWhole = hasEnteredAll(report)
   const changedSince = changesIn(report, !rootMatches(session.host.inodes.stat(tree), order))
@@ -87,6 +91,16 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   if (changedSince?.hasRoot) refuseUnusable(session, tree, order, skipped)
   else refuseOtherGroup(session, tree, order, report)
   return { lock: held.move(), report, skipped }
+}
+
+/** Makes what the volume's inodes are now the state that restoreOnUnmount returns to. @returns what its record is to say */
+function setBaseline(
+  session: Session,
+  { volume, group, groupAccess }: Omit<VolumeRecord, 'complete'>,
+): VolumeRecord['baseline'] {
+  using journal = openJournal(session, volume, true)
+  journal.setBaseline()
+  return { group, groupAccess }
 }
 
 const readOnly = (source: string, group: number) =>

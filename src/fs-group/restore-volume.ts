@@ -58,7 +58,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   using _tree = closing(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
   const isDisk = kindOf(mount.request.fsType)?.root === 'file system'
-  await restoreTree(session, tree, { volume, source, isDisk }, record)
+  await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
 }
 
 /** Whether a mount shows a copy of the disk that is restored: the same identity on another device. */
@@ -106,7 +106,8 @@ function openTree(session: Session, volume: string, source: string): Handle {
 
 /**
  * Puts back what the journal of a volume holds. Call it under the volume's lock, with no walked mount of it left.
- * @param isForced also what its users changed since
+ * @param how isForced: also what its users changed since; toBaseline: to what `apply` left, where there is that, else to the
+ * first state, and then the baseline is dropped before anything is changed
  * @returns isDone: false while something that was met could not be put back; kept: so many stay as their users changed
  * them, and on record
  */
@@ -115,7 +116,7 @@ export async function restoreTree(
   tree: Handle,
   about: Omit<ToWalk, 'known'>,
   record: VolumeRecord | undefined,
-  isForced = false,
+  { isForced = false, toBaseline = false } = {},
 ): Promise<{ isDone: boolean; kept: number; report: WalkReport }> {
   const toWalk = { ...about, known: record !== undefined }
   const unfinished = record && {
@@ -125,14 +126,25 @@ export async function restoreTree(
     changedSince: undefined,
     skipped: undefined,
     left: undefined,
+    baseline: toBaseline ? record.baseline : undefined,
   }
-  const { report, isStillRecorded } = await walkVolume(session, tree, toWalk, { do: 'restore', isForced }, () => {
-    // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
-    if (unfinished) volumeRecords.write(session, unfinished)
-  })
+  const { report, isStillRecorded } = await walkVolume(
+    session,
+    tree,
+    toWalk,
+    { do: 'restore', isForced, toBaseline },
+    () => {
+      // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
+      if (unfinished) volumeRecords.write(session, unfinished)
+    },
+  )
   const kept = report.left['changed since by its user']?.count ?? 0
   // The walk may have skipped inodes that were never recorded: without a record nothing is left to restore.
   if (isStillRecorded && !isThrough(report)) return { isDone: false, kept, report }
+  if (toBaseline && unfinished?.baseline) {
+    volumeRecords.write(session, atBaseline(session, tree, unfinished, unfinished.baseline, kept))
+    return { isDone: true, kept, report }
+  }
   // By the record what is left is found again. Nor may a mount skip its walk: a root that its users changed may look
   // walked for ever. Without a record the next mount walks for the journal's sake.
   if (unfinished && isStillRecorded) {
@@ -152,4 +164,17 @@ const DONE_WITH = new Set(['changed since by its user', 'privileges not given ba
 /** Everything was met, and nothing but its users' own changes kept it from being put back. */
 function isThrough({ left }: WalkReport): boolean {
   return Object.keys(left).every((reason) => DONE_WITH.has(reason))
+}
+
+/** What is recorded of a volume that has returned to what `apply` left. @param kept so many inodes its users changed */
+function atBaseline(
+  { host }: Session,
+  tree: Handle,
+  record: VolumeRecord,
+  { group, groupAccess }: NonNullable<VolumeRecord['baseline']>,
+  kept: number,
+): VolumeRecord {
+  const hasRoot = host.inodes.stat(tree).gid !== group
+  const changedSince = kept === 0 ? undefined : { inodes: kept, hasRoot }
+  return { ...record, group, groupAccess, complete: true, restorePending: false, changedSince }
 }

@@ -5,7 +5,7 @@ import type { WalkReport } from './walk/report.ts'
 import { own, restore, type WalkOptions } from './walks.ts'
 
 /** What is to be done to a volume; all of it can be written as JSON. */
-export type WalkOrder = { do: 'own'; order: OwnOrder } | { do: 'restore'; isForced: boolean }
+export type WalkOrder = { do: 'own'; order: OwnOrder } | { do: 'restore'; isForced: boolean; toBaseline?: boolean }
 
 /** What was done. */
 export interface Walked {
@@ -26,6 +26,6 @@ export async function walkBy(
     const report = await own(inodes, tree, order.order, journal, options)
     return { report, isStillRecorded: true }
   }
-  const report = await restore(inodes, tree, journal, options, order.isForced)
+  const report = await restore(inodes, tree, journal, options, order.isForced, order.toBaseline)
   return { report, isStillRecorded: !journal.isEmpty() }
 }

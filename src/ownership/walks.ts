@@ -59,6 +59,7 @@ export async function own(
  * May be repeated and may be killed.
  * In the report `changed` counts what was put back, `alreadyRight` what already was as recorded.
  * @param isForced also what somebody changed since is put back, where it is surely the inode that was recorded
+ * @param toBaseline inodes that `apply` has set a baseline of return to that, and stay recorded
  * @throws as `own` does
  */
 export async function restore(
@@ -67,9 +68,10 @@ export async function restore(
   journal: Journal,
   options: WalkOptions = {},
   isForced = false,
+  toBaseline = false,
 ): Promise<WalkReport> {
   journal.beginRestore()
-  const report = await walkTree(inodes, root, { do: 'restore', isForced }, journal, options)
+  const report = await walkTree(inodes, root, { do: 'restore', isForced, toBaseline }, journal, options)
   return finish(inodes, root, journal, report, options)
 }
 

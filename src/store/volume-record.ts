@@ -24,6 +24,8 @@ export const volumeRecordSchema = () =>
      * recorded, and what is not in the volume any more: nobody knows whether it comes back.
      */
     left: z.optional(z.number()),
+    /** What the last `apply` by hand applied. restoreOnUnmount returns to what it left; a restore by hand drops it. */
+    baseline: z.optional(z.object({ group: z.number(), groupAccess: z.enum(['keep', 'grant']) })),
     /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
     restorePending: z.boolean(),
     /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */

@@ -85,6 +85,8 @@ export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
     'Gives DIR to a group. What an inode was is recorded before it is changed. It is refused while a pod with another ' +
       'group uses DIR.',
     'It may be interrupted at any time. The same command continues, and restore puts everything back.',
+    'The result is durable: when later pods with restoreOnUnmount are unmounted, the volume returns to it. restore returns to the first ' +
+      'state and drops it.',
   ],
   options: OPTIONS,
   examples: [

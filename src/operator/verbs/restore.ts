@@ -12,7 +12,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
       'volume changed since is named and left, and stays recorded, as does what cannot be put back now: with either it ends with status 1 and says what to do. It may be interrupted and ' +
       'repeated.',
     'VOLUME is a name that status shows, or an unambiguous beginning of one. The volume is found where it was last, or where it is mounted now. restore ' +
-      'also runs a pending restore. It is refused while a pod uses the volume with a group that is on disk (by a walk, ' +
+      'also runs a pending restore. What apply gave is restored too: pods with restoreOnUnmount then return to the first state. It is refused while a pod uses the volume with a group that is on disk (by a walk, ' +
       'or mapped), with or without --force.',
   ],
   options: {

@@ -24,8 +24,16 @@ export interface InodeRecord {
   forfeited: boolean
   /** What the last recorded change makes of it. */
   after: Ownership
+  /** What `apply` left it as, which restoreOnUnmount returns to. Undefined: it returns to `before`. */
+  baseline?: Baseline | undefined
   /** False while its change may be undone, half done or done: the process can have crashed right after the record. */
   settled: boolean
+}
+
+/** The state of an inode after `apply` by hand. */
+export interface Baseline extends Ownership {
+  /** The access ACL; undefined: none. */
+  acl: Uint8Array | undefined
 }
 
 /** The access ACL as first found, when last recorded, and as the last recorded change makes it; undefined: none. */
@@ -66,10 +74,16 @@ export function meantState(record: InodeRecord, now: Found): Meant | undefined {
   const whole = sameBytes(dueCapability(record), now.capability)
   if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
   if (whole && same(after, owned) && sameBytes(now.acl, acl.after)) return owned
+  if (whole && isAtBaseline(record, now)) return owned
   // A chown takes a capability away; another one is somebody's.
   if (record.settled || !(whole || now.capability === undefined)) return undefined
   if (sameBytes(now.acl, acl.seen)) return interruptedState(record, now, whole)
   return sameBytes(now.acl, acl.after) ? interruptedState(withAclGiven(record), now, whole) : undefined
+}
+
+/** Whether an inode has the group, the mode and the ACL that `apply` left it with. */
+export function isAtBaseline({ baseline }: InodeRecord, { stat, acl }: Found): boolean {
+  return baseline !== undefined && same(baseline, ownershipOf(stat)) && sameBytes(acl, baseline.acl)
 }
 
 /** An ACL brings the permission bits of its mode with it. */
@@ -147,6 +161,7 @@ export function recordOf(
     meant,
     forfeited,
     after,
+    baseline: record?.baseline,
     settled: false,
   }
 }

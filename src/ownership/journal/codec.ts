@@ -1,12 +1,15 @@
-import { type InodeRecord, NO_ACL } from '../inode/record.ts'
+import { type Baseline, type InodeRecord, NO_ACL } from '../inode/record.ts'
 import {
   ACL_AFTER,
   ACL_BEFORE,
   ACL_SEEN,
   AFTER_GID,
   AFTER_MODE,
+  BASELINE,
   FIRST,
+  FLAGS,
   FORFEITED,
+  HAS_BASELINE,
   HEADER,
   KEY,
   LAST,
@@ -50,12 +53,12 @@ export function encode(records: readonly InodeRecord[], acls: Acls): Uint8Array<
   return bytes
 }
 
-function sizeOf({ path, capability }: InodeRecord): number {
-  return HEADER + FIRST + LAST + path.length + length(capability)
+function sizeOf({ path, capability, baseline }: InodeRecord): number {
+  return HEADER + FIRST + LAST + path.length + length(capability) + (baseline ? BASELINE : 0)
 }
 
 function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord, acls: Acls): number {
-  const { path, before, capability, acl, seen, meant, after } = record
+  const { path, before, capability, acl, seen, meant, after, baseline } = record
   const numberOf = (one: Uint8Array | undefined) => (one === undefined ? NO_NUMBER : acls.numberOf(one))
   putKey(view, start, record)
   let at = start + HEADER
@@ -64,7 +67,7 @@ function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRe
   view.setUint32(at + ACL_BEFORE, numberOf(acl.before), true)
   at = put(bytes, at + FIRST, path)
   const last = put(bytes, at, capability)
-  const flags = (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0)
+  const flags = (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0) | (baseline ? HAS_BASELINE : 0)
   putLast(view, last, record.modified, record.size, flags)
   view.setUint32(last + 16, seen.gid, true)
   view.setUint32(last + 20, meant.gid, true)
@@ -74,17 +77,43 @@ function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRe
   view.setUint16(last + AFTER_MODE, after.mode, true)
   view.setUint32(last + ACL_SEEN, numberOf(acl.seen), true)
   view.setUint32(last + ACL_AFTER, numberOf(acl.after), true)
-  putLengths(view, start, last - start - HEADER, LAST)
-  return last + LAST
+  if (baseline) putBaseline(view, last + LAST, baseline.gid, baseline.mode, numberOf(baseline.acl))
+  const size = LAST + (baseline ? BASELINE : 0)
+  putLengths(view, start, last - start - HEADER, size)
+  return last + size
+}
+
+function putBaseline(view: DataView, at: number, gid: number, mode: number, acl: number): void {
+  view.setUint32(at, gid, true)
+  view.setUint16(at + 4, mode, true)
+  view.setUint16(at + 6, 0, true)
+  view.setUint32(at + 8, acl, true)
+}
+
+/** A copy of a record whose baseline is what its last change makes of the inode. */
+export function withBaseline(record: Encoded): Encoded {
+  const [first] = lengths(record)
+  const last = HEADER + first
+  const bytes = new Uint8Array(last + LAST + BASELINE)
+  bytes.set(bytesOf(record).subarray(0, last + LAST))
+  const chunk = viewOf(bytes)
+  chunk.setUint16(last + FLAGS, chunk.getUint16(last + FLAGS, true) | HAS_BASELINE, true)
+  const number = (at: number) => chunk.getUint32(last + at, true)
+  putBaseline(chunk, last + LAST, number(AFTER_GID), chunk.getUint16(last + AFTER_MODE, true), number(ACL_AFTER))
+  chunk.setUint32(4, LAST + BASELINE, true)
+  return { chunk, at: 0 }
 }
 
 /** The numbers of the ACLs that a record refers to, NO_NUMBER among them. @throws {RangeError} where it is no record */
-export function aclsIn({ chunk, at }: Encoded): [before: number, seen: number, after: number] {
+export function aclsIn({ chunk, at }: Encoded): [before: number, seen: number, after: number, baseline: number] {
   const [size, rest] = lengths({ chunk, at })
   const last = at + HEADER + size
   if (size < FIRST || rest < LAST) throw new RangeError('a record is cut off')
   const number = (place: number) => chunk.getUint32(place, true)
-  return [number(at + HEADER + ACL_BEFORE), number(last + ACL_SEEN), number(last + ACL_AFTER)]
+  const hasBaseline = (chunk.getUint16(last + FLAGS, true) & HAS_BASELINE) !== 0
+  if (hasBaseline && rest < LAST + BASELINE) throw new RangeError('a record is cut off')
+  const baseline = hasBaseline ? number(last + LAST + 8) : NO_NUMBER
+  return [number(at + HEADER + ACL_BEFORE), number(last + ACL_SEEN), number(last + ACL_AFTER), baseline]
 }
 
 /** Puts records together. */
@@ -158,14 +187,14 @@ export function viewOf(bytes: Uint8Array): DataView {
 
 /** @throws {RangeError} where the bytes are no record, or an ACL of it is not to be had */
 export function decode({ chunk, at }: Encoded, settled: boolean, acls: Pick<Acls, 'get'>): InodeRecord {
-  const [before, seen, after] = aclsIn({ chunk, at }).map((number) =>
+  const [before, seen, after, baseline] = aclsIn({ chunk, at }).map((number) =>
     number === NO_NUMBER ? undefined : acls.get(number),
   )
   const first = at + HEADER
   const last = first + lengths({ chunk, at })[0]
   const path = take(chunk, first + FIRST, chunk.getUint16(first + 10, true) + 1) ?? new Uint8Array()
   const capability = take(chunk, first + FIRST + path.length, chunk.getUint32(first + 12, true))
-  const flags = chunk.getUint16(last + 34, true)
+  const flags = chunk.getUint16(last + FLAGS, true)
   return {
     inode: chunk.getBigUint64(at + KEY, true),
     born: chunk.getBigInt64(at + KEY + 8, true),
@@ -181,8 +210,13 @@ export function decode({ chunk, at }: Encoded, settled: boolean, acls: Pick<Acls
     meant: { gid: chunk.getUint32(last + 20, true), mode: chunk.getUint16(last + 30, true) },
     forfeited: (flags & FORFEITED) !== 0,
     after: { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) },
+    ...((flags & HAS_BASELINE) !== 0 && { baseline: baselineAt(chunk, last + LAST, baseline) }),
     settled,
   }
+}
+
+function baselineAt(chunk: DataView, at: number, acl: Uint8Array | undefined): Baseline {
+  return { gid: chunk.getUint32(at, true), mode: chunk.getUint16(at + 4, true), acl }
 }
 
 function take(chunk: DataView, at: number, marked: number): Uint8Array | undefined {

@@ -1,5 +1,6 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import type { AclTable } from './acl-table.ts'
+import type { Encoded } from './codec.ts'
 import { NumberSet } from './number-set.ts'
 import type { Records } from './records.ts'
 import { transaction } from './tables.ts'
@@ -19,6 +20,7 @@ export function isLargeFor(bytes: number, inodes: number): boolean {
 /**
  * Writes what is left of a log that has grown by far more, removes the ACLs that it does not refer to, and gives back to
  * the file system what both had.
+ * @param rewrite changes each record; then it is done to a log that has not grown, too
  * @returns the batches that are unsettled then; undefined: nothing was done
  */
 export function compact(
@@ -27,10 +29,11 @@ export function compact(
   records: Records,
   acls: AclTable,
   unsettled: ReadonlySet<bigint>,
+  rewrite?: (record: Encoded) => Encoded,
 ): Set<bigint> | undefined {
   const numbers = transaction(database, () => {
     const used = new NumberSet()
-    const numbers = records.compact((batch) => unsettled.has(batch), used)
+    const numbers = records.compact((batch) => unsettled.has(batch), used, rewrite)
     if (numbers === undefined) return undefined
     acls.keepOnly(used)
     sql.run`DELETE FROM unsettled WHERE batch <> ${RESTORE}`

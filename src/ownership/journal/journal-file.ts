@@ -3,7 +3,7 @@ import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { AclTable } from './acl-table.ts'
 import { type About, explaining, prepare } from './checks.ts'
-import { decode, type Encoded, encode, encodeForgotten, joined } from './codec.ts'
+import { decode, type Encoded, encode, encodeForgotten, joined, withBaseline } from './codec.ts'
 import { compact, RESTORE } from './compaction.ts'
 import { Records } from './records.ts'
 import { type Quota, Room } from './room.ts'
@@ -101,6 +101,11 @@ export class JournalFile {
   /** See compaction.ts. */
   compact(records: Records, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
     return this.guard(() => compact(this.#database, this.#sql, records, this.#acls, unsettled))
+  }
+
+  /** Makes what each record's change results in the baseline of its inode, in one transaction. */
+  setBaseline(records: Records, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
+    return this.guard(() => compact(this.#database, this.#sql, records, this.#acls, unsettled, withBaseline))
   }
 
   close(): void {

@@ -171,7 +171,16 @@ export class Journal {
     const done = this.#file.guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
     this.#queue.release()
-    const unsettled = this.#records && this.#file.compact(this.#records, this.#unsettled)
+    if (this.#records) this.#readAnew(this.#file.compact(this.#records, this.#unsettled))
+  }
+
+  /** Makes the present states the baseline that restoreOnUnmount returns to: all of them or none. Call it between walks. */
+  setBaseline(): void {
+    this.#queue.release()
+    this.#readAnew(this.#file.setBaseline(this.#read(), this.#unsettled))
+  }
+
+  #readAnew(unsettled: Set<bigint> | undefined): void {
     if (unsettled === undefined) return
     this.#unsettled = unsettled
     this.#records = undefined
@@ -218,13 +227,9 @@ export class Journal {
     if (this.#queue.isFull) this.#queue.release()
   }
 
-  close(): void {
-    this.#file.close()
-  }
+  close = (): void => this.#file.close();
 
-  [Symbol.dispose](): void {
-    this.close()
-  }
+  [Symbol.dispose] = this.close
 
   #read(): Records {
     if (this.#records === undefined) {

@@ -19,6 +19,11 @@ export const ACL_AFTER = 40
 export const NO_NUMBER = 0
 export const SEEN_WHOLE = 1
 export const FORFEITED = 2
+/** The last part ends in what `apply` left the inode as: u32 group, u16 mode, two bytes of zero, u32 number of the ACL. */
+export const HAS_BASELINE = 4
+export const BASELINE = 12
+/** Where the flags lie in the last part. */
+export const FLAGS = 34
 
 export function putKey(view: DataView, start: number, { inode, born }: Pick<Stat, 'inode' | 'born'>): void {
   view.setBigUint64(start + KEY, inode, true)
@@ -40,5 +45,5 @@ export function putFirst(view: DataView, at: number, uid: number, gid: number, m
 export function putLast(view: DataView, last: number, modified: bigint, size: bigint, flags: number): void {
   view.setBigInt64(last, modified, true)
   view.setBigUint64(last + 8, size, true)
-  view.setUint16(last + 34, flags, true)
+  view.setUint16(last + FLAGS, flags, true)
 }

@@ -4,6 +4,7 @@ import {
   AFTER_GID,
   AFTER_MODE,
   FIRST,
+  FLAGS,
   HEADER,
   KEY,
   LAST,
@@ -75,7 +76,7 @@ export function isPlain(chunk: DataView, at: number): boolean {
     chunk.getInt32(first + 16, true) === 0 &&
     chunk.getInt32(last + 36, true) === 0 &&
     chunk.getInt32(last + 40, true) === 0 &&
-    chunk.getUint16(last + 34, true) === SEEN_WHOLE &&
+    chunk.getUint16(last + FLAGS, true) === SEEN_WHOLE &&
     // Two words: a bigint would be an object for the collector.
     (chunk.getInt32(at + KEY + 8, true) !== 0 || chunk.getInt32(at + KEY + 12, true) !== 0)
   )

@@ -152,15 +152,20 @@ export class Records {
   /**
    * Writes what is left of a log that has grown by far more, within a transaction.
    * @param isUnsettled of a batch: its records stay together; `used` gets the numbers of the ACLs that are still needed
+   * @param rewrite changes each record; then a log is written anew that has not grown, too
    * @returns the numbers of the new batches that are unsettled; undefined: nothing was done
    */
-  compact(isUnsettled: (batch: bigint) => boolean, used: NumberSet): bigint[] | undefined {
+  compact(
+    isUnsettled: (batch: bigint) => boolean,
+    used: NumberSet,
+    rewrite?: (record: Encoded) => Encoded,
+  ): bigint[] | undefined {
     const last = this.#batches.at(-1)
-    if (last === undefined || !this.#isSparse) return undefined
+    if (last === undefined || (!rewrite && !this.#isSparse)) return undefined
     const unsettled: bigint[] = []
     let before: bigint | undefined
     for (const wanted of [false, true]) {
-      for (const records of this.#chunks((batch) => isUnsettled(batch) === wanted, used)) {
+      for (const records of this.#chunks((batch) => isUnsettled(batch) === wanted, used, rewrite)) {
         const { number, sum } = this.#log.append(records, before)
         if (wanted) unsettled.push(number)
         before = sum
@@ -170,13 +175,18 @@ export class Records {
     return unsettled
   }
 
-  *#chunks(isWanted: (batch: bigint) => boolean, used: NumberSet): Generator<Uint8Array> {
+  *#chunks(
+    isWanted: (batch: bigint) => boolean,
+    used: NumberSet,
+    rewrite: (record: Encoded) => Encoded = (record) => record,
+  ): Generator<Uint8Array> {
     // Of nothing, nothing is looked for.
     if (this.size === 0) return
     const chunk: Encoded[] = []
     for (const [index, { number }] of this.#batches.entries()) {
       if (!isWanted(number)) continue
-      for (const record of this.#latestIn(index)) {
+      for (const latest of this.#latestIn(index)) {
+        const record = rewrite(latest)
         for (const acl of aclsIn(record)) used.add(acl)
         if (chunk.push(record) === BATCH_SIZE) yield join(chunk.splice(0))
       }

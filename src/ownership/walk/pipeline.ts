@@ -206,7 +206,8 @@ export class Pipeline {
     const outcomeOf = (change: Change) => makeChange(this.#inodes, change, this.#report)
     const { made = [], untouched = [], refused = [] } = Object.groupBy(changes, outcomeOf)
     if (batch !== undefined) this.#ledger.settle(batch)
-    const done = this.#task.forgets ? [...made, ...untouched] : untouched
+    const isOver = ({ record }: Change) => !this.#task.keeps?.(record)
+    const done = this.#task.forgets ? [...made.filter(isOver), ...untouched] : untouched
     for (const keys of [ofPlain.forgotten, keysOf(done.map(({ record }) => record))]) {
       if (keys.length > 0) this.#ledger.forget(keys)
     }

@@ -16,6 +16,7 @@ import {
 import {
   type Found,
   type InodeRecord,
+  isAtBaseline,
   isUntouched,
   keyOf,
   type Meant,
@@ -46,6 +47,8 @@ export interface Task {
   readonly plain: PlainRule
   /** What was made as recorded need not be remembered. */
   readonly forgets: boolean
+  /** Whether a record stays that the task would forget. */
+  keeps?(record: InodeRecord): boolean
 }
 
 /** The same for inodes that have one name, no set-id bits, no capability and no ACL. */
@@ -59,7 +62,13 @@ export interface PlainRule {
   mode(stat: Stat): number
 }
 
-export type TaskSpec = { do: 'meet' } | { do: 'restore'; isForced: boolean } | ({ do: 'own' } & OwnSpec)
+/** @property toBaseline to what `apply` left, where a record has that */
+export interface RestoreOrder {
+  isForced: boolean
+  toBaseline?: boolean | undefined
+}
+
+export type TaskSpec = { do: 'meet' } | ({ do: 'restore' } & RestoreOrder) | ({ do: 'own' } & OwnSpec)
 
 export interface OwnSpec {
   order: OwnOrder
@@ -75,7 +84,7 @@ export interface OwnSpec {
 
 export function taskOf(spec: TaskSpec): Task {
   if (spec.do === 'meet') return MEET
-  return spec.do === 'own' ? ownTask(spec) : restoreTask(spec.isForced)
+  return spec.do === 'own' ? ownTask(spec) : restoreTask(spec)
 }
 
 /** Looks at inodes, for whoever looks on. */
@@ -133,10 +142,13 @@ function ownTask({ order, firstTime, started, unfinished, hasRestoreBegun }: Own
   }
 }
 
-/** Puts recorded inodes back to what they were. @param isForced also puts back what its users changed since */
-function restoreTask(isForced: boolean): Task {
+/** Restores recorded inodes. @param isForced also restores what its users changed since */
+function restoreTask({ isForced, toBaseline = false }: RestoreOrder): Task {
+  // A record with a baseline still has the first state, for a restore by hand.
+  const keeps = ({ baseline }: InodeRecord) => toBaseline && baseline !== undefined
   return {
     forgets: true,
+    keeps,
     glance: (stat) => (whyUntouchable(stat) ? 'passed' : 'look'),
     asksFor: () => true,
 
@@ -151,10 +163,12 @@ function restoreTask(isForced: boolean): Task {
       if (record === undefined) return {}
       const meant = meantState(record, found) ?? (isForced ? overridden(record, found) : undefined)
       if (meant === undefined) return leaveToUser(record)
-      const { gid, mode } = record.before
-      const forfeit = meant.forfeit === true || givesForeignSetGid(record, found.stat)
-      const after = record.forfeited || forfeit ? { gid, mode: mode & ~SET_IDS } : record.before
-      const change = recordOf(record, found, path, { ...meant, forfeit }, after, record.acl.before)
+      if (keeps(record) && record.settled && !meant.forfeit && isAtBaseline(record, found)) return {}
+      const baseline = toBaseline ? record.baseline : undefined
+      const { gid, mode, acl } = baseline ?? { ...record.before, acl: record.acl.before }
+      const forfeit = meant.forfeit === true || givesForeignSetGid({ ...record, before: { gid, mode } }, found.stat)
+      const after = { gid, mode: record.forfeited || forfeit ? mode & ~SET_IDS : mode }
+      const change = recordOf(record, found, path, { ...meant, forfeit }, after, acl)
       return { change, forfeits: forfeit }
     },
   }

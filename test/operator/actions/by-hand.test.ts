@@ -250,11 +250,14 @@ onEveryStage('by hand', (open) => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts`)).toBe(false)
   })
 
-  it('what is on record stays pending as pods have asked', async () => {
+  it('a restore that a pod requested stays pending, and returns to what apply left', async () => {
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
     await apply({ policy: 'Always' })
     expect((await plan()).recorded).toMatchObject({ restorePending: true })
     await stage.unmount('a')
+    expect(groups(now()).test1).toBe(2000)
+    expect((await plan()).recorded).toMatchObject({ restorePending: false })
+    expect(await restore()).toMatchObject({ outcome: 'restored' })
     expect(groups(now()).test1).toBe(0)
   })
 

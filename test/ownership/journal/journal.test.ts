@@ -37,6 +37,8 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
 
 const current = new WeakMap<Journal, bigint>()
 
+const [ACL_BEFORE, ACL_APPLIED] = [Uint8Array.of(2, 0, 0, 0, 1), Uint8Array.of(2, 0, 0, 0, 2)]
+
 /** As a walk with one batch at a time: what was recorded before has been made. */
 function recordNext(journal: Journal, records: InodeRecord[]): void {
   const before = current.get(journal)
@@ -603,4 +605,47 @@ it.each<[string, unknown, boolean]>([
   ['SQLITE_CANTOPEN', { errcode: 14 }, false],
 ])('a journal stopped by %s is damaged: %#', (_what, cause, is) => {
   expect(isCorrupt(cause)).toBe(is)
+})
+
+describe('the baseline of a journal', () => {
+  const open = (host: Host) => Journal.open(host, '/journal.db', 'v')
+
+  it('is what the last change of each inode made of it, and stays through later changes, compaction and opening', () => {
+    const host = memoryHost(new MemoryWorld())
+    const acl = { before: ACL_BEFORE, seen: ACL_BEFORE, after: ACL_APPLIED }
+    {
+      using journal = open(host)
+      recordNext(journal, [record(1n), record(2n, { acl, capability: CAP })])
+      finish(journal)
+      journal.setBaseline()
+    }
+    const baselines = [
+      { gid: 2000, mode: 0o4755, acl: undefined },
+      { gid: 2000, mode: 0o4755, acl: ACL_APPLIED },
+    ]
+    for (const gid of [3000, 4000]) {
+      using journal = open(host)
+      const next = [1n, 2n].map((inode) => find(journal, inode, 7n) as InodeRecord)
+      expect(next.map(({ baseline }) => baseline)).toEqual(baselines)
+      recordNext(journal, [...next.map((one) => ({ ...one, after: { gid, mode: 0o600 }, acl: NO_ACL })), record(3n)])
+      finish(journal)
+    }
+    using journal = open(host)
+    for (const [index, inode] of [1n, 2n].entries()) {
+      const found = find(journal, inode, 7n)
+      expect(found).toMatchObject({ before: { gid: 5 }, after: { gid: 4000 }, baseline: baselines[index] })
+    }
+    expect(find(journal, 3n, 7n)?.baseline).toBeUndefined()
+    expect(find(journal, 2n, 7n)).toMatchObject({ capability: CAP })
+    expect(journal.statesOf(keysOf([1n, 3n].map((inode) => ({ inode, born: 7n }))))).toEqual([
+      'other',
+      expect.anything(),
+    ])
+  })
+
+  it('is of none where nothing is recorded', () => {
+    using journal = open(memoryHost(new MemoryWorld()))
+    journal.setBaseline()
+    expect(journal.isEmpty()).toBe(true)
+  })
 })

@@ -1,5 +1,6 @@
 import type { Job, Outcome, Progress } from '../src/csi/jobs.ts'
 import { work } from '../src/csi/work.ts'
+import { markSupervised } from '../src/host/linux/doomed.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
@@ -7,20 +8,33 @@ import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
-import { workOff } from './jobs.ts'
+import { type Report, workOff } from './jobs.ts'
+import { reporting } from './supervised.ts'
 
 /** What they are called in the log: what they do is what FlexVolume's calls of these names do. */
 const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
 
 /** Does the jobs of the CSI server. */
 export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
+  markSupervised()
+  let isAlive = () => {}
+  // A worker that waits for its next job reports nothing.
+  const report = reporting(() => isAlive())
   return workOff<Job, Outcome, Progress>(
-    (job, progress) => done(job, progress, env),
+    async (job, progress, { isAlive: tell, limitSilence }) => {
+      isAlive = tell
+      limitSilence(undefined)
+      try {
+        return await done(job, progress, { isAlive: report, limitSilence }, env)
+      } finally {
+        isAlive = () => {}
+      }
+    },
     (error) => ({ failure: { code: 'INTERNAL', message: `modekeep failed: ${messageOf(error)}` } }),
   )
 }
 
-async function done(job: Job, progress: (counts: Progress) => void, env: NodeJS.ProcessEnv) {
+async function done(job: Job, progress: (counts: Progress) => void, report: Report, env: NodeJS.ProcessEnv) {
   // As a call of its own would: the configuration may be another one by now.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
@@ -31,6 +45,8 @@ async function done(job: Job, progress: (counts: Progress) => void, env: NodeJS.
     host: linuxHost,
     config,
     mayHang: true,
+    ...report,
+    givenUp: job.givenUp,
     log,
     progress,
     waits,

@@ -8,6 +8,7 @@ import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
+import { patienceMs } from '../src/store/given-up.ts'
 import { readConfig } from './config.ts'
 import { tellEvent, tellFailure } from './events.ts'
 import { nodeLock } from './node-lock.ts'
@@ -43,7 +44,8 @@ async function serve(
       now: () => performance.now(),
       log: tellEvent,
     })
-    await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, startWorker, log: tellEvent }, stop)
+    const work = { startWorker, patienceMs: patienceMs(config) }
+    await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, ...work, log: tellEvent }, stop)
     tellEvent('info', 'end')
     return OK
   } catch (error) {

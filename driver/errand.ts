@@ -15,6 +15,10 @@ async function workOf(name: string): Promise<Work> {
       return (await import('../src/fs-group/restore-volume.ts')).restoreForCaller
     case 'heal':
       return (await import('../src/heal/heal-record.ts')).healForCaller
+    case 'survey':
+      return (await import('../src/operator/actions/survey.ts')).surveyForCaller
+    case 'count':
+      return (await import('../src/operator/actions/volume.ts')).countForCaller
     default:
       throw new Error(`no such errand: ${name}`)
   }

@@ -1,6 +1,10 @@
 import { linesOf } from '../src/host/lines.ts'
+import type { Session } from '../src/store/session.ts'
 import type { Said } from '../src/worker-pool/workers.ts'
 import { closeStderr, writeAll } from './streams.ts'
+
+/** What a worker reports to the server during a job: see Session. */
+export type Report = Required<Pick<Session, 'isAlive' | 'limitSilence'>>
 
 /**
  * Does the jobs that a server writes to stdin, one after the other, until that ends.
@@ -8,7 +12,7 @@ import { closeStderr, writeAll } from './streams.ts'
  * @param died what is answered of a job at which this process fails
  */
 export async function workOff<Job, Outcome, Progress = never>(
-  work: (job: Job, progress: (progress: Progress) => void) => Promise<Outcome>,
+  work: (job: Job, progress: (progress: Progress) => void, report: Report) => Promise<Outcome>,
   died: (error: unknown) => Outcome,
 ): Promise<void> {
   /** A server that is gone hears nothing: the job goes on. */
@@ -18,7 +22,11 @@ export async function workOff<Job, Outcome, Progress = never>(
     say({ outcome: died(error) })
     process.exit(1)
   })
+  const report: Report = {
+    isAlive: () => say({}),
+    limitSilence: (patienceMs) => say({ patienceMs: patienceMs ?? null }),
+  }
   for await (const line of linesOf(process.stdin)) {
-    say({ outcome: await work(JSON.parse(line), (progress) => say({ progress })) })
+    say({ outcome: await work(JSON.parse(line), (progress) => say({ progress }), report) })
   }
 }

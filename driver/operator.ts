@@ -20,6 +20,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     env,
     versions: { version: VERSION, node: process.versions.node, arch: process.arch },
     host: linuxHost,
+    isolatesWalks: true,
     fs,
     diagnosis: linuxDiagnosis,
     executable: isSea() ? process.execPath : undefined,

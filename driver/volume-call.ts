@@ -7,14 +7,17 @@ import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { saidLately } from '../src/log/said-lately.ts'
 import { readConfig } from './config.ts'
+import { reportToLoader } from './supervised.ts'
 
 /** Answers `mount` and `unmount` on this node. */
 export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<Reply> {
   const { config, faults } = await readConfig(env)
+  const supervised = env.MODEKEEP_SUPERVISED === undefined ? {} : reportToLoader(env.MODEKEEP_SUPERVISED, config)
   const { verb, directory } = call
   return answerVolumeCall(call, {
     host: linuxHost,
     config,
+    ...supervised,
     log: callLog(
       { verb, directory },
       config.logLevel,

@@ -39,6 +39,7 @@ export function startWorkers<Job, Outcome, Progress = never>(
     }
 
     return {
+      pid: child.pid,
       send: (job) => void child.stdin.write(`${JSON.stringify(job)}\n`),
       kill: () => void child.kill('SIGKILL'),
       close: () => void child.stdin.end(),

@@ -3,6 +3,7 @@
 #define INTERPRETER "/lib/ld-linux-aarch64.so.1"
 
 enum {
+  SYS_dup3 = 24, SYS_pipe2 = 59, SYS_read = 63, SYS_ppoll = 73, SYS_kill = 129, SYS_rt_sigaction = 134, SYS_getpid = 172, SYS_getppid = 173,
   SYS_fcntl = 25, SYS_faccessat = 48, SYS_openat = 56, SYS_close = 57, SYS_write = 64,
   SYS_pread64 = 67, SYS_exit_group = 94, SYS_prctl = 167, SYS_munmap = 215, SYS_clone = 220, SYS_mmap = 222, SYS_mprotect = 226,
   SYS_wait4 = 260, SYS_prlimit64 = 261, SYS_memfd_create = 279,

@@ -11,7 +11,7 @@ static word *find(Elf64_auxv_t *aux, word type) {
   fail("the kernel gave an incomplete auxiliary vector", 0);
 }
 
-/* `lower` is where the stack begins from now on: two words down, of which the variable that is added takes one. */
+/* `lower` is where the stack begins from now on: two words down, for the variables that are added. */
 word load(word *stack, word *lower) {
   word count = stack[0];
   char **argv = (char **)(stack + 1);
@@ -23,12 +23,13 @@ word load(word *stack, word *lower) {
   char *variable = hide_arguments(argv, count);
   check_calls();
   check_threads();
+  char *supervised = supervise(argv, count, variable + KERNEL_VARIABLE_ROOM);
   carry_libraries();
   append_number(append(variable, KERNEL_VARIABLE), carry_kernel());
 
   for (word i = 0; i < count + 2; i++) lower[i] = stack[i];
   char **envp = (char **)lower + count + 2;
-  Elf64_auxv_t *aux = (Elf64_auxv_t *)keep_known_environment(argv + count + 1, envp, variable);
+  Elf64_auxv_t *aux = (Elf64_auxv_t *)keep_known_environment(argv + count + 1, envp, variable, supervised);
 
   word entry;
   word base = map_interpreter(*find(aux, AT_PAGESZ), &entry);

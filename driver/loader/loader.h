@@ -26,6 +26,9 @@ struct library {
 /* Node's addon of driver/kernel: Node opens it by its descriptor, in each thread that makes system calls. */
 #define KERNEL_VARIABLE "MODEKEEP_KERNEL="
 
+/* Tells Node that a process supervises it; its value says which process was given up before, for how long it was silent. */
+#define SUPERVISED_VARIABLE "MODEKEEP_SUPERVISED="
+
 /* Written by scripts/build/layout.ts right behind the code: same order, same sizes. */
 struct config {
   word entry;
@@ -37,6 +40,10 @@ struct config {
 };
 
 /* For declarations too, or the compiler would go through a table of addresses. */
+#define MOST_DIGITS 20
+#define KERNEL_VARIABLE_ROOM (sizeof KERNEL_VARIABLE + MOST_DIGITS)
+#define SUPERVISED_VARIABLE_ROOM (sizeof SUPERVISED_VARIABLE + 2 * MOST_DIGITS + sizeof "  ended")
+
 #pragma GCC visibility push(hidden)
 
 extern const struct config config;
@@ -46,7 +53,8 @@ void raise_limits(void);
 void check_threads(void);
 void check_calls(void);
 char *hide_arguments(char **argv, word count);
-char **keep_known_environment(char **envp, char **to, char *variable);
+char *supervise(char **argv, word count, char *variable);
+char **keep_known_environment(char **envp, char **to, char *variable, char *supervised);
 void carry_libraries(void);
 int carry_kernel(void);
 void before_program(void);

@@ -3,11 +3,10 @@
 
 /* Everybody may read /proc/PID/cmdline; the verb and its directory stay there for an operator's eyes. */
 #define VISIBLE_ARGUMENTS 3
-#define MOST_DIGITS 20
 
-/* Returns room for the variable that the loader adds. */
+/* Returns room for the variables that the loader adds. */
 char *hide_arguments(char **argv, word count) {
-  word size = sizeof KERNEL_VARIABLE + MOST_DIGITS;
+  word size = KERNEL_VARIABLE_ROOM + SUPERVISED_VARIABLE_ROOM;
   for (word i = 0; i < count; i++) size += length(argv[i]) + 1;
   /* One block in order: libuv takes the room for a process title from the distance between first and last. */
   long block = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,18 +33,19 @@ static int begins_with(const char *text, const char *prefix) {
 }
 
 static int is_known(const char *variable) {
-  if (begins_with(variable, KERNEL_VARIABLE)) return 0;
+  if (begins_with(variable, KERNEL_VARIABLE) || begins_with(variable, SUPERVISED_VARIABLE)) return 0;
   for (const char *prefix = known; *prefix; prefix += length(prefix) + 1)
     if (begins_with(variable, prefix)) return 1;
   return 0;
 }
 
 /*
- * Writes variables to `to`, which lies below them, and the loader's own. The auxiliary vector is found by walking past the
- * environment, so it moves down too; the stack pointer keeps its alignment.
+ * Writes variables to `to`, which lies below them, and the loader's own; `supervised` may be missing. The auxiliary vector is found by
+ * walking past the environment, so it moves down too; the stack pointer keeps its alignment.
  */
-char **keep_known_environment(char **envp, char **to, char *variable) {
+char **keep_known_environment(char **envp, char **to, char *variable, char *supervised) {
   *to++ = variable;
+  if (supervised) *to++ = supervised;
   while (*envp) {
     if (is_known(*envp)) *to++ = *envp;
     envp++;

@@ -9,7 +9,22 @@ enum {
   PROT_READ = 1, PROT_WRITE = 2, PROT_EXEC = 4, MAP_PRIVATE = 2, MAP_FIXED = 16, MAP_ANONYMOUS = 32,
   MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, MFD_NOEXEC_SEAL = 8, EINVAL = 22, EAGAIN = 11, PR_SET_DUMPABLE = 4, WALL = 0x40000000,
   RLIMIT_CPU = 0, RLIMIT_FSIZE = 1, RLIMIT_DATA = 2, RLIMIT_STACK = 3, RLIMIT_NPROC = 6, RLIMIT_NOFILE = 7, RLIMIT_AS = 9,
+  POLLIN = 1, WNOHANG = 1, SIGKILL = 9, SIGPIPE = 13, SIG_IGN = 1, SIGCHLD = 17, EINTR = 4, PR_SET_PDEATHSIG = 1,
   F_ADD_SEALS = 1033, F_SEAL_SEAL = 1, F_SEAL_SHRINK = 2, F_SEAL_GROW = 4, F_SEAL_WRITE = 8,
+};
+
+/* struct sigaction, struct timespec, struct pollfd */
+struct signal_action {
+  word handler, flags, restorer, mask;
+};
+
+struct time {
+  long seconds, nanoseconds;
+};
+
+struct poll {
+  int descriptor;
+  short wanted, found;
 };
 
 static inline long write(int fd, const void *bytes, word size) { return CALL(write, fd, bytes, size, 0, 0, 0); }

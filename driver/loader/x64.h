@@ -3,8 +3,10 @@
 #define INTERPRETER "/lib64/ld-linux-x86-64.so.2"
 
 enum {
-  SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_mprotect = 10, SYS_munmap = 11, SYS_pread64 = 17,
-  SYS_clone = 56, SYS_wait4 = 61, SYS_fcntl = 72, SYS_prctl = 157, SYS_exit_group = 231, SYS_openat = 257, SYS_faccessat = 269,
+  SYS_read = 0, SYS_write = 1, SYS_close = 3, SYS_mmap = 9, SYS_mprotect = 10, SYS_munmap = 11, SYS_pread64 = 17,
+  SYS_rt_sigaction = 13, SYS_getpid = 39, SYS_clone = 56, SYS_kill = 62, SYS_getppid = 110, SYS_ppoll = 271, SYS_dup3 = 292,
+  SYS_pipe2 = 293,
+  SYS_wait4 = 61, SYS_fcntl = 72, SYS_prctl = 157, SYS_exit_group = 231, SYS_openat = 257, SYS_faccessat = 269,
   SYS_prlimit64 = 302, SYS_memfd_create = 319,
 };
 

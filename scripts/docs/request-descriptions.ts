@@ -141,7 +141,7 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
     example: '256m',
   },
   helperTimeoutSeconds: {
-    text: 'How long a helper program such as `mount.nfs` may take before it is ended, and how long (5 s at least) a walk waits for a server or a daemon that says nothing.',
+    text: 'How long a helper program such as `mount.nfs` may take before it is ended, and how long (5 s at least) a call waits for a server, a daemon or a disk that says nothing.',
     values: 'from 0.1 to 86400',
     example: 120,
   },

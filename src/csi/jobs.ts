@@ -2,17 +2,23 @@ import type { Space } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
+import type { GivenUpProcess } from '../store/given-up-process.ts'
 import type { Limits } from '../worker-pool/schedule.ts'
+import type { Supervision } from '../worker-pool/supervision.ts'
 import type { Lost } from '../worker-pool/workers.ts'
 
 /** How the executable is called as a worker: by the server alone, which hands jobs to its stdin. */
 export const WORKER = 'csi-worker'
 
 /** What a worker does, one after the other; a line of JSON each. */
-export type Job =
+export type Job = (
   | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle }
   | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
   | { do: 'stats'; volumeId: string; directory: string }
+) & {
+  /** A worker that had this job before and was killed. */
+  givenUp?: GivenUpProcess
+}
 
 /** Of gRPC's codes, by name, those that calls are answered with. */
 export type Code = 'INVALID_ARGUMENT' | 'NOT_FOUND' | 'ALREADY_EXISTS' | 'FAILED_PRECONDITION' | 'ABORTED' | 'INTERNAL'
@@ -47,6 +53,20 @@ export const LOST: Lost<Outcome> = {
 }
 
 export const LIMITS: Limits = { quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8, warm: 0 }
+
+/** @param patienceMs for which a worker may report nothing */
+export function supervision(patienceMs: number): Supervision<Job, Outcome> {
+  return {
+    patienceMs,
+    // The second worker accesses no volume. If it reports nothing either, kubelet repeats the call.
+    retry: (job, givenUp) => (job.givenUp === undefined && job.do !== 'stats' ? { ...job, givenUp } : undefined),
+    maxLeft: 4,
+    tooManyLeft(namespace, pids) {
+      const message = `${pids.length} processes that worked on volumes of namespace ${namespace} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks`
+      return { failure: { code: 'FAILED_PRECONDITION', message } }
+    },
+  }
+}
 
 /** A failure of a code of its own. */
 export class CallFailure extends Error {

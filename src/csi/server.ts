@@ -5,7 +5,7 @@ import { isDead, lookAt } from '../grpc/socket.ts'
 import type { Level } from '../log/call-log.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type StartWorker, Workers } from '../worker-pool/workers.ts'
-import { type Job, LIMITS, LOST, type Outcome, type Progress } from './jobs.ts'
+import { type Job, LIMITS, LOST, type Outcome, type Progress, supervision } from './jobs.ts'
 import { Identity, Node, Registration } from './messages.ts'
 import { nodeHandlers, type Plugin } from './node.ts'
 import { CHECK_INTERVAL_MS, type PodInfoGuard } from './pod-info.ts'
@@ -14,6 +14,8 @@ import { Publications } from './publications.ts'
 export interface Settings extends Plugin {
   readonly podInfo: PodInfoGuard
   readonly startWorker: StartWorker<Job, Outcome, Progress>
+  /** Milliseconds for which a worker may report nothing. */
+  readonly patienceMs: number
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
@@ -40,11 +42,11 @@ export function socketsOf(directory: string, name: string): { csi: string; regis
  * @throws {Refusal} where its sockets cannot be where kubelet looks for them, or are there no longer
  */
 export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<void> {
-  const { directory, name, podInfo, startWorker, log } = settings
+  const { directory, name, podInfo, startWorker, patienceMs, log } = settings
   const paths = socketsOf(directory, name)
   makePlaces(directory, Object.values(paths).map(dirname))
   for (const path of Object.values(paths)) await removeStale(path)
-  const workers = new Workers(startWorker, LIMITS, LOST)
+  const workers = new Workers(startWorker, LIMITS, LOST, supervision(patienceMs))
   const publications = new Publications(workers, () => performance.now())
   const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []

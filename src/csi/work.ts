@@ -1,5 +1,6 @@
 import { bounded } from '../flexvolume/reply.ts'
 import { notePod, type Process, requestFor, sessionOf } from '../flexvolume/volume-call.ts'
+import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { DamagedRecord } from '../store/record.ts'
@@ -37,6 +38,7 @@ async function publishAs(job: Extract<Job, { do: 'publish' }>, process: Process)
   }
   const session = sessionOf({ ...process, log: { ...process.log, note } }, job.options)
   const request = asInvalid(() => requestFor(session, job, process))
+  refuseGivenUp(session, request.directory)
   await publish(session, { ...request, lifecycle: job.lifecycle })
   // Kubelet repeats each call about once a minute: a line each time would drive all others out of the log.
   if (!isRepeat) process.log.end('Success')

@@ -1,3 +1,4 @@
+import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
 import { mountAnywhere } from '../mount/anywhere.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
@@ -17,7 +18,7 @@ export type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
 type Asked = Pick<Extract<Call, { verb: 'mount' }>, 'directory' | 'options'>
 
 /** What the process gives a call; the rest of its session comes from the call itself. */
-export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang'> {
+export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
   log: CallLog
   /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
   configFaults: readonly string[]
@@ -30,12 +31,16 @@ export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang'> {
 }
 
 /** What a call works with. @param options mount's options argument, whose secrets are decoded for the kinds that use them */
-export function sessionOf({ host, config, mayHang, log, progress, waits }: Process, options = '{}'): Session {
+export function sessionOf(process: Process, options = '{}'): Session {
+  const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = process
   return {
     ...(waits && { waits }),
     host,
     config,
     mayHang,
+    ...(isAlive && { isAlive: () => isAlive() }),
+    ...(limitSilence && { limitSilence }),
+    givenUp,
     get secrets() {
       return readSecrets(options)
     },
@@ -93,6 +98,7 @@ function messageFor({ ownership }: MountRequest, given: Given): string | undefin
 async function mountAs(session: Session, call: Asked, process: Process): Promise<string | undefined> {
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
   const request = requestFor(session, call, process)
+  refuseGivenUp(session, request.directory)
   const given = await mountAnywhere(session, request)
   return messageFor(request, given)
 }

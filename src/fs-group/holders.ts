@@ -18,6 +18,7 @@ import {
 } from '../store/reservation-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
+import { refuseManyAbandonedWalkers } from './abandoned-walkers.ts'
 import { exportsFrom, mayOverlap, overlap, type Volume } from './overlap.ts'
 
 export type Holder = MountRecord | ContainerHolder | Reservation
@@ -180,6 +181,8 @@ async function reserveUnlessBusy(
   orWarn(session, 'could not remove a reservation', () => removeDeadReservations(session))
   const others = othersWith(session, wanted, except)
   refuse(others)
+  // A restore has no pod: an unmount is never refused for it.
+  refuseManyAbandonedWalkers(session, wanted.pod)
   const [busy] = others.reservations
   if (busy === undefined) reservations.write(session, { ...wanted, location: others.location })
   return busy

@@ -14,6 +14,7 @@ import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 import { mayWait, refuseSilent } from '../volume/silence.ts'
+import { refuseGivenUpRestore } from './given-up-call.ts'
 import { type Holder, holders, type Others, reserveVolume } from './holders.ts'
 import { type ToWalk, walkVolume } from './walk-volume.ts'
 
@@ -29,6 +30,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const { volume, source, directory } = mount
   if (volume === undefined || source === undefined) return
   if (!volumeRecords.read(session, volume)?.restorePending) return
+  refuseGivenUpRestore(session, volume)
   const { host } = session
   await refuseSilent(session, mount.request)
   // Links may have led from there to another server.

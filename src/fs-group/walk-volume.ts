@@ -5,7 +5,8 @@ import type { Quota } from '../ownership/journal/room.ts'
 import { type Walked, type WalkOrder, walkBy } from '../ownership/order.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { quoted } from '../refusal/refusal.ts'
-import { doElsewhere, type Elsewhere } from '../store/elsewhere.ts'
+import { doElsewhere, type Elsewhere, Unresponsive } from '../store/elsewhere.ts'
+import { formatGivenUpWalk, givenUpWalks, walkPatienceMs } from '../store/given-up.ts'
 import { quotaOf, type StoreWithQuota } from '../store/journal-room.ts'
 import { walkerLock } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
@@ -40,19 +41,27 @@ export async function walkVolume(
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
   const quota = quotaFor(order, session, volume)
-  if (isDisk || isLocalTree(host, tree, source)) {
-    // Its disk may lie on a server: see below.
+  const isLocal = isDisk || isLocalTree(host, tree, source)
+  const patience = isLocal ? walkPatienceMs(session, volume) : undefined
+  if (isLocal && !session.isolatesWalks) {
+    // A killed process may have its last change made later: the next walk waits for the lock of this one.
     using _ = session.isAlive && (await walkerHeld(session, volume))
     using journal = openJournal(session, volume, known, disk)
     begin()
-    const options = { quota, ...slowly(session) }
-    return await walkWith(session, volume, (progress) =>
+    session.limitSilence?.(patience)
+    const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
+    const walked = await walkWith(session, volume, (progress) =>
       walkBy(order, host.inodes, tree, journal, { progress, ...options }),
     )
+    session.limitSilence?.(undefined)
+    if (patience !== undefined) givenUpWalks.remove(session, volume)
+    return walked
   }
   openJournal(session, volume, known, disk).close()
   begin()
-  return walkWith(session, volume, (progress) => walkElsewhere(session, tree, about, order, progress))
+  return walkWith(session, volume, (progress) =>
+    walkElsewhere(session, tree, about, { volume, order, isLocal }, patience, progress),
+  )
 }
 
 /** A restore may take what it needs. @throws {Refusal} where there is no room for another journal, before one is made */
@@ -64,46 +73,58 @@ function quotaFor(order: WalkOrder, store: StoreWithQuota, volume: string): Quot
 interface Told {
   volume: string
   order: WalkOrder
+  /** It lies on the node's own file systems, which answer at once. */
+  isLocal: boolean
 }
 
-function walkElsewhere(
+async function walkElsewhere(
   session: Session,
   handle: Handle,
-  { volume, source }: ToWalk,
-  order: WalkOrder,
+  { source }: ToWalk,
+  told: Told,
+  patience: number | undefined,
   progress: (counts: WalkCounts) => void,
 ) {
-  const about: Told = { volume, order }
+  const { volume, isLocal } = told
+  let pid: number | undefined
   const elsewhere: Elsewhere = {
     work: 'walk',
-    about,
+    about: told,
     handle,
     lock: walkerLock(session, volume),
-    givenUp: (seconds, waiting) =>
-      `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and the next call goes on where this one was${waiting}`,
+    patienceMs: patience,
+    givenUp(seconds, waiting, walker) {
+      pid = walker
+      if (isLocal) return formatGivenUpWalk(source, seconds, walker, waiting)
+      return `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and the next call goes on where this one was${waiting}`
+    },
   }
-  return doElsewhere<Walked>(session, elsewhere, progress)
+  try {
+    const walked = await doElsewhere<Walked>(session, elsewhere, progress)
+    if (patience !== undefined) givenUpWalks.remove(session, volume)
+    return walked
+  } catch (error) {
+    const isFull = isLocal && patience === undefined && error instanceof Unresponsive && pid !== undefined
+    if (isFull && pid !== undefined) givenUpWalks.write(session, { volume, pid, at: Date.now() })
+    throw error
+  }
 }
 
-/** A process that was killed may have its last change made later: nobody else walks until it has ended. */
 async function walkerHeld(session: Session, volume: string): Promise<Disposable> {
   const lock = await waitFor(() => session.host.tryErrand(walkerLock(session, volume)))
   return { [Symbol.dispose]: () => lock.release(true) }
 }
 
-/** So few at once that also where a server is slow to answer each request it is often said that this process lives. */
-function slowly({ isAlive }: Session) {
-  return isAlive === undefined ? {} : { pulse: isAlive, largestBatch: 32 }
-}
-
 /** What the other process does. The journal is closed when it returns. */
-export async function walkForCaller(session: Session, tree: Handle, { volume, order }: Told): Promise<Walked> {
+export async function walkForCaller(session: Session, tree: Handle, told: Told): Promise<Walked> {
+  const { volume, order, isLocal } = told
   using journal = openJournal(session, volume, true)
   const quota = quotaFor(order, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
   return await walkBy(order, session.host.inodes, tree, journal, {
     progress,
     quota,
-    ...slowly(session),
+    pulse: session.isAlive,
+    largestBatch: isLocal ? undefined : session.largestBatch,
   })
 }

@@ -17,14 +17,17 @@ import { judge, judgeLocked } from './judge.ts'
 import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
+/** Milliseconds for which repairs of local volumes wait for the one before. */
+const LONGEST_TURN = 1000
+
 const UNDER_REPAIR: Outcome = { ...IN_PROGRESS, reason: 'it is being repaired' }
 
 /**
  * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
  * is at work on are passed over.
  * @param isDry says what would be done, and does nothing
- * @param patience milliseconds, for a repair whose source a server or a daemon tells of: one that takes longer goes on,
- *   and counts as in progress. Undefined: all are waited for
+ * @param patience milliseconds, for a repair: one that takes longer goes on, and counts as in progress. Undefined: all
+ *   are waited for
  * @param kubelets what they have said to earlier heals of this process
  */
 export async function healMounts(
@@ -49,8 +52,12 @@ export async function healMounts(
       const turn = isLocal ? '' : JSON.stringify(request.source)
       const before = repairs.get(turn) ?? Promise.resolve()
       const repaired = before.then(() => healOne(session, record, seen.state, isSilent))
-      repairs.set(turn, repaired)
-      if (isLocal || patience === undefined) return repaired
+      // A directory of a local volume may be locked: others wait a moment for its repair.
+      repairs.set(
+        turn,
+        isLocal ? Promise.race([repaired, setTimeout(LONGEST_TURN, undefined, { ref: false })]) : repaired,
+      )
+      if (patience === undefined) return repaired
       return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
     }),
   )

@@ -25,4 +25,5 @@ export interface ErrandEnd {
   isSilent: boolean
   /** The process that the kernel does not let end before the server answers. */
   leftBehind: number | undefined
+  pid: number
 }

@@ -197,6 +197,11 @@ export interface Host {
   hasErrand(lock: string): boolean
   /** Takes that lock for this process, which runs an errand itself. Undefined while somebody else has it. */
   tryErrand(lock: string): Lock | undefined
+  /**
+   * Returns a text that changes whenever a process makes progress, while the process waits in the kernel for a lock or a disk;
+   * undefined otherwise.
+   */
+  readBlockedActivity(pid: number): string | undefined
   /** Looks while nobody has the lock, and nobody can take it. */
   whileUnlocked<T>(path: string, look: () => T): T | 'locked'
   /**

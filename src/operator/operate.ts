@@ -61,6 +61,7 @@ export interface World extends Omit<Patient, 'configuration'> {
   watch: Watch
   serveHealth: ServeHealth
   /** In Prometheus' text format. */
+  isolatesWalks?: true
   metrics(session: Session): Promise<string>
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
@@ -178,7 +179,8 @@ async function work(world: World, command: NodeCommand, isJson: boolean): Promis
     (text) => isWatched && world.write(text, STDERR),
   )
   const { note, warn } = log
-  const session = { host, config, note, warn, progress: update, ...(isWatched && { expect }) }
+  const { isolatesWalks } = world
+  const session = { host, config, isolatesWalks, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {
     const configNow = async () => (await configFor(world, command)).config
     const { serveHealth, metrics } = world

@@ -1,9 +1,9 @@
 import { closing, type Handle, type Host } from '../host/host.ts'
-import { PATIENCE } from '../mount-table/silence.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { messageOf, Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
+import { patienceMs } from './given-up.ts'
 import type { Session } from './session.ts'
 
 /** A server or a daemon has answered first, and then no more. */
@@ -38,8 +38,10 @@ export interface Elsewhere {
   lock?: string
   /** What it needs of the pod's. */
   secrets?: Secrets | undefined
-  /** What is told where nothing is heard any more. @param waiting who then still waits, or nothing */
-  givenUp(seconds: number, waiting: string): string
+  /** Milliseconds that it may report nothing; undefined: as the configuration says. */
+  patienceMs?: number | undefined
+  /** What is told where nothing is heard any more. @param waiting who then still waits, or nothing @param pid the process */
+  givenUp(seconds: number, waiting: string, pid: number): string
 }
 
 /**
@@ -51,16 +53,16 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
   const { host, config } = session
   const { work, about, lock, secrets = new Map(), givenUp } = elsewhere
   using _turn = await turn()
-  const seconds = Math.max(PATIENCE / 1000, config.helperTimeoutSeconds)
+  const patience = elsewhere.patienceMs ?? patienceMs(config)
   const told: Told = { work, about, config, secrets: [...secrets].map(inBase64) }
   let last: Said | undefined
   const root = elsewhere.handle === undefined ? host.inodes.openTrusted('/') : undefined
   using _root = closing(host.inodes, root)
-  const { isSilent, leftBehind } = await host.runErrand({
+  const { isSilent, leftBehind, pid } = await host.runErrand({
     order: JSON.stringify(told),
     handle: elsewhere.handle ?? (root as Handle),
     lock,
-    patience: seconds * 1000,
+    patience,
     told(line) {
       const said = JSON.parse(line) as Said
       if ('note' in said) session.note(said.note)
@@ -71,7 +73,7 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
   })
   if (isSilent) {
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
-    throw new Unresponsive(givenUp(seconds, waiting))
+    throw new Unresponsive(givenUp(patience / 1000, waiting, pid))
   }
   return outcomeOf(last) as T
 }
@@ -115,6 +117,9 @@ export type Work = (session: Session, handle: Handle, about: never) => Promise<u
 
 const PULSE_MS = 500
 
+/** So small that also where a server is slow to answer each request this process often reports. */
+const SMALL_BATCH = 32
+
 /**
  * What the other process does.
  * @param told what it was told
@@ -142,6 +147,7 @@ export async function workForCaller(
       config,
       mayHang: true,
       isAlive,
+      largestBatch: SMALL_BATCH,
       secrets: fromBase64(secrets),
       note: (note) => tell({ note }),
       warn: (warn) => tell({ warn }),

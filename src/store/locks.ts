@@ -73,24 +73,51 @@ export function walkerOf(store: Store, volume: string): number | undefined {
   return pid > 0 ? pid : undefined
 }
 
-/** Milliseconds: a walker ends within a moment of its caller, unless it waits for a server. */
-const ENDING = 2000
+/** Milliseconds: a walker ends within a moment of its caller, unless it waits for a server or a disk. */
+const ENDING = 1000
+/** Milliseconds for which a walker may wait in the kernel for one thing before others are refused. */
+const LONGEST_BLOCK = 1000
+/** Milliseconds between two checks of the walker's threads. */
+const CHECK_INTERVAL = 200
 
 /**
- * For who waits until a volume is free: to be called again and again meanwhile.
- * @throws {Refusal} where that may never be, as it is still walked for a call that is over
+ * For a call that waits until a volume is free: to be called repeatedly meanwhile.
+ * @throws {Refusal} if that may never be, because the walker's caller has ended, or the walker waits in the kernel
  */
 export function refusingLeftWalker(store: Store, volume: string): () => void {
   let since: number | undefined
+  const isBlocked = blockedWalkerCheck(store, volume)
   return () => {
+    const now = performance.now()
     if (!hasWalker(store, volume)) since = undefined
-    else if (!isPlaceBusy(store, volumePlace(store, volume))) {
-      since ??= performance.now()
-      if (performance.now() - since < ENDING) return
+    else if (isPlaceBusy(store, volumePlace(store, volume))) {
+      const pid = isBlocked(now)
+      if (pid === undefined) return
       throw new Refusal(
-        `process ${walkerOf(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond: repair that on the node, then the next call goes on`,
+        `process ${pid} walks the volume for another call and makes no progress: the kernel makes it wait for the disk or the server of the volume, or for a directory that another process keeps locked: end that process, or repair the disk or the server, then the next call goes on`,
+      )
+    } else {
+      since ??= now
+      if (now - since < ENDING) return
+      throw new Refusal(
+        `process ${walkerOf(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked: repair that on the node, then the next call goes on`,
       )
     }
+  }
+}
+
+/** @returns a function that returns the walker's process if that has waited for one thing for too long */
+function blockedWalkerCheck(store: Store, volume: string): (now: number) => number | undefined {
+  let last: { activity: string; since: number } | undefined
+  let next = 0
+  return (now) => {
+    if (now < next) return undefined
+    next = now + CHECK_INTERVAL
+    const pid = walkerOf(store, volume)
+    const activity = pid === undefined ? undefined : store.host.readBlockedActivity(pid)
+    if (activity === undefined) last = undefined
+    else if (activity !== last?.activity) last = { activity, since: now }
+    return last !== undefined && now - last.since >= LONGEST_BLOCK ? pid : undefined
   }
 }
 

@@ -37,6 +37,7 @@ export const WALKER_FILE = 'walker.lock'
 /** Says where the target directory of a CSI volume comes from. */
 export const TARGET_FILE = 'target'
 export const PROGRESS_FILE = 'progress.json'
+export const GIVEN_UP_FILE = 'given-up.json'
 /** Of earlier versions: now all lie in a directory of their own. */
 const FORMER_RESERVATION = 'reservation.json'
 /**
@@ -46,7 +47,7 @@ const FORMER_RESERVATION = 'reservation.json'
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
   WALKER_FILE,
-  ...[FORMER_RESERVATION, PROGRESS_FILE, TARGET_FILE].flatMap((name) => [name, `${name}.new`]),
+  ...[FORMER_RESERVATION, PROGRESS_FILE, GIVEN_UP_FILE, TARGET_FILE].flatMap((name) => [name, `${name}.new`]),
   `${RECORD_FILE}.new`,
 ])
 

@@ -2,6 +2,7 @@ import type { Host } from '../host/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
+import type { GivenUpProcess } from './given-up-process.ts'
 
 /** What an effect works with: the node, its configuration, and the call's line in the log. */
 export interface Session {
@@ -19,8 +20,16 @@ export interface Session {
   secrets?: Secrets
   /** Another process looks after this one: what may wait for a server for ever is done here. */
   mayHang?: true | undefined
-  /** That is told so by it, where timers have no turn. */
+  /** Reports to the supervising process that this one makes progress; timers have no turn during a walk. */
   isAlive?(): void
+  /** Sets how long this process may report nothing. @param milliseconds undefined: as the configuration says */
+  limitSilence?(milliseconds: number | undefined): void
+  /** The most inodes that a walk changes between two reports. */
+  largestBatch?: number
+  /** A process of its own makes each walk: this one must not wait for a directory that is locked. */
+  isolatesWalks?: true | undefined
+  /** This call was made before by a process that was given up: the volume is not accessed. */
+  givenUp?: GivenUpProcess | undefined
   /** A person should look at this, though the call goes on. */
   warn(message: string): void
 }

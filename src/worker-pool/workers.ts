@@ -1,54 +1,19 @@
 import { type Limits, nextOf } from './schedule.ts'
+import { LeftWorkers, Silence, type Supervision } from './supervision.ts'
+import type { Lost, Running, Said, StartWorker, Worker } from './worker.ts'
 
-/** What a worker says of its job: how far it is, and at last what came of it. */
-export type Said<Outcome, Progress> = { progress: Progress } | { outcome: Outcome }
-
-/** A process that does one job at a time. */
-export interface Worker<Job> {
-  send(job: Job): void
-  /** SIGKILL: the engine is made for calls that die. One that waits in the kernel ends when that lets it. */
-  kill(): void
-  /** It ends after its job. */
-  close(): void
-}
-
-/** What is heard of a worker. */
-export interface WorkerEvents<Outcome, Progress> {
-  said(said: Said<Outcome, Progress>): void
-  /** Once, last of all. @param how it ended, in words */
-  ended(how: string): void
-}
-
-export type StartWorker<Job, Outcome, Progress = never> = (events: WorkerEvents<Outcome, Progress>) => Worker<Job>
-
-/** What is answered of a job that nobody has answered. */
-export interface Lost<Outcome> {
-  /** It never began. */
-  readonly notBegun: Outcome
-  /** @param how its worker ended, in words: how far the job came is not known */
-  ended(how: string): Outcome
-}
-
-/** A job that waits or is worked on. */
-export interface Running<Outcome, Progress = never> {
-  readonly outcome: Promise<Outcome>
-  /** No worker is at it yet. */
-  readonly isWaiting: boolean
-  /** How far it is; undefined where that was not told yet. */
-  readonly progress: Progress | undefined
-  /** Gives it up: what waits never starts, and the worker that is at it is killed. `outcome` comes when it has ended. */
-  cancel(): void
-}
+export type { Lost, Running, Said, StartWorker, Worker, WorkerEvents } from './worker.ts'
 
 interface Task<Job, Outcome, Progress> {
   readonly do: string
   readonly namespace: string
-  readonly job: Job
+  job: Job
   readonly settle: (outcome: Outcome) => void
   /** In ms; 0 while it waits. */
   since: number
   at: Place<Job, Outcome, Progress> | undefined
   progress: Progress | undefined
+  silence: Silence | undefined
 }
 
 /** A worker and what it does. */
@@ -58,6 +23,7 @@ interface Place<Job, Outcome, Progress> {
   /** It was killed: what it still says counts no more. */
   isDying: boolean
   idle: NodeJS.Timeout | undefined
+  readonly end: PromiseWithResolvers<void>
 }
 
 /** How long a worker stays that nobody needs, in ms: kubelet repeats its calls about once a minute. */
@@ -74,10 +40,19 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   readonly #running = new Set<Task<Job, Outcome, Progress>>()
   /** The one that was busy last is taken first: others may go. */
   readonly #idle: Place<Job, Outcome, Progress>[] = []
+  readonly #supervision: Supervision<Job, Outcome> | undefined
+  readonly #left = new LeftWorkers()
   #isClosed = false
 
-  constructor(start: StartWorker<Job, Outcome, Progress>, limits: Limits, lost: Lost<Outcome>) {
+  /** @param supervision undefined: workers may report nothing for as long as they like */
+  constructor(
+    start: StartWorker<Job, Outcome, Progress>,
+    limits: Limits,
+    lost: Lost<Outcome>,
+    supervision?: Supervision<Job, Outcome>,
+  ) {
     this.#start = start
+    this.#supervision = supervision
     this.#limits = limits
     this.#lost = lost
     this.#warmUp()
@@ -94,8 +69,13 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       since: 0,
       at: undefined,
       progress: undefined,
+      silence: undefined,
     }
-    this.#waiting.push(task)
+    const left = namespace === '' ? [] : this.#left.of(namespace)
+    const supervision = this.#supervision
+    if (supervision !== undefined && left.length >= supervision.maxLeft) {
+      resolve(supervision.tooManyLeft(namespace, left))
+    } else this.#waiting.push(task)
     this.#dispatch()
     return {
       outcome: promise,
@@ -134,7 +114,30 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     clearTimeout(place.idle)
     place.task = task
     task.at = place
+    const { patienceMs } = this.#supervision ?? {}
+    if (patienceMs !== undefined) task.silence = new Silence(patienceMs, (ms) => void this.#giveUp(task, place, ms))
     place.worker.send(task.job)
+  }
+
+  /** Kills a worker that reports nothing. Another one makes the job again and answers for it. */
+  async #giveUp(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>, silentMs: number) {
+    const { pid = 0 } = place.worker
+    const isLeft = await this.#abandon(task, place)
+    const job = this.#supervision?.retry(task.job, { pid, seconds: Math.round(silentMs / 1000), isLeft })
+    if (job === undefined)
+      return this.#settle(task, this.#lost.ended(`(process ${pid}) reported nothing and was ended`))
+    task.job = job
+    this.#begin(task)
+  }
+
+  /** Kills a worker; its end means nothing to its job any more. @returns whether the kernel does not let it end */
+  #abandon(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<boolean> {
+    task.silence?.end()
+    place.isDying = true
+    place.task = undefined
+    task.at = undefined
+    place.worker.kill()
+    return this.#left.add(place.worker.pid ?? 0, task.namespace, place.end.promise)
   }
 
   #newPlace(): Place<Job, Outcome, Progress> {
@@ -146,6 +149,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       task: undefined,
       isDying: false,
       idle: undefined,
+      end: Promise.withResolvers(),
     }
     return place
   }
@@ -153,10 +157,9 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   #hear(place: Place<Job, Outcome, Progress>, said: Said<Outcome, Progress>): void {
     const { task } = place
     if (task === undefined || place.isDying) return
-    if ('progress' in said) {
-      task.progress = said.progress
-      return
-    }
+    task.silence?.hear('patienceMs' in said ? said.patienceMs : undefined)
+    if ('progress' in said) task.progress = said.progress
+    if (!('outcome' in said)) return
     place.task = undefined
     // What a long walk has left in its memory goes with it.
     if (performance.now() - task.since >= this.#limits.longAfterMs) place.worker.close()
@@ -165,6 +168,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   }
 
   #bury(place: Place<Job, Outcome, Progress>, how: string): void {
+    place.end.resolve()
     this.#removeIdle(place)
     const { task } = place
     place.task = undefined
@@ -197,9 +201,18 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   }
 
   #settle(task: Task<Job, Outcome, Progress>, outcome: Outcome): void {
+    task.silence?.end()
     this.#running.delete(task)
     task.settle(outcome)
     this.#dispatch()
+  }
+
+  async #endSupervised(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<void> {
+    const isLeft = await this.#abandon(task, place)
+    this.#settle(
+      task,
+      this.#lost.ended(isLeft ? 'was ended, and the kernel still makes it wait' : 'was ended by SIGKILL'),
+    )
   }
 
   #cancel(task: Task<Job, Outcome, Progress>): void {
@@ -208,6 +221,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       this.#waiting.splice(waiting, 1)
       task.settle(this.#lost.notBegun)
     } else if (this.#running.has(task) && task.at !== undefined) {
+      if (this.#supervision !== undefined) return void this.#endSupervised(task, task.at)
       task.at.isDying = true
       task.at.worker.kill()
     }

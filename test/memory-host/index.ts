@@ -24,6 +24,7 @@ export function memoryHost(world: MemoryWorld): Host {
     daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },
 
     // Nobody else tells of what lies in memory.
+    readBlockedActivity: () => undefined,
     runErrand: () => Promise.reject(new Error('a node in memory has one process')),
 
     tryLock(path): Lock | undefined {

@@ -35,8 +35,13 @@ function isKilled(status: string): boolean {
   return (BigInt(`0x${pending}`) & KILL) !== 0n
 }
 
+/** Names this process as one that another process supervises, and may kill while it waits in the kernel. */
+export function markSupervised(): void {
+  process.title = NAME
+}
+
 /** prctl(2), PR_SET_PDEATHSIG: this errand is killed when the process that has started it ends, however that ends. */
 export function endWithParent(): void {
-  process.title = NAME
+  markSupervised()
   dieWithParent()
 }

@@ -1,4 +1,4 @@
-import { rmSync, writeSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { execa } from 'execa'
 import { Refusal } from '../../refusal/refusal.ts'
 import { waitFor } from '../back-off.ts'
@@ -6,7 +6,7 @@ import { ERRAND, type Errand, type ErrandEnd } from '../errand.ts'
 import { unlessRefused } from '../file-error.ts'
 import { linesOf } from '../lines.ts'
 import { CHILD_OPTIONS, endingOf, within } from './child.ts'
-import { openLocked } from './locks.ts'
+import { nameHolder, openLocked } from './locks.ts'
 import { closingFd } from './open.ts'
 import { argumentsFor, SELF } from './self.ts'
 
@@ -53,7 +53,7 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
   child.nodeChildProcess.unref()
   if (ending !== undefined && lock !== undefined) unlessRefused(() => rmSync(lock, { force: true }))
   if (failure !== undefined) throw failure.error
-  return { isSilent, leftBehind: ending === undefined ? child.pid : undefined }
+  return { isSilent, leftBehind: ending === undefined ? child.pid : undefined, pid: child.pid }
 }
 
 /**
@@ -68,7 +68,7 @@ function start({ handle }: Errand, lock: number | undefined) {
     stdio: ['pipe', 'pipe', 'ignore', handle as number as 3, lock === undefined ? 'ignore' : (lock as 3)],
   } as const)
   // For people alone.
-  if (lock !== undefined) unlessRefused(() => writeSync(lock, String(child.pid ?? '')))
+  if (lock !== undefined) unlessRefused(() => nameHolder(lock, child.pid))
   return child
 }
 

@@ -3,6 +3,7 @@ import type { Host } from '../host.ts'
 import { nodeFs, readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { assertOwnFiles } from '../write-file.ts'
+import { readBlockedActivity } from './blocked-activity.ts'
 import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
 import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
@@ -24,6 +25,7 @@ export const linuxHost: Host = {
   isLocked: isLockedFile,
   hasErrand: isHeldFile,
   tryErrand: tryLockOfErrand,
+  readBlockedActivity,
   whileUnlocked,
   endAbandoned,
   openDatabase(path) {

@@ -1,5 +1,6 @@
-import { constants, fstatSync, openSync, statSync } from 'node:fs'
+import { constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { unlessRefused } from '../file-error.ts'
 import { type Lock, unless } from '../host.ts'
 import { nodeFs } from '../node-fs.ts'
 import { nameDirectory } from '../path-handle.ts'
@@ -34,9 +35,17 @@ export function openLocked(path: string): number | undefined {
   return ifLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
 }
 
-/** As `tryLockFile`, but whoever is killed has it until he has ended. */
+/** As `tryLockFile`, but whoever is killed has it until he has ended; the file names this process, for messages. */
 export function tryLockOfErrand(path: string): Lock | undefined {
-  return lockOf(path, openLocked(path))
+  const fd = openLocked(path)
+  if (fd !== undefined) unlessRefused(() => nameHolder(fd, process.pid))
+  return lockOf(path, fd)
+}
+
+/** Writes into a lock's file which process has it. */
+export function nameHolder(fd: number, pid: number | undefined): void {
+  ftruncateSync(fd)
+  writeSync(fd, String(pid ?? ''), 0)
 }
 
 /** flock(2) on a directory: no file comes or goes with it. */

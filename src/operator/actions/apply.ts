@@ -9,7 +9,7 @@ import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 import { type LastWalk, lastWalk } from './last-walk.ts'
-import { type Difference, type KubeletCounts, kubeletSkips, survey } from './survey.ts'
+import { type Difference, type KubeletCounts, kubeletSkips, surveyVolume } from './survey.ts'
 import { expectInodes, readableJournal, walkUnderWay } from './volume.ts'
 
 /** What a directory is to be given. */
@@ -90,7 +90,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const walk = walkUnderWay(session, volume)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = readableJournal(session, volume)
-  const seen = await survey(inodes, tree, { do: 'own', order }, journal, session.progress)
+  const seen = await surveyVolume(session, opened, { do: 'own', order }, journal)
   const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseOfSystem(directory, command.isSure)

@@ -7,7 +7,7 @@ import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
 import { leftBy, volumeRecords } from '../../store/volume-record.ts'
-import { type Difference, survey } from './survey.ts'
+import { type Difference, surveyVolume } from './survey.ts'
 import { findTarget, type Target } from './target.ts'
 import { expectInodes, readableJournal } from './volume.ts'
 
@@ -64,7 +64,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
     const outcome = 'nothing recorded'
     return { ...about, outcome, next: null, refusal: null, otherDisk: null, report: newReport(), differences: [] }
   }
-  const { report, differences } = await survey(inodes, tree, { do: 'restore', isForced }, journal, session.progress)
+  const { report, differences } = await surveyVolume(session, opened, { do: 'restore', isForced }, journal)
   const other = otherDisk(session, volume, tree) ?? null
   return { ...about, outcome: 'would restore', next: null, refusal, otherDisk: other, report, differences }
 }

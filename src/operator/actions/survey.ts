@@ -1,3 +1,4 @@
+import type { VolumeByHand } from '../../fs-group/by-hand.ts'
 import {
   BLOCK_DEVICE,
   CHARACTER_DEVICE,
@@ -12,12 +13,17 @@ import {
   type Stat,
   SYMLINK,
 } from '../../host/host.ts'
+import { isLocalTree } from '../../mount-table/silence.ts'
 import { type Ownership, ownershipOf, same } from '../../ownership/inode/policy.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import type { Observer } from '../../ownership/walk/batch.ts'
 import { FirstNames } from '../../ownership/walk/hard-links.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
+import { doElsewhere } from '../../store/elsewhere.ts'
+import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
+import type { Session } from '../../store/session.ts'
+import { readableJournal } from './volume.ts'
 
 const TYPES = {
   [REGULAR]: 'file',
@@ -52,6 +58,47 @@ export interface Difference {
 }
 
 const MOST_DIFFERENCES = 10
+
+/** What the other process is told. */
+interface SurveyOrder {
+  volume: string
+  intent: Intent
+}
+
+export type Survey = Awaited<ReturnType<typeof survey>>
+
+/**
+ * Surveys a volume in a process of its own where this one must not wait for a directory that is locked.
+ * @param directory for messages
+ * @throws {Refusal} if the volume does not answer
+ */
+export async function surveyVolume(
+  session: Session,
+  { volume, tree, directory }: VolumeByHand,
+  intent: Intent,
+  journal: Journal | undefined,
+): Promise<Survey> {
+  const { host, progress } = session
+  if (!session.isolatesWalks) return survey(host.inodes, tree, intent, journal, progress)
+  const about: SurveyOrder = { volume, intent }
+  return doElsewhere(session, {
+    work: 'survey',
+    about,
+    handle: tree,
+    patienceMs: isLocalTree(host, tree, directory) ? walkPatienceMs(session, volume) : undefined,
+    givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
+  })
+}
+
+/** What the other process does. */
+export async function surveyForCaller(
+  session: Session,
+  tree: Handle,
+  { volume, intent }: SurveyOrder,
+): Promise<Survey> {
+  using journal = readableJournal(session, volume)
+  return await survey(session.host.inodes, tree, intent, journal, session.progress)
+}
 
 /**
  * What a walk or a restore of a tree would do, and what kubelet's walk would. Changes and records nothing.

@@ -6,6 +6,8 @@ import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
+import { doElsewhere } from '../../store/elsewhere.ts'
+import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
 import { isVolumeBusy, walkerOf } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
@@ -44,9 +46,23 @@ export function walkUnderWay(session: Session, volume: string): WalkStatus | nul
  * Tells who looks on how many inodes a walk will meet. Not of what a server or a daemon tells of: this process would wait
  * for one that hangs.
  */
-export async function expectInodes(session: Session, { tree, directory }: VolumeByHand): Promise<void> {
+export async function expectInodes(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
   const { host, expect } = session
-  if (expect && isLocalTree(host, tree, directory)) expect(await countInodes(host.inodes, tree))
+  if (!expect || !isLocalTree(host, tree, directory)) return
+  if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))
+  const count = await doElsewhere<number>(session, {
+    work: 'count',
+    about: null,
+    handle: tree,
+    patienceMs: walkPatienceMs(session, volume),
+    givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
+  })
+  expect(count)
+}
+
+/** What the other process does. */
+export function countForCaller({ host }: Session, tree: Handle): Promise<number> {
+  return countInodes(host.inodes, tree)
 }
 
 const EACH = 20_000

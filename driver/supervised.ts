@@ -1,0 +1,42 @@
+import { markSupervised } from '../src/host/linux/doomed.ts'
+import type { NodeConfig } from '../src/request/defaults.ts'
+import { patienceMs } from '../src/store/given-up.ts'
+import type { GivenUpProcess } from '../src/store/given-up-process.ts'
+import type { Session } from '../src/store/session.ts'
+import { writeAll } from './streams.ts'
+
+const REPORT_INTERVAL_MS = 500
+
+type Supervised = Required<Pick<Session, 'isAlive' | 'limitSilence'>> & Pick<Session, 'givenUp'>
+
+/**
+ * Reports to the loader's process, which kills this one if nothing is reported for too long: see driver/loader/supervise.c.
+ * @param value of the variable that the loader sets
+ */
+export function reportToLoader(value: string, config: NodeConfig): Supervised {
+  markSupervised()
+  const [pid, silentMs, end] = value.split(' ')
+  const limitSilence = (milliseconds = patienceMs(config)) => void writeAll(`${milliseconds}\n`)
+  const isAlive = reporting(() => void writeAll('\n'))
+  limitSilence()
+  const givenUp: GivenUpProcess | undefined =
+    end === undefined
+      ? undefined
+      : { pid: Number(pid), seconds: Math.round(Number(silentMs) / 1000), isLeft: end === 'left' }
+  return { isAlive, limitSilence, givenUp }
+}
+
+/**
+ * Reports repeatedly from now on.
+ * @returns the same for work during which timers have no turn: it may be called at any rate
+ */
+export function reporting(report: () => void): () => void {
+  let last = performance.now()
+  const isAlive = () => {
+    if (performance.now() - last < REPORT_INTERVAL_MS) return
+    last = performance.now()
+    report()
+  }
+  setInterval(isAlive, REPORT_INTERVAL_MS).unref()
+  return isAlive
+}

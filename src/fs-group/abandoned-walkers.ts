@@ -1,0 +1,30 @@
+import { Refusal } from '../refusal/refusal.ts'
+import { hasWalker, isPlaceBusy, walkerOf } from '../store/locks.ts'
+import { volumePlace } from '../store/places.ts'
+import { listReservations } from '../store/reservation-record.ts'
+import type { Session } from '../store/session.ts'
+
+/** Each is a process of some 90 MB that the kernel does not let end. */
+const MAX_ABANDONED_WALKERS = 4
+
+/**
+ * Limits the walkers that outlive their calls, for each namespace. Call it under the node's lock for reservations.
+ * @param pod as its reservation names it: the namespace, a slash and the name
+ * @throws {Refusal} if the walks of the namespace's pods have left too many of them
+ */
+export function refuseManyAbandonedWalkers(session: Session, pod: string | undefined): void {
+  const namespace = readNamespace(pod)
+  if (namespace === undefined) return
+  const abandoned = listReservations(session)
+    .filter(({ record }) => readNamespace(record?.pod) === namespace)
+    .filter(({ volume }) => hasWalker(session, volume) && !isPlaceBusy(session, volumePlace(session, volume)))
+  if (abandoned.length < MAX_ABANDONED_WALKERS) return
+  const processes = abandoned.map(({ volume }) => walkerOf(session, volume) ?? '(unknown)')
+  throw new Refusal(
+    `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`,
+  )
+}
+
+function readNamespace(pod: string | undefined): string | undefined {
+  return pod?.includes('/') ? pod.split('/', 1)[0] : undefined
+}

@@ -1,0 +1,7 @@
+/** A process that made this call before and was killed, because it reported nothing for too long. */
+export interface GivenUpProcess {
+  pid: number
+  seconds: number
+  /** It still waits in the kernel, which does not let it end. */
+  isLeft: boolean
+}

@@ -1,0 +1,65 @@
+import * as z from 'zod/mini'
+import { quoted } from '../refusal/refusal.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import type { GivenUpProcess } from './given-up-process.ts'
+import { GIVEN_UP_FILE } from './places.ts'
+import { OF_A_VOLUME, RecordKind } from './record.ts'
+import type { Session } from './session.ts'
+
+/** Milliseconds that a supervisor waits for a report at least. */
+const SHORTEST_PATIENCE_MS = 5000
+/** Milliseconds for a walk of a volume of which one was given up a moment ago. */
+const SHORT_PATIENCE_MS = 750
+/** Milliseconds after which a walk has the full time again, as a slow disk may need it. */
+const FRESH_MS = 120_000
+
+/** Returns the milliseconds for which a process that works on volumes may report nothing. */
+export function patienceMs({ helperTimeoutSeconds }: NodeConfig): number {
+  return Math.max(SHORTEST_PATIENCE_MS, helperTimeoutSeconds * 1000)
+}
+
+const schema = () =>
+  z.object({
+    volume: z.string(),
+    /** The process that walked. */
+    pid: z.number(),
+    /** Milliseconds since 1970. */
+    at: z.number(),
+  })
+
+/** The last walk or restore of a volume that was given up after the full time. A walk that ends removes it. */
+export const givenUpWalks = new RecordKind<z.infer<ReturnType<typeof schema>>>({
+  format: 1,
+  schema,
+  ...OF_A_VOLUME,
+  name: GIVEN_UP_FILE,
+  isOfThisBoot: true,
+})
+
+/** Records that a walk was given up; one that had only a short time is not recorded. */
+export function recordGivenUp(session: Session, volume: string, { pid, seconds }: GivenUpProcess): void {
+  if (seconds * 1000 < SHORTEST_PATIENCE_MS) return
+  givenUpWalks.write(session, { volume, pid, at: Date.now() })
+}
+
+/** Returns the milliseconds for which a walk of the volume may report nothing; undefined: as any other work. */
+export function walkPatienceMs(session: Session, volume: string): number | undefined {
+  const { at } = givenUpWalks.find(session, volume).record ?? {}
+  const age = at === undefined ? FRESH_MS : Date.now() - at
+  return age >= 0 && age < FRESH_MS ? SHORT_PATIENCE_MS : undefined
+}
+
+const CAUSE =
+  "the kernel of the node made it wait, for the volume's disk or for a directory that another process keeps locked"
+const REMEDY = 'end the process that keeps a directory of the volume locked, or repair the disk'
+
+/** Explains why a call on a volume of this node's own disks was given up. */
+export function formatGivenUp({ pid, seconds, isLeft }: GivenUpProcess): string {
+  const still = isLeft ? ', and it still waits' : ''
+  return `process ${pid}, which worked on the volume, was given up after ${seconds} s (${CAUSE})${still}: ${REMEDY}; the next call goes on`
+}
+
+/** The same of a walk that another process made. @param waiting what is left of it, as a clause */
+export function formatGivenUpWalk(source: string, seconds: number, pid: number, waiting: string): string {
+  return `the walk of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}, and the next call goes on where this one was${waiting}`
+}

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { refuseManyAbandonedWalkers } from '../../src/fs-group/abandoned-walkers.ts'
+import { tryLockPlace, walkerLock } from '../../src/store/locks.ts'
+import { volumePlace } from '../../src/store/places.ts'
+import { reservations } from '../../src/store/reservation-record.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+
+const VOLUMES = ['ef53.1-2-3', 'ef53.1-3-3', 'ef53.1-4-3', 'ef53.1-5-3']
+
+function abandon(stage: Stage, volume: string, pod: string) {
+  stage.host.files.makeDirectory(volumePlace(stage, volume).path)
+  reservations.write(stage, { volume, pod, group: 2000, directory: `/pods/${volume}` })
+  return stage.host.tryErrand(walkerLock(stage, volume))
+}
+
+describe('walkers that outlive their calls', () => {
+  it('are limited to four for each namespace', () => {
+    const stage = memoryStage()
+    for (const volume of VOLUMES.slice(1)) abandon(stage, volume, `shop/${volume}`)
+    expect(() => refuseManyAbandonedWalkers(stage.session(), 'shop/b')).not.toThrow()
+    abandon(stage, VOLUMES[0] ?? '', 'shop/a')
+    expect(() => refuseManyAbandonedWalkers(stage.session(), 'shop/b')).toThrow(
+      /^the walks of 4 volumes of namespace shop were given up, and their processes still wait in the kernel/,
+    )
+    expect(() => refuseManyAbandonedWalkers(stage.session(), 'other/b')).not.toThrow()
+    expect(() => refuseManyAbandonedWalkers(stage.session(), undefined)).not.toThrow()
+  })
+
+  it('are not those of calls that are at work', () => {
+    const stage = memoryStage()
+    for (const volume of VOLUMES) {
+      expect(tryLockPlace(stage, volumePlace(stage, volume))).toBeDefined()
+      abandon(stage, volume, `shop/${volume}`)
+    }
+    expect(() => refuseManyAbandonedWalkers(stage.session(), 'shop/b')).not.toThrow()
+  })
+})

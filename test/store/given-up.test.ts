@@ -1,0 +1,29 @@
+import { expect, it, vi } from 'vitest'
+import { givenUpWalks, recordGivenUp, walkPatienceMs } from '../../src/store/given-up.ts'
+import { memoryStage } from '../helpers/stage.ts'
+
+const VOLUME = 'ef53.1-2-3'
+const GIVEN_UP = { pid: 12, seconds: 60, isLeft: false }
+
+it('after a walk was given up the next walks have a short time, and after two minutes the full time', () => {
+  vi.useFakeTimers()
+  try {
+    const session = memoryStage().session()
+    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    recordGivenUp(session, VOLUME, GIVEN_UP)
+    expect(walkPatienceMs(session, VOLUME)).toBe(750)
+    vi.advanceTimersByTime(119_000)
+    // One that had only the short time does not prolong it.
+    recordGivenUp(session, VOLUME, { ...GIVEN_UP, seconds: 1 })
+    expect(walkPatienceMs(session, VOLUME)).toBe(750)
+    vi.advanceTimersByTime(2000)
+    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    // The clock of the node was set back.
+    vi.setSystemTime(0)
+    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    givenUpWalks.remove(session, VOLUME)
+    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+  } finally {
+    vi.useRealTimers()
+  }
+})

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Supervision } from '../../src/worker-pool/supervision.ts'
+import { type Worker, type WorkerEvents, Workers } from '../../src/worker-pool/workers.ts'
+
+interface Job {
+  do: 'publish'
+  directory: string
+  isRetry?: boolean
+}
+
+const LIMITS = { quick: 8, longAfterMs: 5000, ofAKind: 16, ofANamespace: 16, warm: 0 }
+const LOST = { notBegun: 'not begun', ended: (how: string) => `ended: ${how}` }
+
+interface Fake extends WorkerEvents<string, number> {
+  pid: number
+  jobs: Job[]
+  isKilled: boolean
+}
+
+let workers: Fake[]
+let pool: Workers<Job, string, number>
+const SUPERVISION: Supervision<Job, string> = {
+  patienceMs: 8000,
+  retry: (job, { pid, seconds, isLeft }) =>
+    job.isRetry ? undefined : { ...job, directory: `${pid} ${seconds} ${isLeft}`, isRetry: true },
+  maxLeft: 2,
+  tooManyLeft: (namespace, pids) => `${namespace}: ${pids.join(' ')}`,
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  workers = []
+  const start = (events: WorkerEvents<string, number>): Worker<Job> => {
+    const fake: Fake = { ...events, pid: 100 + workers.length, jobs: [], isKilled: false }
+    workers.push(fake)
+    const kill = () => {
+      fake.isKilled = true
+    }
+    return { pid: fake.pid, send: (job) => void fake.jobs.push(job), kill, close: () => {} }
+  }
+  pool = new Workers(start, LIMITS, LOST, SUPERVISION)
+})
+afterEach(() => void vi.useRealTimers())
+
+const worker = (at: number) => workers[at] ?? expect.unreachable()
+const run = (namespace = 'shop') => pool.run({ do: 'publish', directory: '/a' }, namespace)
+const directoriesOf = (at: number) => worker(at).jobs.map(({ directory }) => directory)
+
+describe('a worker that reports nothing', () => {
+  it('is killed after its patience, and another worker answers for it', async () => {
+    const job = run()
+    await vi.advanceTimersByTimeAsync(7000)
+    worker(0).said({})
+    await vi.advanceTimersByTimeAsync(7500)
+    expect(worker(0).isKilled).toBe(false)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(worker(0).isKilled).toBe(true)
+    worker(0).ended('was ended by SIGKILL')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(directoriesOf(1)).toEqual(['100 8 false'])
+    worker(1).said({ outcome: 'answered' })
+    expect(await job.outcome).toBe('answered')
+  })
+
+  it('may set a shorter patience for a part of its job', async () => {
+    run()
+    worker(0).said({ patienceMs: 750 })
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(worker(0).isKilled).toBe(true)
+    run()
+    worker(1).said({ patienceMs: 750 })
+    worker(1).said({ patienceMs: null })
+    await vi.advanceTimersByTimeAsync(5000)
+    expect(worker(1).isKilled).toBe(false)
+  })
+
+  it('does not delay the answer if the kernel does not let it end', async () => {
+    run()
+    await vi.advanceTimersByTimeAsync(8000 + 2000)
+    expect(directoriesOf(1)).toEqual(['100 8 true'])
+  })
+
+  it('is not retried twice', async () => {
+    const job = run()
+    await vi.advanceTimersByTimeAsync(10_000)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await job.outcome).toBe('ended: (process 101) reported nothing and was ended')
+  })
+
+  it('that is left is counted for its namespace until it has ended; jobs of others begin', async () => {
+    run()
+    run()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await run().outcome).toBe('shop: 100 101')
+    expect(run('other').isWaiting).toBe(false)
+    worker(0).ended('was ended by SIGKILL')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(run().isWaiting).toBe(false)
+  })
+
+  it('that is cancelled settles its job although the kernel does not let it end', async () => {
+    const job = run()
+    job.cancel()
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(await job.outcome).toBe('ended: was ended, and the kernel still makes it wait')
+  })
+})

@@ -85,8 +85,16 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magi
       store,
       unknown.map(({ volume }) => volume),
     )
-  // Its group is modekeep's: its records decide, and whoever uses them learns that the disk is another one.
-  return recorded.find((volume) => volumeRecords.readUnlessDamaged(store, volume)?.group === stat.gid)
+  return recorded.find((volume) => mayHaveApplied(store, volume, stat))
+}
+
+/**
+ * Whether the groups of a volume may be modekeep's own by these records. Then they are used, and the caller learns that
+ * the disk is another one. A walk changes the root last, so an unfinished one does not show in the root's group.
+ */
+function mayHaveApplied(store: Store, volume: string, root: Stat): boolean {
+  const record = volumeRecords.readUnlessDamaged(store, volume)
+  return record === undefined || !record.complete || record.group === root.gid
 }
 
 /** The name that was recorded last: its records have the groups that the earlier ones gave as the original. */

@@ -49,7 +49,8 @@ async function gaugesOf(session: Session, version: string): Promise<Samples> {
 
 /** One for each volume with a pending restore; a restore that is running is not overdue. */
 function pendingRestores(session: Session): ('mounted' | 'overdue')[] {
-  const mounted = new Set(listMountRecords(session).map(({ volume }) => volume))
+  const records = listMountRecords(session).filter(({ ended }) => ended === undefined)
+  const mounted = new Set(records.map(({ volume }) => volume))
   return listVolumes(session).flatMap((volume) => {
     if (!volumeRecords.find(session, volume).record?.restorePending) return []
     return mounted.has(volume) || isVolumeBusy(session, volume) ? 'mounted' : 'overdue'

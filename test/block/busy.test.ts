@@ -5,10 +5,11 @@ import { publish } from '../../src/csi/publish.ts'
 import { unpublish } from '../../src/csi/unpublish.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { SystemError } from '../../src/host/host.ts'
+import { expose } from '../../src/metrics/expose.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { mountFindings } from '../../src/operator/doctor/records.ts'
 import { readRequest } from '../../src/request/request.ts'
-import { listMountRecords } from '../../src/store/mount-record.ts'
+import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { attachDisk, DISK_TYPES, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -34,10 +35,10 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
-  async function mountImage(pod: string, fsType = 'ext4'): Promise<string> {
+  async function mountImage(pod: string, fsType = 'ext4', more: Record<string, string> = {}): Promise<string> {
     if (!fs.existsSync(image)) makeImage(image, fsType as 'ext4')
     stage.allow({ fsTypes: [fsType, 'bind'] })
-    await stage.mount(pod, { source: image, 'kubernetes.io/fsType': fsType })
+    await stage.mount(pod, { source: image, 'kubernetes.io/fsType': fsType, ...more })
     return stage.podDirectory(pod)
   }
 
@@ -149,6 +150,44 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(device).toMatch(/^\/dev\/loop/)
     detachDisks()
     await stage.unmount('a')
+  })
+
+  it('is found after somebody else unmounted the directory', async () => {
+    const directory = await mountImage('a')
+    await openFile(directory)
+    execFileSync('umount', ['-l', directory])
+    await expect(stage.unmount('a')).rejects.toThrow('still in use by process')
+  })
+
+  it('is found where an earlier version recorded the mount', async () => {
+    await openFile(await mountImage('a'))
+    const [record] = listMountRecords(stage)
+    const { devices: _, tableId: __, ...mounted } = record?.mounted ?? expect.unreachable()
+    mountRecords.write(stage.session(), { ...(record as MountRecord), mounted })
+    for (let call = 1; call < 3; call++) await expect(stage.unmount('a')).rejects.toThrow('still in use by process')
+    passLimit()
+    expect(await stage.unmount('a')).toContain('still in use by process')
+  })
+
+  it('is counted as busy by the metrics, and its volume as no longer mounted', async () => {
+    await openFile(
+      await mountImage('a', 'ext4', { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }),
+    )
+    const stale = stage.host.inodes.chown
+    stage.host.inodes = {
+      ...stage.host.inodes,
+      chown() {
+        throw new SystemError('chown', 'EIO', 'an inode')
+      },
+    }
+    await expect(stage.unmount('a')).rejects.toThrow('still in use')
+    stage.host.inodes = { ...stage.host.inodes, chown: stale }
+    let text = ''
+    await expose(fs, stage.session(), '1', (samples) => {
+      text = samples
+    })
+    expect(text).toContain('modekeep_mounts{type="ext4",ownership="walk",state="busy"} 1')
+    expect(text).toContain('modekeep_restores_pending{state="overdue"} 1')
   })
 
   it('is none while another pod has the image', async () => {

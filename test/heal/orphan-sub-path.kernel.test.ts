@@ -111,6 +111,33 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
+  it('heal of a gone pod reports an image that a process of the node uses, until the use ends', async () => {
+    makeImage(`${stage.top}/volumes/image`, 'ext4')
+    stage.allow({ fsTypes: ['ext4'] })
+    const directory = await mountAt('modekeep~fs/v', {
+      source: `${stage.top}/volumes/image`,
+      'kubernetes.io/fsType': 'ext4',
+    })
+    const user = fs.openSync(`${directory}/one`, 'r')
+    try {
+      expect(await heal()).toMatchObject([
+        {
+          state: 'busy',
+          action: 'unmounted',
+          reason: expect.stringContaining(`still in use by process ${process.pid}`),
+        },
+      ])
+      expect(fs.existsSync(directory)).toBe(false)
+      expect(await heal()).toMatchObject([{ state: 'busy', action: 'none' }])
+      expect((await status(stage.session())).mounts).toMatchObject([{ directory, state: 'busy' }])
+    } finally {
+      fs.closeSync(user)
+    }
+    expect(await heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
+    expect(listMountRecords(stage)).toEqual([])
+    expect(loopsBelow(stage.top)).toEqual([])
+  })
+
   it('an unmount ends the binds of its volume, and those alone', async () => {
     const directory = await mountAt('modekeep~fs/v')
     bind(directory, 'sub')

@@ -128,7 +128,7 @@ async function aboutName(session: Session, record: VolumeRecord, isSilentAt: IsS
 
 async function aboutRecord(session: Session, record: VolumeRecord, isSilentAt: IsSilentAt): Promise<Found[]> {
   const { volume, source, group, complete, hasEnded, left, restorePending } = record
-  const isUsed = listMountRecords(session).some((mount) => mount.volume === volume)
+  const isUsed = listMountRecords(session).some((mount) => mount.volume === volume && mount.ended === undefined)
   if (left !== undefined && left > 0) {
     const text = `${source} was put back, but ${left} of its files and directories stay as their users changed them`
     return [warning(text, `modekeep restore ${volume} --force, or modekeep gc --forget ${volume} to leave them so`)]

@@ -7,6 +7,7 @@ import { fileSystemType } from '../mount-table/file-system.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { snapshotTable, type TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { locationsOfHandles } from '../mount-table/tree-location.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
@@ -54,7 +55,8 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
   takeDown(session, container)
   using handles = new DisposableStack()
   const planned: Planned[] = []
-  const where = { ...order, locationOf: locationsOfHandles(session.host) }
+  const table = snapshotTable(session.host)
+  const where = { ...order, table, locationOf: locationsOfHandles(session.host, table) }
   for (const clone of order.clones) planned.push(await plan(session, order, where, clone, handles))
   refuseUnlessOptional(order, planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
@@ -91,7 +93,7 @@ function plan(
       ? await cloneOwn(session, where, clone, handles)
       : cloneSource(session, where, clone, handles, (handle, path) => {
           refuseType(session.host, clone, handle)
-          refuseMountsBelow(session.host, handle, path)
+          refuseMountsBelow(session.host, where.table, handle, path)
         })
     if (one.source === 'keep') return
     // The mount of a volume of modekeep's own was checked when it was made.
@@ -150,11 +152,11 @@ function refuseSystemGroupOf(session: Session, { grants, options }: CloneOrder, 
 }
 
 /** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */
-function refuseMountsBelow({ inodes, mounts }: Host, handle: Handle, path: string): void {
+function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle, path: string): void {
   const { mountRoot, mountId } = inodes.statMountPoint(handle)
   // As nearly always. The mount table grows with the node's mounts: 1,000 take 2 ms.
   if (mountRoot && mounts.hasMountsOn(mountId) === false) return
-  const text = mounts.table()
+  const text = table.text()
   const shown = path.replace(/[ \t\n\\]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
   // Read as rows only where the text may have one: on a node with thousands of mounts that takes milliseconds.
   if (!text.includes(` ${shown === '/' ? '' : shown}/`)) return

@@ -1,5 +1,6 @@
 import { closing, type Handle } from '../host/host.ts'
 import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
+import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import { messageOf, quoted } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -13,10 +14,11 @@ import { openRoots, openSource, partOfVolume } from './source.ts'
 export function readOwnRestrictions(session: Session, request: OwnMountsRequest): string[][] {
   const { host } = session
   const readRestrictions = restrictionsReader(host)
+  const where = { ...request, table: snapshotTable(host) }
   return request.mounts.map(({ destination, source }) => {
     try {
       using handles = new DisposableStack()
-      const shown = openSource(host, request, source)
+      const shown = openSource(session, where, source)
       handles.use(closing(host.inodes, shown))
       if (!isOwn(session, request, source, shown, handles)) return []
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined

@@ -25,7 +25,7 @@ export async function cloneOwn(
 ): Promise<Clonable | 'keep'> {
   const { host } = session
   const { inodes } = host
-  const { shown, root, path, within } = openMounted(host, where, order.source, handles)
+  const { shown, root, path, within } = openMounted(session, where, order.source, handles)
   const record = recordOf(session, root, path)
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'

@@ -1,6 +1,7 @@
 import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
 import { fileSystemType } from '../mount-table/file-system.ts'
 import { isSilentPath, silentDirectory } from '../mount-table/silence.ts'
+import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
@@ -8,6 +9,7 @@ import { otherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
+import { leadsToPlace, recordPlaces } from '../volume/kind/protected-places.ts'
 import { A_DIRECTORY, holdsOwnRecords, openNode } from '../volume/kind/source-path.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
@@ -41,13 +43,12 @@ export async function openByHand(
 ): Promise<VolumeByHand> {
   const { host, config } = session
   if (holdsOwnRecords(directory, config)) {
-    throw new Refusal(
-      `directory ${quoted(directory)} holds modekeep's own records (below ${config.stateDir}): name another directory`,
-    )
+    throw ownRecords(directory, config)
   }
   if (await isSilentPath(host, directory)) throw silentDirectory(directory)
   const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
+  if (leadsToPlace(host, snapshotTable(host), handle, recordPlaces(config))) throw ownRecords(directory, config)
   // A server's root does not tell.
   const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
@@ -55,6 +56,12 @@ export async function openByHand(
   }
   // No table has the detached mount.
   return { directory, volume, tree: detachedMount(host, handle, flags), fsType: fileSystemType(host, handle) }
+}
+
+function ownRecords(directory: string, { stateDir }: Session['config']): Refusal {
+  return new Refusal(
+    `directory ${quoted(directory)} holds modekeep's own records (below ${stateDir}): name another directory`,
+  )
 }
 
 function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: MountFlags): Handle {

@@ -1,4 +1,6 @@
+import type { Host } from '../host/host.ts'
 import { isOfKernel } from '../mount-table/file-system.ts'
+import { pathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeByHand } from './by-hand.ts'
 
@@ -10,11 +12,18 @@ const ROOTS = /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|
 /** Whether a directory, absolute and normal, is one of the system and not of somebody's data. */
 export const isOfSystem = (directory: string): boolean => PROGRAMS.test(directory) || ROOTS.test(directory)
 
-/** What a person has to be sure of before a walk changes it. @throws {Refusal} */
-export function refuseOfSystem(directory: string, isSure = false): void {
-  if (isSure || !isOfSystem(directory)) return
+/**
+ * Refuses a directory of the system, by whatever path of the node it is named, unless the person is sure.
+ * @throws {Refusal}
+ */
+export function refuseOfSystem({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
+  if (isSure) return
+  const paths = isOfSystem(directory) ? [directory] : pathsToSame(mounts.table(), directory)
+  const found = paths.find(isOfSystem)
+  if (found === undefined) return
+  const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
   throw new Refusal(
-    `directory ${quoted(directory)} is one of the system: look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
+    `directory ${quoted(directory)} is one of the system${asOther}: look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
   )
 }
 

@@ -1,5 +1,6 @@
 import { deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
-import { type MountRow, parseMountinfo, rowsById } from './mountinfo.ts'
+import { type MountRow, parseMountinfo } from './mountinfo.ts'
+import { snapshotTable } from './table-snapshot.ts'
 
 /** Where a directory lies: the same whatever mount leads to it. */
 export interface TreeLocation {
@@ -110,7 +111,7 @@ function* prefixHashes(path: string): Generator<{ hash: number; length: number }
   yield { hash, length: path.length }
 }
 
-function placeIn(row: MountRow, path: string): TreeLocation {
+export function placeIn(row: MountRow, path: string): TreeLocation {
   const shown = locationOfRow(row)
   return { ...shown, path: `${shown.path}${asPrefix(path).slice(asPrefix(row.mountPoint).length)}` }
 }
@@ -142,10 +143,11 @@ export interface MountedLocation extends TreeLocation {
  * table is read at the first.
  * @returns undefined where that mount is not mounted any more, or the inode was removed
  */
-export function locationsOfHandles({ inodes, mounts }: Host): (handle: Handle) => MountedLocation | undefined {
-  let findRow: ReturnType<typeof rowsById> | undefined
+export function locationsOfHandles(
+  { inodes, mounts }: Host,
+  { findRow } = snapshotTable({ mounts }),
+): (handle: Handle) => MountedLocation | undefined {
   return (handle) => {
-    findRow ??= rowsById(mounts.table())
     const row = findRow(mounts.tableId(handle))
     const path = inodes.pathOf(handle)
     if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined

@@ -15,7 +15,7 @@ import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { refuseSilent } from '../volume/silence.ts'
 import { observe, type View } from './observe.ts'
-import { allowed, refuseWritable } from './permit.ts'
+import { allowed, refuseProtected, refuseWritable } from './permit.ts'
 import { type MountPlan, planMount } from './plan.ts'
 
 // What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
@@ -98,7 +98,10 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   if (!manner.isHealing) await refuseSilent(session, request)
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
-  if (isNew && source !== undefined) refuseWritable(session, kind, request, source)
+  if (isNew && source !== undefined) {
+    refuseProtected(session, request, source)
+    refuseWritable(session, kind, request, source)
+  }
   const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })

@@ -1,4 +1,7 @@
+import { basename, dirname } from 'node:path'
 import { isDirectory } from '../host/host.ts'
+import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
+import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import { pathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { allow } from '../request/allow.ts'
@@ -10,6 +13,7 @@ import { listMountRecords, type MountRecord, ruleFactsOf } from '../store/mount-
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { namingOf } from '../volume/kind/options.ts'
+import { leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
 
 /**
  * The one place that asks the node's rules, before anything of a source is looked at. What is known of a mount that was
@@ -98,6 +102,43 @@ export function refuseWritable(
   if (!isDirectory(source.stat) && links > 1) {
     throw new Refusal(
       `source ${shown} has ${links} names (hard links), and a pod may write to it by another one: copy it to a file of its own`,
+    )
+  }
+}
+
+/**
+ * Refuses a source by which a pod would reach what the node's rules cannot give: modekeep's records, the volumes of other
+ * pods, and for writing also the log and the configuration. Its path does not tell: another mount may lead there.
+ * @throws {Refusal}
+ */
+export function refuseProtected(
+  session: Session,
+  { source, directory, readOnly }: MountRequest,
+  opened: OpenedSource,
+): void {
+  const { host, config } = session
+  const table = snapshotTable(host)
+  const shown = quoted(sourceText(source))
+  const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
+  if (leadsTo(recordPlaces(config))) {
+    throw new Refusal(
+      `source ${shown} leads to another path of the state directory: it holds modekeep's own records, which no pod may see; name another directory`,
+    )
+  }
+  const { root } = podPlaceOf(directory) ?? {}
+  if (root !== undefined && leadsTo({ directory: `${root}/pods`, isTree: true })) {
+    throw new Refusal(
+      `source ${shown} leads to the volumes of pods in kubelet's directory ${quoted(root)}: name a directory outside of it`,
+    )
+  }
+  if (readOnly) return
+  for (const [what, file] of [
+    ['log', config.logFile],
+    ['configuration', config.configFile],
+  ] as const) {
+    if (file === undefined || !leadsTo({ directory: dirname(file), names: [basename(file)], isTree: false })) continue
+    throw new Refusal(
+      `source ${shown} holds modekeep's ${what} ${quoted(file)}, which no pod may write: set readOnly on the volume, or name another directory`,
     )
   }
 }

@@ -23,6 +23,9 @@ export interface NodeConfig {
   csiPodInfoOnMount: boolean
 }
 
+/** A configuration, with the file that it was read from. */
+export type LoadedConfig = NodeConfig & { configFile?: string | undefined }
+
 /** No relabel: it is a second walk that widens access. */
 export const DEFAULT_CONFIG: NodeConfig = {
   stateDir: '/var/lib/modekeep',

@@ -2,10 +2,10 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readOwned } from '../host/owned-file.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
+import { DEFAULT_CONFIG, type LoadedConfig, type NodeConfig } from './defaults.ts'
 
 export interface ReadConfig {
-  config: NodeConfig
+  config: LoadedConfig
   faults: string[]
   /** There is one, and nothing of it is known: also the state directory may be another one than the default. */
   isUnread?: true
@@ -17,7 +17,7 @@ export interface ReadConfig {
  *   modekeep's own directory
  */
 export async function readConfigFile(file: string, isNamed: boolean): Promise<ReadConfig> {
-  const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir) }
+  const defaults = { ...DEFAULT_CONFIG, stateDir: realPath(DEFAULT_CONFIG.stateDir), configFile: file }
   let bytes: Buffer | undefined
   try {
     bytes = readOwned(file)
@@ -31,7 +31,7 @@ export async function readConfigFile(file: string, isNamed: boolean): Promise<Re
   }
   const parsed = await parsedOnce(file, bytes.toString())
   // Sources are compared with it, and theirs are real paths.
-  return { ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir) } }
+  return { ...parsed, config: { ...parsed.config, stateDir: realPath(parsed.config.stateDir), configFile: file } }
 }
 
 type Parsed = { config: NodeConfig; faults: string[] }

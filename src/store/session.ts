@@ -1,13 +1,13 @@
 import type { Host } from '../host/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
-import type { NodeConfig } from '../request/defaults.ts'
+import type { LoadedConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
 import type { GivenUpProcess } from './given-up-process.ts'
 
 /** What an effect works with: the node, its configuration, and the call's line in the log. */
 export interface Session {
   host: Host
-  config: NodeConfig
+  config: LoadedConfig
   /** Adds facts to the call's log line; a fact named again replaces the earlier one. */
   note(facts: Record<string, unknown>): void
   /** How far a walk is, about once a second. */

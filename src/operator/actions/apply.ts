@@ -45,7 +45,7 @@ export async function apply(session: Session, command: OrderCommand<'apply'>): P
   const opened = await openByHand(session, directory, mountFlags([], false))
   using _ = closing(inodes, opened.tree)
   refuseOfKernel(opened)
-  refuseOfSystem(directory, command.isSure)
+  refuseOfSystem(session.host, directory, command.isSure)
   if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) await expectInodes(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
@@ -93,7 +93,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const seen = await surveyVolume(session, opened, { do: 'own', order }, journal)
   const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
   const refuse = () => {
-    refuseOfSystem(directory, command.isSure)
+    refuseOfSystem(session.host, directory, command.isSure)
     refuseOthers(session, orderFor(opened, order), root.device)
     refuseOtherDisk(session, volume, tree)
   }

@@ -1,0 +1,28 @@
+import type { Handle, Host } from '../host/host.ts'
+import type { TableSnapshot } from './table-snapshot.ts'
+import { asPrefix, placeIn, type TreeLocation } from './tree-location.ts'
+
+/**
+ * Finds the locations that the path of a handle leads through: its own, then that of each mount point above it, up to the
+ * root. Mounts are found by their ids, so a bind of a directory is no other place than the directory.
+ * @returns as many as there are mounts on the path; none where its mount is not mounted any more
+ */
+export function locationChain({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle): TreeLocation[] {
+  const chain: TreeLocation[] = []
+  // A table that changes while it is read may lead in a circle.
+  const visited = new Set<number>()
+  let path = inodes.pathOf(handle)
+  let row = table.findRow(mounts.tableId(handle))
+  while (row !== undefined && !visited.has(row.id) && `${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) {
+    chain.push(placeIn(row, path))
+    visited.add(row.id)
+    path = row.mountPoint
+    row = table.findRow(row.parent)
+  }
+  return chain
+}
+
+/** Whether one location is another, or lies in it. */
+export function isWithin(part: TreeLocation, whole: TreeLocation): boolean {
+  return part.device === whole.device && `${part.path}/`.startsWith(`${whole.path}/`)
+}

@@ -1,0 +1,129 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openByHand } from '../../src/fs-group/by-hand.ts'
+import { refuseOfSystem } from '../../src/fs-group/system-directory.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { mount } from '../../src/mount/mount.ts'
+import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { readRequest } from '../../src/request/request.ts'
+import type { Session } from '../../src/store/session.ts'
+import { kinds } from '../../src/volume/index.ts'
+import { cannotMount, scratch } from '../kernel/mapped-volume.ts'
+
+const why = cannotMount('tmpfs')
+
+/** A node whose rules allow all of `data`, where an administrator has bound other directories. */
+function nodeWithBinds() {
+  const top = scratch()
+  const make = (path: string) => {
+    fs.mkdirSync(`${top}/${path}`, { recursive: true })
+    return `${top}/${path}`
+  }
+  const state = make('lib/state')
+  const directory = make('lib/kubelet/pods/own/volumes/modekeep~fs/v')
+  for (const name of ['mounts/x', 'ownership', 'volumes/shop']) make(`lib/state/${name}`)
+  const logFile = `${make('logs')}/log`
+  const configFile = `${make('etc/modekeep')}/config.json`
+  for (const file of [logFile, configFile]) fs.writeFileSync(file, '')
+  const session: Session = {
+    host: linuxHost,
+    config: { ...DEFAULT_CONFIG, stateDir: state, logFile, configFile, allow: [{ sources: [`${top}/data/*`] }] },
+    note: () => {},
+    warn: () => {},
+  }
+  return {
+    top,
+    make,
+    session,
+    directory,
+    /** Makes `data/NAME` another path of a directory, with the mounts in it where `how` says so. */
+    bind(from: string, name: string, how: 'bind' | 'rbind' = 'bind'): string {
+      execFileSync('mount', [`--${how}`, resolve(top, from), make(`data/${name}`)])
+      return `${top}/data/${name}`
+    },
+    async mount(source: string, more: Record<string, string> = {}) {
+      await mount(session, readRequest(directory, JSON.stringify({ source, ...more }), session.config, kinds))
+    },
+  }
+}
+
+const RECORDS = "it holds modekeep's own records, which no pod may see; name another directory"
+
+describe.skipIf(why !== '')(`a source that an allowed path leads to by another mount${why}`, () => {
+  it.each<[string, string, string]>([
+    ['the state directory itself', 'lib/state', 'state'],
+    ['a directory below its records', 'lib/state', 'state/mounts/x'],
+    ['a directory of its records', 'lib/state/ownership', 'ownership'],
+    ['a directory that holds it', 'lib', 'lib'],
+    ['a directory below one that holds it', 'lib', 'lib/state/mounts'],
+  ])("is refused where it is modekeep's records: %s", async (_what, from, source) => {
+    const node = nodeWithBinds()
+    node.bind(from, source.split('/')[0] ?? '')
+    const path = `${node.top}/data/${source}`
+    await expect(node.mount(path)).rejects.toThrow(RECORDS)
+    await expect(node.mount(path, { 'kubernetes.io/readwrite': 'ro' })).rejects.toThrow(RECORDS)
+    await expect(openByHand(node.session, path, { set: 0, clear: 0 })).rejects.toThrow("holds modekeep's own records")
+  })
+
+  it('is refused where it is a directory of records on a file system of their own', async () => {
+    const node = nodeWithBinds()
+    execFileSync('mount', ['-t', 'tmpfs', 'none', `${node.top}/lib/state/mounts`])
+    fs.mkdirSync(`${node.top}/lib/state/mounts/inner`)
+    node.bind('lib/state', 'state', 'rbind')
+    await expect(node.mount(`${node.top}/data/state/mounts/inner`)).rejects.toThrow(RECORDS)
+  })
+
+  it('is mounted where it is the directory of the node for volumes in the state directory', async () => {
+    const node = nodeWithBinds()
+    node.bind('lib/state', 'state')
+    await node.mount(`${node.top}/data/state/volumes/shop`)
+    expect(execFileSync('findmnt', ['-no', 'FSROOT', node.directory], { encoding: 'utf8' })).toContain('/volumes/shop')
+  })
+
+  it("is refused where it is in kubelet's directory of pods, or another pod's volume mounted there", async () => {
+    const node = nodeWithBinds()
+    const other = node.make('lib/kubelet/pods/other/volumes/kubernetes.io~csi/pv/mount')
+    execFileSync('mount', ['-t', 'tmpfs', 'none', other])
+    fs.mkdirSync(`${other}/inner`)
+    node.bind('lib/kubelet', 'kubelet', 'rbind')
+    for (const source of [
+      'kubelet',
+      'kubelet/pods/other',
+      'kubelet/pods/other/volumes/kubernetes.io~csi/pv/mount/inner',
+    ]) {
+      await expect(node.mount(`${node.top}/data/${source}`)).rejects.toThrow(
+        "leads to the volumes of pods in kubelet's directory",
+      )
+    }
+  })
+
+  it('is refused for writing where it holds the log or the configuration, and mounted for reading', async () => {
+    const node = nodeWithBinds()
+    const [logs, etc] = [node.bind('logs', 'logs'), node.bind('etc', 'etc')]
+    await expect(node.mount(logs)).rejects.toThrow("holds modekeep's log")
+    await expect(node.mount(etc)).rejects.toThrow("holds modekeep's configuration")
+    await node.mount(logs, { 'kubernetes.io/readwrite': 'ro' })
+  })
+
+  it('is mounted where it only lies beside them', async () => {
+    const node = nodeWithBinds()
+    node.make('lib/kubelet-2/pods/other')
+    node.make('lib/state-2/mounts')
+    node.bind('lib/kubelet-2', 'kubelet')
+    node.bind('lib/state-2', 'state')
+    await node.mount(`${node.top}/data/kubelet`)
+    expect(fs.readdirSync(node.directory)).toEqual(['pods'])
+  })
+})
+
+describe.skipIf(why !== '')(`a directory that a person names${why}`, () => {
+  it('is one of the system by whatever path leads to it', () => {
+    const { bind } = nodeWithBinds()
+    const etc = bind('/etc', 'system')
+    const refuse = (isSure?: boolean) => refuseOfSystem(linuxHost, etc, isSure)
+    expect(() => refuse()).toThrow('is one of the system ("/etc" by another mount)')
+    expect(() => refuse(true)).not.toThrow()
+  })
+})

@@ -12,7 +12,7 @@ export const WORKER = 'csi-worker'
 
 /** What a worker does, one after the other; a line of JSON each. */
 export type Job = (
-  | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle }
+  | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle; isSingleWriter?: true }
   | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
   | { do: 'stats'; volumeId: string; directory: string }
 ) & {

@@ -16,6 +16,8 @@ export interface Publication {
   /** As FlexVolume's options argument: one JSON object of strings, its keys in order. It may hold secrets. */
   options: string
   lifecycle: Lifecycle
+  /** The access mode allows one target. */
+  isSingleWriter?: true
   /** The pod's. */
   namespace: string
 }
@@ -23,6 +25,7 @@ export interface Publication {
 // csi.proto: VolumeCapability.AccessMode.Mode
 const MODES = [1, 2, 3, 4, 5, 6, 7]
 const READERS = [2, 3]
+const SINGLE_NODE_SINGLE_WRITER = 6
 
 /** Kubelet writes below it, over whatever the author wrote, where the CSIDriver object says podInfoOnMount (csi_mounter.go). */
 const POD_PREFIX = 'csi.storage.k8s.io/'
@@ -85,6 +88,7 @@ export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesG
     options: JSON.stringify(Object.fromEntries(sorted)),
     lifecycle: pod.lifecycle,
     namespace: pod.namespace,
+    ...(capability?.accessMode?.mode === SINGLE_NODE_SINGLE_WRITER && { isSingleWriter: true }),
   }
 }
 

@@ -39,7 +39,8 @@ async function publishAs(job: Extract<Job, { do: 'publish' }>, process: Process)
   const session = sessionOf({ ...process, log: { ...process.log, note } }, job.options)
   const request = asInvalid(() => requestFor(session, job, process))
   refuseGivenUp(session, request.directory)
-  await publish(session, { ...request, lifecycle: job.lifecycle })
+  const publication = { volumeId: job.volumeId, isSingleWriter: job.isSingleWriter === true }
+  await publish(session, { ...request, lifecycle: job.lifecycle, publication })
   // Kubelet repeats each call about once a minute: a line each time would drive all others out of the log.
   if (!isRepeat) process.log.end('Success')
 }

@@ -68,7 +68,7 @@ export function othersWith(session: Session, { volume, source, location }: Volum
       if (problem && mayOverlap(its, asked.location) && mountedAt(session, directory) !== undefined) throw problem
       if (!record) return []
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
-      return overlap({ ...record, location: its, exported }, asked) && isLive(session, record) ? [record] : []
+      return overlap({ ...record, location: its, exported }, asked) && isLiveMount(session, record) ? [record] : []
     }),
     containers: containerHolders(session).filter(({ volume, source }) =>
       overlap({ volume, source, location: locationOf(source), exported: exportOf(source) }, asked),
@@ -119,7 +119,8 @@ export function holders({ mounts, containers, reservations }: Others): Holder[] 
   return [...mounts, ...containers, ...reservations.filter(({ directory }) => directory !== undefined)]
 }
 
-function isLive(session: Session, record: MountRecord): boolean {
+/** Whether the mount of a record is there, in this boot. */
+export function isLiveMount(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()
   const mounted = mountedAt(session, record.directory)
   if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot

@@ -7,7 +7,7 @@ import { sourceText } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { holdPlace, removeLeftover } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
-import { type Given, mountRecords } from '../store/mount-record.ts'
+import { type Given, isOurs, mountRecords } from '../store/mount-record.ts'
 import { mountPlace, volumePlace } from '../store/places.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
@@ -17,6 +17,7 @@ import { refuseSilent } from '../volume/silence.ts'
 import { observe, type View } from './observe.ts'
 import { allowed, refuseProtected, refuseWritable } from './permit.ts'
 import { type MountPlan, planMount } from './plan.ts'
+import { holdSingleWriter } from './single-writer.ts'
 
 // What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
 const MOST_ATTEMPTS = 10
@@ -115,6 +116,12 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   if (manner.isDry || (manner.finishes && plan.decision !== 'ready')) return before
   // A mount that stands needs none of it.
   if (plan.steps.length === 0) return before
+  const isPublished = plan.decision === 'ready' || isOurs(view.record, view)
+  const held = isPublished
+    ? undefined
+    : await holdSingleWriter(session, request, view.source?.volume, !manner.isHealing)
+  if (held === 'busy') return { ...before, isInProgress: true }
+  using _held = held
   const { runPlan } = await import('./run.ts')
   const given = await runPlan(session, point, detachedTree(session, kind, request, source), plan.steps)
   if (plan.decision === 'ready') return before

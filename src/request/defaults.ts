@@ -49,6 +49,7 @@ export const PRIVATE = {
   mounts: 'mounts',
   ownership: 'ownership',
   reservations: 'reservations',
+  publications: 'publications',
   staging: 'staging',
   containers: 'nri',
 } as const

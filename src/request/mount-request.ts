@@ -24,6 +24,13 @@ export const askedSchema = () =>
 
 type AskedMount = z.infer<ReturnType<typeof askedSchema>>
 
+/** How a volume is published through CSI. */
+export interface Publication {
+  volumeId: string
+  /** Access mode SINGLE_NODE_SINGLE_WRITER: no second target may show the volume. */
+  isSingleWriter: boolean
+}
+
 /** The same for a mount directory: checked and complete. Groups are numeric, paths absolute. */
 export interface MountRequest extends AskedMount, SystemGroupRule {
   directory: string
@@ -33,6 +40,8 @@ export interface MountRequest extends AskedMount, SystemGroupRule {
   namespace?: string | undefined
   /** Undefined for a FlexVolume, of which kubelet does not tell. */
   lifecycle?: Lifecycle | undefined
+  /** What a CSI call says of the volume; undefined for a FlexVolume. */
+  publication?: Publication | undefined
   /** What the rule that allowed it says of set-gid on directories. */
   setGid?: boolean | undefined
   /** What that rule says of the keys of its Secret. */

@@ -31,6 +31,8 @@ function schema() {
     namespace: optional,
     /** Of a CSI volume. */
     lifecycle: z.optional(z.enum(LIFECYCLES)),
+    /** Records of earlier versions have none. */
+    publication: z.optional(z.object({ volumeId: text, isSingleWriter: z.boolean() })),
     /** What the rule that allowed it said; undefined: true. */
     setGid: z.optional(z.boolean()),
     /** What that rule said of groups of the system. */
@@ -120,6 +122,7 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     pod: request.pod,
     namespace: request.namespace,
     lifecycle: request.lifecycle,
+    publication: request.publication,
     setGid: request.setGid,
     systemGroups: request.systemGroups,
     protectedGroups: request.protectedGroups && [...request.protectedGroups],
@@ -136,8 +139,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 
 /** The request that a record was made for. */
 export function requestOf(record: MountRecord): MountRequest {
-  const { request, directory, pod, namespace, lifecycle } = record
-  return { ...request, directory, pod, namespace, lifecycle, ...ruleFactsOf(record) }
+  const { request, directory, pod, namespace, lifecycle, publication } = record
+  return { ...request, directory, pod, namespace, lifecycle, publication, ...ruleFactsOf(record) }
 }
 
 /** What the rule that allowed a mount said, of the mount or of its record. */

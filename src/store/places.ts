@@ -59,13 +59,17 @@ const LONGEST_PIECE = 200
  * after the first begin with "+", which keeps them apart from the files among them.
  */
 export function mountPlace(store: Pick<Store, 'config'>, directory: string): Place {
-  const encoded = encodeURIComponent(directory)
   const top = mountsDirectory(store)
+  return { path: nestedPath(top, directory), top, name: directory }
+}
+
+function nestedPath(top: string, name: string): string {
+  const encoded = encodeURIComponent(name)
   let path = `${top}/${encoded.slice(0, LONGEST_PIECE)}`
   for (let start = LONGEST_PIECE; start < encoded.length; start += LONGEST_PIECE) {
     path += `/+${encoded.slice(start, start + LONGEST_PIECE)}`
   }
-  return { path, top, name: directory }
+  return path
 }
 
 export function volumePlace({ config }: Pick<Store, 'config'>, volume: string): Place {
@@ -76,6 +80,12 @@ export function volumePlace({ config }: Pick<Store, 'config'>, volume: string): 
 /** Where calls at work say what they are at. Only their own files lie here, whatever is remembered elsewhere. */
 export function reservationsDirectory({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.reservations}`
+}
+
+/** Where publications of a CSI volume that allows one target wait for each other. Nothing is remembered there. */
+export function publicationPlace({ config }: Pick<Store, 'config'>, key: string): Place {
+  const path = nestedPath(`${config.stateDir}/${PRIVATE.publications}`, key)
+  return { path, top: config.stateDir, name: `publication of ${key}` }
 }
 
 const IMPORT = '.import'

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { quoted } from '../../src/refusal/refusal.ts'
@@ -9,6 +10,8 @@ import { cannotMount } from './modekeep.ts'
 let node: CsiNode
 let source: string
 const NONE = {}
+/** Of a PersistentVolume with the access mode ReadWriteOncePod. */
+const SINGLE = { mode: 6, volumeId: 'v', ephemeral: false }
 const asked = (path: string, request: object = NONE) => call({ socket: node.socket }, path, request)
 
 /** A publication as kubelet asks for it, without some fields or with others in their place. */
@@ -120,6 +123,46 @@ const CHECKS: Readonly<Record<SanityCase, () => Promise<void>>> = {
       message: expect.stringContaining('is published with other options'),
     })
     expect(fs.readdirSync(node.target(1))).toEqual(['0'])
+  },
+  async 'NodePublishVolume of SINGLE_NODE_SINGLE_WRITER should fail at a second target, and name the first'() {
+    expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
+    for (const wish of [
+      SINGLE,
+      { ...SINGLE, volumeId: 'other' },
+      { ...SINGLE, attributes: { ownership: 'walk' }, group: '2000' },
+    ]) {
+      expect(await node.publish(2, source, wish)).toMatchObject({
+        code: 'FAILED_PRECONDITION',
+        message: expect.stringContaining(`is published at ${node.target(1)} (pod shop/pod-1)`),
+      })
+      expect(fs.existsSync(node.target(2))).toBe(false)
+    }
+    expect(node.mountState()).toHaveLength(1)
+    expect((await node.publish(3, node.volume('other', 1), { ...SINGLE, volumeId: 'v3' })).code).toBe('OK')
+  },
+  async 'NodePublishVolume of SINGLE_NODE_SINGLE_WRITER twice at one target should work'() {
+    for (let time = 0; time < 2; time++) expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
+    // Also where the source was replaced, so that the mount is.
+    fs.renameSync(source, `${source}-old`)
+    node.volume('data', 2)
+    expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
+    expect(fs.readdirSync(node.target(1))).toEqual(['0', '1'])
+  },
+  async 'NodePublishVolume of SINGLE_NODE_SINGLE_WRITER should work where the first target is unpublished or lost'() {
+    expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
+    execFileSync('umount', [node.target(1)])
+    expect((await node.publish(2, source, SINGLE)).code).toBe('OK')
+    // The lost one does not come back beside it.
+    expect((await node.publish(1, source, SINGLE)).code).toBe('FAILED_PRECONDITION')
+    expect((await node.unpublish(2)).code).toBe('OK')
+    expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
+  },
+  async 'NodePublishVolume of every other mode should work at a second target'() {
+    expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
+    for (const mode of [1, 2, 3, 4, 5, 7]) {
+      expect((await node.publish(mode + 1, source, { ...SINGLE, mode })).code).toBe('OK')
+    }
+    expect((await node.publish(1, source, SINGLE)).code).toBe('OK')
   },
   'NodeUnpublishVolume should fail when no volume id is provided': () =>
     refused(asked('Node/NodeUnpublishVolume', { target_path: node.target(1) }), 'volume_id is missing: name it'),

@@ -140,6 +140,16 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect((await node.publish(1, source, walk)).code).toBe('OK')
   })
 
+  it('gives a volume of SINGLE_NODE_SINGLE_WRITER to one of many targets that come at once', async () => {
+    await node.serve()
+    const source = node.volume('data', 1)
+    const wish = { mode: 6, volumeId: 'v', ephemeral: false }
+    const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((pod) => node.publish(pod, source, wish)))
+    expect(answers.map(({ code }) => code).sort()).toEqual([...Array(5).fill('FAILED_PRECONDITION'), 'OK'])
+    expect([1, 2, 3, 4, 5, 6].filter((pod) => fs.existsSync(node.target(pod)))).toHaveLength(1)
+    expect(fs.existsSync(`${node.state}/publications`)).toBe(false)
+  })
+
   it('goes on where the caller goes away', async () => {
     await node.serve()
     const source = node.volume('data', 1)

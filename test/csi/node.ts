@@ -11,6 +11,10 @@ export interface Wish {
   group?: string
   secrets?: Record<string, string>
   ephemeral?: boolean
+  /** By default `csi-` and the pod's number. */
+  volumeId?: string
+  /** csi.proto: VolumeCapability.AccessMode.Mode */
+  mode?: number
   deadlineMs?: number
   signal?: AbortSignal
 }
@@ -75,10 +79,11 @@ export class CsiNode extends ServingNode {
 
   publish(pod: number, source: string, wish: Wish = {}): Promise<Answer> {
     const { attributes, group = '', secrets = {}, ephemeral = true, deadlineMs = 120_000, signal } = wish
+    const { volumeId = `csi-${pod}`, mode = 1 } = wish
     const request = {
-      volume_id: `csi-${pod}`,
+      volume_id: volumeId,
       target_path: this.target(pod),
-      volume_capability: { mount: { volume_mount_group: group }, access_mode: { mode: 1 } },
+      volume_capability: { mount: { volume_mount_group: group }, access_mode: { mode } },
       secrets,
       volume_context: {
         source,

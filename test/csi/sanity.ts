@@ -39,6 +39,10 @@ export const BEYOND = [
   'NodePublishVolume should fail when kubelet names no pod',
   'NodePublishVolume twice with the same arguments should change nothing',
   'NodePublishVolume twice with other arguments should fail, and leave what is published',
+  'NodePublishVolume of SINGLE_NODE_SINGLE_WRITER should fail at a second target, and name the first',
+  'NodePublishVolume of SINGLE_NODE_SINGLE_WRITER twice at one target should work',
+  'NodePublishVolume of SINGLE_NODE_SINGLE_WRITER should work where the first target is unpublished or lost',
+  'NodePublishVolume of every other mode should work at a second target',
   'NodeUnpublishVolume twice should work',
   'NodeUnpublishVolume of an unknown volume should work',
 ] as const

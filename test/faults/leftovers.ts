@@ -5,7 +5,7 @@ import type { NodeDirectory } from '../helpers/node-directory.ts'
 /** Kept for good, or made anew by the next call that needs it. */
 const LASTING = new Set([
   ...['boot', 'boot.new', 'growth', 'reservations.lock', 'loop.lock', 'sweep.lock'],
-  ...['mounts', 'nri', 'ownership', 'reservations'],
+  ...['mounts', 'nri', 'ownership', 'publications', 'reservations'],
 ])
 const TOP = new Set(['config.json', 'image', 'images', 'log', 'pods', 'state', 'volumes'])
 

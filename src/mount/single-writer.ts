@@ -1,0 +1,46 @@
+import { isLiveMount } from '../fs-group/holders.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import type { MountRequest } from '../request/mount-request.ts'
+import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
+import { findMounts, type MountRecord } from '../store/mount-record.ts'
+import { publicationPlace } from '../store/places.ts'
+import type { Session } from '../store/session.ts'
+
+/**
+ * Holds a volume that only one target may show, until its mount is attached. Two publications of one volume at the same time wait
+ * for each other here, so the later one sees the mount of the earlier one.
+ * @param volume the identity of what is mounted; undefined: only its mount has one
+ * @param isPatient false: returns 'busy' where another call holds the volume
+ * @returns undefined where any number of targets is allowed
+ * @throws {Refusal} that names the target which shows the volume
+ */
+export async function holdSingleWriter(
+  session: Session,
+  { directory, publication }: MountRequest,
+  volume: string | undefined,
+  isPatient: boolean,
+): Promise<Disposable | 'busy' | undefined> {
+  if (!publication?.isSingleWriter) return undefined
+  const place = publicationPlace(session, volume === undefined ? `id:${publication.volumeId}` : `volume:${volume}`)
+  const held = isPatient ? await holdPlace(session, place) : tryHoldPlace(session, place)
+  if (held === undefined) return 'busy'
+  const holder = findPublications(session, publication.volumeId, volume).find(
+    (record) => record.directory !== directory,
+  )
+  if (holder === undefined) return held
+  held[Symbol.dispose]()
+  throw new Refusal(
+    `volume ${quoted(publication.volumeId)} is published at ${holder.directory} (pod ${holder.pod ?? 'unknown'}), and its access mode SINGLE_NODE_SINGLE_WRITER (ReadWriteOncePod) allows one target: delete that pod, or use another access mode`,
+  )
+}
+
+/** The publications of a volume that are mounted now. */
+function findPublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
+  const points = new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))
+  return findMounts(session, points).flatMap(({ record }) => {
+    if (record?.lifecycle === undefined) return []
+    const isSame = record.publication?.volumeId === volumeId || (volume !== undefined && record.volume === volume)
+    return isSame && isLiveMount(session, record) ? [record] : []
+  })
+}

@@ -18,7 +18,7 @@ export interface HelperOrder {
   /** Added to PATH and LC_ALL, the only other variables it has. */
   environment?: Readonly<Record<string, string>>
   timeoutSeconds: number
-  /** Kept out of every message, in whatever form the program repeats them. */
+  /** With any of them, no output of the program is shown. */
   secrets: readonly Uint8Array[]
   /** What is left of it after a success goes on; else it is ended. */
   leavesDaemon?: boolean
@@ -34,7 +34,7 @@ export interface Helpers {
   run(order: HelperOrder): Promise<void>
 }
 
-/** A helper program that is missing, failed or did not end: a sentence with the end of its output, without a secret. */
+/** A helper program that is missing, failed or did not end: a sentence with the end of its output. */
 export class HelperError extends Refusal {
   override name = 'HelperError'
 }

@@ -177,9 +177,20 @@ describe('a hostile helper', () => {
       'echo the beginning >&2; head -c 300000000 /dev/zero | tr "\\0" x >&2; echo the end >&2; exit 1',
     )
     const before = process.memoryUsage().rss
-    const message = await messageOf(programs.run('loud', { secrets: [Buffer.from('hunter2')] }))
+    const message = await messageOf(programs.run('loud'))
     expect(message).toMatch(/^loud failed with exit status 1: the beginning x+ … x+the end$/)
     expect(Buffer.byteLength(message)).toBeLessThan(700)
+    expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
+  })
+
+  it('that had secrets and prints 10 MB is quoted with texts of the fixed list alone', async () => {
+    const programs = new Programs()
+    programs.add('loud', 'head -c 10000000 /dev/zero | tr "\\0" x >&2; echo no route TO HOST, x >&2; exit 1')
+    const before = process.memoryUsage().rss
+    const message = await messageOf(programs.run('loud', { secrets: [Buffer.from('hunter2')] }))
+    expect(message).toBe(
+      'loud failed with exit status 1: No route to host (the rest of its output is not shown, as it had secrets)',
+    )
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
   })
 

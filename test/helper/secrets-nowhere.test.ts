@@ -43,6 +43,18 @@ loud() {
 }
 loud "$@"; loud "$@" >&2`
 
+const HIDDEN = 'its output is not shown, as it had secrets'
+
+/** Programs that write a text in disguise. */
+const DISGUISES: readonly [how: string, program: string][] = [
+  ['in hex with blanks', 'od -An -tx1'],
+  ['one character after the other', "sed 's/./& /g'"],
+  ['backwards', 'rev'],
+  ['with other letters', 'tr a-zA-Z n-za-mN-ZA-M'],
+  ['in decimal numbers', 'od -An -tu1'],
+  ['line by line', 'fold -w 1'],
+]
+
 /** One that says where it is and waits until the test has looked around. */
 const WAITING = 'echo $$ > $TOP/waiting; while [ -e $TOP/waiting ]; do sleep 0.05; done'
 
@@ -56,8 +68,28 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
     stage.programs.add('mount.cifs', `${LOUD}; exit 13`)
     const secrets = secretsOf(SECRETS)
     const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
-    expect(message).toMatch(/^mount\.cifs failed with exit status 13: argv: .*\*\*\*/)
+    expect(message).toBe(`mount.cifs failed with exit status 13: ${HIDDEN}`)
     expect(formsIn(message)).toEqual([])
+  })
+
+  it.each(DISGUISES)('in the message of a helper that writes it %s', async (_how, program) => {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add(
+      'mount.cifs',
+      `{ echo 'mount error(13): Permission denied'; ${program} < /proc/self/fd/3; } >&2; exit 32`,
+    )
+    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
+    expect(message).toBe(
+      `mount.cifs failed with exit status 32: mount error(13): Permission denied (the rest of ${HIDDEN})`,
+    )
+  })
+
+  it('in the message of a helper whose secret is a text of the list', async () => {
+    const stage = new RemoteStage(cifs)
+    stage.programs.add('mount.cifs', 'cat /proc/self/fd/3; exit 1')
+    const secrets = secretsOf({ username: 'bob', password: 'Permission denied' })
+    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
+    expect(message).toBe(`mount.cifs failed with exit status 1: ${HIDDEN}`)
   })
 
   it('in the message of one that is ended, or killed in the middle of a word', async () => {
@@ -65,7 +97,7 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
     stage.programs.add('mount.cifs', `${LOUD}; printf '%s' ${quoted(PASSWORD.slice(0, -2))}; kill -9 $$`)
     const secrets = secretsOf(SECRETS)
     const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
-    expect(message).toMatch(/^mount\.cifs was ended by SIGKILL: /)
+    expect(message).toBe(`mount.cifs was ended by SIGKILL: ${HIDDEN}`)
     expect(formsIn(message)).toEqual([])
     expect(message).not.toContain(PASSWORD.slice(0, -2))
   })

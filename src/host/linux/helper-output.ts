@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { findPhrases } from '../helper-phrases.ts'
 import { KeptEnds, maskFolded } from '../scrub.ts'
 import { within } from './child.ts'
 
@@ -7,7 +8,10 @@ const LONGEST_SHOWN = 300
 // A process that a helper has left behind may keep its output open for ever.
 const GRACE_MS = 200
 
-/** What a helper says: all of it is read, the first and last 4 KiB of each stream are kept, without secrets. */
+/**
+ * What a helper prints: all of it is read, the first and last 4 KiB of each stream are kept. Of a helper that had secrets only texts
+ * of a fixed list are shown.
+ */
 export class HelperOutput {
   readonly #streams: readonly Readable[]
   readonly #ends: readonly KeptEnds[]
@@ -35,12 +39,20 @@ export class HelperOutput {
     }
   }
 
-  /** One line for a message, its beginning and its end: control characters are none of it. */
+  /** One line for a message, its beginning and its end, without control characters. */
   get text(): string {
     const all = maskFolded(oneLine(this.#ends.map(({ text }) => text).join('\n')), this.#secrets, oneLine)
+    if (this.#secrets.length > 0) return quotePhrases(all)
     if (all.length <= 2 * LONGEST_SHOWN) return all
     return `${all.slice(0, LONGEST_SHOWN)} … ${all.slice(-LONGEST_SHOWN)}`
   }
+}
+
+function quotePhrases(output: string): string {
+  const hidden = 'its output is not shown, as it had secrets'
+  if (output === '') return ''
+  const phrases = findPhrases(output)
+  return phrases.length === 0 ? hidden : `${phrases.join(': ')} (the rest of ${hidden})`
 }
 
 function oneLine(text: string): string {

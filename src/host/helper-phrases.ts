@@ -1,0 +1,78 @@
+/**
+ * What a helper that had secrets may be quoted with. Its output can hold a secret in any disguise, so a message shows these texts, which
+ * are modekeep's own, and nothing that the helper wrote itself.
+ */
+const PHRASES: readonly string[] = [
+  // strerror(3)
+  'Permission denied',
+  'Operation not permitted',
+  'No such file or directory',
+  'No such device or address',
+  'No such device',
+  'Invalid argument',
+  'Device or resource busy',
+  'Input/output error',
+  'No space left on device',
+  'Read-only file system',
+  'Operation not supported',
+  'Operation already in progress',
+  'Cannot allocate memory',
+  'Connection refused',
+  'Connection timed out',
+  'Connection reset by peer',
+  'Network is unreachable',
+  'No route to host',
+  'Host is down',
+  'Required key not available',
+  'Key has expired',
+  'Key was rejected by service',
+  'Stale file handle',
+  'Protocol not supported',
+  // getaddrinfo(3)
+  'Name or service not known',
+  'Temporary failure in name resolution',
+  // mount.cifs(8)
+  'could not resolve address for',
+  'Unable to find suitable address',
+  // ssh(1)
+  'Could not resolve hostname',
+  'Host key verification failed',
+  'REMOTE HOST IDENTIFICATION HAS CHANGED',
+  'Load key',
+  'error in libcrypto',
+  'invalid format',
+  'incorrect passphrase supplied to decrypt private key',
+  'Too many authentication failures',
+  'subsystem request failed',
+  'Connection closed by',
+  'remote host has disconnected',
+  // fusermount3(1)
+  'fuse device not found',
+  'mountpoint is not empty',
+  'option allow_other only allowed if',
+  // s3fs(1), rclone(1), gocryptfs(1)
+  'Access Denied',
+  'SignatureDoesNotMatch',
+  'InvalidAccessKeyId',
+  'The specified bucket does not exist',
+  'invalid credentials',
+  'could not determine how to establish security credentials',
+  'Password incorrect',
+]
+
+/** Of Linux, errno(3). */
+const LARGEST_ERRNO = 133
+
+/** What a helper chooses to say is little more than a reason. */
+const MOST_SHOWN = 3
+
+/** Finds the texts of the list in an output. @param output on one line, its secrets masked */
+export function findPhrases(output: string): string[] {
+  const text = output.toLowerCase()
+  const [, errno = ''] = /mount error\((\d{1,3})\)/.exec(text) ?? []
+  const isErrno = Number(errno) >= 1 && Number(errno) <= LARGEST_ERRNO
+  const found = PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
+  // A phrase that is a part of another one says nothing more.
+  const longest = found.filter((phrase) => !found.some((other) => other !== phrase && other.includes(phrase)))
+  return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MOST_SHOWN)
+}

@@ -59,25 +59,23 @@ export function lockedContainers({ host, config }: Node): string[] {
 /** A new directory for a container's clones. Its caller closes it. */
 export async function makeContainerDirectory(session: Session, container: string): Promise<Handle> {
   const { inodes } = session.host
-  const stand = await openOrMakeStand(session)
+  session.host.files.makeDirectory(containersDirectory(session))
+  // Nobody removes the stand, empty as it still is, before the directory is in it.
+  using _lock = await waitFor(() => tryHold(session, lockPath(session, STAND)))
+  const stand = openOrMakeStand(session)
   using _ = closing(inodes, stand)
   const name = Buffer.from(container)
   inodes.createDirectory(stand, name, 0o700)
   return inodes.openEntry(stand, name)
 }
 
-async function openOrMakeStand(session: Session): Promise<Handle> {
-  const { inodes, mounts, files } = session.host
-  const directory = containersDirectory(session)
-  files.makeDirectory(directory)
-  const parent = inodes.openTrusted(directory)
+/** Call it under the stand's lock. */
+function openOrMakeStand(session: Session): Handle {
+  const { inodes, mounts } = session.host
+  const parent = inodes.openTrusted(containersDirectory(session))
   using _parent = closing(inodes, parent)
   const there = openStand(session, parent)
   if (there !== undefined) return there
-  using _lock = await waitFor(() => tryHold(session, lockPath(session, STAND)))
-  // Another job may have been first.
-  const made = openStand(session, parent)
-  if (made !== undefined) return made
   unless('EEXIST', () => inodes.createDirectory(parent, MOUNTS, 0o700))
   const target = inodes.openEntry(parent, MOUNTS)
   using _target = closing(inodes, target)

@@ -5,8 +5,10 @@ import { lookAt, type MountPoint, openMountPoint, statPoint } from '../mount-tab
 import { quoted } from '../refusal/refusal.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { readTargetOrigin, writeTargetOrigin } from '../store/csi-target.ts'
+import { tryHoldPlace } from '../store/leftovers.ts'
 import { isOurs, mountRecords } from '../store/mount-record.ts'
-import type { Session } from '../store/session.ts'
+import { mountPlace } from '../store/places.ts'
+import { orWarn, type Session } from '../store/session.ts'
 import { CallFailure } from './jobs.ts'
 
 /**
@@ -21,7 +23,7 @@ export async function publish(session: Session, request: MountRequest): Promise<
       isMade = makeReady(session, request, point)
     })
   } catch (error) {
-    if (isMade) removeMade(session, request.directory)
+    if (isMade) orWarn(session, 'could not remove the target', () => removeMade(session, request.directory))
     throw error
   }
 }
@@ -51,7 +53,12 @@ function makeReady(session: Session, request: MountRequest, point: MountPoint): 
 }
 
 /** As it was before a mount that failed. What else has come there stays. */
-function removeMade({ host }: Session, directory: string): void {
+function removeMade(session: Session, directory: string): void {
+  const { host } = session
   using point = openMountPoint(host, directory)
-  if (point !== undefined) succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
+  if (point === undefined) return
+  using lock = tryHoldPlace(session, mountPlace(session, point.path))
+  // Another publication of the target has found the directory, and uses it.
+  if (lock === undefined || mountRecords.has(session, point.path)) return
+  succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
 }

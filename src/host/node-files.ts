@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { succeeds, unlessRefused, withPath } from './file-error.ts'
 import { readOwned } from './owned-file.ts'
 import { type Fs, opened, openToRead, readHead } from './read-file.ts'
+import { retryWhileRemoved } from './removed-directory.ts'
 import { unless } from './system-error.ts'
 import { type FileStat, trustedFiles } from './trusted-files.ts'
 
@@ -31,7 +32,8 @@ export function nodeFiles(fs: Fs) {
     realPath: (path: string) => withPath('find', path, () => fs.realpathSync(path)),
     canWrite: (path: string) => succeeds(() => fs.accessSync(path, fs.constants.W_OK)),
     /** With its parents, 0755. Nothing where it is there already. */
-    makeDirectory: (path: string, mode: number) => withPath('make', path, () => makeDirectory(fs, path, mode)),
+    makeDirectory: (path: string, mode: number) =>
+      withPath('make', path, () => retryWhileRemoved(() => makeDirectory(fs, path, mode))),
     /** A regular file that stays the one that was opened, whoever exchanges what its path leads to. */
     open: (path: string) => withPath('read', path, () => openedFile(fs, path)),
     /** A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`. */

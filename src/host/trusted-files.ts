@@ -4,6 +4,7 @@ import { unlessRefused, withPath } from './file-error.ts'
 import { foreignFile, newFile } from './large-file.ts'
 import { isOwnersFile } from './path-handle.ts'
 import { type Fs, nodeFs, readBounded, syncDirectory } from './read-file.ts'
+import { retryWhileRemoved } from './removed-directory.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
 import { openToWrite, removeNames, replaceFile, temporaryOf } from './write-file.ts'
 
@@ -83,7 +84,8 @@ export function trustedFiles(fs: Fs) {
     remove: (path: string) =>
       withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path), temporaryOf(basename(path))])),
 
-    makeDirectory: (path: string) => withPath('make', path, () => makeWithParents(fs, path)),
+    /** With its parents, which other calls may remove at the same time as long as they are empty. */
+    makeDirectory: (path: string) => withPath('make', path, () => retryWhileRemoved(() => makeWithParents(fs, path))),
 
     /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
     removeEmpty(path: string, top: string): void {

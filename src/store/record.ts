@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import { checksum } from '../host/checksum.ts'
+import { retryWhileRemoved } from '../host/removed-directory.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { type Store, volumePlace } from './places.ts'
 
@@ -102,11 +103,13 @@ export class RecordKind<T extends object, Owner = string> {
     const { format, ownerOf, isOfThisBoot } = this.#form
     const { files } = store.host
     const whole = { format, ...record }
-    files.makeDirectory(directory)
     const path = `${directory}/${this.#name(ownerOf(record))}`
     const text = `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`
-    if (isOfThisBoot) files.replaceUntilBoot(path, text)
-    else files.replace(path, text)
+    retryWhileRemoved(() => {
+      files.makeDirectory(directory)
+      if (isOfThisBoot) files.replaceUntilBoot(path, text)
+      else files.replace(path, text)
+    })
   }
 
   remove(store: Store, owner: Owner): void {

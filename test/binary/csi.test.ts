@@ -150,6 +150,26 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(fs.existsSync(`${node.state}/publications`)).toBe(false)
   })
 
+  it.each(['idmap', 'walk'])(
+    'publishes one source with %s at fifty targets at once, and unpublishes them',
+    async (ownership) => {
+      await node.serve()
+      const source = node.volume('data', 2)
+      fs.chownSync(source, 0, 5000)
+      fs.chmodSync(source, 0o2775)
+      const more: Record<string, string> = ownership === 'walk' ? { restoreOnUnmount: 'true' } : {}
+      const wish = { group: '2000', attributes: { ownership, ...more } }
+      const pods = Array.from({ length: 50 }, (_, at) => at)
+      const failures = (answers: { code: string; message: string }[]) =>
+        // A call that waits for its turn for too long is repeated by kubelet.
+        answers.filter(({ code }) => code !== 'OK' && code !== 'ABORTED')
+      for (let round = 0; round < 2; round++) {
+        expect(failures(await Promise.all(pods.map((pod) => node.publish(pod, source, wish))))).toEqual([])
+        expect(failures(await Promise.all(pods.map((pod) => node.unpublish(pod))))).toEqual([])
+      }
+    },
+  )
+
   it('goes on where the caller goes away', async () => {
     await node.serve()
     const source = node.volume('data', 1)

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
+import { promisify } from 'node:util'
 import { memfs } from 'memfs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
@@ -22,6 +24,26 @@ function broken(over: Fs, call: keyof Fs): Fs {
   }
 }
 
+it('two processes that make and remove the same empty directories do not fail', async () => {
+  const module = new URL('../../src/host/trusted-files.ts', import.meta.url).href
+  const code = `
+    import * as fs from 'node:fs'
+    const { trustedFiles } = await import(${JSON.stringify(module)})
+    const files = trustedFiles(fs)
+    const end = Date.now() + 1500
+    let made = 0
+    while (Date.now() < end) {
+      files.makeDirectory('${directory}/a/b/c')
+      files.removeEmpty('${directory}/a/b/c', '${directory}')
+      made++
+    }
+    process.stdout.write(String(made))`
+  const run = promisify(execFile)
+  const args = ['--input-type=module', '-e', code]
+  const results = await Promise.all([1, 2, 3].map(() => run(process.execPath, args)))
+  for (const { stdout } of results) expect(Number(stdout)).toBeGreaterThan(10)
+})
+
 describe.each<[string, () => [typeof fs, string]]>([
   ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
   ['real files', () => [fs, directory]],
@@ -37,6 +59,25 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(files.has(`${top}/a/b/record`)).toBe(true)
     expect(over.statSync(`${top}/a/b`).mode & 0o777).toBe(0o700)
     expect(files.list(`${top}/a/b`)).toEqual(['record'])
+  })
+
+  it('are made in a directory whose empty parents other calls remove at the same time', () => {
+    const [over, top] = place()
+    let removals = 0
+    const racing: Fs = {
+      ...over,
+      mkdirSync: ((path: string, options?: fs.MakeDirectoryOptions) => {
+        // Another call removes the empty parents after this call has made them.
+        if (path === `${top}/a/b/c` && removals++ < 6) {
+          trustedFiles(over).removeEmpty(`${top}/a/b`, top)
+          throw Object.assign(new Error('ENOENT: no such file or directory, mkdir'), { code: 'ENOENT' })
+        }
+        return over.mkdirSync(path, options)
+      }) as Fs['mkdirSync'],
+    }
+    trustedFiles(racing).makeDirectory(`${top}/a/b/c`)
+    expect(removals).toBe(7)
+    expect(over.existsSync(`${top}/a/b/c`)).toBe(true)
   })
 
   it('that do not exist read as nothing, list as nothing, and are removed', () => {

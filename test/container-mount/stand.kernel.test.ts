@@ -1,0 +1,36 @@
+import * as fs from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeContainerDirectory, removeEmptyStand } from '../../src/container-mount/stand.ts'
+import { closing, type Host } from '../../src/host/host.ts'
+import type { Session } from '../../src/store/session.ts'
+import { isRoot, kernelStage } from '../helpers/stage.ts'
+
+const [FIRST, SECOND] = ['a'.repeat(64), 'b'.repeat(64)]
+
+describe.skipIf(!isRoot)('the tmpfs of clones', () => {
+  it('is not removed, empty as it is, by another call while a container gets its directory in it', async () => {
+    const stage = kernelStage('tmpfs')
+    onTestFinished(stage.close)
+    const session = stage.session()
+    const path = `${stage.config.stateDir}/nri/mounts`
+    onTestFinished(() => {
+      fs.rmSync(`${path}/${SECOND}`, { recursive: true, force: true })
+      removeEmptyStand(session)
+    })
+    // An empty one is left.
+    const first = await makeContainerDirectory(session, FIRST)
+    closing(session.host.inodes, first)[Symbol.dispose]()
+    fs.rmdirSync(`${path}/${FIRST}`)
+    const inodes: Host['inodes'] = {
+      ...session.host.inodes,
+      createDirectory(parent, name, mode) {
+        removeEmptyStand(session)
+        session.host.inodes.createDirectory(parent, name, mode)
+      },
+    }
+    const racing: Session = { ...session, host: { ...session.host, inodes } }
+    const second = await makeContainerDirectory(racing, SECOND)
+    closing(session.host.inodes, second)[Symbol.dispose]()
+    expect(fs.existsSync(`${path}/${SECOND}`)).toBe(true)
+  })
+})

@@ -80,6 +80,8 @@ const nfs: Texts = {
   mountproto: "the transport to the server's mount daemon (version 3)",
   mountvers: 'the version of its mount daemon (version 3)',
   sec: 'how requests are authenticated and protected',
+  xprtsec:
+    'encryption of the connection (Linux 6.5, `tlshd` of ktls-utils on the node); `mtls` also shows the certificate of the node',
   lookupcache: 'which names may be answered from memory',
   local_lock: "which locks are the node's own and not the server's",
   hard: 'a request waits until the server is back (the default)',

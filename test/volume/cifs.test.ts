@@ -93,6 +93,17 @@ describe('a share', () => {
     expect(faults(option)).toEqual([])
   })
 
+  it.each([
+    ['vers=3.11', 'instead of vers=3.11 write vers=3.1.1'],
+    ['idsfromsid', 'instead of idsfromsid write uid and gid'],
+    ['modefromsid', 'instead of modefromsid write file_mode and dir_mode'],
+    ['multiuser', 'leave multiuser out, as it needs credentials in the keyrings'],
+    ['cruid=1000', 'leave cruid out, as it names a user of the node'],
+    ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
+  ])('refuses %s and names its equal or the reason', (option, remedy) => {
+    expect(faults(option)).toEqual([expect.stringContaining(`; ${remedy}`)])
+  })
+
   it.each(['sec=krb5', 'sec=krb5i'])('takes %s only where the node names it in full', (option) => {
     const stage = new RemoteStage(cifs)
     expect(stage.faults({ source: SOURCE, mountOptions: [option] })).toEqual([])

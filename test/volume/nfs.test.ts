@@ -31,6 +31,9 @@ describe('an export', () => {
     'noac',
     'actimeo=0',
     'nconnect=16',
+    'xprtsec=none',
+    'xprtsec=tls',
+    'xprtsec=mtls',
     'lookupcache=positive',
     'local_lock=flock',
     'noresvport',
@@ -52,6 +55,26 @@ describe('an export', () => {
   ])('refuses %s', (option, way) => {
     expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
       `option "mountOptions" has "${option}": write ${way}`,
+    ])
+  })
+
+  it.each([
+    ['tcp', 'instead of tcp write proto=tcp'],
+    ['intr', 'leave intr out, as the kernel ignores it'],
+    ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
+    ['retry=5', 'leave retry out, as kubelet tries again by itself'],
+  ])('refuses %s and names its equal or the reason', (option, remedy) => {
+    expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
+      expect.stringMatching(new RegExp(`^option "mountOptions" has \\["${option}"\\]: .*; ${remedy}$`)),
+    ])
+  })
+
+  it('takes xprtsec=mtls, by which the server knows the node, only where the node names it in full', () => {
+    const stage = new RemoteStage(nfs)
+    const options = ['xprtsec=none', 'xprtsec=tls', 'xprtsec=mtls']
+    expect(options.map((option) => stage.naming(option))).toEqual(['none', 'none', 'value'])
+    expect(stage.faults({ source: SOURCE, mountOptions: ['xprtsec=ssl'] })).toEqual([
+      'option "mountOptions" has "xprtsec=ssl": write it like xprtsec=none or xprtsec=tls or xprtsec=mtls',
     ])
   })
 

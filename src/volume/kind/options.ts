@@ -15,6 +15,22 @@ export interface OptionRule {
   isRisky?: true
 }
 
+/** By an option's name or by all of it: its equal, or why it has none. */
+export type OptionRemedies = ReadonlyMap<string, string>
+
+const NO_REMEDIES: OptionRemedies = new Map()
+
+function findRemedy(remedies: OptionRemedies, option: string): string[] {
+  const remedy = remedies.get(option) ?? remedies.get(nameOf(option))
+  return remedy === undefined ? [] : [remedy]
+}
+
+/** Options of fstab(5), which say nothing to a file system. */
+export const FSTAB_REMEDIES: readonly (readonly [string, string])[] = [
+  ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
+  ['nofail', 'leave nofail out, as it tells the boot of a node what to do without the mount'],
+]
+
 /** By name. */
 export type OptionRules = ReadonlyMap<string, OptionRule>
 
@@ -51,8 +67,12 @@ export function numbers(examples: Readonly<Record<string, number>>): Entry[] {
 
 /** `sec`, of which Kerberos, which uses the identity of this node, is for the node's administrator to allow. */
 export function security(...values: string[]): Entry[] {
-  const onlyNamed = ['krb5', 'krb5i', 'krb5p']
-  return choices({ sec: values }).map(([name, plain]) => [name, { ...plain, onlyNamed }])
+  return withNamed(['krb5', 'krb5i', 'krb5p'], choices({ sec: values }))
+}
+
+/** Options of which a rule of the node has to name some values in full. */
+export function withNamed(onlyNamed: readonly string[], entries: Entry[]): Entry[] {
+  return entries.map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
 
 /** Options with one of a few values. */
@@ -91,8 +111,16 @@ export function isTaken(own: OptionRules, option: string): true | string | false
  * Faults of a mountOptions list in itself, whatever the node's rules allow: options that the kind lacks, bad values,
  * contradictions.
  * @param takesAny what is not known is passed on: a rule has to name it
+ * @param remedies what to do instead of options that other tools take
  */
-export function optionFaults(kind: string, options: readonly string[], own: OptionRules, takesAny = false): string[] {
+export function optionFaults(
+  kind: string,
+  options: readonly string[],
+  own: OptionRules,
+  takesAny = false,
+  remedies: OptionRemedies = NO_REMEDIES,
+): string[] {
+  const remediesFor = (some: readonly string[]) => [...new Set(some.flatMap((option) => findRemedy(remedies, option)))]
   const { unknown, known } = Object.groupBy(options, (option) => {
     const name = nameOf(option)
     if (own.has(name) || FLAGS.has(name)) return 'known'
@@ -102,9 +130,9 @@ export function optionFaults(kind: string, options: readonly string[], own: Opti
     ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
   )
   if (unknown) {
-    faults.push(
-      `option "mountOptions" has ${quoted(unknown)}: ${kind} takes ${[...FLAGS.keys(), ...own.keys()].join(', ')}`,
-    )
+    const taken = [...FLAGS.keys(), ...own.keys()].join(', ')
+    const more = remediesFor(unknown).map((remedy) => `; ${remedy}`)
+    faults.push(`option "mountOptions" has ${quoted(unknown)}: ${kind} takes ${taken}${more.join('')}`)
   }
   const seen = new Set<string>()
   for (const option of known ?? []) {
@@ -112,7 +140,7 @@ export function optionFaults(kind: string, options: readonly string[], own: Opti
     const { matches, example } = own.get(name) ?? {}
     if (matches ? !matches(option) : option !== name) {
       faults.push(
-        `option "mountOptions" has ${quoted(option)}: write ${example ? `it like ${example}` : `${name} without a value`}`,
+        `option "mountOptions" has ${quoted(option)}: write ${example ? `it like ${example}` : `${name} without a value`}${remediesFor([option]).map((remedy) => `; ${remedy}`)}`,
       )
     }
     if (matches && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)

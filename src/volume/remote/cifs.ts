@@ -2,7 +2,18 @@ import { SECRET_FILE } from '../../host/helpers.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { choices, nameOf, numbers, optionFaults, rule, rulesOf, security, words } from '../kind/options.ts'
+import {
+  choices,
+  FSTAB_REMEDIES,
+  nameOf,
+  numbers,
+  type OptionRemedies,
+  optionFaults,
+  rule,
+  rulesOf,
+  security,
+  words,
+} from '../kind/options.ts'
 import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
 
 const MODE = /0?[0-7]{3,4}/
@@ -23,6 +34,16 @@ const OPTIONS = rulesOf(() => [
   ...numbers({ max_channels: 4, max_credits: 128, retrans: 1, rasize: 8388608 }),
   rule('file_mode=0770', MODE),
   rule('dir_mode=0770', MODE),
+])
+
+const REMEDIES: OptionRemedies = new Map([
+  ...FSTAB_REMEDIES,
+  ['vers=3.11', 'instead of vers=3.11 write vers=3.1.1'],
+  ['idsfromsid', 'instead of idsfromsid write uid and gid, as it lets the server choose owners on this node'],
+  ['modefromsid', 'instead of modefromsid write file_mode and dir_mode, as it stores modes in ACLs of the server'],
+  ['multiuser', 'leave multiuser out, as it needs credentials in the keyrings of users of the node, which pods lack'],
+  ['cruid', 'leave cruid out, as it names a user of the node whose Kerberos tickets are used'],
+  ['intr', 'leave intr out, as the kernel ignores it'],
 ])
 
 /** They belong into a secret: what is written here is in the pod, in argv and in the mount table. */
@@ -50,7 +71,7 @@ export const cifs: VolumeKind = {
         (name) =>
           `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
       ),
-      ...optionFaults('cifs', others, OPTIONS()),
+      ...optionFaults('cifs', others, OPTIONS(), false, REMEDIES),
     ]
   },
 

@@ -1,7 +1,18 @@
 import { explained, type Handle, orClosed } from '../../host/host.ts'
 import { sourceText } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { choices, nameOf, numbers, optionFaults, rulesOf, security, words } from '../kind/options.ts'
+import {
+  choices,
+  FSTAB_REMEDIES,
+  nameOf,
+  numbers,
+  type OptionRemedies,
+  optionFaults,
+  rulesOf,
+  security,
+  withNamed,
+  words,
+} from '../kind/options.ts'
 import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
 
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
@@ -12,11 +23,25 @@ const OPTIONS = rulesOf(() => [
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
+  // With mtls the server knows this node by its certificate.
+  ...withNamed(['mtls'], choices({ xprtsec: ['none', 'tls', 'mtls'] })),
   ...choices({ lookupcache: ['all', 'none', 'pos', 'positive'], local_lock: ['none', 'all', 'flock', 'posix'] }),
   ...words('hard', 'soft', 'softreval', 'softerr', 'lock', 'nolock', 'cto', 'nocto', 'acl', 'noacl', 'ac', 'noac'),
   ...words('rdirplus', 'nordirplus', 'sharecache', 'nosharecache', 'resvport', 'noresvport', 'fsc', 'nofsc'),
   ...numbers({ port: 2049, mountport: 20048, timeo: 600, retrans: 2, rsize: 1048576, wsize: 1048576, nconnect: 4 }),
   ...numbers({ actimeo: 30, acregmin: 3, acregmax: 60, acdirmin: 30, acdirmax: 60, max_connect: 1 }),
+])
+
+const REMEDIES: OptionRemedies = new Map([
+  ...FSTAB_REMEDIES,
+  ['tcp', 'instead of tcp write proto=tcp'],
+  ['udp', 'instead of udp write proto=udp'],
+  ['rdma', 'instead of rdma write proto=rdma'],
+  ['intr', 'leave intr out, as the kernel ignores it'],
+  ['nointr', 'leave nointr out, as the kernel ignores it'],
+  ['retry', 'leave retry out, as kubelet tries again by itself'],
+  ['bg', 'leave bg out, as kubelet tries again by itself'],
+  ['fg', 'leave fg out, as every mount is made in the foreground'],
 ])
 
 /** An export of an NFS server. */
@@ -34,7 +59,10 @@ function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
     isRemote: true,
     optionRules: OPTIONS,
 
-    faults: (request) => [...remoteFaults(request, 'export'), ...optionFaults(name, request.mountOptions, OPTIONS())],
+    faults: (request) => [
+      ...remoteFaults(request, 'export'),
+      ...optionFaults(name, request.mountOptions, OPTIONS(), false, REMEDIES),
+    ],
 
     async openTree(context) {
       const { host, request } = context

@@ -29,7 +29,7 @@ function rulesTable<Key extends string>(
   const rows = (Object.keys(texts) as Key[]).map((key) => {
     const { text, values, leftOut, example } = texts[key]
     const type = valuesOf(keys[key]())
-    const allowed = values === undefined ? type : `${type}: ${values}`
+    const allowed = [type, values].filter(Boolean).join(': ')
     return [code(key), allowed, leftOut, text, code(`"${key}": ${JSON.stringify(example)}`)]
   })
   return table(['key', 'allowed', 'left out', 'meaning', 'example'], rows)

@@ -75,6 +75,13 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
     example: 'true',
     appliesTo: '`ownership: walk` and `auto`',
   },
+  setGid: {
+    text: 'Sets the set-gid bit on the root of a mapped volume, so that what root creates there gets the group too. It is recorded, and removed with the last mapped mount. A rule has to permit it (`setGid`). Without it a mapping changes nothing on disk.',
+    leftOut: 'the bit stays as it is',
+    example: 'root',
+    member: 'rootSetGid',
+    appliesTo: '`ownership: idmap` and `auto`',
+  },
 }
 
 export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
@@ -169,7 +176,6 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
 
 const SYSTEM_GROUPS = {
   text: 'Also maps volumes whose group on disk is below 1000, or in `protectedGroups`, and that users of the node reach through a mount without nosuid. **It grants more than an fsGroup**: [any-volume.md](any-volume.md#groups-of-the-system).',
-  values: '`true`, `false`',
   leftOut: '`false`',
   example: true,
 }
@@ -214,6 +220,12 @@ export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOu
     values: 'numbers and ranges',
     leftOut: 'any',
     example: ['2000-2999'],
+  },
+  setGid: {
+    text: 'The annotation `modekeep/set-gid: "root"` may set the set-gid bit on the root of a volume ([any-volume.md](any-volume.md#new-files)).',
+    values: '`"root"`',
+    leftOut: 'it is refused',
+    example: 'root',
   },
   systemGroups: SYSTEM_GROUPS,
   protectedGroups: PROTECTED_GROUPS,
@@ -264,9 +276,10 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
   },
   readOnly: { text: 'A pod that asks to write is refused.', leftOut: '`false`', example: true },
   setGid: {
-    text: 'Whether a walk gives directories set-gid, so that new files get the group. Files never get it.',
+    text: 'Whether a walk gives directories set-gid, so that new files get the group. Files never get it. `"root"`: as `true`, and a pod may set the bit on the root of a mapped volume (option `setGid`).',
+    values: '`true`, `false`, `"root"`',
     leftOut: '`true`',
-    example: false,
+    example: 'root',
   },
   systemGroups: SYSTEM_GROUPS,
   protectedGroups: PROTECTED_GROUPS,

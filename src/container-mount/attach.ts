@@ -1,5 +1,4 @@
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
-import { refuseSystemGroup } from '../fs-group/system-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
 import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
@@ -28,6 +27,7 @@ import {
 import { cloneOwn } from './own-volume.ts'
 import { podIds } from './pod-ids.ts'
 import { recordFor } from './record.ts'
+import { checkRules, findRootFacts, type RootFacts, restoreRootBitsOf, setRootBits } from './root-bits.ts'
 import { cloneSource, type Where } from './source.ts'
 import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown } from './stand.ts'
 
@@ -40,6 +40,7 @@ interface Planned {
   map?: IdMap | undefined
   /** Mount options of the clone, once it is attached. */
   restrictions?: readonly string[] | undefined
+  root?: RootFacts
   why?: string | undefined
 }
 
@@ -74,6 +75,10 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
     if (lacking > before) containerRecords.write(session, recordOf(session, order, planned))
   } catch (error) {
     undo(session, container)
+    await restoreRootBitsOf(
+      session,
+      planned.flatMap(({ root }) => root ?? []),
+    )
     throw error
   }
   return { mounts: planned.map((one, number) => outcomeOf(session, container, one, number)) }
@@ -97,7 +102,8 @@ function plan(
         })
     if (one.source === 'keep') return
     // The mount of a volume of modekeep's own was checked when it was made.
-    if (!clone.isOwn) refuseSystemGroupOf(session, clone, one.source)
+    if (!clone.isOwn) checkRules(session, clone, one.source)
+    one.root = findRootFacts(session, clone, one.source)
     one.map = mappingFor(one.source.from, one.source.to, pod)
   })
 }
@@ -140,15 +146,6 @@ function refuseType(host: Host, { fsTypes }: CloneOrder, handle: Handle): void {
   throw new Refusal(
     `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
   )
-}
-
-/** A read-only clone of a writable mount cannot be used to make an executable either. */
-function refuseSystemGroupOf(session: Session, { grants, options }: CloneOrder, source: Clonable): void {
-  const { from, to, tree, clonedFrom } = source
-  if (to === undefined || to === from || options.includes('ro')) return
-  const type = clonedFrom && fileSystemType(session.host, clonedFrom)
-  const rules = grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type)) ?? [{}]
-  refuseSystemGroup(session, { tree, clonedFrom }, from, rules)
 }
 
 /** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */
@@ -200,11 +197,13 @@ async function make(
   readRestrictions: ReturnType<typeof restrictionsReader>,
 ): Promise<void> {
   const { order, map } = planned
-  for (const { tree, clonedFrom, fsType } of toMake(planned)) {
-    await attempt(planned, () => {
+  for (const source of toMake(planned)) {
+    const { tree, clonedFrom, fsType } = source
+    await attempt(planned, async () => {
       // Also has it keep to itself.
       session.host.mounts.setFlags(tree, { set: order.options.includes('ro') ? RDONLY : 0, clear: 0 })
       if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
+      await setRootBits(session, order, source)
       attachClone(session, directory, number, tree)
       planned.restrictions = readRestrictions(tree)
     })
@@ -212,11 +211,13 @@ async function make(
 }
 
 function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Planned[]): ContainerRecord {
-  const volumes = planned.flatMap(({ order: { volume, destination, source: asked, isOwn, group }, source, why }) => {
-    if (source === 'keep') return []
-    const { path = asked, identity, from, to = group } = source ?? {}
-    return [{ volume, destination, source: path, isOwn, identity, from, to, why }]
-  })
+  const volumes = planned.flatMap(
+    ({ order: { volume, destination, source: asked, isOwn, group }, source, root, why }) => {
+      if (source === 'keep') return []
+      const { path = asked, identity, from, to = group } = source ?? {}
+      return [{ volume, destination, source: path, isOwn, identity, from, to, ...root, why }]
+    },
+  )
   return recordFor(host, order, 'created', volumes)
 }
 

@@ -11,6 +11,8 @@ export interface Clonable {
   to: number | undefined
   /** `from`, looked at again. */
   groupNow(): number
+  /** The root of the volume, where what is shown may be a part of it; undefined: modekeep's own volume. */
+  root?: { handle: Handle; path: string } | undefined
   /** Closed with what it was opened for. */
   tree: Handle
   /** What it is a clone of, for messages; undefined: it is a new mount of this type. */

@@ -21,6 +21,8 @@ export interface CloneOrder {
   fsTypes?: readonly string[] | undefined
   /** What each rule that allows it permits, with the types of file system that it is for; undefined: as a rule without keys. */
   grants?: readonly MapRuleGrant[] | undefined
+  /** The root gets the set-gid bit: of an emptyDir always, of other volumes by the pod's annotation and a rule. */
+  setGid?: 'emptyDir' | 'requested' | undefined
 }
 
 /** What a container needs before it is created. */

@@ -10,6 +10,7 @@ import {
 import type { Found } from '../store/record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { IN_THE_MAKING_MS, type Known } from './order.ts'
+import { restoreRootBitsOf } from './root-bits.ts'
 import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
 
 /**
@@ -19,7 +20,9 @@ import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, 
 export async function release(session: Session, container: string, as: 'started' | 'gone'): Promise<void> {
   if (!isContainerId(container)) return
   using _ = await holdContainer(session, container)
+  const { record } = as === 'gone' ? containerRecords.find(session, container) : {}
   settle(session, container, as)
+  if (record !== undefined) await restoreRootBitsOf(session, record.volumes)
 }
 
 /** Call it under the container's lock. @returns whether anything stood */

@@ -58,7 +58,7 @@ export function cloneSource(
   const identity = volumeIdentity(session, opened, inodes.stat(opened))
   const tree = mounts.cloneTree(opened)
   handles.use(closing(inodes, tree))
-  return { path, identity, from, to, groupNow, tree, clonedFrom: opened }
+  return { path, identity, from, to, groupNow, root: { handle: root, path: rootPath }, tree, clonedFrom: opened }
 }
 
 export interface Mounted {

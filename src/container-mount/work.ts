@@ -1,3 +1,4 @@
+import { restoreRootBits } from '../fs-group/root-bit.ts'
 import { messageOf, Refusal, thrownFirst } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
@@ -43,6 +44,7 @@ export async function workOnContainer(session: Session, job: ContainerJob): Prom
         return { restrictions: readOwnRestrictions(session, job.request) }
       case 'reconcile':
         session.note({ tookAway: reconcile(session, job.known) })
+        await restoreRootBits(session)
         return {}
     }
   } catch (error) {

@@ -1,4 +1,3 @@
-import { isDirectory } from '../host/host.ts'
 import { ownershipOf, wantedOwnership, whyUntouchable } from '../ownership/inode/policy.ts'
 import { recordOf } from '../ownership/inode/record.ts'
 import { change } from '../ownership/walk/change.ts'
@@ -13,9 +12,8 @@ import type { MapStep, WalkStep } from './decide.ts'
 import { reserveVolume } from './holders.ts'
 import { mapGroup, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
 import { ownVolume } from './own-volume.ts'
+import { hasPlainRoot, SET_ROOT_BIT, setBit, setRootBit } from './root-bit.ts'
 import { refuseSystemGroup } from './system-group.ts'
-
-const SET_GID = 0o2000
 
 /**
  * Gives a detached tree its pod's group.
@@ -32,7 +30,7 @@ export async function giveGroupBy(
   const isAsked = tree.where.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
-    const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${ofNewFiles(session, tree)}`
+    const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${ofNewFiles(session, tree, from, step.to)}`
     return { by: 'idmap', from, why }
   } catch (error) {
     if (!(error instanceof Unmappable) || isAsked) throw error
@@ -101,17 +99,18 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       mapGroup(session, handle, clonedFrom, group, step.to, fsType)
       // Second, because a rule that permits the group is of no use where the kernel cannot map.
       refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
+      if (volume === undefined) setBit(session, handle)
+      else if (tree.where.rootSetGid) setRootBit(session, volume, source ?? '', handle)
     }
     held.use(reserved.move())
     return group
   }
 }
 
-/** A mapping changes nothing on disk, so that new files have the volume's group only where directories hand it down. */
-function ofNewFiles({ host }: Session, { handle }: DetachedTree): string {
-  const root = host.inodes.stat(handle)
-  const isPlain = isDirectory(root) && (root.mode & SET_GID) === 0
-  return isPlain ? '; its root is not set-gid, so new files get the group of the process that makes them' : ''
+/** Root is in group 0, so what it creates gets the volume's group only where directories hand that down. */
+function ofNewFiles(session: Session, { handle }: DetachedTree, from: number, to: number): string {
+  if (from === to || !hasPlainRoot(session, handle)) return ''
+  return `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`
 }
 
 async function insteadOfMapping(

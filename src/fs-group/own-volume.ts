@@ -11,6 +11,7 @@ import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { type Holder, holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { refuseImmutable, refuseOtherGroup, refuseUnusable } from './root-access.ts'
+import { removeUnusedRootBit } from './root-bit.ts'
 import { walkVolume } from './walk-volume.ts'
 
 export interface VolumeOrder extends OwnOrder {
@@ -51,6 +52,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(session, others, order, device))
   refuseRenamed(session, volume, tree, source)
   const disk = sameDisk(session, volume, tree)
+  removeUnusedRootBit(session, volume, source, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
   if (!needsWalk(session, tree, order)) {

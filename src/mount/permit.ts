@@ -44,7 +44,8 @@ export function allowed(
     },
   )
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
-  const facts = ruleFactsOf(verdict.rule)
+  const { rule } = verdict
+  const facts = ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
   return {
     request: { ...asked, ...facts, secretKeys: kind.secretKeys === 'by rule' ? facts.secretKeys : undefined },
     isNew: true,

@@ -1,6 +1,7 @@
 import { restoreVolume } from '../fs-group/restore-volume.ts'
+import { restoreRootBit, restoreRootBits } from '../fs-group/root-bit.ts'
 import { FileError } from '../host/file-error.ts'
-import type { Host } from '../host/host.ts'
+import { closing, type Handle, type Host, unless } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -9,6 +10,7 @@ import { holdPlace } from '../store/leftovers.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import { isUnreadable } from '../store/record.ts'
+import { rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
 import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
@@ -48,6 +50,8 @@ export async function unmount(
   const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
   if (left.length > 0) session.warn(leftInPod(left))
   const fileSystem = findFileSystem(session, point, record)
+  using handles = new DisposableStack()
+  const root = await asFarAsRecordsGo(session, () => openRecordedRoot(session, point, record, handles))
   if (point) {
     await detach(session, point, record)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
@@ -56,6 +60,9 @@ export async function unmount(
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
   // stays too.
   if (lock && record) await restoreIfPending(session, record)
+  if (lock && record) await restoreRootBitOf(session, record, root)
+  // Else this call would keep the file system busy.
+  handles.dispose()
   const busy = await findBusyAfterUnmount(session, fileSystem, record?.source)
   const kept =
     lock && record
@@ -90,9 +97,13 @@ export async function unmountLocked(
   const { host } = session
   const fileSystem = findFileSystem(session, point, record)
   const binds = endSubPathBinds(host, record.directory)
+  using handles = new DisposableStack()
+  const root = openRecordedRoot(session, point, record, handles)
   if (point) await detach(session, point, record)
   if (point) leaveDirectory(host, point)
   await restoreIfPending(session, record)
+  await restoreRootBitOf(session, record, root)
+  handles.dispose()
   removeCsiNote(host, record.directory)
   const foreseen = [...binds, ...findInVolumeDirectory(host, record.directory)]
   // A crash after this leaves empty directories, which kubelet removes by itself.
@@ -138,6 +149,35 @@ async function detach(session: Session, point: MountPoint, record: MountRecord |
   detachAll(host, point)
 }
 
+/** Opens the root of a mount whose set-gid bit is recorded: it shows the volume, whatever the source is by now. */
+function openRecordedRoot(
+  session: Session,
+  point: MountPoint | undefined,
+  record: MountRecord | undefined,
+  handles: DisposableStack,
+): Handle | undefined {
+  if (point === undefined || record?.volume === undefined || record.given.by === 'none') return undefined
+  if (!rootBits.has(session, record.volume)) return undefined
+  const { inodes } = session.host
+  const root = unless('ENOENT ENOTDIR', () => inodes.openEntry(point.parent, point.name))
+  handles.use(closing(inodes, root))
+  return root
+}
+
+/**
+ * Called after the mount is detached, because one of two calls that unmount the last two mounts must find no other, and after
+ * a walk is restored, because the walk may have recorded the bit.
+ */
+async function restoreRootBitOf(session: Session, record: MountRecord, root?: Handle): Promise<void> {
+  const { volume, directory } = record
+  if (volume === undefined || record.given.by === 'none') return
+  await asFarAsRecordsGo(session, async () => {
+    await restoreRootBit(session, volume, { except: directory, mounted: root })
+    // A mount of a part may have been the last one.
+    await restoreRootBits(session)
+  })
+}
+
 /**
  * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Of a pod that is gone
  * kubelet's binds of the volume are unmounted, nothing else.
@@ -155,6 +195,7 @@ export async function forgetLocked(
   const left = isOver ? endSubPathBinds(session.host, record.directory) : []
   if (point) leaveDirectory(session.host, point)
   if (isOver) await restoreIfPending(session, record)
+  if (isOver) await restoreRootBitOf(session, record)
   const busy = await findBusyAfterUnmount(session, fileSystem, record.source)
   forgetUnlessLeft(session, record, 'unmounted', { left, busy })
   endStopped(session, record)

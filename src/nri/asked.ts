@@ -5,6 +5,9 @@ import { parseGroup } from '../request/fs-group.ts'
 /** A pod's annotation. */
 export const GROUP = 'modekeep/group'
 
+/** Its value `root` asks for the set-gid bit on the roots of its volumes. */
+const SET_GID = 'modekeep/set-gid'
+
 /** What asks for a clone of modekeep's own volume, as a refusal names it. */
 export const OWN_ASKED = 'the pod has a user namespace of its own'
 
@@ -48,6 +51,13 @@ export function isOptional(annotations: Annotations): boolean {
   const text = textOf(annotations, OPTIONAL) ?? 'false'
   if (text === 'true' || text === 'false') return text === 'true'
   throw new Refusal(`annotation ${OPTIONAL} is ${quoted(text)}: write "true" or "false"`)
+}
+
+/** Whether the pod asks for the set-gid bit on the roots of its volumes. @throws {Refusal} for another value */
+export function hasSetGid(annotations: Annotations): boolean {
+  const text = textOf(annotations, SET_GID)
+  if (text === undefined || text === 'root') return text !== undefined
+  throw new Refusal(`annotation ${SET_GID} is ${quoted(text)}: write "root", or leave it out`)
 }
 
 /** Pure. @returns undefined where nothing is asked for. @throws {Refusal} that names every entry which cannot be read */

@@ -2,7 +2,7 @@ import { type CloneOrder, type ContainerOrder, propagationOf } from '../containe
 import { pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
-import { type Asked, askedOf, isAsking, isOptional, OWN_ASKED } from './asked.ts'
+import { type Asked, askedOf, hasSetGid, isAsking, isOptional, OWN_ASKED } from './asked.ts'
 import type { Container, PodSandbox } from './messages.ts'
 import { groupFor, isOfNode, listed, unknownNames, unmatchedPaths } from './named.ts'
 import type { ToldGroups } from './pod-groups.ts'
@@ -60,9 +60,12 @@ export function decide(
   if (asked === undefined && wanted.length === 0) return {}
   if (wanted.length > MOST_MOUNTS) throw new Refusal(tooMany(asked, wanted.length, containerName))
   const mayStartWithout = isOptional(pod.annotations)
+  const hasSetGidRequest = hasSetGid(pod.annotations)
   const faults: string[] = []
   const clones = wanted.flatMap(({ volume, given, shown }): CloneOrder[] => {
-    const order = { ...orderFor(volume, given), asked: shown }
+    const setGid =
+      volume.kind === 'emptyDir' ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
+    const order = { ...orderFor(volume, given), asked: shown, ...(given !== undefined && setGid && { setGid }) }
     const { namespace } = pod
     const fault = faultOf(volume, given, kubeletDir)
     const allowed =

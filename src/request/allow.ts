@@ -17,6 +17,7 @@ export type Wish = Pick<
   | 'groupAccess'
   | 'fsGroup'
   | 'idmapFrom'
+  | 'rootSetGid'
 > & {
   /** Keys of its Secret that a rule has to name. */
   secretNames?: readonly string[]
@@ -61,6 +62,7 @@ const OBJECTIONS: readonly Objection[] = [
     unless(fsGroup === undefined || fsGroups === undefined || isInRanges(fsGroups, fsGroup), `fsGroup ${fsGroup}`),
   ({ idmapFrom: allowed = [] }, { idmapFrom }) =>
     unless(idmapFrom === undefined || isInRanges(allowed, idmapFrom), `idmapFrom ${idmapFrom}`),
+  ({ setGid }, { rootSetGid }) => unless(!rootSetGid || setGid === 'root', 'setGid "root"'),
   ({ mountOptions: allowed }, { mountOptions }, { naming }) => {
     const missing = mountOptions.filter((option) => !isNamed(allowed, option, naming(option)))
     return unless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)

@@ -52,4 +52,5 @@ export const PRIVATE = {
   publications: 'publications',
   staging: 'staging',
   containers: 'nri',
+  rootBits: 'root-bits',
 } as const

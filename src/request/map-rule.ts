@@ -18,6 +18,8 @@ export interface MapRule extends SystemGroupRule {
   fsTypes?: readonly string[] | undefined
   /** Numbers and ranges of groups that a pod may ask for. */
   groups?: readonly string[] | undefined
+  /** The annotation for it may set the set-gid bit on the root of a volume. */
+  setGid?: 'root' | undefined
 }
 
 /** What kubelet would walk, or could. A hostPath lets a group in where kubelet never does. */
@@ -43,6 +45,7 @@ export interface MapWish {
 /** What one rule of `map` permits on the file systems that it is for. In JSON it goes to another process. */
 export interface MapRuleGrant extends SystemGroupRule {
   fsTypes: readonly string[]
+  setGid?: 'root' | undefined
 }
 
 export interface MapGrant {
@@ -51,8 +54,9 @@ export interface MapGrant {
   grants?: readonly MapRuleGrant[] | undefined
 }
 
-const grantOf = ({ fsTypes = DEFAULT_MAP_FS_TYPES, systemGroups, protectedGroups }: MapRule): MapRuleGrant => ({
+const grantOf = ({ fsTypes = DEFAULT_MAP_FS_TYPES, setGid, systemGroups, protectedGroups }: MapRule): MapRuleGrant => ({
   fsTypes,
+  setGid,
   systemGroups,
   protectedGroups,
 })
@@ -66,7 +70,9 @@ export function mayMap(rules: readonly MapRule[], wish: MapWish): MapGrant | { r
   const matching = rules.filter((rule) => objectionOf(rule, wish) === undefined)
   if (matching.length > 0) {
     const grants = matching.map(grantOf)
-    const isPlain = grants.every(({ systemGroups, protectedGroups }) => !systemGroups && protectedGroups === undefined)
+    const isPlain = grants.every(
+      ({ setGid, systemGroups, protectedGroups }) => !setGid && !systemGroups && protectedGroups === undefined,
+    )
     const fsTypes = [...new Set(grants.flatMap((grant) => grant.fsTypes))]
     return isPlain ? { fsTypes } : { fsTypes, grants }
   }

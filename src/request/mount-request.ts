@@ -20,6 +20,8 @@ export const askedSchema = () =>
     groupAccess: z.enum(['keep', 'grant']),
     changePolicy: z.enum(['OnRootMismatch', 'Always']),
     restoreOnUnmount: z.boolean(),
+    /** The root of a mapped volume gets the set-gid bit. Records of earlier versions have none. */
+    rootSetGid: z.optional(z.boolean()),
   })
 
 type AskedMount = z.infer<ReturnType<typeof askedSchema>>
@@ -66,6 +68,7 @@ const KEYS = Object.keys({
   groupAccess: true,
   changePolicy: true,
   restoreOnUnmount: true,
+  rootSetGid: true,
 } satisfies Record<keyof AskedMount, true>) as (keyof AskedMount)[]
 
 function comparable(asked: AskedMount): string {

@@ -24,6 +24,7 @@ export const optionsSchema = z.strictObject({
   groupAccess: oneOf(['keep', 'grant']),
   fsGroupChangePolicy: oneOf(['OnRootMismatch', 'Always']),
   restoreOnUnmount: oneOf(['true', 'false']),
+  setGid: oneOf(['root']),
   'kubernetes.io/fsType': text,
   'kubernetes.io/readwrite': oneOf(['ro', 'rw']),
   'kubernetes.io/fsGroup': text,
@@ -137,6 +138,7 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     groupAccess: options.groupAccess ?? 'keep',
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
+    rootSetGid: options.setGid === undefined ? undefined : true,
     pod: podName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
@@ -177,6 +179,7 @@ const FOR_ONE_WAY = {
   fsGroupChangePolicy: 'walk',
   restoreOnUnmount: 'walk',
   idmapFrom: 'idmap',
+  setGid: 'idmap',
 } as const
 
 function contradictions(

@@ -45,7 +45,7 @@ export const RULE_KEYS = {
   mountOptions: () => listOf('write a mount option', (text) => text !== '' && !text.includes(',')),
   readOnly: flag,
   singleNode: flag,
-  setGid: flag,
+  setGid: () => z.optional(z.union([z.boolean(), z.literal('root')], wants('write true, false or "root"'))),
   systemGroups: flag,
   protectedGroups: () => listOf(RANGE, isRange),
   secretKeys: () => z.optional(secretKeysSchema()),
@@ -66,6 +66,7 @@ export const MAP_RULE_KEYS = {
   sources: () => listOf(HOST_DIRECTORIES, (text) => text.startsWith('/') && !text.startsWith('//') && isEntry(text)),
   fsTypes: RULE_KEYS.fsTypes,
   groups: () => listOf(RANGE, isRange),
+  setGid: () => z.optional(z.literal('root', wants('write "root", or leave it out'))),
   systemGroups: RULE_KEYS.systemGroups,
   protectedGroups: RULE_KEYS.protectedGroups,
 } satisfies Record<keyof MapRule, unknown>

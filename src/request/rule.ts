@@ -30,8 +30,11 @@ export interface Rule extends SystemGroupRule {
   readOnly?: boolean | undefined
   /** True: no other node mounts what these servers have, so that a walk may record what was there before it. */
   singleNode?: boolean | undefined
-  /** False: a walk gives directories no set-gid bit. Files never get one. */
-  setGid?: boolean | undefined
+  /**
+   * False: a walk gives directories no set-gid bit. Files never get one. `root`: as true, and the option setGid may set it on
+   * the root of a mapped volume.
+   */
+  setGid?: boolean | 'root' | undefined
   /** How keys of a Secret reach a FUSE program. Left out: none does, and a pod with a Secret is refused. */
   secretKeys?: SecretKeys | undefined
 }

@@ -22,6 +22,10 @@ const schema = () => {
     /** The group on disk, and the one that the container sees in its place. */
     from: group,
     to: group,
+    /** What root creates there does not get the group: the volume's root has no set-gid bit. */
+    hasPlainRoot: z.optional(z.boolean()),
+    /** The identity of the whole volume, where what the container sees may be a part of it. */
+    rootVolume: z.optional(text),
     /** The container has the volume without the mapping, and why so. */
     why: z.optional(text),
   })

@@ -27,7 +27,8 @@ describe.skipIf(!isRoot)(title, () => {
   let made: string | undefined
   beforeAll(() => {
     made = fs.mkdirSync(VOLUMES, { recursive: true })
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'volumes', VOLUMES])
+    // The installer makes the state directory above it 0700, so that no user of the node reaches a volume.
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'volumes', VOLUMES])
   })
   afterAll(() => {
     execFileSync('umount', [VOLUMES])

@@ -62,6 +62,15 @@ describe('which volumes are mapped', () => {
     expect(groups(decided('/elsewhere=3000', mounts))).toEqual({})
   })
 
+  it('an emptyDir gets the set-gid bit on its root, other volumes get it by the annotation modekeep/set-gid', () => {
+    const bits = (annotations: Record<string, string>) =>
+      decided('2000', mounts, { annotations })?.clones.map(({ destination, setGid }) => [destination, setGid])
+    const scratch = ['/scratch', 'emptyDir']
+    expect(bits({})).toEqual([scratch, ['/data', undefined], ['/disk', undefined]])
+    expect(bits({ 'modekeep/set-gid': 'root' })).toEqual([scratch, ['/data', 'requested'], ['/disk', 'requested']])
+    expect(() => bits({ 'modekeep/set-gid': 'true' })).toThrow('annotation modekeep/set-gid is "true": write "root"')
+  })
+
   it('the path in the container with or without a slash at its end, in the annotation and in the pod', () => {
     expect(groups(decided('/data/=3000', mounts))).toEqual({ '/data': 3000 })
     expect(groups(decided('/data=3000', [mountOf('/data/', SOURCES.claim)]))).toEqual({ '/data/': 3000 })

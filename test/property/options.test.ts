@@ -68,6 +68,7 @@ function printed(request: MountRequest): string {
     mountOptions: request.mountOptions.join(),
     ownership,
     idmapFrom: idmapFrom === undefined ? undefined : String(idmapFrom),
+    setGid: request.rootSetGid ? 'root' : undefined,
     groupAccess: walks ? request.groupAccess : undefined,
     fsGroupChangePolicy: walks ? request.changePolicy : undefined,
     restoreOnUnmount: walks ? String(request.restoreOnUnmount) : undefined,

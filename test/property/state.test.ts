@@ -52,6 +52,7 @@ const anyMountRecords: Arbitrary<MountRecord> = fc.record({
     groupAccess: fc.constantFrom('keep', 'grant'),
     changePolicy: fc.constantFrom('OnRootMismatch', 'Always'),
     restoreOnUnmount: fc.boolean(),
+    rootSetGid: optional(fc.constant(true)),
   }),
   source: optional(text),
   identity: optional(text),

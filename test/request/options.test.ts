@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { AUTHOR_KEYS, checkOptions } from '../../src/request/request.ts'
 
-const KEYS = 'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount'
+const KEYS =
+  'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid'
 
 describe('the options', () => {
-  it('an author may write are eight', () => {
+  it('an author may write are nine', () => {
     expect(AUTHOR_KEYS.join(', ')).toBe(KEYS)
   })
 
@@ -18,6 +19,7 @@ describe('the options', () => {
       groupAccess: 'keep',
       fsGroupChangePolicy: 'Always',
       restoreOnUnmount: 'true',
+      setGid: 'root',
       'kubernetes.io/fsType': '',
       'kubernetes.io/readwrite': 'rw',
       'kubernetes.io/fsGroup': '2000',
@@ -73,6 +75,7 @@ describe('the options', () => {
     ['groupAccess', 'rw', 'option "groupAccess" is "rw": use one of keep, grant'],
     ['fsGroupChangePolicy', 'always', 'option "fsGroupChangePolicy" is "always": use one of OnRootMismatch, Always'],
     ['restoreOnUnmount', true, 'option "restoreOnUnmount" is true: use one of true, false'],
+    ['setGid', 'true', 'option "setGid" is "true": use one of root'],
     ['restoreOnUnmount', 'yes', 'option "restoreOnUnmount" is "yes": use one of true, false'],
     ['kubernetes.io/readwrite', 'RO', 'option "kubernetes.io/readwrite" is "RO": use one of ro, rw'],
     ['kubernetes.io/fsType', 1, 'option "kubernetes.io/fsType" is 1: write it as a JSON string'],

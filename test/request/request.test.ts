@@ -117,7 +117,7 @@ describe('a refused request', () => {
     expect(faultsOf(text)).toEqual([
       'option "kubernetes.io/readwrite" is given twice: keep one',
       'option "kubernetes.io/secret/k" must be a JSON string',
-      'unknown ["sourc"]: the options are source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount',
+      'unknown ["sourc"]: the options are source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid',
       'option "mountOptions" is 5: write it as a JSON string',
       'option "ownership" is "chown": use one of none, walk, idmap, auto',
       'option "restoreOnUnmount" is "yes": use one of true, false',
@@ -145,6 +145,7 @@ describe('a refused request', () => {
     ['fsGroupChangePolicy', 'OnRootMismatch', 'walk', 'idmap'],
     ['restoreOnUnmount', 'true', 'walk', 'idmap'],
     ['idmapFrom', '0', 'idmap', 'walk'],
+    ['setGid', 'root', 'idmap', 'walk'],
   ])('contradicts itself with %s: %s and no %s', (key, value, needed, other) => {
     const fault = (ownership: string) =>
       `option "${key}" is "${value}" but ownership is "${ownership}": set ownership to "${needed}" or "auto", or leave ${key} out`

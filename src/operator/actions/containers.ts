@@ -73,6 +73,9 @@ export function statusOfContainers(store: Store): ContainerStatus[] {
   })
 }
 
+const PLAIN_ROOT =
+  'its root has no set-gid bit, so what root creates there does not get the group: write annotation modekeep/set-gid "root" (a rule of "map" has to permit it), or run "chmod g+s" for the root on the node'
+
 const UNKNOWN: Omit<ContainerStatus, 'container' | 'reason'> = {
   name: '',
   pod: '',
@@ -95,7 +98,7 @@ function volumesOf({
   state,
   volumes,
 }: ContainerRecord): ContainerStatus[] {
-  return volumes.map(({ volume, destination, source, from, to, why }) => ({
+  return volumes.map(({ volume, destination, source, from, to, hasPlainRoot, why }) => ({
     container,
     name: containerName,
     pod: `${pod.namespace}/${pod.name}`,
@@ -106,7 +109,7 @@ function volumesOf({
     group: to ?? null,
     isMember: isMember ?? null,
     state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
-    reason: why ?? '',
+    reason: why ?? (hasPlainRoot ? PLAIN_ROOT : ''),
     since: new Date(at).toISOString(),
   }))
 }

@@ -1,4 +1,5 @@
 import { reconcile } from '../../container-mount/release.ts'
+import { restoreRootBits } from '../../fs-group/root-bit.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
@@ -28,6 +29,7 @@ export async function gc(session: Session, { isDry, forget: word }: GcCommand): 
   }
   if (forget !== undefined) await refuseToForget(session, forget)
   const items = [...(await collectGarbage(session, { isDry, forget })), ...collectContainers(session, isDry)]
+  if (!isDry) await restoreRootBits(session)
   const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
   session.note({ removed })
   return { verb: 'gc', isDry, items }

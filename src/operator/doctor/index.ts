@@ -8,7 +8,7 @@ import { kubeletFindings } from './kubelet.ts'
 import { restrictionFindings } from './mount-options.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
 import { permissionFindings, spaceFindings } from './paths.ts'
-import { containerFindings, memoryFindings, mountFindings, volumeFindings } from './records.ts'
+import { containerFindings, memoryFindings, mountFindings, rootBitFindings, volumeFindings } from './records.ts'
 import { runtimeFindings } from './runtime.ts'
 
 /** What doctor knows beside the session. */
@@ -37,6 +37,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['mounts', () => mountFindings(session)],
     ['mounts', () => memoryFindings(session)],
     ['mounts', () => containerFindings(session)],
+    ['mounts', () => rootBitFindings(session)],
     ['volumes', () => volumeFindings(session)],
   ]
   const findings: CheckFinding[] = []

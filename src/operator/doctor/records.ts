@@ -1,3 +1,4 @@
+import { SET_ROOT_BIT } from '../../fs-group/root-bit.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
@@ -12,6 +13,7 @@ import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
 import { listVolumes, type Store } from '../../store/places.ts'
+import { listRootBits, rootBits } from '../../store/root-bit-record.ts'
 import type { Session } from '../../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { journalFault } from '../actions/volume.ts'
@@ -41,6 +43,32 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
     if (problem !== undefined) yield fault(`${directory}: ${problem.message}`, way)
   }
 }
+
+/** Mapped volumes whose roots have no set-gid bit, and bits that are still to be removed. */
+export function* rootBitFindings(session: Session): Generator<Found> {
+  const plain = [
+    ...listMountRecords(session).filter(({ given }) => given.by === 'idmap' && given.why.includes(SET_ROOT_BIT)),
+    ...listContainers(session).flatMap(
+      ({ record }) => record?.volumes.filter(({ hasPlainRoot }) => hasPlainRoot) ?? [],
+    ),
+  ]
+  if (plain.length > 0) {
+    const text = `mapped volumes whose root has no set-gid bit: ${plain.length}, such as ${plain[0]?.source}: what root creates there does not get the group of the pod`
+    yield warning(
+      text,
+      'option "setGid" or annotation modekeep/set-gid "root", or chmod g+s of the root; modekeep status has all of them',
+    )
+  }
+  for (const volume of listRootBits(session)) {
+    const { record } = rootBits.find(session, volume)
+    if (record === undefined || isUsed(session, volume)) continue
+    yield warning(`the set-gid bit that modekeep set on the root of ${record.source} is not removed yet`, 'modekeep gc')
+  }
+}
+
+const isUsed = (session: Session, volume: string): boolean =>
+  listMountRecords(session).some((mount) => mount.volume === volume) ||
+  listContainers(session).some(({ record }) => record?.volumes.some(({ rootVolume }) => rootVolume === volume))
 
 /** Of containers that the runtime's plugin was asked for. */
 export function* containerFindings(store: Store): Generator<Found> {

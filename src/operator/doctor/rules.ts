@@ -73,6 +73,7 @@ function sentence(rule: Rule): string {
     ...(mountOptions === undefined ? [] : [`mountOptions ${list(mountOptions) || 'none'} alone`]),
     ...(rule.systemGroups ? ['idmap also of system groups'] : []),
     ...(rule.protectedGroups === undefined ? [] : [`protected groups ${list(rule.protectedGroups) || 'none'}`]),
+    ...(rule.setGid === 'root' ? ['set-gid on the root of mapped volumes'] : []),
     ...(rule.setGid === false ? ['a walk gives directories no set-gid'] : []),
     ...(rule.secretKeys === undefined ? [] : [`keys of a Secret ${Object.keys(rule.secretKeys).join(', ') || 'none'}`]),
     ...(rule.singleNode ? ['walks of what servers have, which no other node may mount'] : []),

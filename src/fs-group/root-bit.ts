@@ -1,0 +1,115 @@
+import { type Handle, isDirectory } from '../host/host.ts'
+import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
+import { volumePlace } from '../store/places.ts'
+import { listRootBits, rootBits } from '../store/root-bit-record.ts'
+import type { Session } from '../store/session.ts'
+import { volumeIdentity } from '../store/volume-identity.ts'
+import { openNode } from '../volume/kind/source-path.ts'
+import { othersWith } from './holders.ts'
+
+/** How a message names what a pod can do about a root without set-gid. */
+export const SET_ROOT_BIT = 'set option "setGid" to "root", or run "chmod g+s" for it on the node'
+
+/** Whether files that root creates through a mapping get another group than the volume's: nothing makes them inherit. */
+export function hasPlainRoot({ host: { inodes } }: Session, root: Handle): boolean {
+  const stat = inodes.stat(root)
+  return isDirectory(stat) && (stat.mode & SET_GID) === 0 && !inodes.isReadOnly(root)
+}
+
+/** Sets the set-gid bit of a directory whose volume ends with its pod, so that nothing is recorded. */
+export function setBit(session: Session, directory: Handle): void {
+  if (!hasPlainRoot(session, directory)) return
+  const { inodes } = session.host
+  inodes.chmod(directory, (inodes.stat(directory).mode & PERMISSIONS) | SET_GID)
+}
+
+/**
+ * Sets the set-gid bit of a volume's root and records that durably before. Does nothing on a read-only mount, or where the
+ * root has the bit. Call it under the volume's lock.
+ */
+export function setRootBit(session: Session, volume: string, source: string, root: Handle): void {
+  if (!hasPlainRoot(session, root)) return
+  rootBits.write(session, { volume, source })
+  setBit(session, root)
+}
+
+/** @property isSweep gives up while another call has the volume's lock */
+interface RootBitSource {
+  /** The mount directory that is being unmounted. */
+  except?: string
+  /** The root of what was mounted there; undefined: the volume is found by its source. */
+  mounted?: Handle | undefined
+  isSweep?: boolean
+}
+
+/**
+ * Removes the set-gid bit that modekeep set on a volume's root, unless a mapped mount or a container's clone remains. What
+ * cannot be done now stays recorded, and is done with the volume's next mapped mount or by gc.
+ */
+export async function restoreRootBit(
+  session: Session,
+  volume: string,
+  { except, mounted, isSweep = false }: RootBitSource = {},
+): Promise<void> {
+  if (!rootBits.has(session, volume)) return
+  try {
+    const place = volumePlace(session, volume)
+    using lock = isSweep ? tryHoldPlace(session, place) : await holdPlace(session, place)
+    const record = lock && rootBits.read(session, volume)
+    if (record === undefined || isMapped(session, volume, record.source, except)) return
+    using root = openRoot(session, volume, record.source, mounted)
+    removeBit(session, root.handle)
+    rootBits.remove(session, volume)
+  } catch (error) {
+    const why = messageOf(error)
+    session.warn(`the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`)
+  }
+}
+
+/** Restores the bits that crashed calls and deleted pods have left. */
+export async function restoreRootBits(session: Session): Promise<void> {
+  for (const volume of listRootBits(session)) await restoreRootBit(session, volume, { isSweep: true })
+}
+
+/**
+ * Removes a bit that an earlier boot has left, so that a walk does not record it as the volume's own. Call it under the
+ * volume's lock.
+ */
+export function removeUnusedRootBit(session: Session, volume: string, source: string, root: Handle): void {
+  if (!rootBits.has(session, volume) || isMapped(session, volume, source, undefined)) return
+  removeBit(session, root)
+  rootBits.remove(session, volume)
+}
+
+/** Whether a mount or a clone that relies on the bit exists or is being made, of the volume or of a part of it. */
+function isMapped(session: Session, volume: string, source: string, except: string | undefined): boolean {
+  const { mounts, containers, reservations } = othersWith(session, { volume, source }, except)
+  return containers.length > 0 || reservations.length > 0 || mounts.some(({ given }) => given.by !== 'none')
+}
+
+function openRoot(
+  session: Session,
+  volume: string,
+  source: string,
+  mounted: Handle | undefined,
+): Disposable & { handle: Handle } {
+  const { inodes } = session.host
+  if (mounted !== undefined && volumeIdentity(session, mounted, inodes.stat(mounted)) === volume) {
+    return { handle: mounted, [Symbol.dispose]: () => {} }
+  }
+  const { handle, stat } = openNode(session.host, source)
+  const root = { handle, [Symbol.dispose]: () => inodes.close(handle) }
+  if (volumeIdentity(session, handle, stat) === volume) return root
+  root[Symbol.dispose]()
+  throw new Refusal(`its source ${source} is another directory now: put the volume back there`)
+}
+
+/** The record is removed after this, so the change is on the disk first. */
+function removeBit({ host: { inodes } }: Session, root: Handle): void {
+  const mode = inodes.stat(root).mode & PERMISSIONS
+  if ((mode & SET_GID) === 0) return
+  inodes.chmod(root, mode & ~SET_GID)
+  inodes.syncFileSystem(root)
+}

@@ -1,0 +1,31 @@
+import * as z from 'zod/mini'
+import { PRIVATE } from '../request/defaults.ts'
+import { isVolumeIdentity, type Store } from './places.ts'
+import { RecordKind } from './record.ts'
+
+const schema = () =>
+  z.object({
+    volume: z.string(),
+    /** The path of the volume's root on the node, or what else the request names as its source. */
+    source: z.string(),
+  })
+
+/** A volume whose root had no set-gid bit before modekeep set it for a mapped mount. */
+export type RootBitRecord = z.infer<ReturnType<typeof schema>>
+
+const directoryOf = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
+
+/** Durable before the bit is set, and removed after the bit is removed. Both happen under the volume's lock. */
+export const rootBits = new RecordKind<RootBitRecord>({
+  format: 1,
+  schema,
+  ownerOf: ({ volume }) => volume,
+  directoryOf,
+  name: { of: (volume) => `${volume}.json` },
+})
+
+/** Lists the volumes that have such a record. */
+export function listRootBits(store: Store): string[] {
+  const names = store.host.files.list(directoryOf(store)).filter((name) => name.endsWith('.json'))
+  return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeIdentity)
+}

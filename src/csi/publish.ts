@@ -1,4 +1,4 @@
-import { succeeds } from '../host/file-error.ts'
+import { FileError, succeeds } from '../host/file-error.ts'
 import { DIRECTORY_MODE } from '../mount/attach.ts'
 import { mount } from '../mount/mount.ts'
 import { lookAt, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
@@ -57,8 +57,18 @@ function removeMade(session: Session, directory: string): void {
   const { host } = session
   using point = openMountPoint(host, directory)
   if (point === undefined) return
-  using lock = tryHoldPlace(session, mountPlace(session, point.path))
+  using lock = tryHoldTarget(session, point.path)
   // Another publication of the target has found the directory, and uses it.
   if (lock === undefined || mountRecords.has(session, point.path)) return
   succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
+}
+
+/** Without its disk the state directory has no lock, and no other call publishes there. */
+function tryHoldTarget(session: Session, path: string): Disposable | undefined {
+  try {
+    return tryHoldPlace(session, mountPlace(session, path))
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error
+    return new DisposableStack()
+  }
 }

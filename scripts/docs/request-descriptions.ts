@@ -82,6 +82,12 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
     member: 'rootSetGid',
     appliesTo: '`ownership: idmap` and `auto`',
   },
+  submounts: {
+    text: 'What becomes of mounts inside of the source. `refuse`: the mount fails. `hide`: the pod sees the directories beneath them. `include`: the pod sees them as they are when it is mounted, if a rule says `submounts: include` and allows each as a source.',
+    example: 'hide',
+    leftOut: '`refuse` for a new mount that may be written to, else `hide`',
+    appliesTo: '`bind`; `include` with `ownership: none`',
+  },
 }
 
 export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
@@ -275,6 +281,11 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
     example: ['noatime', 'sec=krb5p'],
   },
   readOnly: { text: 'A pod that asks to write is refused.', leftOut: '`false`', example: true },
+  submounts: {
+    text: 'Lets the option `submounts` be `include`. Each mount inside of the source must be allowed as a source of its own.',
+    leftOut: 'a pod that asks for `include` is refused',
+    example: 'include',
+  },
   setGid: {
     text: 'Whether a walk gives directories set-gid, so that new files get the group. Files never get it. `"root"`: as `true`, and a pod may set the bit on the root of a mapped volume (option `setGid`).',
     values: '`true`, `false`, `"root"`',

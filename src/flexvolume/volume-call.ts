@@ -1,6 +1,7 @@
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
 import { mountAnywhere } from '../mount/anywhere.ts'
+import type { MountResult } from '../mount/mount.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { printable } from '../refusal/printable.ts'
 import { Refusal } from '../refusal/refusal.ts'
@@ -8,7 +9,6 @@ import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { podNamedIn, readRequest } from '../request/request.ts'
 import { sourceText } from '../request/source.ts'
-import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
 import type { Call } from './call.ts'
@@ -85,12 +85,12 @@ export async function answerVolumeCall(call: VolumeCall, process: Process): Prom
   }
 }
 
-/** Reports what modekeep chose, which group it did not apply, and what it skipped: a Success hides no number. */
-function messageFor({ ownership }: MountRequest, given: Given): string | undefined {
+/** Reports what modekeep chose, which group it did not apply, what it skipped and hid: a Success hides no number. */
+function messageFor({ ownership }: MountRequest, given: MountResult): string | undefined {
   const isWorthIt = given.why !== undefined && (ownership === 'auto' || given.by === 'none')
   const chosen = isWorthIt ? `ownership ${given.by}: ${given.why}` : undefined
   const skipped = given.by === 'walk' ? given.skipped : undefined
-  const message = [chosen, skipped].filter((part) => part !== undefined).join('; ')
+  const message = [chosen, skipped, given.hiddenSubmounts].filter((part) => part !== undefined).join('; ')
   return message === '' ? undefined : message
 }
 
@@ -99,6 +99,5 @@ async function mountAs(session: Session, call: Asked, process: Process): Promise
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
   const request = requestFor(session, call, process)
   refuseGivenUp(session, request.directory)
-  const given = await mountAnywhere(session, request)
-  return messageFor(request, given)
+  return messageFor(request, await mountAnywhere(session, request))
 }

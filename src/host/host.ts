@@ -18,8 +18,11 @@ export interface MountFlags {
 
 /** Mounts are made detached, finished, and attached last. */
 export interface Mounts {
-  /** A detached mount of the directory alone, without what is mounted below it. */
-  cloneTree(source: Handle): Handle
+  /**
+   * A detached mount of a directory.
+   * @param isRecursive with what is mounted below it, but for mounts that are unbindable; else the directory alone
+   */
+  cloneTree(source: Handle, isRecursive?: boolean): Handle
   /**
    * A detached mount of a new file system, or of the one on a block device held open. One that is mounted already is
    * shared, with the options it was mounted with first.
@@ -29,8 +32,11 @@ export interface Mounts {
    *   has no such file system
    */
   createTree(fsType: string, options: readonly string[], device?: Handle): Handle
-  /** Also makes the mount private: what a pod mounts inside must not spread to the source. */
-  setFlags(tree: Handle, flags: MountFlags): void
+  /**
+   * Also makes the mount private: what a pod mounts inside must not spread to the source.
+   * @param isRecursive the same for every mount below it
+   */
+  setFlags(tree: Handle, flags: MountFlags, isRecursive?: boolean): void
   /**
    * Owners and groups show through the tree, and are written, as mapped (an idmapped mount, Linux 5.12). Nothing changes
    * on disk. Once per tree, before it is attached.

@@ -53,7 +53,7 @@ export function mountsFrom(table: string | readonly MountRow[]): (path: string) 
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   const below = Map.groupBy(
     rows.filter(({ id, parent }) => id !== parent),
-    ({ parent, mountPoint }) => keyOf(parent, hashOf(mountPoint)),
+    ({ parent, mountPoint }) => keyOf(parent, hashPath(mountPoint)),
   )
   return (written) => {
     const path = normalize(written)
@@ -89,7 +89,7 @@ const START = 0
 const addToHash = (hash: number, code: number) => (Math.imul(hash, 31) + code) | 0
 const keyOf = (parent: number, hash: number) => Math.imul(hash ^ parent, 0x9e3779b1)
 
-function hashOf(text: string): number {
+export function hashPath(text: string): number {
   let hash = START
   for (let at = 0; at < text.length; at++) hash = addToHash(hash, text.charCodeAt(at))
   return hash
@@ -99,8 +99,8 @@ function hashOf(text: string): number {
  * Hashes a path and all paths above it, the shortest first, in one pass: no prefix is copied, so the time is linear in
  * the path's length.
  */
-function* prefixHashes(path: string): Generator<{ hash: number; length: number }> {
-  yield { hash: hashOf('/'), length: 1 }
+export function* prefixHashes(path: string): Generator<{ hash: number; length: number }> {
+  yield { hash: hashPath('/'), length: 1 }
   if (path === '/') return
   let hash = START
   for (let at = 0; at < path.length; at++) {

@@ -3,18 +3,17 @@ import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { sourceText } from '../request/source.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
-import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kindOf } from '../volume/index.ts'
 import { mayWait } from '../volume/silence.ts'
-import { mount } from './mount.ts'
+import { type MountResult, mount } from './mount.ts'
 
 /**
  * As `mount` does, by another process where a server or a daemon is asked: one that has answered may be silent at the
  * next request.
  * @throws {Refusal} as `mount` does; other errors of the system have lost all but their words
  */
-export function mountAnywhere(session: Session, request: MountRequest): Promise<Given> {
+export function mountAnywhere(session: Session, request: MountRequest): Promise<MountResult> {
   if (!mayWait(session, request)) return mount(session, request)
   const what = sourceText(request.source)
   return doElsewhere(session, {
@@ -27,6 +26,6 @@ export function mountAnywhere(session: Session, request: MountRequest): Promise<
 }
 
 /** What the other process does. */
-export function mountForCaller(session: Session, _: Handle, request: MountRequest): Promise<Given> {
+export function mountForCaller(session: Session, _: Handle, request: MountRequest): Promise<MountResult> {
   return mount(session, request)
 }

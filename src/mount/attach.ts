@@ -78,7 +78,8 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
     using _ = closing(inodes, root)
     const saved = inodes.statMountPoint(root)
     if (!saved.mountRoot) return undefined
-    const clone = mounts.cloneTree(root)
+    // With what the mount shows of the mounts inside of its source.
+    const clone = mounts.cloneTree(root, true)
     return {
       putBack() {
         const there = statPoint(host, point)

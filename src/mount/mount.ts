@@ -18,6 +18,7 @@ import { observe, type View } from './observe.ts'
 import { allowed, refuseProtected, refuseWritable } from './permit.ts'
 import { type MountPlan, planMount } from './plan.ts'
 import { holdSingleWriter } from './single-writer.ts'
+import { planSubmounts } from './submounts.ts'
 
 // What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
 const MOST_ATTEMPTS = 10
@@ -29,14 +30,14 @@ const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
  * Mounts what the request asks for at its directory; done already is done. Afterwards the directory shows the whole
  * mount, or, with an error thrown, what it showed before.
  * @param prepare is called under the mount's lock, before anything is looked at
- * @returns how the pod's group was given
+ * @returns how the pod's group was given, and what the pod does not see
  * @throws {Refusal} with a sentence for the pod's author; any other error is the system's
  */
 export async function mount(
   session: Session,
   request: MountRequest,
   prepare: (point: MountPoint) => void = () => {},
-): Promise<Given> {
+): Promise<MountResult> {
   using point = openMountPoint(session.host, request.directory)
   if (point === undefined) throw missingMountPoint(request.directory)
   forgetAfterBoot(session)
@@ -44,14 +45,21 @@ export async function mount(
   // A mount that failed is never unmounted: nothing may be left of it.
   using _lock = await holdPlace(session, mountPlace(session, point.path))
   prepare(point)
-  const { given } = await mountLocked(session, { ...request, directory: point.path }, point)
-  return given
+  const { given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
+  return hiddenSubmounts === undefined ? given : { ...given, hiddenSubmounts }
+}
+
+/** How the group was given. */
+export type MountResult = Given & {
+  /** Names the mounts inside of the source that the pod does not see; undefined: there are none. */
+  hiddenSubmounts?: string | undefined
 }
 
 /** What a call planned and did. */
 interface Mounted {
   plan: MountPlan
   given: Given
+  hiddenSubmounts: string | undefined
   /** Why the health of what is mounted is unknown. */
   doubt: string | undefined
   /** As it was before, of the volume that was on record as walked; undefined also while a call is at work on that. */
@@ -108,12 +116,17 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
   const { doubt, walked, shownGroup } = view
-  const before = { plan, given: view.record?.given ?? ({ by: 'none' } as const), doubt, walked, shownGroup }
+  const { given: recorded = { by: 'none' } as const, hiddenSubmounts } = view.record ?? {}
+  const before = { plan, given: recorded, hiddenSubmounts, doubt, walked, shownGroup }
   const volume = view.source?.volume ?? view.record?.volume
   if (manner.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
     return { ...before, isInProgress: true }
   }
-  if (manner.isDry || (manner.finishes && plan.decision !== 'ready')) return before
+  if (manner.finishes && plan.decision !== 'ready') return before
+  // A mount without a readable record may be the one that the pod uses, and is not refused.
+  const isFirst = isNew && (view.mounted === undefined || record !== undefined)
+  const submounts = plan.decision === 'ready' ? {} : await planSubmounts(session, request, kind, source, isFirst)
+  if (manner.isDry) return before
   // A mount that stands needs none of it.
   if (plan.steps.length === 0) return before
   const isPublished = plan.decision === 'ready' || isOurs(view.record, view)
@@ -123,7 +136,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   if (held === 'busy') return { ...before, isInProgress: true }
   using _held = held
   const { runPlan } = await import('./run.ts')
-  const given = await runPlan(session, point, detachedTree(session, kind, request, source), plan.steps)
+  const given = await runPlan(session, point, detachedTree(session, kind, request, source, submounts), plan.steps)
   if (plan.decision === 'ready') return before
   // What an interrupted call had begun with another volume.
   const former = view.record?.volume
@@ -133,7 +146,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
     orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
-  return { plan, given, doubt: undefined, walked, shownGroup }
+  return { plan, given, hiddenSubmounts: submounts.hidden, doubt: undefined, walked, shownGroup }
 }
 
 /** Whether it takes the volume's lock. */

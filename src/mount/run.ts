@@ -96,6 +96,7 @@ export async function runPlan(
       daemons: staging === undefined ? daemons : [...(daemons ?? []), daemonNow(staging)],
       hadSecrets: tree.hadSecrets,
       mounted: { ...mounted, ...tree.deviceFacts },
+      hiddenSubmounts: tree.hiddenSubmounts,
     }
   }
 

@@ -18,6 +18,7 @@ export type Wish = Pick<
   | 'fsGroup'
   | 'idmapFrom'
   | 'rootSetGid'
+  | 'submounts'
 > & {
   /** Keys of its Secret that a rule has to name. */
   secretNames?: readonly string[]
@@ -67,6 +68,8 @@ const OBJECTIONS: readonly Objection[] = [
     const missing = mountOptions.filter((option) => !isNamed(allowed, option, naming(option)))
     return unless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)
   },
+  ({ submounts: allowed }, { submounts }) =>
+    unless(submounts !== 'include' || allowed === 'include', 'submounts "include"'),
   ({ secretKeys = {} }, { secretNames = [] }) => {
     const missing = secretNames.filter((name) => !Object.hasOwn(secretKeys, name))
     return unless(missing.length === 0, `the key ${quoted(missing.join(', '))} of its Secret in secretKeys`)

@@ -4,6 +4,8 @@ import type { SecretKeys } from './secret-keys.ts'
 import { sourceSchema } from './source.ts'
 import type { SystemGroupRule } from './system-group-rule.ts'
 
+export const SUBMOUNT_POLICIES = ['refuse', 'hide', 'include'] as const
+
 /** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
 export const askedSchema = () =>
   z.object({
@@ -22,6 +24,8 @@ export const askedSchema = () =>
     restoreOnUnmount: z.boolean(),
     /** The root of a mapped volume gets the set-gid bit. Records of earlier versions have none. */
     rootSetGid: z.optional(z.boolean()),
+    /** What becomes of mounts inside of the source; undefined: a new mount that may be written to is refused. */
+    submounts: z.optional(z.enum(SUBMOUNT_POLICIES)),
   })
 
 type AskedMount = z.infer<ReturnType<typeof askedSchema>>
@@ -69,6 +73,7 @@ const KEYS = Object.keys({
   changePolicy: true,
   restoreOnUnmount: true,
   rootSetGid: true,
+  submounts: true,
 } satisfies Record<keyof AskedMount, true>) as (keyof AskedMount)[]
 
 function comparable(asked: AskedMount): string {

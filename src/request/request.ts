@@ -1,10 +1,11 @@
 import * as z from 'zod/mini'
 import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import { contradictions, submountFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
-import { fsGroupOf, parseGroup } from './fs-group.ts'
+import { fsGroupOf } from './fs-group.ts'
 import { parseOptionsText, secretFaults } from './json-options.ts'
-import type { MountRequest } from './mount-request.ts'
+import { type MountRequest, SUBMOUNT_POLICIES } from './mount-request.ts'
 import { secretKeyFaults, type TakenSecrets } from './secret-keys.ts'
 import { parseSource } from './source.ts'
 
@@ -25,6 +26,7 @@ export const optionsSchema = z.strictObject({
   fsGroupChangePolicy: oneOf(['OnRootMismatch', 'Always']),
   restoreOnUnmount: oneOf(['true', 'false']),
   setGid: oneOf(['root']),
+  submounts: oneOf(SUBMOUNT_POLICIES),
   'kubernetes.io/fsType': text,
   'kubernetes.io/readwrite': oneOf(['ro', 'rw']),
   'kubernetes.io/fsGroup': text,
@@ -139,6 +141,7 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     changePolicy: options.fsGroupChangePolicy ?? 'OnRootMismatch',
     restoreOnUnmount: options.restoreOnUnmount === 'true',
     rootSetGid: options.setGid === undefined ? undefined : true,
+    submounts: options.submounts,
     pod: podName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
@@ -147,6 +150,7 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     ...faults,
     ...group.faults,
     ...contradictions(options, request, unsure),
+    ...submountFaults(request, unsure),
     ...uidFaults(directory, options),
     ...(unsure.has('kubernetes.io/fsType') ? [] : secretKeyFaults(parsed.entries, kinds.of(fsType))),
     ...(unsure.has('kubernetes.io/fsType') ? [] : aboutGiven(kindFaults(request, config, kinds), unsure)),
@@ -172,47 +176,6 @@ function aboutGiven(faults: readonly string[], unsure: ReadonlySet<string>): str
 
 // Namespace (63), slash, name (253): more is no pod's, and would fill the log.
 const LONGEST_POD = 317
-
-/** What is of use for one way of giving the group alone, or for a choice. */
-const FOR_ONE_WAY = {
-  groupAccess: 'walk',
-  fsGroupChangePolicy: 'walk',
-  restoreOnUnmount: 'walk',
-  idmapFrom: 'idmap',
-  setGid: 'idmap',
-} as const
-
-function contradictions(
-  options: Options,
-  { ownership, mountOptions }: MountRequest,
-  unsure: ReadonlySet<string>,
-): string[] {
-  const { idmapFrom } = options
-  const faults: string[] = []
-  if (idmapFrom !== undefined && typeof parseGroup(idmapFrom) !== 'number') {
-    faults.push(
-      `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
-    )
-  }
-  for (const [key, way] of Object.entries(FOR_ONE_WAY)) {
-    const value = options[key as keyof typeof FOR_ONE_WAY]
-    if (
-      unsure.has('ownership') ||
-      value === undefined ||
-      value === 'false' ||
-      ownership === way ||
-      ownership === 'auto'
-    )
-      continue
-    faults.push(
-      `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${way}" or "auto", or leave ${key} out`,
-    )
-  }
-  if (options['kubernetes.io/readwrite'] === 'ro' && mountOptions.includes('rw')) {
-    faults.push('option "mountOptions" has rw but the volume is readOnly: leave one of them out')
-  }
-  return faults
-}
 
 // <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is a
 // hash without hyphens.

@@ -48,6 +48,7 @@ export const RULE_KEYS = {
   setGid: () => z.optional(z.union([z.boolean(), z.literal('root')], wants('write true, false or "root"'))),
   systemGroups: flag,
   protectedGroups: () => listOf(RANGE, isRange),
+  submounts: () => z.optional(z.enum(['include'], wants('write "include"'))),
   secretKeys: () => z.optional(secretKeysSchema()),
 } satisfies Record<keyof Rule, unknown>
 

@@ -35,6 +35,8 @@ export interface Rule extends SystemGroupRule {
    * the root of a mapped volume.
    */
   setGid?: boolean | 'root' | undefined
+  /** `include`: what is mounted inside of a source may be shown, where a rule allows it as a source of its own. */
+  submounts?: 'include' | undefined
   /** How keys of a Secret reach a FUSE program. Left out: none does, and a pod with a Secret is refused. */
   secretKeys?: SecretKeys | undefined
 }

@@ -48,6 +48,8 @@ function schema() {
     /** The volume's identity; undefined where the volume goes with its mount. */
     volume: optional,
     given,
+    /** Names the mounts inside of the source that its pod did not see when it was made; undefined: there were none. */
+    hiddenSubmounts: optional,
     /** The mount, once it is finished; undefined: a call is making it, or was interrupted. */
     mounted: z.optional(
       z.object({

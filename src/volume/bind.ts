@@ -1,4 +1,5 @@
 import { closing, orClosed } from '../host/host.ts'
+import { readSubmounts } from '../mount-table/submounts.ts'
 import { openInside } from '../path/inside.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeKind } from './kind/kind.ts'
@@ -7,7 +8,10 @@ import { openNode, pathOf, sourceFaults } from './kind/source-path.ts'
 
 const NONE: OptionRules = new Map()
 
-/** A directory of the node, or with a subPath a part of it, of any type. What is mounted below it stays out. */
+/**
+ * A directory of the node, or with a subPath a part of it, of any type. What is mounted below it stays out, unless the
+ * pod asked for it and rules allow it.
+ */
 export const bind: VolumeKind = {
   name: 'bind',
   persistent: true,
@@ -28,9 +32,16 @@ export const bind: VolumeKind = {
     })
   },
 
-  openTree({ host, request, source }) {
+  openTree({ host, request, source, includedMounts }) {
     if (source === undefined) throw new Error(`no source for ${request.directory}`)
-    return host.mounts.cloneTree(source.handle)
+    if (includedMounts === undefined) return host.mounts.cloneTree(source.handle)
+    return orClosed(host.inodes, host.mounts.cloneTree(source.handle, true), (tree) => {
+      const now = readSubmounts(host, source.handle, source.path)
+      if (now.length === includedMounts.size && now.every(({ id }) => includedMounts.has(id))) return tree
+      throw new Refusal(
+        `what is mounted inside of source ${quoted(source.path)} changed while it was mounted: kubelet tries again`,
+      )
+    })
   },
 }
 

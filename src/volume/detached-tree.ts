@@ -37,6 +37,14 @@ export function sourceView(
   return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
 }
 
+/** What becomes of the mounts inside of a source. */
+export interface PlannedSubmounts {
+  /** The ids in mountinfo of those that are shown too; undefined: none is. */
+  included?: ReadonlySet<number> | undefined
+  /** Names those that the pod does not see; undefined: there are none. */
+  hidden?: string | undefined
+}
+
 /** A request with the real path of what it names, as text; undefined: it names nothing. */
 export interface Where extends Omit<MountRequest, 'source'> {
   source: string | undefined
@@ -52,7 +60,9 @@ export function detachedTree(
   kind: VolumeKind,
   request: MountRequest,
   source: OpenedSource | undefined,
+  submounts: PlannedSubmounts = {},
 ) {
+  const { included } = submounts
   const { host, config, warn } = session
   let tree: Handle | undefined
   let byOption: number | undefined
@@ -62,6 +72,7 @@ export function detachedTree(
   return {
     /** The staging directory of the daemon that serves it. */
     staging: undefined as string | undefined,
+    hiddenSubmounts: submounts.hidden,
 
     /** @param group given by the kind's own mount options */
     async make(group: number | undefined): Promise<void> {
@@ -73,6 +84,7 @@ export function detachedTree(
         request,
         source,
         group,
+        includedMounts: included,
         // Decoded where a kind asks for them, and nowhere else.
         get secrets() {
           return session.secrets ?? new Map()
@@ -92,7 +104,7 @@ export function detachedTree(
 
     setFlags(wanted: MountFlags): void {
       flags = wanted
-      host.mounts.setFlags(this.handle, flags)
+      host.mounts.setFlags(this.handle, flags, included !== undefined)
     },
 
     /** Another one like it: what was tried with the first cannot be undone. */

@@ -40,10 +40,10 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
         onTestFinished(() => void execFileSync('umount', ['--lazy', `${node.volumes}/${to}`]))
         return `${node.volumes}/${to}`
       },
-      mount(pod: string, source: string, group: number) {
+      mount(pod: string, source: string, group: number, more: Record<string, string> = {}) {
         const names = { 'kubernetes.io/pod.name': `pod-${pod}`, 'kubernetes.io/pod.namespace': 'shop' }
         const asked = { source, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': String(group) }
-        return node.call('mount', node.podDirectory(pod), JSON.stringify({ ...asked, ...names }))
+        return node.call('mount', node.podDirectory(pod), JSON.stringify({ ...asked, ...names, ...more }))
       },
       async unmount(pod: string) {
         expect(await node.call('unmount', node.podDirectory(pod))).toEqual({ status: 'Success' })
@@ -172,7 +172,8 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   it('one mounted inside the other, another file system: each has its group', async () => {
     const on = arrange()
     execFileSync('mount', ['-t', 'tmpfs', 'inner', `${on.data}/sub`])
-    expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
+    // A new mount that hides a mount inside is refused by default.
+    expect(await on.mount('a', on.data, 2000, { submounts: 'hide' })).toMatchObject(SUCCESS)
     expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
     expect(on.groups()).toEqual([2000, 3000])
     await on.unmount('a')

@@ -72,6 +72,7 @@ function printed(request: MountRequest): string {
     groupAccess: walks ? request.groupAccess : undefined,
     fsGroupChangePolicy: walks ? request.changePolicy : undefined,
     restoreOnUnmount: walks ? String(request.restoreOnUnmount) : undefined,
+    submounts: request.submounts,
     'kubernetes.io/fsType': request.fsType,
     'kubernetes.io/readwrite': readOnly && !request.mountOptions.includes('rw') ? 'ro' : undefined,
     'kubernetes.io/mounterArgs.FsGroup': fsGroup === undefined ? '-1' : String(fsGroup),

@@ -53,6 +53,7 @@ const anyMountRecords: Arbitrary<MountRecord> = fc.record({
     changePolicy: fc.constantFrom('OnRootMismatch', 'Always'),
     restoreOnUnmount: fc.boolean(),
     rootSetGid: optional(fc.constant(true)),
+    submounts: fc.option(fc.constantFrom('refuse', 'hide', 'include'), { nil: undefined }),
   }),
   source: optional(text),
   identity: optional(text),

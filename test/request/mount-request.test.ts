@@ -31,6 +31,7 @@ describe('whether two requests ask for the same mount', () => {
     [{ ownership: 'none' }],
     [{ changePolicy: 'Always' }],
     [{ restoreOnUnmount: false }],
+    [{ submounts: 'hide' }],
   ])('depends on %j', (over) => {
     expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(false)
   })

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { AUTHOR_KEYS, checkOptions } from '../../src/request/request.ts'
 
 const KEYS =
-  'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid'
+  'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid, submounts'
 
 describe('the options', () => {
-  it('an author may write are nine', () => {
+  it('an author may write are ten', () => {
     expect(AUTHOR_KEYS.join(', ')).toBe(KEYS)
   })
 
@@ -20,6 +20,7 @@ describe('the options', () => {
       fsGroupChangePolicy: 'Always',
       restoreOnUnmount: 'true',
       setGid: 'root',
+      submounts: 'hide',
       'kubernetes.io/fsType': '',
       'kubernetes.io/readwrite': 'rw',
       'kubernetes.io/fsGroup': '2000',

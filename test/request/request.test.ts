@@ -117,7 +117,7 @@ describe('a refused request', () => {
     expect(faultsOf(text)).toEqual([
       'option "kubernetes.io/readwrite" is given twice: keep one',
       'option "kubernetes.io/secret/k" must be a JSON string',
-      'unknown ["sourc"]: the options are source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid',
+      'unknown ["sourc"]: the options are source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid, submounts',
       'option "mountOptions" is 5: write it as a JSON string',
       'option "ownership" is "chown": use one of none, walk, idmap, auto',
       'option "restoreOnUnmount" is "yes": use one of true, false',
@@ -167,6 +167,27 @@ describe('a refused request', () => {
 
   it('does not contradict itself when it turns off what it does not use', () => {
     expect(read({ source: '/srv/volumes/data', restoreOnUnmount: 'false' }).restoreOnUnmount).toBe(false)
+  })
+
+  it.each<[Record<string, string>, string]>([
+    [
+      { ownership: 'walk', submounts: 'include' },
+      'option "submounts" is "include" but ownership is "walk", which concerns the source\'s own file system alone: leave ownership out',
+    ],
+    [
+      { 'kubernetes.io/fsType': 'ext4', submounts: 'hide' },
+      'option "submounts" is "hide" but fsType is "ext4": leave submounts out, it is for directories of the node (bind)',
+    ],
+    [{ submounts: 'show' }, 'option "submounts" is "show": use one of refuse, hide, include'],
+  ])('has submounts where they have no meaning: %j', (options, fault) => {
+    expect(faultsOf({ source: '/srv/volumes/data', ...options })).toEqual([fault])
+  })
+
+  it('leaves submounts undefined that are not named, and takes each value for a directory of the node', () => {
+    expect(read({ source: '/srv/volumes/data' }).submounts).toBeUndefined()
+    for (const submounts of ['refuse', 'hide', 'include']) {
+      expect(read({ source: '/srv/volumes/data', submounts }).submounts).toBe(submounts)
+    }
   })
 
   it('contradicts itself with readOnly and rw', () => {

@@ -20,6 +20,7 @@ const read = systemCall('read')
 // include/uapi/linux/mount.h
 const OPEN_TREE_CLONE = 1
 const FSOPEN_CLOEXEC = 1
+const AT_RECURSIVE = 0x8000 // include/uapi/linux/fcntl.h
 const FSMOUNT_CLOEXEC = 1
 const MOVE_HANDLES = 0x4 | 0x40 // MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH
 export const MOVE_MOUNT_BENEATH = 0x200
@@ -30,8 +31,8 @@ const MNT_DETACH = 2
 const UMOUNT_NOFOLLOW = 8
 
 export const linuxMounts: Mounts = {
-  cloneTree(source) {
-    const flags = OPEN_TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH
+  cloneTree(source, isRecursive = false) {
+    const flags = OPEN_TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH | (isRecursive ? AT_RECURSIVE : 0)
     return done(openTree(source, putEmpty(), flags), 'open_tree', 'the source') as Handle
   },
 
@@ -49,12 +50,13 @@ export const linuxMounts: Mounts = {
     return done(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 
-  setFlags: (tree, { set, clear }) => setAttributes(tree, set, clear, MS_PRIVATE, 0),
+  setFlags: (tree, { set, clear }, isRecursive = false) =>
+    setAttributes(tree, isRecursive ? AT_RECURSIVE : 0, set, clear, MS_PRIVATE, 0),
 
   mapIds(tree, map) {
     const userNamespace = openUserNamespace(map)
     using _ = closingFd(userNamespace)
-    setAttributes(tree, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
+    setAttributes(tree, 0, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
   },
 
   attach: (tree, target) => move(tree, target, 0),
@@ -76,10 +78,11 @@ export const linuxMounts: Mounts = {
 /** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the mount whose root the handle holds. */
 function setAttributes(
   tree: Handle,
+  recursion: number,
   ...fields: [set: number, clear: number, propagation: number, userns: number]
 ): void {
   for (const [index, field] of fields.entries()) data.writeBigUInt64LE(BigInt(field), index * 8)
-  done(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH, DATA), 'mount_setattr', 'the new mount')
+  done(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH | recursion, DATA), 'mount_setattr', 'the new mount')
 }
 
 /** @param how MOVE_MOUNT_BENEATH or 0 */

@@ -8,6 +8,7 @@ import { refusalOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
+import { findMountsInside, type HiddenMounts } from './hidden-mounts.ts'
 import { type LastWalk, lastWalk } from './last-walk.ts'
 import { type Difference, type KubeletCounts, kubeletSkips, surveyVolume } from './survey.ts'
 import { expectInodes, readableJournal, walkUnderWay } from './volume.ts'
@@ -69,6 +70,8 @@ export interface PlanDocument extends OrderDocument<'plan'> {
   /** Inodes that would gain permission bits. */
   widened: number
   kubelet: { walks: boolean } & KubeletCounts
+  /** Mounts inside of the directory: no walk enters them, and a pod does not see them unless it asks; null: none. */
+  submounts: HiddenMounts | null
   /** The first inodes that would be changed. */
   differences: Difference[]
 }
@@ -106,6 +109,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
     recorded: record ? lastWalk(record) : null,
     report,
     widened,
+    submounts: findMountsInside(session, directory) ?? null,
     kubelet: { walks: kubeletWalks, ...(kubeletWalks ? seen.kubelet : { touched: 0, changed: 0, widened: 0 }) },
     differences,
   }

@@ -10,6 +10,7 @@ import type { SkippedInodes } from '../../store/skipped-inodes.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
 import { type ContainerStatus, statusOfContainers } from './containers.ts'
+import { findHiddenMounts, type HiddenMounts } from './hidden-mounts.ts'
 import { unenforcedOptions } from './mount-options.ts'
 import { isBeginning, volumeNamed } from './target.ts'
 import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
@@ -96,6 +97,8 @@ export interface MountStatus {
   walk: WalkStatus | null
   /** Mount options that the pod's containers may not have: nothing gives them to the container runtime. */
   unenforced: string[]
+  /** Mounts inside of its source that its pod does not see, also those that came later; null: there are none. */
+  hiddenSubmounts: HiddenMounts | null
   /** The process that serves it, null where none does. Whether it answers is not asked. */
   daemon: { pid: number | null; state: 'alive' | 'stopped' | 'dead' } | null
 }
@@ -156,11 +159,12 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
   const recorded = listMounts(session)
   const isSilentAt = silentPaths(session.host)
   const records = recorded.flatMap(({ record }) => record ?? [])
+  const hidden = findHiddenMounts(session, records)
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
-    return found === undefined || isOver(record, found)
-      ? []
-      : [{ ...aboutMount(session, record), state: found.state, reason: found.reason }]
+    if (found === undefined || isOver(record, found)) return []
+    const hiddenSubmounts = hidden.get(record.directory) ?? null
+    return [{ ...aboutMount(session, record), hiddenSubmounts, state: found.state, reason: found.reason }]
   })
   const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
   return {
@@ -204,7 +208,7 @@ async function aboutVolume(
   }
 }
 
-function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'state' | 'reason'> {
+function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
   const walk = record.volume === undefined ? null : walkUnderWay(session, record.volume)
   // What is recorded of the group is recorded when it has been given.

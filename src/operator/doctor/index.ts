@@ -8,7 +8,14 @@ import { kubeletFindings } from './kubelet.ts'
 import { restrictionFindings } from './mount-options.ts'
 import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
 import { permissionFindings, spaceFindings } from './paths.ts'
-import { containerFindings, memoryFindings, mountFindings, rootBitFindings, volumeFindings } from './records.ts'
+import {
+  containerFindings,
+  memoryFindings,
+  mountFindings,
+  rootBitFindings,
+  submountFindings,
+  volumeFindings,
+} from './records.ts'
 import { runtimeFindings } from './runtime.ts'
 
 /** What doctor knows beside the session. */
@@ -35,6 +42,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],
     ['mounts', () => mountFindings(session)],
+    ['mounts', () => submountFindings(session)],
     ['mounts', () => memoryFindings(session)],
     ['mounts', () => containerFindings(session)],
     ['mounts', () => rootBitFindings(session)],

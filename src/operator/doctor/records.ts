@@ -16,6 +16,7 @@ import { listVolumes, type Store } from '../../store/places.ts'
 import { listRootBits, rootBits } from '../../store/root-bit-record.ts'
 import type { Session } from '../../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { findHiddenMounts, formatHidden } from '../actions/hidden-mounts.ts'
 import { journalFault } from '../actions/volume.ts'
 import { type Found, fault, ok, silence, warning } from './findings.ts'
 
@@ -69,6 +70,19 @@ export function* rootBitFindings(session: Session): Generator<Found> {
 const isUsed = (session: Session, volume: string): boolean =>
   listMountRecords(session).some((mount) => mount.volume === volume) ||
   listContainers(session).some(({ record }) => record?.volumes.some(({ rootVolume }) => rootVolume === volume))
+
+/** Mounts inside of sources that pods do not see: of one that may write, its files lie beneath. */
+export function* submountFindings(session: Session): Generator<Found> {
+  const records = listMountRecords(session)
+  const hidden = findHiddenMounts(session, records)
+  for (const { directory, source, request } of records) {
+    const mounts = hidden.get(directory)
+    if (mounts === undefined) continue
+    const text = `${directory}: mounts inside of its source ${source} are hidden from the pod: ${formatHidden(mounts)}`
+    if (request.submounts === 'hide') yield ok(text)
+    else yield warning(text, 'delete the pod, and give it option "submounts", or such a mount as a source of its own')
+  }
+}
 
 /** Of containers that the runtime's plugin was asked for. */
 export function* containerFindings(store: Store): Generator<Found> {

@@ -6,6 +6,7 @@ import {
   apply as runApply,
   plan as runPlan,
 } from '../actions/apply.ts'
+import { formatHidden } from '../actions/hidden-mounts.ts'
 import { type Line, shellQuoted } from '../text/output.ts'
 import { differenceLines, leftCount, leftLines } from '../text/report.ts'
 import type { Arguments, Work } from './form.ts'
@@ -112,8 +113,12 @@ export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
     `"modekeep restore ${shellQuoted(directory)}" puts it back`,
 }
 
-function standing({ walks, refusal, busy, underWay, recorded, kubelet }: PlanDocument): Line[] {
+function standing({ walks, refusal, busy, underWay, recorded, kubelet, submounts }: PlanDocument): Line[] {
   const lines: Line[] = []
+  if (submounts) {
+    const text = `mounts inside are not walked, and hidden from a pod unless it asks for them: ${formatHidden(submounts)}`
+    lines.push({ text, style: 'notice' })
+  }
   if (refusal !== null) lines.push({ text: `apply would be refused now: ${refusal}`, style: 'notice' })
   if (busy) {
     const far = underWay ? ` (${underWay.visited} looked at, ${underWay.changed} changed)` : ''

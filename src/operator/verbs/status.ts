@@ -1,5 +1,6 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { formatSkipped } from '../../store/skipped-inodes.ts'
+import { formatHidden } from '../actions/hidden-mounts.ts'
 import {
   type MountStatus,
   status as run,
@@ -195,13 +196,17 @@ function walkLines(walk: WalkStatus | null): Line[] {
   return [`  a walk or restore is under way${far}`]
 }
 
-function remarks({ why, reason, walk, daemon }: MountStatus): Line[] {
+function remarks({ why, reason, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
   const lines: Line[] = []
   if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
   lines.push(...walkLines(walk))
   if (daemon) {
     const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`
     lines.push(daemon.state === 'alive' ? text : { text, style: 'notice' })
+  }
+  if (hiddenSubmounts) {
+    const text = `  mounts inside of its source are hidden from the pod: ${formatHidden(hiddenSubmounts)}`
+    lines.push({ text, style: 'notice' })
   }
   if (reason !== '') lines.push({ text: `  ${reason}`, style: 'notice' })
   return lines

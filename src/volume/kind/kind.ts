@@ -20,6 +20,8 @@ export interface MountContext {
   /** The group that `groupOptions` are to give; undefined: none. */
   group: number | undefined
   secrets: Secrets
+  /** The ids in mountinfo of the mounts inside of the source that are shown too; undefined: none is. */
+  includedMounts?: ReadonlySet<number> | undefined
   /** A directory of modekeep's own on the node's disk, for what a helper program mounts. */
   stateDir: string
   /** The name of its staging directory, of which the boot has only one. */

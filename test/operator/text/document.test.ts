@@ -27,6 +27,7 @@ const plan: PlanDocument = {
   report: { visited: 3, changed: 2, alreadyRight: 0, left: { symlink: { count: 1, examples: [HOSTILE] } } },
   widened: 0,
   kubelet: { walks: true, touched: 3, changed: 3, widened: 2 },
+  submounts: { count: 1, examples: [HOSTILE] },
   differences: [
     {
       path: HOSTILE,

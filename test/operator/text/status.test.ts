@@ -23,6 +23,7 @@ const mount: MountStatus = {
   reason: '',
   walk: null,
   unenforced: [],
+  hiddenSubmounts: null,
   daemon: null,
 }
 const volume: VolumeStatus = {

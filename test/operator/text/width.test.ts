@@ -31,6 +31,7 @@ const mount: MountStatus = {
   reason: LONG,
   walk: { pid: 1234567, visited: 12_345_678, changed: 12_345_678 },
   unenforced: [],
+  hiddenSubmounts: { count: 12_345_678, examples: ['/srv/volumes/production/disk', '/srv/volumes/tmp'] },
   daemon: { pid: null, state: 'dead' },
 }
 const volume: VolumeStatus = {
@@ -105,6 +106,7 @@ const DOCUMENTS: Document[] = [
     report,
     widened: 3,
     kubelet: { walks: false, touched: 12_345_678, changed: 12_345_678, widened: 12_345_678 },
+    submounts: { count: 12_345_678, examples: ['/srv/volumes/production/disk'] },
     differences: [difference],
   },
   { verb: 'apply', ...about, policy: 'Always', walked: true, report },

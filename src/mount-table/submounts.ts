@@ -1,0 +1,68 @@
+import type { Handle, Host } from '../host/host.ts'
+import { quoted } from '../refusal/refusal.ts'
+import { type MountRow, parseMountinfo } from './mountinfo.ts'
+import { hashPath, mountsFrom, prefixHashes } from './tree-location.ts'
+
+/** Where the mounts below a directory hang: in the mount that shows the directory. */
+export interface SubmountQuery {
+  /** Absolute, normal and without links. */
+  path: string
+  /** As mountinfo has it; undefined: the mount that the path leads to. */
+  mountId?: number
+}
+
+/** Finds the mounts below a directory that is held open. Reads the mount table, unless the kernel has none of them. */
+export function readSubmounts({ mounts, inodes }: Host, directory: Handle, path: string): MountRow[] {
+  if (mounts.hasMountsOn(inodes.statMountPoint(directory).mountId) === false) return []
+  const query = { path, mountId: mounts.tableId(directory) }
+  return findSubmounts(parseMountinfo(mounts.table()), [query]).get(path) ?? []
+}
+
+/**
+ * Finds the mounts below directories, those in one another included. One pass over the rows: the time is linear in the
+ * table's length and in the number of mounts that are found.
+ * @returns the rows of each path, parents first
+ */
+export function findSubmounts(rows: readonly MountRow[], queries: readonly SubmountQuery[]): Map<string, MountRow[]> {
+  const wanted = new Map(queries.map((query) => [query.path, query]))
+  const byHash = Map.groupBy(wanted.keys(), hashPath)
+  const below = new Map<string, MountRow[]>()
+  for (const row of rows) {
+    for (const { hash, length } of prefixHashes(row.mountPoint)) {
+      if (length === row.mountPoint.length) continue
+      for (const path of byHash.get(hash) ?? []) {
+        if (path.length !== length || !row.mountPoint.startsWith(path)) continue
+        below.getOrInsertComputed(path, () => []).push(row)
+      }
+    }
+  }
+  let mountsTo: ReturnType<typeof mountsFrom> | undefined
+  const findMountId = (path: string) => {
+    mountsTo ??= mountsFrom(rows)
+    return mountsTo(path).at(-1)?.id
+  }
+  return new Map(
+    [...below].map(([path, found]) => {
+      const top = wanted.get(path)?.mountId ?? findMountId(path)
+      return [path, selectDescendants(found, top)]
+    }),
+  )
+}
+
+/** Drops rows with the path of the directory that hang in another mount: one that lies below it, or over it. */
+function selectDescendants(rows: readonly MountRow[], top: number | undefined): MountRow[] {
+  const children = Map.groupBy(rows, ({ parent }) => parent)
+  const found = new Set(top === undefined ? [] : children.get(top))
+  // A set goes on with what is added to it meanwhile.
+  for (const { id } of found) for (const row of children.get(id) ?? []) found.add(row)
+  return [...found]
+}
+
+const MOST_SHOWN = 3
+
+/** Names mounts for a message: the first few, and how many there are. */
+export function formatMounts(rows: readonly Pick<MountRow, 'mountPoint' | 'fsType'>[]): string {
+  const shown = rows.slice(0, MOST_SHOWN).map(({ mountPoint, fsType }) => `${quoted(mountPoint)} (${fsType})`)
+  const more = rows.length - shown.length
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
+}

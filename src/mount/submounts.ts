@@ -1,0 +1,85 @@
+import { closing, isDirectory } from '../host/host.ts'
+import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
+import type { MountRow } from '../mount-table/mountinfo.ts'
+import { isSilentPath, unanswered } from '../mount-table/silence.ts'
+import { formatMounts, readSubmounts } from '../mount-table/submounts.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { allow } from '../request/allow.ts'
+import type { MountRequest } from '../request/mount-request.ts'
+import { parseSource } from '../request/source.ts'
+import type { Session } from '../store/session.ts'
+import type { PlannedSubmounts } from '../volume/detached-tree.ts'
+import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
+import { namingOf } from '../volume/kind/options.ts'
+import { openLinkFree } from '../volume/kind/source-path.ts'
+import { isInternalMount } from '../volume/submounts.ts'
+import { refuseProtected } from './permit.ts'
+
+/**
+ * Decides about the mounts inside of a source before its mount is made.
+ * @param isNew nothing is mounted for the request yet: only then may it be refused for a mount that it would hide
+ * @throws {Refusal} where the pod would not see a mount, could write beneath it, and did not ask for that; where it asks
+ * for mounts that no rule allows it as sources
+ */
+export async function planSubmounts(
+  session: Session,
+  request: MountRequest,
+  kind: VolumeKind,
+  source: OpenedSource | undefined,
+  isNew: boolean,
+): Promise<PlannedSubmounts> {
+  if (source === undefined || kind.root !== 'source' || !isDirectory(source.stat)) return {}
+  const rows = readSubmounts(session.host, source.handle, source.path)
+  const kubeletDirectory = podPlaceOf(request.directory)?.root
+  const { internal = [], others = [] } = Object.groupBy(rows, (row) =>
+    isInternalMount(session, row, kubeletDirectory) ? 'internal' : 'others',
+  )
+  if (request.submounts === 'include') {
+    await assertIncludable(session, request, kind, source, { internal, others })
+    return { included: new Set(rows.map(({ id }) => id)) }
+  }
+  if (others.length === 0) return {}
+  const isRefused = request.submounts === 'refuse' || (request.submounts === undefined && !request.readOnly)
+  if (isNew && isRefused) {
+    throw new Refusal(
+      `source ${quoted(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}: ` +
+        'set option "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source',
+    )
+  }
+  const hidden = `mounts inside of source ${quoted(source.path)} are hidden from the pod: ${formatMounts(others)}`
+  session.note({ submounts: hidden })
+  return { hidden }
+}
+
+/** @throws {Refusal} for the first mount that the pod may not have as a source of its own, or that cannot be cloned */
+async function assertIncludable(
+  session: Session,
+  request: MountRequest,
+  kind: VolumeKind,
+  { path }: OpenedSource,
+  { internal, others }: { internal: readonly MountRow[]; others: readonly MountRow[] },
+): Promise<void> {
+  const refuse = (why: string) => new Refusal(`option "submounts" is "include", but ${why}`)
+  if (internal.length > 0) {
+    throw refuse(
+      `source ${quoted(path)} has mounts of kubelet or modekeep inside, which no pod may see: ${formatMounts(internal)}: name a source without them`,
+    )
+  }
+  const unbindable = others.filter(({ propagation }) => propagation.includes('unbindable'))
+  if (unbindable.length > 0) {
+    throw refuse(`the kernel does not clone unbindable mounts: ${formatMounts(unbindable)}: make them private`)
+  }
+  const naming = (option: string) => namingOf(kind.optionRules(), option)
+  for (const { mountPoint } of others) {
+    const wish = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
+    const faults = kind.faults(wish, session.config)
+    if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${faults.join('; ')}`)
+    const verdict = allow(session.config.allow, wish, { walksServer: false, naming })
+    if ('refusal' in verdict) throw refuse(verdict.refusal)
+    if (await isSilentPath(session.host, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
+    const handle = openLinkFree(session.host, mountPoint, {})
+    using _ = closing(session.host.inodes, handle)
+    const stat = session.host.inodes.statMountPoint(handle)
+    refuseProtected(session, wish, { handle, stat, path: mountPoint })
+  }
+}

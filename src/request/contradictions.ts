@@ -1,0 +1,64 @@
+import { quoted } from '../refusal/refusal.ts'
+import { parseGroup } from './fs-group.ts'
+import type { MountRequest } from './mount-request.ts'
+
+type OptionTexts = Readonly<Record<string, string | undefined>>
+
+/** What is of use for one way of giving the group alone, or for a choice. */
+const FOR_ONE_WAY = {
+  groupAccess: 'walk',
+  fsGroupChangePolicy: 'walk',
+  restoreOnUnmount: 'walk',
+  idmapFrom: 'idmap',
+  setGid: 'idmap',
+} as const
+
+/**
+ * Faults of options that exclude each other.
+ * @param unsure keys of which nobody knows what their author meant
+ */
+export function contradictions(
+  options: OptionTexts,
+  { ownership, mountOptions }: MountRequest,
+  unsure: ReadonlySet<string>,
+): string[] {
+  const { idmapFrom } = options
+  const faults: string[] = []
+  if (idmapFrom !== undefined && typeof parseGroup(idmapFrom) !== 'number') {
+    faults.push(
+      `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+    )
+  }
+  for (const [key, way] of Object.entries(FOR_ONE_WAY)) {
+    const value = options[key]
+    if (
+      unsure.has('ownership') ||
+      value === undefined ||
+      value === 'false' ||
+      ownership === way ||
+      ownership === 'auto'
+    )
+      continue
+    faults.push(
+      `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${way}" or "auto", or leave ${key} out`,
+    )
+  }
+  if (options['kubernetes.io/readwrite'] === 'ro' && mountOptions.includes('rw')) {
+    faults.push('option "mountOptions" has rw but the volume is readOnly: leave one of them out')
+  }
+  return faults
+}
+
+/** Only a directory of the node has mounts inside, and each of them would need a group of its own. */
+export function submountFaults({ submounts, fsType, ownership }: MountRequest, unsure: ReadonlySet<string>): string[] {
+  if (submounts === undefined) return []
+  if (fsType !== 'bind' && !unsure.has('kubernetes.io/fsType')) {
+    return [
+      `option "submounts" is ${quoted(submounts)} but fsType is ${quoted(fsType)}: leave submounts out, it is for directories of the node (bind)`,
+    ]
+  }
+  if (submounts !== 'include' || ownership === 'none' || unsure.has('ownership')) return []
+  return [
+    `option "submounts" is "include" but ownership is ${quoted(ownership)}, which concerns the source's own file system alone: leave ownership out`,
+  ]
+}

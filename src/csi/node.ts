@@ -88,6 +88,8 @@ export function nodeHandlers(
   })
 }
 
+const NO_SPACE = { total: '0', used: '0', available: '0' }
+
 function told({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
   const usage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
     total: BigInt(total),
@@ -96,7 +98,8 @@ function told({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> 
     unit,
   })
   return {
-    usage: space === undefined ? [] : [usage(BYTES, space.bytes), usage(INODES, space.inodes)],
+    // Older kubelets discard a condition that comes without a usage.
+    usage: space === undefined ? [usage(BYTES, NO_SPACE)] : [usage(BYTES, space.bytes), usage(INODES, space.inodes)],
     volumeCondition: { abnormal: trouble !== '', message: trouble },
   }
 }

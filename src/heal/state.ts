@@ -23,6 +23,11 @@ export const MOUNT_STATES = [
 
 export type MountState = (typeof MOUNT_STATES)[number]
 
+/** Whether every surface reports a mount in this state as a fault: heal, doctor, metrics, CSI's condition, `kubectl modekeep`. */
+export function isUnwell(state: MountState): boolean {
+  return state !== 'healthy' && state !== 'in progress'
+}
+
 /** What heal does about it. */
 export const HEAL_ACTIONS = ['none', 'mounted', 'replaced', 'unmounted', 'forgotten', 'failed'] as const
 

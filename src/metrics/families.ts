@@ -1,4 +1,4 @@
-import { HEAL_ACTIONS, MOUNT_STATES } from '../heal/state.ts'
+import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../heal/state.ts'
 import { LEFT_REASONS } from '../ownership/walk/report.ts'
 
 /** Label -> its values, `undefined` where the node decides. All of the other series are there from the start. */
@@ -54,7 +54,7 @@ export const FAMILIES = {
     reason: LEFT_REASONS,
   }),
   modekeep_heals_total: counter('Mounts that heal found not healthy, by their state and by what it did.', {
-    state: MOUNT_STATES.filter((state) => state !== 'healthy' && state !== 'in progress'),
+    state: MOUNT_STATES.filter(isUnwell),
     action: HEAL_ACTIONS,
   }),
   modekeep_sub_path_heals_total: counter('What heal did about subPath mounts of kubelet whose source was deleted.', {

@@ -11,6 +11,9 @@ import { call } from '../csi/kubelet.ts'
 import { CsiNode, mounted, until } from '../csi/node.ts'
 import { cannotMount, MODEKEEP } from './modekeep.ts'
 
+/** Older kubelets discard an answer without a usage. */
+const NO_USAGE = [{ available: '0', total: '0', used: '0' }]
+
 let node: CsiNode
 const group = (path: string) => fs.statSync(path).gid
 
@@ -341,7 +344,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     execFileSync('umount', ['--lazy', node.target(1)])
     expect(await node.stats(1)).toMatchObject({
       code: 'OK',
-      reply: { usage: [], volume_condition: { abnormal: true, message: 'it is not mounted' } },
+      reply: { usage: NO_USAGE, volume_condition: { abnormal: true, message: 'missing: it is not mounted' } },
     })
     expect((await node.publish(1, source)).code).toBe('OK')
     expect(fs.readdirSync(node.target(1))).toEqual(['0'])

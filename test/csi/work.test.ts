@@ -3,9 +3,12 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { Job, Stats } from '../../src/csi/jobs.ts'
 import { work } from '../../src/csi/work.ts'
 import type { Process } from '../../src/flexvolume/volume-call.ts'
+import { healMounts } from '../../src/heal/heal.ts'
+import { isUnwell, type MountState } from '../../src/heal/state.ts'
 import { callLog } from '../../src/log/call-log.ts'
+import { status } from '../../src/operator/actions/status.ts'
 import { mountFindings } from '../../src/operator/doctor/records.ts'
-import { mountRecords } from '../../src/store/mount-record.ts'
+import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { mountPlace } from '../../src/store/places.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -34,6 +37,29 @@ onEveryStage('a job of the CSI server', (open) => {
       return stage.close()
     }
   })
+
+  function detach() {
+    const point = stage.host.inodes.openTrusted(target.slice(0, -'/mount'.length))
+    stage.host.mounts.detach(point, Buffer.from('mount'))
+    stage.host.inodes.close(point)
+  }
+
+  function replaceSource() {
+    stage.fs.renameSync(source, `${source}-before`)
+    stage.fs.mkdirSync(source)
+  }
+
+  const changeRecord = (change: Partial<MountRecord>) => {
+    const record = mountRecords.find(stage.session(), target).record ?? expect.unreachable()
+    mountRecords.write(stage.session(), { ...record, ...change })
+  }
+
+  function interrupt() {
+    detach()
+    changeRecord({ mounted: undefined })
+  }
+
+  const forgetMountId = () => changeRecord({ mounted: undefined })
 
   const run = (job: Partial<Job> & Pick<Job, 'do'>, configFaults: string[] = []) => {
     const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as Job
@@ -177,7 +203,30 @@ onEveryStage('a job of the CSI server', (open) => {
       const point = stage.host.inodes.openTrusted(target.slice(0, -'/mount'.length))
       stage.host.mounts.detach(point, Buffer.from('mount'))
       stage.host.inodes.close(point)
-      expect(await run({ do: 'stats' })).toEqual({ stats: { space: undefined, trouble: 'it is not mounted' } })
+      expect(await run({ do: 'stats' })).toEqual({ stats: { space: undefined, trouble: 'missing: it is not mounted' } })
+    })
+
+    it.each<[MountState, () => void]>([
+      ['healthy', () => {}],
+      ['missing', detach],
+      ['stale', replaceSource],
+      ['interrupted', interrupt],
+      ['unknown', forgetMountId],
+    ])('heal, status, doctor and the condition of CSI report the same: %s', async (state, cause) => {
+      // The memory host keeps the inode of a moved directory under its former name.
+      if (state === 'stale' && stage.world) return
+      await publish()
+      cause()
+      const session = stage.session()
+      const [found] = await healMounts(session, true)
+      expect(found?.state).toBe(state)
+      const { mounts } = await status(session, { verb: 'status' } as Parameters<typeof status>[1])
+      expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
+      const { stats } = (await run({ do: 'stats' })) as { stats: Stats }
+      expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')
+      const doctor = (await Array.fromAsync(mountFindings(session))).map(({ text }) => text)
+      const text = `${target} is ${state}: ${found?.reason}`
+      expect(doctor.includes(text)).toBe(isUnwell(state))
     })
 
     it('is NOT_FOUND where nothing is published, and leaves no line in the log', async () => {

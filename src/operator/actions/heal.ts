@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { healMounts, LOST, sourceDirectories } from '../../heal/heal.ts'
 import { Kubelets } from '../../heal/kubelets.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
-import type { Finding } from '../../heal/state.ts'
+import { type Finding, isUnwell } from '../../heal/state.ts'
 import { healSubPaths, type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
 import type { Heal, WatchOptions } from '../../heal/watch.ts'
 import { succeeds } from '../../host/file-error.ts'
@@ -62,11 +62,13 @@ async function healOnce(
   const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined, kubelets)
   const subPaths = healSubPaths(session, kubelet, { dryRun: isDry })
   const containers = unwellContainers(session)
-  session.note({ found: mounts.filter(isUnwell), subPaths, ...(containers.length > 0 && { containers }) })
+  session.note({
+    found: mounts.filter(({ state }) => isUnwell(state)),
+    subPaths,
+    ...(containers.length > 0 && { containers }),
+  })
   return { verb: 'heal', isDry, mounts, subPaths, containers }
 }
-
-const isUnwell = ({ state }: Finding) => state !== 'healthy' && state !== 'in progress'
 
 /** Calls a heal after every change on the node until it is told to end. */
 export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
@@ -109,7 +111,7 @@ export async function keepHealing(
     const document = await healOnce(hearing, order, kubelets)
     const { mounts, subPaths, containers } = document
     const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
-    const news = toCompare([mounts.filter(isUnwell), subPaths, others])
+    const news = toCompare([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
     // The same may have to be repaired again and again: then it is told each time.
     const hasDone = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
     if (hasDone) lastDone = performance.now()

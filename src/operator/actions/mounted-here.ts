@@ -1,3 +1,4 @@
+import { isUnwell } from '../../heal/state.ts'
 import type { Host } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { type StatusDocument, status } from './status.ts'
@@ -17,7 +18,7 @@ export async function mountedHere({ isRoot, host, readConfig }: Here): Promise<s
 }
 
 function inALine({ mounts, unrecorded, unreadable }: StatusDocument): string {
-  const unwell = mounts.map(({ state }) => state).filter((state) => state !== 'healthy' && state !== 'in progress')
+  const unwell = mounts.map(({ state }) => state).filter(isUnwell)
   const bad = [...unwell, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
   const many = mounts.length + unrecorded.length + unreadable.length
   if (many === 0) return 'none on this node'

@@ -2,6 +2,7 @@ import { SET_ROOT_BIT } from '../../fs-group/root-bit.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import { isUnwell } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
@@ -33,7 +34,7 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   const readable = [...problems.values()].filter((problem) => problem === undefined).length
   yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
   for (const { directory, state, action, reason } of found) {
-    if (reason === '' || state === 'in progress') continue
+    if (!isUnwell(state)) continue
     const text = `${directory} is ${state}: ${reason}`
     if (action === 'failed') yield fault(text, 'remove the cause, then run modekeep heal')
     else if (action === 'none') yield warning(text, 'what the reason says')

@@ -1,3 +1,4 @@
+import type { AttachStep } from '../src/container-mount/order.ts'
 import { type ContainerJob, type ContainerResult, workOnContainer } from '../src/container-mount/work.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
@@ -6,26 +7,32 @@ import { appendLine } from '../src/log/log-file.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import { workOff } from './jobs.ts'
+import { yieldToPlugin } from './priority.ts'
 
 /** Does the jobs of the runtime's plugin. */
 export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
-  return workOff<ContainerJob, ContainerResult>(
-    (job) => done(job, env),
+  yieldToPlugin()
+  return workOff<ContainerJob, ContainerResult, AttachStep>(
+    (job, report) => done(job, env, report),
     (error) => ({ failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }),
   )
 }
 
-async function done(job: ContainerJob, env: NodeJS.ProcessEnv): Promise<ContainerResult> {
+async function done(
+  job: ContainerJob,
+  env: NodeJS.ProcessEnv,
+  report: (step: AttachStep) => void,
+): Promise<ContainerResult> {
   const { config, faults, isUnread } = await readConfig(env)
   // What is to be taken away goes also where a rule is at fault, but not from another state directory.
   if (isUnread || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
   const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
-  const result = await workOnContainer({ host: linuxHost, config, mayHang: true, note, warn }, job)
+  const result = await workOnContainer({ host: linuxHost, config, mayHang: true, note, warn }, job, report)
   const { failure } = result
   if (failure === undefined) {
     // Nearly every container with a volume has this job, and it changes nothing: only its warnings are logged.
-    if (job.do !== 'restrictions') log.end('Success')
+    if (job.do !== 'restrictions' && job.do !== 'check') log.end('Success')
   } else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
   return result
 }
@@ -37,6 +44,7 @@ const VERBS = {
   reconcile: 'reconcile',
   without: 'without',
   restrictions: 'restrict',
+  check: 'check',
 } as const
 
 function factsOf(job: ContainerJob): Record<string, unknown> {

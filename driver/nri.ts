@@ -1,12 +1,13 @@
+import type { AttachStep } from '../src/container-mount/order.ts'
 import type { ContainerJob, ContainerResult } from '../src/container-mount/work.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeContainers } from '../src/nri/containers.ts'
+import { CRI_SOCKETS } from '../src/nri/cri-sockets.ts'
 import { clonesBy, DEADLINE_MS, LIMITS, LOST, restrictionsBy, WORKER } from '../src/nri/jobs.ts'
 import { lookAtPod } from '../src/nri/look.ts'
 import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
 import { runPlugin, TIMING } from '../src/nri/plugin.ts'
-import { CRI_SOCKETS, PodGroups } from '../src/nri/pod-groups.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
@@ -15,8 +16,10 @@ import { type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../
 import type { Session } from '../src/store/session.ts'
 import { Workers } from '../src/worker-pool/workers.ts'
 import { readConfig } from './config.ts'
-import { tellEvent, tellFailure } from './events.ts'
+import { EventQueue, tellEvent, tellFailure } from './events.ts'
 import { nodeLock } from './node-lock.ts'
+import { PodGroupsThread } from './pod-groups-thread.ts'
+import { raisePriority } from './priority.ts'
 import { tellProbe } from './probe.ts'
 import { endSignal } from './signals.ts'
 import { VERSION } from './version.ts'
@@ -42,14 +45,17 @@ async function serve(
     tellEvent('info', 'start', { directory, socket, version: VERSION })
     using lock = await nodeLock(store, 'nri', 'another plugin', stop)
     if (lock === undefined) return OK
-    const workers = new Workers(startWorkers<ContainerJob, ContainerResult>(WORKER, env), LIMITS, LOST)
+    // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
+    const events = new EventQueue()
+    const tell = events.tell.bind(events)
+    const workers = new Workers(startWorkers<ContainerJob, ContainerResult, AttachStep>(WORKER, env), LIMITS, LOST)
     try {
-      const clones = clonesBy(workers, (job, message) => tellEvent('warn', 'failed', { job, message }))
+      const clones = clonesBy(workers, (job, message) => tell('warn', 'failed', { job, message }))
       const readMap = () => readConfig(env)
       const sockets = criSocket === undefined ? CRI_SOCKETS : [criSocket]
-      using groups = new PodGroups(() => sockets.filter((path) => linuxHost.files.has(path)))
-      // The first container is not to wait until there is a connection.
-      void groups.of('')
+      using groups = new PodGroupsThread(sockets)
+      // After what inherits the priority has been started.
+      raisePriority()
       const mapping = nodeContainers({
         kubeletDir: directory,
         clones,
@@ -57,18 +63,19 @@ async function serve(
         deadlineMs: DEADLINE_MS,
         lookAtPod,
         groupsOfPod: (sandbox) => groups.of(sandbox),
-        log: tellEvent,
+        log: tell,
       })
       const containers = restrictOwnMounts(mapping, {
         kubeletDir: directory,
         readRestrictions: restrictionsBy(workers),
         waitMs: RESTRICTIONS_WAIT_MS,
         giveUpMs: RESTRICTIONS_GIVE_UP_MS,
-        log: tellEvent,
+        log: tell,
       })
-      await runPlugin({ socket, index, containers, timing: TIMING, log: recording(store, socket) }, stop)
+      await runPlugin({ socket, index, containers, timing: TIMING, log: recording(store, socket, tell) }, stop)
     } finally {
       workers.close()
+      await events.flush()
     }
     // Nobody is to miss one that was ended on purpose.
     pluginRecord.remove(store, undefined)
@@ -81,19 +88,19 @@ async function serve(
 }
 
 /** Tells events, and keeps on record whether the runtime asks. */
-function recording(store: Store, socket: string): typeof tellEvent {
+function recording(store: Store, socket: string, tell: typeof tellEvent): typeof tellEvent {
   let last: PluginRecord = { isRegistered: false, runtime: '', since: Date.now(), socket }
   const record = (change: Partial<PluginRecord>) => {
     last = { ...last, ...change, since: Date.now() }
     try {
       pluginRecord.write(store, last)
     } catch (error) {
-      tellEvent('warn', 'failed', { message: messageOf(error) })
+      tell('warn', 'failed', { message: messageOf(error) })
     }
   }
   record({})
   return (level, event, facts = {}) => {
-    tellEvent(level, event, facts)
+    tell(level, event, facts)
     if (event === 'configured') {
       const nri = typeof facts.nri === 'string' ? facts.nri : undefined
       last = { ...last, runtime: `${facts.runtime} ${facts.version}`, nri }

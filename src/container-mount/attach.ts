@@ -1,26 +1,24 @@
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
-import { closing, type Handle, type Host } from '../host/host.ts'
+import { closing, type Handle } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
-import { fileSystemType } from '../mount-table/file-system.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
-import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { snapshotTable, type TableSnapshot } from '../mount-table/table-snapshot.ts'
+import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import { locationsOfHandles } from '../mount-table/tree-location.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
 import type { Clonable } from './clonable.ts'
+import { refuseMountsBelow, refuseOptions, refuseType } from './clone-refusals.ts'
 import { mappingFor } from './mapping.ts'
 import {
+  type AttachStep,
   type CloneOrder,
   type CloneOutcome,
   type ContainerOrder,
   type ContainerOutcome,
-  LEAVE_OUT,
-  propagationOf,
   refusalFor,
   wayOut,
 } from './order.ts'
@@ -49,19 +47,28 @@ interface Planned {
  * what is possible.
  * @throws {Refusal} with every fault: annotation, volume, reason and way out
  */
-export async function attachClones(session: Session, order: ContainerOrder): Promise<ContainerOutcome> {
+export async function attachClones(
+  session: Session,
+  order: ContainerOrder,
+  report: (step: AttachStep) => void = () => {},
+): Promise<ContainerOutcome> {
   const { container } = order
   if (!isContainerId(container)) throw new Refusal(`the runtime named a container ${quoted(container)}: report this`)
+  report({ step: 'lock' })
   using _lock = await holdContainer(session, container)
   takeDown(session, container)
   using handles = new DisposableStack()
   const planned: Planned[] = []
   const table = snapshotTable(session.host)
   const where = { ...order, table, locationOf: locationsOfHandles(session.host, table) }
-  for (const clone of order.clones) planned.push(await plan(session, order, where, clone, handles))
+  for (const [volume, clone] of order.clones.entries()) {
+    report({ step: 'open', volume })
+    planned.push(await plan(session, order, where, clone, handles))
+  }
   refuseUnlessOptional(order, planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
   const before = planned.filter(({ why }) => why !== undefined).length
+  report({ step: 'records' })
   try {
     containerRecords.write(session, recordOf(session, order, planned))
     await lookForWork(session, planned)
@@ -69,7 +76,10 @@ export async function attachClones(session: Session, order: ContainerOrder): Pro
     const directory = await makeContainerDirectory(session, container)
     using _directory = closing(session.host.inodes, directory)
     const readRestrictions = restrictionsReader(session.host)
-    for (const [number, one] of planned.entries()) await make(session, directory, number, one, readRestrictions)
+    for (const [number, one] of planned.entries()) {
+      report({ step: 'attach', volume: number })
+      await make(session, directory, number, one, readRestrictions)
+    }
     refuseUnlessOptional(order, planned)
     const lacking = planned.filter(({ why }) => why !== undefined).length
     if (lacking > before) containerRecords.write(session, recordOf(session, order, planned))
@@ -129,39 +139,6 @@ function whyNot(order: CloneOrder, error: unknown): string {
 function refuseUnlessOptional({ isOptional }: ContainerOrder, planned: readonly Planned[]): void {
   const faults = planned.flatMap(({ order, why }) => (why === undefined ? [] : refusalFor(order, why)))
   if (!isOptional && faults.length > 0) throw new Refusal(faults)
-}
-
-function refuseOptions({ options }: CloneOrder): void {
-  const option = propagationOf(options)
-  if (option === undefined) return
-  throw new Refusal(
-    `has mount propagation (${option}), which a mapped clone does not take part in: leave "mountPropagation" out, or the volume out of the annotation`,
-  )
-}
-
-function refuseType(host: Host, { fsTypes }: CloneOrder, handle: Handle): void {
-  if (fsTypes === undefined) return
-  const type = fileSystemType(host, handle) ?? 'an unknown file system'
-  if (fsTypes.includes(type)) return
-  throw new Refusal(
-    `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
-  )
-}
-
-/** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */
-function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle, path: string): void {
-  const { mountRoot, mountId } = inodes.statMountPoint(handle)
-  // As nearly always. The mount table grows with the node's mounts: 1,000 take 2 ms.
-  if (mountRoot && mounts.hasMountsOn(mountId) === false) return
-  const text = table.text()
-  const shown = path.replace(/[ \t\n\\]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
-  // Read as rows only where the text may have one: on a node with thousands of mounts that takes milliseconds.
-  if (!text.includes(` ${shown === '/' ? '' : shown}/`)) return
-  const below = parseMountinfo(text).find(({ mountPoint }) => mountPoint.startsWith(path === '/' ? '/' : `${path}/`))
-  if (below === undefined) return
-  throw new Refusal(
-    `has another mount inside (${quoted(below.mountPoint)}), and only a volume without one can be mapped: mount a directory that has none`,
-  )
 }
 
 /** The groups on disk must stay what they are on record: who changes one now, or has just done so, is in the way. */

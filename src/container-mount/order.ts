@@ -52,6 +52,12 @@ export type CloneOutcome =
   /** It stays as it is, as the order is optional and this is not possible. */
   | { do: 'without'; why: string }
 
+/** What a worker is doing for a container; `volume`: the index of the clone. */
+export interface AttachStep {
+  step: 'lock' | 'open' | 'records' | 'attach'
+  volume?: number
+}
+
 /** Mounts of a container, of which some may be modekeep's own volumes. In JSON it goes to another process. */
 export interface OwnMountsRequest extends Pick<ContainerOrder, 'container' | 'containerName' | 'pod' | 'kubeletDir'> {
   mounts: readonly Pick<CloneOrder, 'destination' | 'source'>[]

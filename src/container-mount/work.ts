@@ -2,7 +2,8 @@ import { restoreRootBits } from '../fs-group/root-bit.ts'
 import { messageOf, Refusal, thrownFirst } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
-import type { CloneOutcome, ContainerOrder, Known, OwnMountsRequest } from './order.ts'
+import { checkSources } from './check-sources.ts'
+import type { AttachStep, CloneOutcome, ContainerOrder, Known, OwnMountsRequest } from './order.ts'
 import { readOwnRestrictions } from './own-restrictions.ts'
 import { reconcile, release } from './release.ts'
 import { noteWithout } from './without.ts'
@@ -15,6 +16,8 @@ export type ContainerJob =
   | { do: 'reconcile'; known?: Known }
   /** It does without what it asked for: of that nothing was made. */
   | { do: 'without'; order: ContainerOrder; why: string }
+  /** Opens the volumes of a container as `attach` does: it succeeds once they respond. Makes nothing. */
+  | { do: 'check'; order: ContainerOrder }
   /** Reads the restrictions of modekeep's own mounts, which the runtime is to give to the container. */
   | { do: 'restrictions'; request: OwnMountsRequest }
 
@@ -29,16 +32,23 @@ export type ContainerResult =
   | { failure: string; isUnexpected?: boolean }
 
 /** Does a job. Never throws. */
-export async function workOnContainer(session: Session, job: ContainerJob): Promise<ContainerResult> {
+export async function workOnContainer(
+  session: Session,
+  job: ContainerJob,
+  report: (step: AttachStep) => void = () => {},
+): Promise<ContainerResult> {
   try {
     switch (job.do) {
       case 'attach':
-        return await attachClones(session, job.order)
+        return await attachClones(session, job.order, report)
       case 'release':
         await release(session, job.container, job.as)
         return {}
       case 'without':
         await noteWithout(session, job.order, job.why)
+        return {}
+      case 'check':
+        checkSources(session, job.order)
         return {}
       case 'restrictions':
         return { restrictions: readOwnRestrictions(session, job.request) }

@@ -1,33 +1,15 @@
-import { type ContainerOrder, type ContainerOutcome, IN_THE_MAKING_MS, type Known } from '../container-mount/order.ts'
-import { restrictOptions } from '../mount-table/mount-restrictions.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
-import { askedFor, isAsking, isOptional } from './asked.ts'
-import { hasUserNamespace, isConcerned, lackingIn } from './decide.ts'
-import { Hanging } from './hanging.ts'
+import { IN_THE_MAKING_MS, type Known } from '../container-mount/order.ts'
+import { messageOf } from '../refusal/refusal.ts'
+import { isAsking } from './asked.ts'
+import type { Clones } from './clones.ts'
+import { containerCreator } from './creation.ts'
+import { hasUserNamespace, lackingIn } from './decide.ts'
 import { isUnmapped, knownOf } from './known.ts'
-import { onceLate, tooLate, UNHEARD } from './late.ts'
-import { type Container, type Mount, type PodSandbox, STATE } from './messages.ts'
+import { type Container, type PodSandbox, STATE } from './messages.ts'
 import { newestOf } from './newest.ts'
 import { SandboxGroups } from './sandbox-groups.ts'
 import type { Containers } from './service.ts'
 import { factsOf, ordersFrom, type Sources } from './sources.ts'
-
-/** Makes clones and takes them away, elsewhere: nothing of it is done by the thread that answers. */
-export interface Clones {
-  /**
-   * @param late what is not done by then is given up
-   * @throws {Refusal} whose text the pod's event shows
-   */
-  attach(order: ContainerOrder, late: AbortSignal): Promise<ContainerOutcome>
-  /** The node's clones go: the container has its own. Never throws. */
-  release(container: string): Promise<void>
-  /** What there is of a container goes, its record too. Never throws. */
-  forget(container: string): Promise<void>
-  /** Keeps on record that a container does without, unless that is on record. Never throws. */
-  without(order: ContainerOrder, why: string): Promise<void>
-  /** What is left of containers that need it no more goes. Never throws. */
-  reconcile(known: Known): Promise<void>
-}
 
 export interface Settings extends Sources {
   readonly clones: Clones
@@ -50,7 +32,6 @@ interface Concerned {
 /** Decides for each container what becomes of its mounts, and has it done. */
 export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Containers {
   const concerned = new Map<string, Concerned>()
-  const hanging = new Hanging()
   const reconcile = newestOf<Known>((known) => clones.reconcile(known))
   let later: NodeJS.Timeout | undefined
   /** One after the other, for none of them is in a hurry. */
@@ -91,73 +72,22 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
 
   const { kubeletDir, lookAtPod, log } = sources
   const groups = new SandboxGroups(sources.groupsOfPod)
-  const orderFor = ordersFrom({ ...sources, groupsOfPod: (sandbox) => groups.of(sandbox) })
 
-  /** @param made goes on where it is late: what it has made by then goes */
-  async function answer(
-    made: Promise<readonly Mount[] | undefined>,
-    late: Promise<never>,
-    pod: PodSandbox,
-    container: Container,
-  ): Promise<readonly Mount[] | undefined> {
-    try {
-      return await Promise.race([made, late])
-    } catch (error) {
-      const level = mayStartWithout(pod) ? 'warn' : 'error'
-      const event = level === 'warn' ? 'without' : 'refused'
-      const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
-      log(level, event, { ...factsOf(pod, container), message: messageOf(error), ...isUnexpected })
-      if (level === 'warn') {
-        void inTurn(container.id, () => noteWithout(pod, container, messageOf(error)))
-        return undefined
-      }
-      const refusal =
-        error instanceof Refusal ? error : new Refusal(`modekeep failed: ${messageOf(error)}; see its log on the node`)
-      throw askedFor(pod.annotations, refusal)
-    }
-  }
+  const create = containerCreator({
+    clones,
+    deadlineMs,
+    orderFor: ordersFrom({ ...sources, groupsOfPod: (sandbox) => groups.of(sandbox) }),
+    turns: {
+      before: (container) => concerned.get(container)?.done ?? Promise.resolve(),
+      begin: ({ id, podSandboxId }, done) => void concerned.set(id, { sandbox: podSandboxId, done }),
+      forgetAfter,
+      noteWithout: (pod, container, why) => void inTurn(container.id, () => noteWithout(pod, container, why)),
+    },
+    log,
+  })
 
   return {
-    create(pod, container, unheard) {
-      if (!isConcerned(pod, container)) return undefined
-      const timeout = AbortSignal.timeout(deadlineMs)
-      const late = AbortSignal.any([timeout, unheard])
-      let order: ContainerOrder | undefined
-      let hasBegun = false
-      const work = async () => {
-        order = await orderFor(pod, container)
-        if (order === undefined) return undefined
-        hanging.refuse(order)
-        late.throwIfAborted()
-        hasBegun = true
-        const { mounts } = await hanging.during(order, timeout, clones.attach(order, late))
-        late.throwIfAborted()
-        const without = order.clones.flatMap(({ volume }, at) => {
-          const outcome = mounts[at]
-          return outcome?.do === 'without' ? [{ volume, message: outcome.why }] : []
-        })
-        if (without.length > 0) log('warn', 'without', { ...factsOf(pod, container), volumes: without })
-        return mountsOf(order, mounts)
-      }
-      const before = concerned.get(container.id)?.done ?? Promise.resolve()
-      const made = before.then(work)
-      // What is left of an attempt that failed, or was ended, goes: no event may come of such a container.
-      const done = made.then(
-        () => {},
-        () => (hasBegun ? clones.forget(container.id) : undefined),
-      )
-      concerned.set(container.id, { sandbox: container.podSandboxId, done })
-      // Nobody tells of the end of a container that was refused: kubelet tries another one.
-      made.catch(() => {
-        if (!mayStartWithout(pod)) forgetAfter(container.id, done)
-      })
-      return answer(
-        made,
-        onceLate(late, () => (unheard.aborted ? new Refusal(UNHEARD) : tooLate(pod, order))),
-        pod,
-        container,
-      )
-    },
+    create,
 
     started(pod, container) {
       const { id, podSandboxId } = container
@@ -211,22 +141,5 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
         })
       }
     },
-  }
-}
-
-function mountsOf({ clones }: ContainerOrder, outcomes: ContainerOutcome['mounts']): Mount[] {
-  return clones.flatMap(({ destination, options }, at): Mount[] => {
-    const outcome = outcomes[at]
-    if (outcome?.do !== 'replace') return []
-    const restricted = restrictOptions(options, outcome.restrictions ?? [])
-    return [{ destination, type: 'bind', source: outcome.source, options: restricted }]
-  })
-}
-
-function mayStartWithout({ annotations }: PodSandbox): boolean {
-  try {
-    return isOptional(annotations)
-  } catch {
-    return false
   }
 }

@@ -1,13 +1,6 @@
 import { Client } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
 
-/** Where containerd answers CRI, as it is packaged and in k3s and MicroK8s. CRI-O does not tell a pod's groups. */
-export const CRI_SOCKETS: readonly string[] = [
-  '/run/containerd/containerd.sock',
-  '/run/k3s/containerd/containerd.sock',
-  '/var/snap/microk8s/common/run/containerd.sock',
-]
-
 /** Well below the time that a container has (jobs.ts): one that is late has not told. */
 const MOST_MS = 500
 

@@ -1,7 +1,7 @@
 import { ask } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
 import { printable } from '../refusal/printable.ts'
-import { CRI_SOCKETS } from './pod-groups.ts'
+import { CRI_SOCKETS } from './cri-sockets.ts'
 
 /** Where container runtimes answer CRI, as they are packaged. */
 export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/crio.sock']

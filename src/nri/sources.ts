@@ -34,14 +34,22 @@ export function ordersFrom({ kubeletDir, readConfig, lookAtPod, groupsOfPod, log
     return true
   }
 
-  return async (pod: PodSandbox, container: Container): Promise<ContainerOrder | undefined> => {
+  /** @param report is called with what is read next */
+  return async (
+    pod: PodSandbox,
+    container: Container,
+    report: (what: string) => void = () => {},
+  ): Promise<ContainerOrder | undefined> => {
     const isAskingPod = isAsking(pod.annotations)
     const asking = isAskingPod && container.user === undefined ? groupsOfPod(pod.id) : undefined
+    report('the configuration of the node')
     const { config, faults } = await readConfig()
     // Where modekeep's own volumes are concerned the worker refuses.
     if (isAskingPod && faults.length > 0) throw new Refusal(faults)
+    report("kubelet's directory of the pod")
     const volumes = await volumesOf(pod, container)
     if (volumes === undefined) return undefined
+    report("the pod's groups, from the container runtime")
     const { order, warning } = decide(pod, container, volumes, { kubeletDir, map: config.map }, await asking)
     if (warning !== undefined && isNew(`${pod.uid} ${container.name}`)) {
       log('warn', 'unmatched', { ...factsOf(pod, container), message: warning })

@@ -23,6 +23,15 @@ export interface Limits {
   readonly ofAKind: number
   /** Of those of one namespace: its pods do not stop those of others. */
   readonly ofANamespace: number
+  /** Of some kinds fewer: those that nobody waits for. */
+  readonly of?: Readonly<Record<string, number>>
+  /** Of all kinds together, as each worker takes memory; without: as many as the kinds allow. */
+  readonly inAll?: number
+  /**
+   * From so many of one kind on, a namespace with one running waits: a few namespaces cannot take all workers.
+   * Without: `ofAKind`.
+   */
+  readonly sharedFrom?: number
   /** So many workers stay though nobody needs them, started before. */
   readonly warm: number
 }
@@ -31,10 +40,18 @@ export interface Limits {
 export function nextOf(waiting: readonly Task[], running: readonly Started[], now: number, limits: Limits): number {
   const quick = running.filter(({ since }) => now - since < limits.longAfterMs)
   if (quick.length >= limits.quick) return -1
-  const count = (isLike: (one: Task) => boolean) => running.filter(isLike).length
-  return waiting.findIndex(
-    (task) =>
-      count((one) => one.do === task.do) < limits.ofAKind &&
-      (task.namespace === '' || count(({ namespace }) => namespace === task.namespace) < limits.ofANamespace),
-  )
+  return waiting.findIndex((task) => !isBlocked(task, running, limits))
+}
+
+/** Whether a job cannot start until one that runs has ended, however long that takes. Pure. */
+export function isBlocked(task: Task, running: readonly Task[], limits: Limits): boolean {
+  const { ofANamespace, inAll = Number.POSITIVE_INFINITY } = limits
+  const ofAKind = limits.of?.[task.do] ?? limits.ofAKind
+  const sharedFrom = Math.min(limits.sharedFrom ?? ofAKind, ofAKind)
+  if (running.length >= inAll) return true
+  const ofKind = running.filter((one) => one.do === task.do).length
+  if (ofKind >= ofAKind) return true
+  if (task.namespace === '') return false
+  const ofNamespace = running.filter(({ namespace }) => namespace === task.namespace).length
+  return ofNamespace >= (ofKind >= sharedFrom ? 1 : ofANamespace)
 }

@@ -33,6 +33,8 @@ export interface Running<Outcome, Progress = never> {
   readonly outcome: Promise<Outcome>
   /** No worker is at it yet. */
   readonly isWaiting: boolean
+  /** It waits for workers that are stuck: they were killed and have not ended, or take very long. */
+  readonly isBlocked: boolean
   /** How far it is; undefined where that was not told yet. */
   readonly progress: Progress | undefined
   /** Gives it up: what waits never starts, and the worker that is at it is killed. `outcome` comes when it has ended. */

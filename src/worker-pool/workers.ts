@@ -1,4 +1,4 @@
-import { type Limits, nextOf } from './schedule.ts'
+import { isBlocked, type Limits, nextOf } from './schedule.ts'
 import { LeftWorkers, Silence, type Supervision } from './supervision.ts'
 import type { Lost, Running, Said, StartWorker, Worker } from './worker.ts'
 
@@ -28,6 +28,8 @@ interface Place<Job, Outcome, Progress> {
 
 /** How long a worker stays that nobody needs, in ms: kubelet repeats its calls about once a minute. */
 const IDLE_MS = 90_000
+/** After so long a job is not expected to end soon, ms. */
+const STUCK_MS = 2000
 /** Before another one is started in the place of one that ended though it was to stay. */
 const AGAIN_MS = 1000
 
@@ -77,10 +79,14 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       resolve(supervision.tooManyLeft(namespace, left))
     } else this.#waiting.push(task)
     this.#dispatch()
+    const isTaskBlocked = () => isBlocked(task, this.#stuck(), this.#limits)
     return {
       outcome: promise,
       get isWaiting() {
         return task.at === undefined
+      },
+      get isBlocked() {
+        return task.at === undefined && isTaskBlocked()
       },
       get progress() {
         return task.progress
@@ -94,6 +100,11 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     this.#isClosed = true
     for (const place of [...this.#idle]) this.#dismiss(place)
     for (const { at } of this.#running) at?.worker.close()
+  }
+
+  #stuck(): Task<Job, Outcome, Progress>[] {
+    const before = performance.now() - STUCK_MS
+    return [...this.#running].filter(({ at, since }) => at?.isDying || since <= before)
   }
 
   #dispatch(): void {

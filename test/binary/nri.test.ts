@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { criRuntime, infoWith } from '../nri/cri.ts'
 import { makeVolume, NriNode, type ReplacedMount, replaced } from '../nri/node.ts'
 import type { RuntimeEnd } from '../nri/runtime.ts'
 import { MODEKEEP } from './modekeep.ts'
@@ -181,6 +182,35 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     const all = await Promise.all(Array.from({ length: 100 }, (_, at) => made(at)))
     expect(all).toEqual(all.map(() => 1))
     expect(standing()).toHaveLength(100)
+  })
+
+  it("refuses a container whose processes lack the group, as the runtime's CRI socket tells by another thread", async () => {
+    const socket = `${node.top}/cri.sock`
+    const cri = await criRuntime(socket, /^sandbox-[12]$/, infoWith([3000]))
+    try {
+      const source = node.publish(1, makeVolume(node, 1))
+      const end = await node.serve([], [], ['--cri-socket', socket])
+      const refusal = (await create(end, 1, ASKS, source)).status?.message
+      expect(refusal).toContain('the processes of container "app" are not in group 2000')
+      expect(replaced(await create(end, 1, { 'modekeep/group': '3000' }, source))).toHaveLength(1)
+    } finally {
+      await cri.close(0)
+    }
+  })
+
+  it('answers with a higher priority than its workers have', async () => {
+    await node.serve()
+    const { pid } = node.plugin
+    const niceOf = (process: number | string) =>
+      Number(
+        fs
+          .readFileSync(`/proc/${process}/stat`, 'utf8')
+          .replace(/^.*\) /, '')
+          .split(' ')[16],
+      )
+    expect(niceOf(`${pid}/task/${pid}`)).toBeLessThan(0)
+    const children = () => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+    await expect.poll(() => children().map(niceOf)).toEqual([0, 0])
   })
 
   it('tells who asks whether the runtime asks it', async () => {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ContainerOrder, ContainerOutcome, Known } from '../../src/container-mount/order.ts'
-import { type Clones, nodeContainers } from '../../src/nri/containers.ts'
+import type { Clones } from '../../src/nri/clones.ts'
+import { nodeContainers } from '../../src/nri/containers.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
 import type { ToldGroups } from '../../src/nri/pod-groups.ts'
 import type { Containers } from '../../src/nri/service.ts'
@@ -11,6 +12,7 @@ import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } fr
 let jobs: string[]
 let attach: (order: ContainerOrder, late: AbortSignal) => Promise<ContainerOutcome>
 let release: () => Promise<void>
+let check: () => Promise<void>
 let reconcile: () => Promise<void>
 let known: Known[]
 let events: [string, string, Record<string, unknown> | undefined][]
@@ -28,12 +30,14 @@ beforeEach(() => {
   lookAtPod = async () => VOLUMES
   attach = async ({ clones }) => ({ mounts: clones.map((_, at) => ({ do: 'replace', source: `/clones/${at}` })) })
   release = async () => {}
+  check = async () => {}
   reconcile = async () => {}
   const clones: Clones = {
     attach(order, late) {
       jobs.push(`attach ${order.container}`)
       return attach(order, late)
     },
+    check: () => check(),
     release(container) {
       jobs.push(`release ${container}`)
       return release()

@@ -41,4 +41,23 @@ describe('the job that is next', () => {
     expect(next([unpublish, publish('x')], many(4, unpublish, LONG))).toBe(1)
     expect(next([stats, publish('x')], many(4, stats, LONG))).toBe(1)
   })
+
+  it('leaves the last workers of a kind to namespaces that have none', () => {
+    const limits = { ...LIMITS, sharedFrom: 2 }
+    const at = (waiting: Task[], running: Started[]) => nextOf(waiting, running, NOW, limits)
+    const running = [...many(1, publish('a'), LONG), ...many(1, publish('b'), LONG)]
+    expect(at([publish('a'), publish('c')], running)).toBe(1)
+    expect(at([publish('a')], running.slice(0, 1))).toBe(0)
+  })
+
+  it('is none where all workers that there may be are at work', () => {
+    const limits = { ...LIMITS, inAll: 3 }
+    expect(nextOf([unpublish], many(3, publish(), LONG), NOW, limits)).toBe(-1)
+    expect(nextOf([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
+  })
+
+  it('is none of a kind that has a lower limit of its own and reaches it', () => {
+    const limits = { ...LIMITS, of: { stats: 1 } }
+    expect(nextOf([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
+  })
 })

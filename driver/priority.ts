@@ -1,0 +1,22 @@
+import { constants, setPriority } from 'node:os'
+
+/** Nice values are per thread on Linux, and threads and processes inherit them (setpriority(2)). */
+const ANSWERING = constants.priority.PRIORITY_HIGH
+
+/** Has the thread that answers the runtime run before others when the node has no processor to spare. */
+export function raisePriority(): void {
+  set(ANSWERING)
+}
+
+/** Gives up what a worker has inherited from the thread that answers. */
+export function yieldToPlugin(): void {
+  set(constants.priority.PRIORITY_NORMAL)
+}
+
+function set(priority: number): void {
+  try {
+    setPriority(0, priority)
+  } catch {
+    // Without CAP_SYS_NICE all have the same.
+  }
+}

@@ -1,0 +1,39 @@
+import type { Handle, Host } from '../host/host.ts'
+import { fileSystemType } from '../mount-table/file-system.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { type CloneOrder, LEAVE_OUT, propagationOf } from './order.ts'
+
+export function refuseOptions({ options }: CloneOrder): void {
+  const option = propagationOf(options)
+  if (option === undefined) return
+  throw new Refusal(
+    `has mount propagation (${option}), which a mapped clone does not take part in: leave "mountPropagation" out, or the volume out of the annotation`,
+  )
+}
+
+export function refuseType(host: Host, { fsTypes }: CloneOrder, handle: Handle): void {
+  if (fsTypes === undefined) return
+  const type = fileSystemType(host, handle) ?? 'an unknown file system'
+  if (fsTypes.includes(type)) return
+  throw new Refusal(
+    `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
+  )
+}
+
+/** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */
+export function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle, path: string): void {
+  const { mountRoot, mountId } = inodes.statMountPoint(handle)
+  // As nearly always. The mount table grows with the node's mounts: 1,000 take 2 ms.
+  if (mountRoot && mounts.hasMountsOn(mountId) === false) return
+  const text = table.text()
+  const shown = path.replace(/[ \t\n\\]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
+  // Read as rows only where the text may have one: on a node with thousands of mounts that takes milliseconds.
+  if (!text.includes(` ${shown === '/' ? '' : shown}/`)) return
+  const below = parseMountinfo(text).find(({ mountPoint }) => mountPoint.startsWith(path === '/' ? '/' : `${path}/`))
+  if (below === undefined) return
+  throw new Refusal(
+    `has another mount inside (${quoted(below.mountPoint)}), and only a volume without one can be mapped: mount a directory that has none`,
+  )
+}

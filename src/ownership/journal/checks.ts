@@ -81,7 +81,9 @@ export function explaining<T>(where: string, work: () => T): T {
     return work()
   } catch (error) {
     if (error instanceof RangeError) throw damaged(where, error.message)
-    if (errorCode(error) !== 'ERR_SQLITE_ERROR') throw error
+    // Another kind of file in the journal's place, or a link.
+    const isRefusedPath = errorCode(error) === 'EPERM' || errorCode(error) === 'ELOOP'
+    if (errorCode(error) !== 'ERR_SQLITE_ERROR' && !isRefusedPath) throw error
     throw damaged(where, (error as Error).message, error)
   }
 }

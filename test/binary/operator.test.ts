@@ -217,6 +217,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         ...asked,
         walks: true,
         refusal: null,
+        submounts: null,
         busy: false,
         underWay: null,
         recorded: null,

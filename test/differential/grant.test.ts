@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)(title, () => {
     })
     const before = listTree(fs, `${ours}/inner`)
     kubelet(Buffer.from(theirs), GROUP)
-    await stage.mount('a', { source: ours, ...ASKED })
+    await stage.mount('a', { source: ours, submounts: 'hide', ...ASKED })
     expect(modes(listTree(fs, theirs))).toMatchObject({ 'inner/deep/f': '0660', plain: '0660' })
     expect(modes(listTree(fs, ours))).toMatchObject({ plain: '0660' })
     expect(listTree(fs, `${ours}/inner`)).toEqual(before)

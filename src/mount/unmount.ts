@@ -5,6 +5,7 @@ import { closing, type Handle, type Host, unless } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
+import { WorkerCrashed } from '../store/elsewhere.ts'
 import { forgetMount } from '../store/forget.ts'
 import { holdPlace } from '../store/leftovers.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
@@ -101,7 +102,7 @@ export async function unmountLocked(
   const root = openRecordedRoot(session, point, record, handles)
   if (point) await detach(session, point, record)
   if (point) leaveDirectory(host, point)
-  await restoreIfPending(session, record)
+  await restoreIfPending(session, record, true)
   await restoreRootBitOf(session, record, root)
   handles.dispose()
   removeCsiNote(host, record.directory)
@@ -194,7 +195,7 @@ export async function forgetLocked(
   const fileSystem = findFileSystem(session, undefined, record)
   const left = isOver ? endSubPathBinds(session.host, record.directory) : []
   if (point) leaveDirectory(session.host, point)
-  if (isOver) await restoreIfPending(session, record)
+  if (isOver) await restoreIfPending(session, record, true)
   if (isOver) await restoreRootBitOf(session, record)
   const busy = await findBusyAfterUnmount(session, fileSystem, record.source)
   forgetUnlessLeft(session, record, 'unmounted', { left, busy })
@@ -227,11 +228,16 @@ function leaveDirectory(host: Host, point: MountPoint): void {
   if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }
 
-/** Puts the volume back where a pod asked for that. What cannot be done now is done at the volume's next unmount. */
-async function restoreIfPending(session: Session, record: MountRecord): Promise<void> {
+/**
+ * Puts the volume back where a pod asked for that. What cannot be done now is done at the volume's next unmount.
+ * @param isOver the pod is gone, so no unmount may follow: after a crash the record has to stay for the next heal
+ * @throws {WorkerCrashed} if the pod is gone
+ */
+async function restoreIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
   try {
     await restoreVolume(session, record)
   } catch (error) {
+    if (isOver && error instanceof WorkerCrashed) throw error
     session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`)
   }
 }

@@ -78,6 +78,9 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
   return outcomeOf(last) as T
 }
 
+/** The isolated process ended without a result, as by SIGKILL: a repeated call does its work. */
+export class WorkerCrashed extends Error {}
+
 /** Each is a process of some 90 MB; one that waits for a server has its turn as long as it is waited for. */
 const MOST = 8
 let working = 0
@@ -105,11 +108,8 @@ function outcomeOf(last: Said | undefined): unknown {
     if (last.isUnresponsive) throw new Unresponsive(last.refused)
     throw last.isUnknownFormat ? new UnknownFormat(last.refused) : new Refusal(last.refused)
   }
-  throw new Error(
-    last !== undefined && 'failed' in last
-      ? last.failed
-      : 'the process that worked for this call, as a server may hang, has crashed',
-  )
+  if (last !== undefined && 'failed' in last) throw new Error(last.failed)
+  throw new WorkerCrashed('the process that worked for this call, as a server may hang, has crashed')
 }
 
 /** @returns what can be written as JSON */

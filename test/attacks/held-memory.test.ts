@@ -27,7 +27,8 @@ describe.skipIf(cannot !== '')(
       onTestFinished(() => void holder.kill('SIGKILL'))
       await new Promise((done) => holder.stdout.once('data', done))
       const reading = { timeout: 1000, killSignal: 'SIGKILL' } as const
-      expect(spawnSync('cat', [`/proc/${holder.pid}/cmdline`], reading).signal).toBe('SIGKILL')
+      // Its memory is locked a moment after its first output.
+      await until(() => spawnSync('cat', [`/proc/${holder.pid}/cmdline`], reading).signal === 'SIGKILL')
 
       const options = JSON.stringify({ source })
       expect(await node.call('mount', node.podDirectory('a'), options)).toEqual({ status: 'Success' })

@@ -33,10 +33,17 @@ class Shared {
     const peer = node.start(['mount', node.podDirectory('b'), options])
     onTestFinished(() => void peer.child.kill('SIGKILL'))
     while (!this.isIncomplete()) await turn()
-    peer.child.kill('SIGSTOP')
+    // The process that kubelet started supervises the one that walks.
+    for (const pid of this.family(peer.child.pid)) process.kill(pid, 'SIGSTOP')
     expect(this.isIncomplete()).toBe(true)
     expect(fs.readdirSync(source)).toHaveLength(20)
     return peer
+  }
+
+  /** Lists the process of a call and its children. */
+  family(pid = 0): number[] {
+    const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+    return [pid, ...children.map(Number)]
   }
 
   isIncomplete(): boolean {
@@ -73,7 +80,7 @@ describe.skipIf(why !== '')(`a call of a peer that is at work${why && ` (skipped
     expect(stateOf(shared.byHand('heal'))).toEqual(wanted)
     expect(performance.now() - began).toBeLessThan(4000)
     expect(node.layers('a')).toEqual(before)
-    peer.child.kill('SIGCONT')
+    for (const pid of shared.family(peer.child.pid)) process.kill(pid, 'SIGCONT')
     await peer.ended
     expect(stateOf(shared.byHand('heal')).map(([, state]) => state)).toEqual(['healthy', 'healthy'])
     expect(node.layers('a')).toEqual(before)

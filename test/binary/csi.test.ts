@@ -47,6 +47,8 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     })
     const status = { plugin_registered: true, error: '' }
     expect((await call(registration, 'Registration/NotifyRegistrationStatus', status)).code).toBe('OK')
+    // The event is read from the server's output, which may come after its answer.
+    await until(() => node.events.length === 3)
     expect(node.events.map(({ event }) => event)).toEqual(['start', 'listening', 'registered'])
     expect(await call({ socket: node.socket }, 'Identity/GetPluginInfo', {})).toMatchObject({
       reply: { name: 'modekeep.csi' },

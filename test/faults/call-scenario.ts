@@ -91,7 +91,8 @@ function expectAnswer(reader: Situation['reader'], { ended: { text, errors, code
     return
   }
   if (reader === 'plugin') {
-    const { outcome } = JSON.parse(text) as { outcome: ContainerResult }
+    // The outcome is the last line, after those of its progress.
+    const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: ContainerResult }
     if (outcome.failure !== undefined) expect(outcome.failure).toMatch(NAMES_WHAT_FAILED)
     return
   }

@@ -113,11 +113,11 @@ export async function injectAt(program: Program, point: FaultPoint, fault: Fault
 
 /**
  * SIGKILL in place of a call.
- * @returns whether the process got there; otherwise it has ended by itself
+ * @returns whether the call, or a process that works for it, got there; otherwise it has ended by itself
  */
 export async function killAt(node: NodeDirectory, args: readonly string[], point: KillPoint): Promise<boolean> {
   const { name, when, text } = point
-  return (await injectAt(modekeepOn(node, args), { name, when, text }, KILL)).ended.signal === 'SIGKILL'
+  return (await injectAt(modekeepOn(node, args), { name, when, text }, KILL)).reached
 }
 
 export interface Matrix {

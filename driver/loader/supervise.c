@@ -85,7 +85,8 @@ static void relay(struct supervised *child) {
     word wait_ns = is_open ? POLL_MS * 1000000 : ENDING_NS;
     struct time timeout = {0, wait_ns};
     long ready = CALL(ppoll, &descriptor, is_open, &timeout, 0, 0, 0);
-    if (ready > 0) {
+    /* Without ppoll no time passes here: the read waits for the child, which is not given up then. */
+    if (ready > 0 || (failed(ready) && ready != -EINTR && is_open)) {
       long size = CALL(read, child->output, bytes, sizeof bytes, 0, 0, 0);
       if (size > 0) hear(child, bytes, size);
       else if (size != -EINTR && size != -EAGAIN) is_open = 0;

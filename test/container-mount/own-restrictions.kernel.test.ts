@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { readOwnRestrictions } from '../../src/container-mount/own-restrictions.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { readRequest } from '../../src/request/request.ts'
 import type { Session } from '../../src/store/session.ts'
 import { kinds } from '../../src/volume/index.ts'
+import { cannotMount } from '../kernel/mapped-volume.ts'
 import { nodeWith, UID } from './node.ts'
 
 /** Kernels before Linux 6.8 tell nothing of one mount. */
@@ -76,19 +77,23 @@ it.runIf(hasStatmount)(
   },
 )
 
-it('the mount table is read once for all mounts of a container on a kernel before 6.8', async () => {
-  const { session, request } = await nodeWithVolumes()
-  const { counted, of } = countingTables(session)
-  expect(readOwnRestrictions(of({ attributesOf: () => undefined }), request)).toEqual(EXPECTED)
-  expect(counted.tables).toBe(1)
-})
+const skipped = cannotMount('tmpfs')
 
-it('a mount that cannot be read has no options and a warning, and the others have theirs', async () => {
-  const { session, request, own, warnings } = await nodeWithVolumes()
-  const mounts = [
-    { destination: '/gone', source: `${own}-2` },
-    { destination: '/m', source: own },
-  ]
-  expect(readOwnRestrictions(session, { ...request, mounts })).toEqual([[], FLAGS])
-  expect(warnings.join()).toContain('the mount options of the volume at "/gone" could not be read')
+describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => {
+  it('the mount table is read once for all mounts of a container on a kernel before 6.8', async () => {
+    const { session, request } = await nodeWithVolumes()
+    const { counted, of } = countingTables(session)
+    expect(readOwnRestrictions(of({ attributesOf: () => undefined }), request)).toEqual(EXPECTED)
+    expect(counted.tables).toBe(1)
+  })
+
+  it('a mount that cannot be read has no options and a warning, and the others have theirs', async () => {
+    const { session, request, own, warnings } = await nodeWithVolumes()
+    const mounts = [
+      { destination: '/gone', source: `${own}-2` },
+      { destination: '/m', source: own },
+    ]
+    expect(readOwnRestrictions(session, { ...request, mounts })).toEqual([[], FLAGS])
+    expect(warnings.join()).toContain('the mount options of the volume at "/gone" could not be read')
+  })
 })

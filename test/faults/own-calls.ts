@@ -10,6 +10,8 @@ const OF_THE_EVENT_LOOP = /^\w+\((\d+<(anon_inode:\[event|pipe:)|0<socket:)/
 const OF_ITS_FILES =
   /\/memfd:modekeep-kernel|\/proc\/(self|\d+)\/cgroup|\/sys\/fs\/cgroup|"\/etc\/localtime"|\/usr(\/share(\/zoneinfo|")|")/
 const STDOUT = /^write\(1</
+/** Node asks what its standard streams are when they are first used. */
+const OF_ITS_STREAMS = /^getsockopt\([012]</
 
 /** What strace cannot name it cannot inject into. */
 const UNNAMED = /^syscall_0x/
@@ -44,7 +46,7 @@ function isFirstOf(calls: readonly TracedCall[]): (call: TracedCall) => boolean 
 /** Whether a call is modekeep's and not its runtime's. */
 export function isItsOwn({ name, text }: TracedCall): boolean {
   if (STDOUT.test(text)) return true
-  if (OF_THE_EVENT_LOOP.test(text) || OF_ITS_FILES.test(text)) return false
+  if (OF_THE_EVENT_LOOP.test(text) || OF_ITS_FILES.test(text) || OF_ITS_STREAMS.test(text)) return false
   // SQLite maps its index of the log; modekeep makes a user namespace by clone(2).
   if (name === 'mmap') return /, \d+<\/.*\.db-shm>/.test(text)
   if (name === 'clone') return text.includes('CLONE_NEWUSER')

@@ -1,6 +1,6 @@
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
-import { closing, type Handle } from '../host/host.ts'
+import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
 import { RDONLY } from '../mount-table/flags.ts'
 import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
@@ -75,11 +75,11 @@ export async function attachClones(
     refuseUnlessOptional(order, planned)
     const directory = await makeContainerDirectory(session, container)
     using _directory = closing(session.host.inodes, directory)
-    const readRestrictions = restrictionsReader(session.host)
     for (const [number, one] of planned.entries()) {
       report({ step: 'attach', volume: number })
-      await make(session, directory, number, one, readRestrictions)
+      await make(session, directory, number, one)
     }
+    await readRestrictions(session.host, planned)
     refuseUnlessOptional(order, planned)
     const lacking = planned.filter(({ why }) => why !== undefined).length
     if (lacking > before) containerRecords.write(session, recordOf(session, order, planned))
@@ -112,7 +112,7 @@ function plan(
         })
     if (one.source === 'keep') return
     // The mount of a volume of modekeep's own was checked when it was made.
-    if (!clone.isOwn) checkRules(session, clone, one.source)
+    if (!clone.isOwn) checkRules(session, clone, one.source, where.table)
     one.root = findRootFacts(session, clone, one.source)
     one.map = mappingFor(one.source.from, one.source.to, pod)
   })
@@ -166,13 +166,7 @@ function toMake({ source, why }: Planned): Clonable[] {
 }
 
 /** One clone, finished before it is attached. */
-async function make(
-  session: Session,
-  directory: Handle,
-  number: number,
-  planned: Planned,
-  readRestrictions: ReturnType<typeof restrictionsReader>,
-): Promise<void> {
+async function make(session: Session, directory: Handle, number: number, planned: Planned): Promise<void> {
   const { order, map } = planned
   for (const source of toMake(planned)) {
     const { tree, clonedFrom, fsType } = source
@@ -180,10 +174,21 @@ async function make(
       // Also has it keep to itself.
       session.host.mounts.setFlags(tree, { set: order.options.includes('ro') ? RDONLY : 0, clear: 0 })
       if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
-      await setRootBits(session, order, source)
+      await setRootBits(session, order, source, planned.root?.rootVolume)
       attachClone(session, directory, number, tree)
-      planned.restrictions = readRestrictions(tree)
     })
+  }
+}
+
+/** Called once all clones are attached: a kernel before Linux 6.8 has the mount table read for them, which is done once. */
+async function readRestrictions(host: Host, planned: readonly Planned[]): Promise<void> {
+  const read = restrictionsReader(host)
+  for (const one of planned) {
+    for (const { tree } of toMake(one)) {
+      await attempt(one, () => {
+        one.restrictions = read(tree)
+      })
+    }
   }
 }
 

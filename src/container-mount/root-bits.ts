@@ -2,6 +2,7 @@ import { hasPlainRoot, restoreRootBit, setBit, setRootBit } from '../fs-group/ro
 import { refuseSystemGroup } from '../fs-group/system-group.ts'
 import { isDirectory } from '../host/host.ts'
 import { fileSystemType } from '../mount-table/file-system.ts'
+import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { holdPlace } from '../store/leftovers.ts'
 import { volumePlace } from '../store/places.ts'
@@ -15,12 +16,12 @@ const writesMapped = ({ options }: CloneOrder, { from, to }: Clonable): boolean 
   to !== undefined && to !== from && !options.includes('ro')
 
 /** @throws {Refusal} where no rule permits the group on disk, or the set-gid bit that is requested */
-export function checkRules(session: Session, order: CloneOrder, source: Clonable): void {
+export function checkRules(session: Session, order: CloneOrder, source: Clonable, table: TableSnapshot): void {
   if (!writesMapped(order, source)) return
   const { tree, clonedFrom, from } = source
   const type = clonedFrom && fileSystemType(session.host, clonedFrom)
   const rules = order.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
-  refuseSystemGroup(session, { tree, clonedFrom }, from, rules ?? [{}])
+  refuseSystemGroup(session, { tree, clonedFrom }, from, rules ?? [{}], table)
   if (order.setGid !== 'requested' || rules?.some(({ setGid }) => setGid === 'root')) return
   throw new Refusal(
     'may not have the set-gid bit on its root (annotation modekeep/set-gid): leave the annotation out, or have "setGid": "root" written in the rule of "map" for it',
@@ -42,8 +43,16 @@ export function findRootFacts(session: Session, order: CloneOrder, source: Clona
   return { ...(rootVolume !== undefined && { rootVolume }), ...(isPlain && { hasPlainRoot: true }) }
 }
 
-/** Sets the set-gid bit where the order has it. kubelet makes a subPath's directory before, without the bit. */
-export async function setRootBits(session: Session, order: CloneOrder, source: Clonable): Promise<void> {
+/**
+ * Sets the set-gid bit where the order has it. kubelet makes a subPath's directory before, without the bit.
+ * @param rootVolume as `findRootFacts` found it
+ */
+export async function setRootBits(
+  session: Session,
+  order: CloneOrder,
+  source: Clonable,
+  rootVolume: string | undefined,
+): Promise<void> {
   const { root, clonedFrom } = source
   if (root === undefined || order.setGid === undefined || !writesMapped(order, source)) return
   if (order.setGid === 'emptyDir') {
@@ -52,7 +61,6 @@ export async function setRootBits(session: Session, order: CloneOrder, source: C
     if (clonedFrom !== undefined && isDirectory(inodes.stat(clonedFrom))) setBit(session, clonedFrom)
     return
   }
-  const { rootVolume } = findRootFacts(session, order, source)
   if (rootVolume === undefined) return
   using _ = await holdPlace(session, volumePlace(session, rootVolume))
   setRootBit(session, rootVolume, root.path, root.handle)

@@ -1,3 +1,4 @@
+import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import { isInRanges } from '../request/rule.ts'
 import type { SystemGroupRule } from '../request/system-group-rule.ts'
 import type { Session } from '../store/session.ts'
@@ -25,12 +26,13 @@ export function refuseSystemGroup(
   volume: MountedTree,
   group: number,
   rules: readonly SystemGroupRule[],
+  table = snapshotTable(session.host),
 ): void {
   if (!rules.every((rule) => isProtected(group, rule))) return
   const { host } = session
   // Nobody can make a file through it.
   if (host.inodes.isReadOnly(volume.tree)) return
-  const path = findUnprivilegedPath(host, volume)
+  const path = findUnprivilegedPath(host, volume, table)
   if (path === undefined) return
   session.note({ systemGroup: { group, path } })
   throw new Unmappable(

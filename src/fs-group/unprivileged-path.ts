@@ -2,6 +2,7 @@ import { closing, deviceName, errorCode, type Handle, type Host, hasDisk } from 
 import { isOfKernel } from '../mount-table/file-system.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { isRemoteType } from '../mount-table/silence.ts'
+import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import {
   asPrefix,
   isNested,
@@ -22,12 +23,12 @@ export interface MountedTree {
 /**
  * Finds a path of the node where a set-id file of a volume takes effect for users without privileges: a mount without
  * nosuid shows the volume, a part of it or a directory above it, and such a user may search each directory on the way.
- * The volume's own root counts as searchable, because a pod may be its owner. Reads the mount table once.
+ * The volume's own root counts as searchable, because a pod may be its owner.
  */
-export function findUnprivilegedPath(host: Host, volume: MountedTree): string | undefined {
-  const rows = parseMountinfo(host.mounts.table())
+export function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
+  const rows = parseMountinfo(table.text())
   const isReachable = reachabilityOf(host, rows)
-  const showsVolume = pathsThroughRows(host, volume)
+  const showsVolume = pathsThroughRows(host, volume, table)
   for (const row of rows) {
     if (row.options.includes('nosuid')) continue
     const { path, isCertain } = showsVolume(row) ?? {}
@@ -47,8 +48,9 @@ interface PathThroughRow {
 function pathsThroughRows(
   host: Host,
   { tree, clonedFrom }: MountedTree,
+  table: TableSnapshot,
 ): (row: MountRow) => PathThroughRow | undefined {
-  const location = clonedFrom && locationsOfHandles(host)(clonedFrom)
+  const location = clonedFrom && locationsOfHandles(host, table)(clonedFrom)
   if (location !== undefined) {
     return (row) => {
       const path = pathThrough(row, location)

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { attachClones } from '../../src/container-mount/attach.ts'
 import { readOwnRestrictions } from '../../src/container-mount/own-restrictions.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -85,6 +86,17 @@ describe.skipIf(skipped !== '')(`mount options of a container${skipped}`, () => 
     const { counted, of } = countingTables(session)
     expect(readOwnRestrictions(of({ attributesOf: () => undefined }), request)).toEqual(EXPECTED)
     expect(counted.tables).toBe(1)
+  })
+
+  it('each clone of a container has the mount options of its volume on a kernel before 6.8', async () => {
+    const node = nodeWith('tmpfs')
+    execFileSync('mount', ['-o', 'remount,bind,nosuid,nodev', node.source])
+    const { host } = node.session
+    const session = { ...node.session, host: { ...host, mounts: { ...host.mounts, attributesOf: () => undefined } } }
+    const order = node.order([node.clone(), node.clone({ destination: '/again' })])
+    const { mounts } = await attachClones(session, order)
+    const restrictions = ['nosuid', 'nodev']
+    expect(mounts).toMatchObject([{ restrictions }, { restrictions }])
   })
 
   it('a mount that cannot be read has no options and a warning, and the others have theirs', async () => {

@@ -7,7 +7,7 @@ import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { askServed } from '../volume/daemon.ts'
-import { silentSources } from '../volume/silence.ts'
+import { silentSource } from '../volume/silence.ts'
 import { notPublished, type Stats } from './jobs.ts'
 
 /** In these states the volume, or what it was, is mounted. */
@@ -24,7 +24,7 @@ export async function statsOf(session: Session, directory: string): Promise<Stat
   const record = point && mountRecords.read(session, point.path)
   if (!point || !record) throw notPublished(directory)
   // As status and heal do.
-  const { state, reason } = await look(session, record, silentSources(session))
+  const { state, reason } = await look(session, record, silentSource(session))
   const stats = SHOWN.has(state) ? await readSpace(session, point, record) : { space: undefined, trouble: '' }
   return isUnwell(state) ? { ...stats, trouble: `${state}: ${reason}` } : stats
 }

@@ -93,10 +93,10 @@ function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsTy
     case 'EUSERS':
       return `this node allows no further user namespaces, which it needs for a moment (${error.message})`
     case 'EINVAL':
-      // EINVAL of a write to uid_map or gid_map concerns the ranges: the namespace exists by then.
-      if (error.syscall !== 'clone') return `this node's kernel rejects these ranges of ids (${error.message})`
-      return `this node's kernel has no user namespaces (${error.message})`
     case 'ENOSYS':
+      // EINVAL of a write to uid_map or gid_map concerns the ranges: the namespace exists by then.
+      if (code === 'EINVAL' && error.syscall !== 'clone')
+        return `this node's kernel rejects these ranges of ids (${error.message})`
       return `this node's kernel has no user namespaces (${error.message})`
     case 'EPERM':
       return error.syscall === 'clone' ? `modekeep may make no user namespace on this node (${error.message})` : NESTED

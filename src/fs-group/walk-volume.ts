@@ -104,8 +104,9 @@ async function walkElsewhere(
     if (patience !== undefined) givenUpWalks.remove(session, volume)
     return walked
   } catch (error) {
-    const isFull = isLocal && patience === undefined && error instanceof Unresponsive && pid !== undefined
-    if (isFull && pid !== undefined) givenUpWalks.write(session, { volume, pid, at: Date.now() })
+    const hadFullTime = isLocal && patience === undefined
+    if (hadFullTime && error instanceof Unresponsive && pid !== undefined)
+      givenUpWalks.write(session, { volume, pid, at: Date.now() })
     throw error
   }
 }

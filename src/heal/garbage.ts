@@ -88,7 +88,7 @@ async function collectRecord(session: Session, record: MountRecord, isDry: boole
   }
   if (isDry) {
     if (isPlaceBusy(session, mountPlace(session, directory))) return IN_PROGRESS
-    return judge(session, record, ({ plan, left, record: { ended } }) => kept(plan, ended === undefined ? [] : left))
+    return judge(session, record, ({ plan, left }) => kept(plan, left))
   }
   const fate = await judgeLocked(session, directory, async (judged) => {
     const { left, busy } =

@@ -109,8 +109,8 @@ async function forgetRecord(session: Session, judged: Judged): Promise<Outcome> 
 }
 
 /** What forgetting would do: what an earlier call could not remove is still in the way. */
-function foretell({ record, plan: { state, reason }, left }: Judged): Outcome {
-  return { state, ...outcomeOf(reason, record.ended === undefined ? [] : left) }
+function foretell({ plan: { state, reason }, left }: Judged): Outcome {
+  return { state, ...outcomeOf(reason, left) }
 }
 
 /** @param left what is in the pod's directory afterwards */

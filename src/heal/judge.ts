@@ -60,7 +60,7 @@ export async function judge<T>(
     busyReason: findBusyReason(session, record, seen),
   }
   const plan = planHeal({ record, boot, ...view })
-  const isOver = plan.action === 'forget' && plan.state === 'orphaned'
+  const isOver = plan.action === 'forget' && plan.state === 'orphaned' && record.ended !== undefined
   return await work({ record, point, plan, left: isOver ? findLeft(session, record) : [] })
 }
 

@@ -2,7 +2,7 @@ import { dirname, normalize } from 'node:path'
 import { Dirents } from '../host/dirents.ts'
 import { closing, errorCode, type Handle, type Inodes, isDirectory, unless } from '../host/host.ts'
 import { DELETED, findCover, type KubeletSubPath } from '../mount-table/kubelet-sub-path.ts'
-import { CSI_PLUGIN } from '../mount-table/kubelet-volume.ts'
+import { volumeDirectoryIn } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted } from '../refusal/refusal.ts'
@@ -61,11 +61,17 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
   const pluginsOf = new Map(
     [...new Set(binds.map(({ pod }) => pod))].map((pod) => [pod, host.files.list(`${pod}/volumes`)]),
   )
-  return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
-    const directories = (pluginsOf.get(pod) ?? []).map(
-      (plugin) => `${pod}/volumes/${plugin}/${volume}${plugin === CSI_PLUGIN ? '/mount' : ''}`,
+  // A volume may have many binds, and its record is read once.
+  const mountsOf = new Map<string, ReturnType<typeof findMounts>>()
+  const findMountsOf = (pod: string, volume: string) =>
+    mountsOf.getOrInsertComputed(`${pod}/${volume}`, () =>
+      findMounts(
+        session,
+        (pluginsOf.get(pod) ?? []).map((plugin) => volumeDirectoryIn(pod, plugin, volume)),
+      ),
     )
-    return findMounts(session, directories).flatMap(({ record }): OwnBind[] => {
+  return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
+    return findMountsOf(pod, volume).flatMap(({ record }): OwnBind[] => {
       const isThere = record?.mounted !== undefined && record.ended === undefined && record.boot === boot
       if (!isThere || mayWait(session, record.request)) return []
       const boundPath = findBoundPath(record, row, locationOf)

@@ -3,7 +3,7 @@ import { attachAt } from '../mount/attach.ts'
 import { flagsOfRow } from '../mount-table/flags.ts'
 import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
-import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { openInside } from '../path/inside.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { tryLockNode } from '../store/locks.ts'
@@ -34,9 +34,9 @@ export function healSubPaths(
   kubeletDir: string | undefined,
   options: { dryRun: boolean },
 ): SubPathFinding[] {
-  const table = session.host.mounts.table()
-  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, table)
-  const own = findStaleOwnSubPaths(session, parseMountinfo(table))
+  const rows = parseMountinfo(session.host.mounts.table())
+  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, rows)
+  const own = findStaleOwnSubPaths(session, rows)
   const stale = [...ofKubelet.filter((subPath) => subPath.stale), ...own]
   if (stale.length === 0) return []
   // Of two at one place the second could take away what the first has put there.
@@ -51,17 +51,17 @@ export function healSubPaths(
 
 /** The directories of all such binds, stale or not: whatever makes one stale changes its directory. */
 export function subPathVolumes(session: Session, kubeletDir: string | undefined): string[] {
-  const table = session.host.mounts.table()
-  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, table)
-  const own = findOwnSubPathDirectories(session, parseMountinfo(table))
+  const rows = parseMountinfo(session.host.mounts.table())
+  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, rows)
+  const own = findOwnSubPathDirectories(session, rows)
   return [...new Set([...ofKubelet.map(({ volumeDirectory }) => volumeDirectory), ...own])].sort()
 }
 
-function subPaths({ host: { inodes } }: Session, kubeletDir: string, table: string): KubeletSubPath[] {
+function subPaths({ host: { inodes } }: Session, kubeletDir: string, rows: readonly MountRow[]): KubeletSubPath[] {
   try {
     const handle = inodes.openTrusted(kubeletDir)
     using _ = closing(inodes, handle)
-    return kubeletSubPaths(table, inodes.pathOf(handle))
+    return kubeletSubPaths(rows, inodes.pathOf(handle))
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []
     throw error

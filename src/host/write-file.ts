@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { type Fs, nodeFs } from './node-fs.ts'
 import { closeQuietly, hasPathHandles, isOwnersFile, nameDirectory, openPathHandle } from './path-handle.ts'
-import type { OpenedFile } from './read-file.ts'
+import { type OpenedFile, opened, syncDirectory } from './read-file.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = nodeFs.constants
@@ -20,14 +20,7 @@ export interface Parent extends Disposable {
  * @throws {SystemError} ELOOP for a link that others could exchange
  */
 export function openParent(fs: Fs, directory: string): Parent {
-  const sync = (at: string) => {
-    const fd = nameDirectory(directory, () => fs.openSync(at, 'r'))
-    try {
-      fs.fsyncSync(fd)
-    } finally {
-      closeQuietly(fs, fd)
-    }
-  }
+  const sync = (at: string) => nameDirectory(directory, () => syncDirectory(fs, at))
   if (!hasPathHandles(fs)) {
     closeQuietly(fs, fs.openSync(directory, 'r'))
     return {
@@ -78,8 +71,7 @@ export function openToWriteIn(fs: Fs, parent: Parent, name: string, flags: numbe
 /** A new file, in whosever directory. @throws the system's EEXIST where the name is taken */
 export function createIn(fs: Fs, parent: Parent, name: string, mode: number): OpenedFile {
   // Exclusive: no link of this name is followed.
-  const fd = nameDirectory(parent.path, () => fs.openSync(parent.at(name), 'wx', mode))
-  return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
+  return nameDirectory(parent.path, () => opened(fs, parent.at(name), 'wx', mode))
 }
 
 /** rename(2) of a name in a directory that is held. */

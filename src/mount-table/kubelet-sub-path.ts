@@ -32,10 +32,11 @@ export function findCover(
   rows: readonly MountRow[],
   locationOf: ReturnType<typeof locationsFrom>,
 ): (row: MountRow) => string | undefined {
-  const byMountPoint = Map.groupBy(rows, ({ mountPoint }) => mountPoint)
+  let byMountPoint: Map<string, MountRow[]> | undefined
   return (row) => {
     const shown = locationOf(row.mountPoint)
     const isHidden = shown?.device !== row.device || shown.path !== row.root
+    byMountPoint ??= Map.groupBy(rows, ({ mountPoint }) => mountPoint)
     return isHidden || (byMountPoint.get(row.mountPoint)?.length ?? 0) > 1
       ? 'another mount is over or under it'
       : undefined
@@ -47,9 +48,9 @@ export function findCover(
  * file system of kubelet's directory, or in a tmpfs mounted at the volume directory. All other mounts are passed over.
  * @param kubeletDir kubelet's root directory, as mountinfo writes it: absolute, without links
  */
-export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletSubPath[] {
-  const rows = parseMountinfo(mountinfo)
-  const byMountPoint = Map.groupBy(rows, ({ mountPoint }) => mountPoint)
+export function kubeletSubPaths(table: string | readonly MountRow[], kubeletDir: string): KubeletSubPath[] {
+  const rows = typeof table === 'string' ? parseMountinfo(table) : table
+  const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
   const locationOf = locationsFrom(rows)
   const coverOf = findCover(rows, locationOf)
 
@@ -67,7 +68,7 @@ export function kubeletSubPaths(mountinfo: string, kubeletDir: string): KubeletS
     const [, volumeRoot, subPath] = DATED.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
     if (pod === undefined || volume === undefined || volumeRoot === undefined) return []
     const inKubeletDir = WRITTEN_PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find((path) =>
-      volumeRoot === '' ? byMountPoint.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
+      volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
     )
     if (inKubeletDir === undefined) return []
     const volumeDirectory = `${kubeletDir}${inKubeletDir}`

@@ -52,6 +52,10 @@ export function isOwnVolume({ files }: Host, directory: string): boolean {
   return driverIn(told) === CSI_DRIVER
 }
 
+/** Where kubelet has a volume of this name mounted: a CSI driver's one directory deeper. @param pod the pod's directory */
+export const volumeDirectoryIn = (pod: string, plugin: string, volume: string): string =>
+  `${pod}/volumes/${plugin}/${volume}${plugin === CSI_PLUGIN ? '/mount' : ''}`
+
 /** What kubelet writes beside a CSI volume. */
 export const CSI_NOTE = 'vol_data.json'
 

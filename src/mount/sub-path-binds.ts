@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { errorCode, type Host, isDirectory } from '../host/host.ts'
-import { CSI_NOTE, CSI_PLUGIN, podDirectoryOf } from '../mount-table/kubelet-volume.ts'
+import { CSI_NOTE, CSI_PLUGIN, podDirectoryOf, volumeDirectoryIn } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted } from '../refusal/refusal.ts'
@@ -90,7 +90,7 @@ function otherVolumeOfName(
 ): (path: string) => boolean {
   const others = list(host, `${pod}/volumes`)
     .filter((name) => name !== plugin)
-    .map((name) => `${pod}/volumes/${name}/${volume}${name === CSI_PLUGIN ? '/mount' : ''}`)
+    .map((name) => volumeDirectoryIn(pod, name, volume))
     .filter((path) => host.files.has(path))
   if (others.length === 0) return () => false
   const locationOf = locationsFrom(host.mounts.table())

@@ -23,7 +23,8 @@ export function isConcerned(pod: PodSandbox, container: Container): boolean {
   return isAsking(pod.annotations) || (hasUserNamespace(container) && container.mounts.some(isPerhapsOwn))
 }
 
-const isPerhapsOwn = ({ source }: { source: string }) =>
+/** Whether kubelet may have mounted a volume of modekeep's there, by the path alone. */
+export const isPerhapsOwn = ({ source }: { source: string }) =>
   /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//.test(source)
 
 export function hasUserNamespace({ linux }: Container): boolean {

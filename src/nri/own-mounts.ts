@@ -2,7 +2,7 @@ import type { CloneOrder, OwnMountsRequest } from '../container-mount/order.ts'
 import type { Level } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { messageOf } from '../refusal/refusal.ts'
-import { hasUserNamespace } from './decide.ts'
+import { hasUserNamespace, isPerhapsOwn } from './decide.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
 import type { Containers } from './service.ts'
 import { factsOf } from './sources.ts'
@@ -106,14 +106,12 @@ export function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Co
   const found = container.mounts.flatMap((mount): OwnMount[] => {
     // Runtimes resolve the links in a source: kubelet's directory may have another name there.
     const at = mount.source.indexOf(`/pods/${pod.uid}/volume`)
-    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !OWN_SOURCE.test(mount.source)) return []
+    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !isPerhapsOwn(mount)) return []
     const { destination } = mount
     return [{ mount, destination, source: `${kubeletDir}${mount.source.slice(at)}` }]
   })
   return found.slice(0, MAX_MOUNTS)
 }
-
-const OWN_SOURCE = /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//
 
 function restrict(mount: Mount, restrictions: readonly string[]): Mount[] {
   const options = restrictOptions(mount.options, restrictions)

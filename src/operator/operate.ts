@@ -53,15 +53,15 @@ export interface World extends Omit<Patient, 'configuration'> {
   /** How many lines it has; undefined where it is none. */
   rows(stream: Stream): number | undefined
   workingDirectory(): string
-  /** The node's configuration as it is now, and every fault in its file. */
-  /** @param file in place of the node's */
+  /** The node's configuration as it is now, and every fault in its file. @param file in place of the node's */
   readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: string[] }>
   /** Says something when Ctrl-C or SIGTERM ends the process, until it is disposed of. */
   onInterrupt(say: () => void): Disposable
   watch: Watch
   serveHealth: ServeHealth
-  /** In Prometheus' text format. */
+  /** A process of its own makes each walk: this one must not wait for a directory that is locked. */
   isolatesWalks?: true
+  /** In Prometheus' text format. */
   metrics(session: Session): Promise<string>
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */

@@ -25,6 +25,14 @@ export function silentSources({ host }: Pick<Session, 'host'>): IsSilent {
   }
 }
 
+/** The same of one source: the mount table is read only where its path does not tell. */
+export function silentSource({ host }: Pick<Session, 'host'>): IsSilent {
+  return async ({ request }) => {
+    const path = pathIn(request)
+    return path !== undefined && (await isSilentPath(host, path))
+  }
+}
+
 /**
  * Before a source is opened.
  * @throws {Refusal} where its server or its daemon does not respond

@@ -7,6 +7,7 @@ import { nodeFs as fs, readText } from '../read-file.ts'
 import { readUuid } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
 import { linkOf, openIfOf } from './loops.ts'
+import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
 import { close, closingFd, openLinkFree } from './open.ts'
 import { lookAtHandle, statFs, statUnsynced } from './statx.ts'
 
@@ -64,12 +65,6 @@ function addPart({ shown, identities, former }: Known, part: string): Known {
   const add = (text: string) => `${text}${part}`
   return { shown: add(shown), identities: identities.map(add), ...(former && { former: former.map(add) }) }
 }
-
-// include/uapi/linux/magic.h
-const BTRFS_SUPER_MAGIC = 0x9123683e
-const EXT4_SUPER_MAGIC = 0xef53
-const FUSE_SUPER_MAGIC = 0x65735546
-const XFS_SUPER_MAGIC = 0x58465342
 
 /** Somebody has made file systems whose names are alike: none of them is what it was. */
 const IN_DOUBT: Known = {

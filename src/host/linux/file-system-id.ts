@@ -3,6 +3,7 @@ import { foldUuid } from '../btrfs.ts'
 import { unlessRefused } from '../file-error.ts'
 import { FILE_TYPE, type Handle, REGULAR, unless } from '../host.ts'
 import { AT_FDCWD, DATA, data, done, systemCall } from './kernel.ts'
+import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
 import { closingFd, openAt } from './open.ts'
 import { lookAtHandle, readSubvolume, statFs } from './statx.ts'
 
@@ -13,13 +14,6 @@ const btrfsInfo = systemCall('btrfs_info')
 
 const { O_DIRECTORY, O_NONBLOCK, O_RDONLY } = constants
 const UUID_SIZE = 16
-
-// include/uapi/linux/magic.h
-const BTRFS_SUPER_MAGIC = 0x9123683e
-const EXT4_SUPER_MAGIC = 0xef53
-const F2FS_SUPER_MAGIC = 0xf2f52010
-const FUSE_SUPER_MAGIC = 0x65735546
-const XFS_SUPER_MAGIC = 0x58465342
 
 /** File systems on the node's disks. Opening one of their regular files for reading sends no request to a server. */
 const DISK_FILE_SYSTEMS = new Set([BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, XFS_SUPER_MAGIC])
@@ -38,7 +32,7 @@ export function readFileSystemId(handle: Handle): string {
 }
 
 /** statfs' type and f_fsid. Many file systems derive f_fsid from the number of their device. */
-export function readFsid(handle: Handle): string {
+function readFsid(handle: Handle): string {
   const { type, id } = statFs(handle, 'a volume')
   return `${type.toString(16)}.${id}`
 }

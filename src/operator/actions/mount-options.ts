@@ -2,7 +2,6 @@ import { mountFlags } from '../../mount-table/flags.ts'
 import { hasUserNamespace, podDirectoryOf } from '../../mount-table/kubelet-volume.ts'
 import { formatRestrictions } from '../../mount-table/mount-restrictions.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
-import { runningPlugin } from '../../store/plugin-record.ts'
 import type { Session } from '../../store/session.ts'
 
 /** Those that protect the node or the volume; a lost `noatime` only costs time. */
@@ -11,12 +10,17 @@ const PROTECTING: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosym
 /**
  * Finds the mount options that the containers of a recorded mount may not have. runc 1.2 and newer clears them, unless
  * "modekeep nri" gives them to the runtime, or the kernel locks them as the pod has a user namespace.
+ * @param isGivenByPlugin "modekeep nri" runs, and the runtime has it
  */
-export function unenforcedOptions(session: Session, { directory, request }: MountRecord): string[] {
-  if (podDirectoryOf(directory) === undefined || hasUserNamespace(session.host, directory)) return []
-  if (runningPlugin(session)?.isRegistered) return []
+export function unenforcedOptions(
+  { host }: Pick<Session, 'host'>,
+  { directory, request }: MountRecord,
+  isGivenByPlugin: boolean,
+): string[] {
+  if (isGivenByPlugin || podDirectoryOf(directory) === undefined) return []
   // Kubelet itself tells the runtime that a volume is read-only.
   const { set } = mountFlags(request.mountOptions, false)
   const isTold = (option: string) => option === 'ro' && request.readOnly
-  return formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isTold(option))
+  const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isTold(option))
+  return options.length === 0 || hasUserNamespace(host, directory) ? [] : options
 }

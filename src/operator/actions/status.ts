@@ -5,6 +5,7 @@ import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
 import { listVolumes } from '../../store/places.ts'
+import { runningPlugin } from '../../store/plugin-record.ts'
 import type { Session } from '../../store/session.ts'
 import type { SkippedInodes } from '../../store/skipped-inodes.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
@@ -160,11 +161,12 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
   const isSilentAt = silentPaths(session.host)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const hidden = findHiddenMounts(session, records)
+  const hasPlugin = runningPlugin(session)?.isRegistered === true
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
     if (found === undefined || isOver(record, found)) return []
     const hiddenSubmounts = hidden.get(record.directory) ?? null
-    return [{ ...aboutMount(session, record), hiddenSubmounts, state: found.state, reason: found.reason }]
+    return [{ ...aboutMount(session, record, hasPlugin), hiddenSubmounts, state: found.state, reason: found.reason }]
   })
   const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
   return {
@@ -208,7 +210,11 @@ async function aboutVolume(
   }
 }
 
-function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason'> {
+function aboutMount(
+  session: Session,
+  record: MountRecord,
+  hasPlugin: boolean,
+): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
   const walk = record.volume === undefined ? null : walkUnderWay(session, record.volume)
   // What is recorded of the group is recorded when it has been given.
@@ -225,7 +231,7 @@ function aboutMount(session: Session, record: MountRecord): Omit<MountStatus, 'h
     why: isGiven ? (given.why ?? '') : 'under way',
     since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
     walk,
-    unenforced: unenforcedOptions(session, record),
+    unenforced: unenforcedOptions(session, record, hasPlugin),
     daemon: daemonStatus(session, record),
   }
 }

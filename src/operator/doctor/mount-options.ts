@@ -18,7 +18,7 @@ export async function* restrictionFindings(session: Session): AsyncGenerator<Fou
     `${runtime} clears ${PROMISE} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
     'volumeMounts; pods with "hostUsers: false" keep them'
   const concerned = listMountRecords(session).filter(
-    (record) => record.ended === undefined && unenforcedOptions(session, record).length > 0,
+    (record) => record.ended === undefined && unenforcedOptions(session, record, false).length > 0,
   )
   if (concerned.length === 0) yield ok(`${text}; no mount on this node depends on it`)
   else yield warning(`${text}: ${concerned.length} mounts depend on it`, 'start "modekeep nri" (docs/mounts.md)')

@@ -48,11 +48,11 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
 
 /** Mapped volumes whose roots have no set-gid bit, and bits that are still to be removed. */
 export function* rootBitFindings(session: Session): Generator<Found> {
+  const mounts = listMountRecords(session)
+  const clones = listContainers(session).flatMap(({ record }) => record?.volumes ?? [])
   const plain = [
-    ...listMountRecords(session).filter(({ given }) => given.by === 'idmap' && given.why.includes(SET_ROOT_BIT)),
-    ...listContainers(session).flatMap(
-      ({ record }) => record?.volumes.filter(({ hasPlainRoot }) => hasPlainRoot) ?? [],
-    ),
+    ...mounts.filter(({ given }) => given.by === 'idmap' && given.why.includes(SET_ROOT_BIT)),
+    ...clones.filter(({ hasPlainRoot }) => hasPlainRoot),
   ]
   if (plain.length > 0) {
     const text = `mapped volumes whose root has no set-gid bit: ${plain.length}, such as ${plain[0]?.source}: what root creates there does not get the group of the pod`
@@ -63,14 +63,12 @@ export function* rootBitFindings(session: Session): Generator<Found> {
   }
   for (const volume of listRootBits(session)) {
     const { record } = rootBits.find(session, volume)
-    if (record === undefined || isUsed(session, volume)) continue
+    const isUsed =
+      mounts.some((mount) => mount.volume === volume) || clones.some(({ rootVolume }) => rootVolume === volume)
+    if (record === undefined || isUsed) continue
     yield warning(`the set-gid bit that modekeep set on the root of ${record.source} is not removed yet`, 'modekeep gc')
   }
 }
-
-const isUsed = (session: Session, volume: string): boolean =>
-  listMountRecords(session).some((mount) => mount.volume === volume) ||
-  listContainers(session).some(({ record }) => record?.volumes.some(({ rootVolume }) => rootVolume === volume))
 
 /** Mounts inside of sources that pods do not see: of one that may write, its files lie beneath. */
 export function* submountFindings(session: Session): Generator<Found> {

@@ -28,8 +28,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
     holder = compile('attacks/held-directory.c')
     context.skip(spawnSync(holder).status !== 0, 'needs userfaultfd(2)')
     node = new FuseNode([])
-    const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
-    fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: PATIENCE }))
+    node.configure({ helperTimeoutSeconds: PATIENCE })
     volume = `${node.volumes}/data`
     makeVolume(volume)
     asked = { ...WALKED, source: volume, restoreOnUnmount: 'true' }

@@ -38,8 +38,7 @@ function attackedNode(attack: string) {
   fs.chownSync(logs, 0, USER)
   fs.chmodSync(logs, 0o775)
   fs.writeFileSync(target, 'precious')
-  const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
-  fs.writeFileSync(`${node.top}/config.json`, JSON.stringify({ ...config, logFile: log }))
+  node.configure({ logFile: log })
   ATTACKS[attack]?.(log, target)
   const files = () =>
     fs.readdirSync(`${node.top}/etc`).map((name) => fs.readFileSync(`${node.top}/etc/${name}`, 'utf8'))

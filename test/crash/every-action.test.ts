@@ -24,7 +24,7 @@ function arrange(): { stage: Stage; source: string; asked: Record<string, string
 /** Kills `call` at each of its actions in turn, then checks with `after`; returns at how many. */
 async function killEverywhere(
   prepare: (stage: Stage, asked: Record<string, string>) => Promise<void>,
-  call: (stage: Stage, asked: Record<string, string>) => Promise<void>,
+  call: (stage: Stage, asked: Record<string, string>) => Promise<unknown>,
   after: (stage: Stage, source: string, asked: Record<string, string>) => Promise<void>,
 ): Promise<number> {
   for (let n = 0; ; n++) {
@@ -155,9 +155,7 @@ describe('a call that dies at any of its effects', () => {
   it('while unmounting with restore: the next unmount finishes it', async () => {
     const points = await killEverywhere(
       (stage, asked) => stage.mount('a', asked),
-      async (stage) => {
-        await stage.unmount('a')
-      },
+      (stage) => stage.unmount('a'),
       (stage, source) => restored(stage, source),
     )
     expect(points).toBeGreaterThan(15)

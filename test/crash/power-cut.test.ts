@@ -109,8 +109,8 @@ function expectOriginal({ stage, source }: Node): void {
 /** Cuts the power at each effect of a call in turn, and after the last. @returns how many there are */
 async function cutEverywhere(
   loss: Loss,
-  before: (node: Node) => Promise<void>,
-  call: (node: Node) => Promise<void>,
+  before: (node: Node) => Promise<unknown>,
+  call: (node: Node) => Promise<unknown>,
   after: (node: Node) => Promise<void>,
 ): Promise<number> {
   for (let n = 0; ; n++) {
@@ -136,9 +136,7 @@ async function cutEverywhere(
 }
 
 const mount = ({ stage, asked }: Node) => stage.mount('a', asked)
-const unmount = async ({ stage }: Node): Promise<void> => {
-  await stage.unmount('a')
-}
+const unmount = ({ stage }: Node) => stage.unmount('a')
 
 async function mountAndRestore(node: Node): Promise<void> {
   await mount(node)
@@ -156,7 +154,7 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
   it('at an effect of an unmount, a restore by hand gives the original back', async () => {
     const points = await cutEverywhere(loss, mount, unmount, async (node) => {
       const { stage, source } = node
-      await stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+      await stage.byHand(source, restoreByHand)
       expectOriginal(node)
     })
     expect(points).toBeGreaterThan(25)
@@ -178,7 +176,7 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
       }
       await cutEverywhere(loss, killedBefore, unmount, async (node) => {
         const { stage, source } = node
-        await stage.byHand(source, (session, opened) => restoreByHand(session, opened))
+        await stage.byHand(source, restoreByHand)
         expectOriginal(node)
       })
     }

@@ -54,12 +54,12 @@ onEveryStage('a job of the CSI server', (open) => {
     mountRecords.write(stage.session(), { ...record, ...change })
   }
 
+  const forgetMountId = () => changeRecord({ mounted: undefined })
+
   function interrupt() {
     detach()
-    changeRecord({ mounted: undefined })
+    forgetMountId()
   }
-
-  const forgetMountId = () => changeRecord({ mounted: undefined })
 
   const run = (job: Partial<Job> & Pick<Job, 'do'>, configFaults: string[] = []) => {
     const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as Job
@@ -200,9 +200,7 @@ onEveryStage('a job of the CSI server', (open) => {
 
     it('says so where it is not mounted any more', async () => {
       await publish()
-      const point = stage.host.inodes.openTrusted(target.slice(0, -'/mount'.length))
-      stage.host.mounts.detach(point, Buffer.from('mount'))
-      stage.host.inodes.close(point)
+      detach()
       expect(await run({ do: 'stats' })).toEqual({ stats: { space: undefined, trouble: 'missing: it is not mounted' } })
     })
 
@@ -220,7 +218,7 @@ onEveryStage('a job of the CSI server', (open) => {
       const session = stage.session()
       const [found] = await healMounts(session, true)
       expect(found?.state).toBe(state)
-      const { mounts } = await status(session, { verb: 'status' } as Parameters<typeof status>[1])
+      const { mounts } = await status(session)
       expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
       const { stats } = (await run({ do: 'stats' })) as { stats: Stats }
       expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')

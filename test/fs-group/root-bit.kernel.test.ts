@@ -19,7 +19,7 @@ const PLAIN = 'its root has no set-gid bit, so what root creates there does not 
 describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () => {
   let stage: Stage
   let source: string
-  const clones = new Map<string, number>()
+  const clones = new Set<string>()
 
   beforeEach(() => {
     stage = kernelStage('ext4')
@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     stage.allow({ setGid: 'root' })
   })
   afterEach(async () => {
-    for (const container of clones.keys()) await release(stage.session(), container, 'gone')
+    for (const container of clones) await release(stage.session(), container, 'gone')
     clones.clear()
     const stand = `${stage.config.stateDir}/nri/mounts`
     if (fs.existsSync(stand)) execFileSync('umount', [stand])
@@ -59,7 +59,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
       grants: [{ fsTypes: ['ext4'], setGid: 'root', systemGroups: true }],
       ...over,
     }
-    clones.set(container, 1)
+    clones.add(container)
     const { mounts } = await attachClones(stage.session(), {
       container,
       containerName: 'app',

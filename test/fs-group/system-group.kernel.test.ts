@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach.ts'
 import type { CloneOrder } from '../../src/container-mount/order.ts'
@@ -10,7 +9,7 @@ import { listMountRecords } from '../../src/store/mount-record.ts'
 import { CONTAINER, UID } from '../container-mount/node.ts'
 import { makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
-import { as } from '../kernel/mapped-volume.ts'
+import { as, scratch } from '../kernel/mapped-volume.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const REFUSED = /its group on disk is 0, a group of the system, and users of the node reach the volume/
@@ -188,8 +187,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
   })
 
   it.each(['ext4', 'btrfs'] as const)('is one of an image (%s) that a pod has mounted with "suid"', async (fsType) => {
-    const top = fs.mkdtempSync(`${tmpdir()}/modekeep-image-`)
-    const image = `${top}/image`
+    const image = `${scratch()}/image`
     makeImage(image, fsType)
     stage.config = { ...stage.config, allow: [{ sources: [image], fsTypes: [fsType], mountOptions: ['suid'] }] }
     const options = { source: image, 'kubernetes.io/fsType': fsType }

@@ -34,6 +34,12 @@ export class NodeDirectory {
     fs.rmSync(this.top, { recursive: true, force: true })
   }
 
+  /** Changes keys of its configuration. */
+  configure(more: object): void {
+    const file = `${this.top}/config.json`
+    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...more }))
+  }
+
   podDirectory(pod: string): string {
     const directory = `${this.top}/pods/${pod}/volumes/modekeep~fs/v`
     // Where a file is mounted there is one.

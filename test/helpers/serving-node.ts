@@ -28,11 +28,6 @@ export class ServingNode extends NodeDirectory {
     return `${UID}${String(pod).padStart(2, '0')}`
   }
 
-  configure(more: object): void {
-    const file = `${this.top}/config.json`
-    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...more }))
-  }
-
   /** The one that was started last. */
   protected get served(): ChildProcess {
     const child = this.children.at(-1)

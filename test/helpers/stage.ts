@@ -58,7 +58,6 @@ export interface Stage {
 export const isRoot = process.getuid?.() === 0
 
 function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | undefined): Stage {
-  // Its volumes have groups of the system, and everybody reaches them.
   over.mkdirSync(`${top}/volumes`, { recursive: true })
   let boot = host.bootId()
   const pods = new Set<string>()
@@ -69,6 +68,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     config: {
       ...DEFAULT_CONFIG,
       stateDir: `${top}/state`,
+      // Its volumes have groups of the system, and everybody reaches them.
       allow: [{ sources: [`${top}/volumes/*`], systemGroups: true }],
     },
     noted: {},

@@ -4,7 +4,7 @@ import { Session } from 'node:inspector'
  * Counts the work of a synchronous function without a clock: how often each function of modekeep's sources ran, how many
  * elements it iterated over, and how many characters and elements the built-in functions were given and returned.
  */
-export function countWork(run: () => void): number {
+function countWork(run: () => void): number {
   const session = new Session()
   session.connect()
   session.post('Profiler.enable')
@@ -27,6 +27,18 @@ export function countWork(run: () => void): number {
   })
   session.disconnect()
   return blocks + handled
+}
+
+/** Linear work is 4, each prefix or each pair is 16. The engine may count a function that it has just compiled twice. */
+export const LINEAR = 8
+
+/** How many times the work of the larger input is that of one of a quarter of its size. */
+export function growth(size: number, prepare: (size: number) => () => void): number {
+  const [small, large] = [prepare(size / 4), prepare(size)]
+  // What is made once, at the first call, does not count.
+  prepare(40)()
+  const work = countWork(small)
+  return countWork(large) / work
 }
 
 type Prototype = Record<string, unknown>

@@ -4,7 +4,7 @@ import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
 import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import { locationsFrom, mountsFrom, pathsToSame } from '../../src/mount-table/tree-location.ts'
 import { subPathFaults } from '../../src/path/inside.ts'
-import { countWork } from '../helpers/work.ts'
+import { growth, LINEAR } from '../helpers/work.ts'
 
 const row = (id: number, parent: number, mountPoint: string, root = '/') =>
   `${id} ${parent} 8:1 ${root} ${mountPoint} rw,relatime - ext4 /dev/x rw\n`
@@ -13,18 +13,6 @@ const repeat = (count: number, make: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => make(at)).join('')
 
 const ROOT = row(20, 1, '/')
-
-/** How many times the work of the larger input is that of one of a quarter of its size. */
-function growth(size: number, prepare: (size: number) => () => void): number {
-  const [small, large] = [prepare(size / 4), prepare(size)]
-  // What is made once, at the first call, does not count.
-  prepare(4)()
-  const work = countWork(small)
-  return countWork(large) / work
-}
-
-// Linear is 4, each prefix or each pair is 16. The engine may count a function that it has just compiled twice.
-const LINEAR = 8
 
 describe('the work on a path grows no faster than the path', () => {
   const table = ROOT + row(21, 20, '/a') + row(22, 21, '/a/a')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import { findSubmounts, formatMounts } from '../../src/mount-table/submounts.ts'
-import { countWork } from '../helpers/work.ts'
+import { growth, LINEAR } from '../helpers/work.ts'
 
 const row = (id: number, parent: number, mountPoint: string) =>
   `${id} ${parent} 8:1 / ${mountPoint} rw,relatime shared:1 - ext4 /dev/x rw\n`
@@ -48,15 +48,6 @@ describe('the mounts inside of a directory', () => {
 describe('the work to find them grows no faster than', () => {
   const repeat = (count: number, make: (at: number) => string) =>
     Array.from({ length: count }, (_, at) => make(at)).join('')
-  const growth = (make: (count: number) => () => void) => {
-    make(4)()
-    const [small, large] = [make(500), make(2000)]
-    const work = countWork(small)
-    return countWork(large) / work
-  }
-  // Linear is 4, each pair is 16.
-  const LINEAR = 8
-
   it.each<[string, (count: number) => () => void]>([
     ['the table, beside each other', (count) => search(repeat(count, (at) => row(at + 21, 20, `/a/m${at}`)))],
     ['the table, in each other', (count) => search(repeat(count, (at) => row(at + 21, at + 20, '/a/b')))],
@@ -72,7 +63,7 @@ describe('the work to find them grows no faster than', () => {
         ),
     ],
   ])('%s', (_what, make) => {
-    expect(growth(make)).toBeLessThan(LINEAR)
+    expect(growth(2000, make)).toBeLessThan(LINEAR)
   })
 
   function search(below: string, paths = 1, make: (at: number) => string = () => '/a'): () => void {

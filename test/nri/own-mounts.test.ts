@@ -85,15 +85,8 @@ describe("the mount options of modekeep's own volumes", () => {
     const late = Promise.withResolvers<string[][]>()
     read = () => late.promise
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
-    expect(events).toMatchObject(
-      [['warn', 'unrestricted', { container: 'c0ffee', destinations: ['/own'], message: /within 30 ms/ }]].map(
-        ([level, event, facts]) => [
-          level,
-          event,
-          { ...(facts as object), message: expect.stringMatching(/within 30 ms/) },
-        ],
-      ),
-    )
+    const message = expect.stringMatching(/within 30 ms/)
+    expect(events).toMatchObject([['warn', 'unrestricted', { container: 'c0ffee', destinations: ['/own'], message }]])
     // While that read goes on nobody waits for it, and nothing else is begun for these mounts.
     const before = performance.now()
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])

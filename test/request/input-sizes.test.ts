@@ -7,7 +7,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { countWork } from '../helpers/work.ts'
+import { growth, LINEAR } from '../helpers/work.ts'
 
 const DIRECTORY = '/pods/p/volumes/modekeep~fs/v'
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
@@ -115,10 +115,7 @@ describe('the work on options grows no faster than their size', () => {
       (count) => Object.fromEntries(names(count).map((at) => [`kubernetes.io/secret/${at}`, 'AAAA'])),
     ],
   ])('%s', (_what, make) => {
-    const work = (count: number) => countWork(() => void faultsOf(() => read(make(count))))
-    work(40)
-    const small = work(2000)
-    expect(work(8000) / small).toBeLessThan(8)
+    expect(growth(8000, (count) => () => void faultsOf(() => read(make(count))))).toBeLessThan(LINEAR)
   })
 })
 

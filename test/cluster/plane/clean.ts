@@ -17,7 +17,7 @@ const PATIENCE_S = 120
  * Returns what earlier cases left, a phrase each. Empty on a clean node.
  * @param taints of the node
  */
-export function listRemains(
+function listRemains(
   pods: readonly string[],
   taints: readonly { key: string }[] | undefined,
   { mounts, unrecorded, unreadable }: { mounts: Directories; unrecorded: Directories; unreadable: Directories },
@@ -58,7 +58,7 @@ export async function cleanUp(cluster: Cluster): Promise<void> {
 }
 
 /** @throws {Error} what is left of other cases */
-export async function assertClean(cluster: Cluster): Promise<void> {
+async function assertClean(cluster: Cluster): Promise<void> {
   await until(
     'no case has left anything',
     async () => {

@@ -7,6 +7,7 @@ import { forgetVolume } from '../store/forget.ts'
 import { nameNotice } from '../store/former-name.ts'
 import { removeTransient, tryHoldPlace } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
+import { explainAbsence } from '../store/missing-volume.ts'
 import { listMounts } from '../store/mount-record.ts'
 import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumePlace } from '../store/places.ts'
 import { reservations } from '../store/reservation-record.ts'
@@ -131,10 +132,8 @@ async function judge(
   if (notice !== undefined && notice.state !== 'used') return keep(notice.text)
   const way = `"modekeep restore ${volume}"`
   if ((await placeOfVolume(session, volume, isSilentAt, true)) === undefined) {
-    return keep(
-      `${source} is missing or another one now: put it back or mount it, then ${way}; ` +
-        `if it is gone for good, "modekeep gc --forget ${volume}" removes its record`,
-    )
+    const { text, alternative } = explainAbsence(session, volume, source)
+    return keep(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
   }
   if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
   const kept = leftBy(record)

@@ -6,6 +6,7 @@ import { mountsFrom } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
 import { nameNotice } from './former-name.ts'
+import { explainAbsence } from './missing-volume.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { otherDisk, otherSource } from './volume-disk.ts'
@@ -35,10 +36,8 @@ export async function findVolume(session: Session, volume: string): Promise<stri
   if (source !== undefined) {
     const notice = await nameNotice(session, { volume, source }, isSilentAt)
     if (notice !== undefined && notice.state !== 'used') throw new Refusal(notice.text)
-    throw new Refusal(
-      `volume ${volume} was ${source}, which is missing or another one now: put it back or mount it, then call this again; ` +
-        `if it is gone for good, "modekeep gc --forget ${volume}" removes its record`,
-    )
+    const { text, alternative } = explainAbsence(session, volume, source)
+    throw new Refusal(`volume ${volume} cannot be found: ${text}, then call this again; ${alternative}`)
   }
   throw new Refusal(
     hasJournal(session, volume) || volumeRecords.has(session, volume)

@@ -65,7 +65,9 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     const volume = await apply()
     stage.fs.renameSync(directory, `${directory}-away`)
     makeTree(stage.fs, directory, SIX_FILES)
-    await expect(restore({ volume })).rejects.toThrow(`volume ${volume} was ${directory}, which is missing or`)
+    await expect(restore({ volume })).rejects.toThrow(
+      `volume ${volume} cannot be found: ${directory} is another one now`,
+    )
     await expect(restore({ volume: '1.2-3-4' })).rejects.toThrow('nothing is recorded of volume 1.2-3-4')
   })
 

@@ -49,7 +49,7 @@ onEveryStage('what can be put back', (open) => {
 
   it('is kept by gc where all that it lies in was moved away, link and all, for it may come back', async () => {
     stage.fs.renameSync(source, `${source}-away`)
-    expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* is missing or another one now: .* --forget /)])
+    expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* is missing: .* --forget /)])
     stage.fs.renameSync(`${source}-away`, source)
     expect(await restore({ volume: only() })).toMatchObject({ outcome: 'restored' })
     expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
@@ -142,13 +142,13 @@ describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', canno
   })
 
   it.each(['tmpfs', 'fuse.sshfs'])('is not taken for a %s to which somebody gave its name', async (fsType) => {
-    await expect(find(fsType)).rejects.toThrow(`was ${export_}, which is missing or another one now`)
+    await expect(find(fsType)).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
   })
 
   it('is not taken for what is mounted over it', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'other', directory])
     try {
-      await expect(find('nfs4')).rejects.toThrow(`was ${export_}, which is missing or another one now`)
+      await expect(find('nfs4')).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
     } finally {
       execFileSync('umount', [directory])
     }

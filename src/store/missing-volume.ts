@@ -1,0 +1,38 @@
+import { unlessRefused } from '../host/file-error.ts'
+import { closing, isDirectory } from '../host/host.ts'
+import type { Session } from './session.ts'
+import { otherSource } from './volume-disk.ts'
+import { isTextIdentity } from './volume-record.ts'
+
+/** Why no path of the node leads to a volume. */
+export interface VolumeAbsence {
+  /** Reason and remedy: a main clause that "then …" may follow. */
+  text: string
+  /** What the records are good for, where no path leads to the volume again. */
+  alternative: string
+}
+
+/**
+ * Distinguishes an image, a disk or a server's export that is simply not mounted from a source that is deleted or
+ * replaced. Call it only where no path leads to the volume and the source's server responds.
+ * @param source as the volume's records have it
+ */
+export function explainAbsence(session: Session, volume: string, source: string): VolumeAbsence {
+  const found = isTextIdentity(volume) ? 'unmounted' : (inspectSource(session, volume, source) ?? 'missing')
+  if (found === 'unmounted')
+    return { text: `${source} is not mounted: mount it`, alternative: 'its next mount uses the records' }
+  const alternative = `if it is deleted for good, "modekeep gc --forget ${volume}" removes its record`
+  return found === 'another'
+    ? { text: `${source} is another one now: put the former one back`, alternative }
+    : { text: `${source} is missing: put it back or mount it`, alternative }
+}
+
+/** Undefined where nothing is at the path, or it cannot be opened. */
+function inspectSource(session: Session, volume: string, source: string): 'another' | 'unmounted' | undefined {
+  const { inodes } = session.host
+  return unlessRefused(() => {
+    const handle = inodes.openLinkFree(source)
+    using _ = closing(inodes, handle)
+    return isDirectory(inodes.stat(handle)) || otherSource(session, volume, handle) ? 'another' : 'unmounted'
+  })
+}

@@ -63,6 +63,16 @@ decides, its \`readOnly\` and \`singleNode\` too. A rule that is withdrawn stops
 stands. \`modekeep doctor\` explains each rule and warns of those that let one namespace into another's;
 \`modekeep doctor --config FILE\` does so with a file before it is installed.
 
+A bind mount gives a directory more than one path. A pod gets nothing by one path that it may not have by another: if a rule's
+\`sources\` name another path of the source, of a directory that holds it, or of a part of it, the rules must allow the pod that path too.
+Of \`setGid\`, \`systemGroups\` and \`protectedGroups\` the strictest rule then counts. modekeep compares the file system and the path in it,
+through every mount in the mount table but those of kubelet and its own. With \`/srv/team\` mounted at \`/data/x\` by \`mount --bind\`, these
+rules give \`/data/x\` to pods of \`team\` only, for reading only:
+
+\`\`\`json
+{ "allow": [{ "sources": ["/data/*"] }, { "namespaces": ["team"], "sources": ["/srv/*"], "readOnly": true }] }
+\`\`\`
+
 ${rules()}
 
 A disk or an image is never mounted where some rule lets a pod mount a directory that holds it for writing, or where the file
@@ -74,7 +84,7 @@ directory of their own, with \`"fsTypes": ["ext4"]\` in the rule for it.
 \`map\` is a list of rules for the annotation \`modekeep/group\`. A rule allows what matches every key that it has; without \`map\`
 there is one rule without keys, \`{}\`, and \`"map": []\` allows nothing. Rules that are written replace that one: to allow a hostPath besides,
 write \`"map": [{}, {"volumes": ["hostPath"], "sources": ["/srv/shared"]}]\`. modekeep's own volumes are never given by it: \`allow\` decides
-about them.
+about them. A hostPath that \`sources\` of a rule name by another path too must be allowed by both paths, as a source in \`allow\`.
 
 ${mapRules()}
 `

@@ -22,6 +22,7 @@ import {
   refusalFor,
   wayOut,
 } from './order.ts'
+import { ordersByPath } from './other-paths.ts'
 import { cloneOwn } from './own-volume.ts'
 import { podIds } from './pod-ids.ts'
 import { recordFor } from './record.ts'
@@ -104,15 +105,17 @@ function plan(
   return attempt({ order: clone }, async (one) => {
     const pod = podIds(session.host, order)
     refuseOptions(clone)
+    let orders: readonly CloneOrder[] = [clone]
     one.source = clone.isOwn
       ? await cloneOwn(session, where, clone, handles)
       : cloneSource(session, where, clone, handles, (handle, path) => {
-          refuseType(session.host, clone, handle)
+          orders = ordersByPath(session, where, clone, handle)
+          for (const each of orders) refuseType(session.host, each, handle)
           refuseMountsBelow(session.host, where.table, handle, path)
         })
     if (one.source === 'keep') return
     // The mount of a volume of modekeep's own was checked when it was made.
-    if (!clone.isOwn) checkRules(session, clone, one.source, where.table)
+    if (!clone.isOwn) for (const each of orders) checkRules(session, each, one.source, where.table)
     one.root = findRootFacts(session, clone, one.source)
     one.map = mappingFor(one.source.from, one.source.to, pod)
   })

@@ -1,29 +1,16 @@
 import { closing, errorCode, FILE_TYPE, type Handle, type Host, orClosed, SYMLINK } from '../host/host.ts'
 import { CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
-import { isWithin } from '../mount-table/location-chain.ts'
-import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
-import {
-  locationOfRow,
-  type locationsOfHandles,
-  type MountedLocation,
-  pathWithin,
-} from '../mount-table/tree-location.ts'
+import { type locationsOfHandles, type MountedLocation, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { hasMountRecord, mountRecords } from '../store/mount-record.ts'
+import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
-import { leadsToPlace, recordPlaces } from '../volume/kind/protected-places.ts'
-import { holdsOwnRecords, openLinkFree } from '../volume/kind/source-path.ts'
+import { openLinkFree } from '../volume/kind/source-path.ts'
 import type { Clonable } from './clonable.ts'
 import type { CloneOrder, ContainerOrder } from './order.ts'
+import { type PodOnNode, refuseOtherPods, refuseOwnFiles } from './refused-sources.ts'
 
 type Pod = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
-
-interface PodOnNode extends Pod {
-  /** One for all of a container's volumes: all that kubelet has mounted is in the mount table by now. */
-  table: TableSnapshot
-}
 
 export interface Where extends PodOnNode {
   /** Reads that table. */
@@ -47,9 +34,7 @@ export function cloneSource(
   const { inodes, mounts } = session.host
   const { shown: opened, root, path: rootPath } = openMounted(session, where, source, handles)
   const path = inodes.pathOf(opened)
-  if (showsOwnRecords(session, where, { source, handle: opened })) {
-    throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
-  }
+  refuseOwnFiles(session, where.table, opened, isOfKubelet(where, source))
   if (hasMountRecord(session, rootPath)) throw ownVolume(to)
   check(opened, path)
   // Of a part the volume's root tells, as the part may have another.
@@ -123,18 +108,6 @@ function ownVolume(group: number | undefined): Refusal {
   )
 }
 
-/** Whether modekeep's records are in what was opened, or it is one of them: the path of a bind mount does not tell. */
-function showsOwnRecords({ host, config }: Session, where: Where, { source, handle }: OpenedMount): boolean {
-  if (holdsOwnRecords(host.inodes.pathOf(handle), config)) return true
-  const isOfKubelet = partsInPod(where, source) !== undefined
-  return leadsToPlace(host, where.table, handle, recordPlaces(config), isOfKubelet)
-}
-
-interface OpenedMount {
-  source: string
-  handle: Handle
-}
-
 /** Without a link. @throws {Refusal} for what another pod has */
 export function openSource(session: Session, where: PodOnNode, source: string): Handle {
   const { host } = session
@@ -146,51 +119,8 @@ export function openSource(session: Session, where: PodOnNode, source: string): 
   })
 }
 
-/** Kubelet's directory may have another path too, and so may each volume in it. */
-function refuseOtherPods(session: Session, where: PodOnNode, handle: Handle): void {
-  const { host } = session
-  const { kubeletDir, table } = where
-  const path = host.inodes.pathOf(handle)
-  if (leadsToPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
-    throw new Refusal(`lies at ${quoted(path)}, in kubelet's own directory or around it: use a volume of the pod`)
-  }
-  const volume = volumeShownBy(session, where, handle, path)
-  if (volume === undefined) return
-  throw new Refusal(
-    `lies at ${quoted(path)}, where the volume of a pod is mounted too (${quoted(volume)}): use a volume of the pod`,
-  )
-}
-
-/** Kubelet binds directories of the node here; elsewhere a driver has mounted something for pods alone. */
-const NODE_DIRECTORIES = /\/(volumes\/kubernetes\.io~local-volume|volume-subpaths)\//
-
-/**
- * The mount of a pod's volume that the mount of the handle shows too. The directory that a driver has bound is not meant, and
- * neither is a source of modekeep's own volumes: a rule that names it says so.
- */
-function volumeShownBy(
-  session: Session,
-  { kubeletDir, table }: PodOnNode,
-  handle: Handle,
-  path: string,
-): string | undefined {
-  const { inodes, mounts } = session.host
-  const row = table.findRow(mounts.tableId(handle))
-  if (row === undefined || row.mountPoint === '/') return undefined
-  const kubelet = inodes.openTrusted(kubeletDir)
-  using _ = closing(inodes, kubelet)
-  const pods = `${inodes.pathOf(kubelet)}/pods/`
-  const lines = table
-    .text()
-    .split('\n')
-    .filter((line) => line.includes(` ${row.device} `))
-  const isVolume = ({ mountPoint, device }: MountRow) =>
-    device === row.device && mountPoint.startsWith(pods) && !NODE_DIRECTORIES.test(mountPoint)
-  const shows = (volume: MountRow) => isWithin(locationOfRow(row), locationOfRow(volume))
-  const shown = parseMountinfo(lines.join('\n')).filter((volume) => isVolume(volume) && shows(volume))
-  const isSource = ({ mountPoint }: MountRow) => mountRecords.readUnlessDamaged(session, mountPoint)?.source === path
-  return shown.find((volume) => !isSource(volume))?.mountPoint
-}
+/** Whether kubelet has mounted a source in the pod's directory. @throws {Refusal} for another pod's */
+export const isOfKubelet = (pod: Pod, source: string): boolean => partsInPod(pod, source) !== undefined
 
 /** Below kubelet's directory; undefined where it is not. @throws {Refusal} for another pod's */
 function partsInPod({ kubeletDir, pod }: Pod, source: string): string[] | undefined {

@@ -49,6 +49,12 @@ export function rowWithId(text: string, id: number): MountRow | undefined {
   return start === -1 ? undefined : parseMountinfo(text.slice(start, text.indexOf('\n', start) + 1))[0]
 }
 
+/** The rows of one file system, given as major:minor: other lines are not parsed. */
+export function rowsOfDevice(text: string, device: string): MountRow[] {
+  const lines = text.split('\n').filter((line) => line.includes(` ${device} `))
+  return parseMountinfo(lines.join('\n')).filter((row) => row.device === device)
+}
+
 // The kernel writes space, tab, newline and backslash as three octal digits (fs/proc_namespace.c).
 function unescapeField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))

@@ -126,11 +126,14 @@ export function pathsToSame(mountinfo: string, path: string): string[] {
   const rows = parseMountinfo(mountinfo)
   const there = locationsFrom(rows)(path)
   if (there === undefined) return [path]
-  return rows.flatMap((row) => {
-    const { device, path: root } = locationOfRow(row)
-    const isShown = device === there.device && `${there.path}/`.startsWith(`${root}/`)
-    return isShown ? [`${asPrefix(row.mountPoint)}${there.path.slice(root.length)}`] : []
-  })
+  return rows.flatMap((row) => pathInMount(row, there) ?? [])
+}
+
+/** The path at which a mount shows a location; undefined: it does not show it. */
+export function pathInMount(row: MountRow, { device, path }: TreeLocation): string | undefined {
+  const shown = locationOfRow(row)
+  const isShown = device === shown.device && `${path}/`.startsWith(`${shown.path}/`)
+  return isShown ? `${asPrefix(row.mountPoint)}${path.slice(shown.path.length)}` : undefined
 }
 
 /** A location, with the options of the mount that shows it. */
@@ -151,10 +154,13 @@ export function locationsOfHandles(
     const row = findRow(mounts.tableId(handle))
     const path = inodes.pathOf(handle)
     if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined
-    // Of NFS each row has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that tells the path.
-    const isNfs = /^nfs4?$/.test(row.fsType)
-    return { ...placeIn(isNfs ? { ...row, root: row.source.replace(/\/+$/, '') } : row, path), options: row.options }
+    return { ...placeIn(withRealRoot(row), path), options: row.options }
   }
+}
+
+/** Each row of NFS has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that has the path. */
+export function withRealRoot(row: MountRow): MountRow {
+  return /^nfs4?$/.test(row.fsType) ? { ...row, root: row.source.replace(/\/+$/, '') } : row
 }
 
 /** The path of one directory or file in another; '': they are one. Undefined: it is not in it. */

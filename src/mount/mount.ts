@@ -15,7 +15,7 @@ import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { refuseSilent } from '../volume/silence.ts'
 import { observe, type View } from './observe.ts'
-import { allowed, refuseProtected, refuseWritable } from './permit.ts'
+import { allowed, permitSource, refuseWritable } from './permit.ts'
 import { type MountPlan, planMount } from './plan.ts'
 import { holdSingleWriter } from './single-writer.ts'
 import { planSubmounts } from './submounts.ts'
@@ -102,15 +102,14 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
   if (!kind) throw new Error(`no such kind: ${asked.fsType}`)
   const last = mountRecords.readUnlessDamaged(session, point.path)
   const record = last?.ended === undefined ? last : undefined
-  const { request, isNew } = allowed(session, asked, kind, record)
+  const { request: permitted, isNew } = allowed(session, asked, kind, record)
   // heal has asked already, without the lock.
-  if (!manner.isHealing) await refuseSilent(session, request)
-  const source = kind.openSource?.(host, request)
+  if (!manner.isHealing) await refuseSilent(session, permitted)
+  const source = kind.openSource?.(host, permitted)
   using _ = closing(host.inodes, source?.handle)
-  if (isNew && source !== undefined) {
-    refuseProtected(session, request, source)
-    refuseWritable(session, kind, request, source)
-  }
+  const isNewSource = isNew && source !== undefined
+  const request = isNewSource ? permitSource(session, permitted, kind, source) : permitted
+  if (isNewSource) refuseWritable(session, kind, request, source)
   const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })

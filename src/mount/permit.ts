@@ -1,19 +1,19 @@
-import { basename, dirname } from 'node:path'
 import { isDirectory } from '../host/host.ts'
 import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
-import { snapshotTable } from '../mount-table/table-snapshot.ts'
+import { snapshotTable, type TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { pathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { allow } from '../request/allow.ts'
+import { allow, type Verdict } from '../request/allow.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
-import { DEFAULT_FS_TYPES } from '../request/rule.ts'
+import { DEFAULT_FS_TYPES, type Rule } from '../request/rule.ts'
 import { ruleToWrite } from '../request/rule-source.ts'
-import { sourceText } from '../request/source.ts'
-import { listMountRecords, type MountRecord, ruleFactsOf } from '../store/mount-record.ts'
+import { parseSource, sourcePath, sourceText } from '../request/source.ts'
+import { listMountRecords, type MountRecord, type RuleFacts, ruleFactsOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { namingOf } from '../volume/kind/options.ts'
-import { leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
+import { filePlaces, leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
+import { findOtherPaths } from '../volume/other-paths.ts'
 
 /**
  * The one place that asks the node's rules, before anything of a source is looked at. What is known of a mount that was
@@ -32,23 +32,80 @@ export function allowed(
   if (stands && isSameMount(record.request, asked)) {
     return { request: { ...asked, ...ruleFactsOf(record) }, isNew: false }
   }
-  const naming = (option: string) => namingOf(kind.optionRules(), option)
-  // Secrets are decoded for kinds that need them, and nowhere else.
-  const secretNames = kind.secretKeys === 'by rule' ? [...(session.secrets?.keys() ?? [])] : []
-  const verdict = allow(
-    session.config.allow,
-    { ...asked, secretNames },
-    {
-      walksServer: kind.isRemote === true && kind.walk === true,
-      naming,
-    },
-  )
+  const verdict = judgeRequest(session, asked, kind)
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
-  const { rule } = verdict
-  const facts = ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
+  const facts = factsOfRule(verdict.rule)
   return {
     request: { ...asked, ...facts, secretKeys: kind.secretKeys === 'by rule' ? facts.secretKeys : undefined },
     isNew: true,
+  }
+}
+
+/** Asks the rules of the node for a request, by the path that it names. */
+export function judgeRequest({ config, secrets }: Session, asked: MountRequest, kind: VolumeKind): Verdict {
+  const naming = (option: string) => namingOf(kind.optionRules(), option)
+  // Secrets are decoded for kinds that need them, and nowhere else.
+  const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
+  const walksServer = kind.isRemote === true && kind.walk === true
+  return allow(config.allow, { ...asked, secretNames }, { walksServer, naming })
+}
+
+const factsOfRule = (rule: Rule) => ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
+
+/**
+ * Checks an opened source for what its path does not tell: the places that no pod may have, and the rules that name it by
+ * other paths.
+ * @returns the request with what all of these rules permit
+ * @throws {Refusal}
+ */
+export function permitSource(
+  session: Session,
+  request: MountRequest,
+  kind: VolumeKind,
+  opened: OpenedSource,
+): MountRequest {
+  const table = snapshotTable(session.host)
+  refuseProtected(session, request, opened, table)
+  return permitOtherPaths(session, request, kind, opened, table)
+}
+
+/**
+ * A source that is, holds or lies in what a rule names by another path is permitted only where the pod may have that path
+ * too. Locations are compared, through every mount of the node.
+ */
+function permitOtherPaths(
+  session: Session,
+  request: MountRequest,
+  kind: VolumeKind,
+  opened: OpenedSource,
+  table: TableSnapshot,
+): MountRequest {
+  const requested = sourcePath(request.source) ?? opened.path
+  const kubeletDirectory = podPlaceOf(request.directory)?.root
+  const named = { handle: opened.handle, path: requested, kubeletDirectory, rules: session.config.allow }
+  let permitted = request
+  for (const { path, source } of findOtherPaths(session, table, named)) {
+    const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
+    if ('refusal' in verdict) {
+      throw new Refusal(
+        `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${verdict.refusal}`,
+      )
+    }
+    permitted = { ...permitted, ...strictest(permitted, factsOfRule(verdict.rule)) }
+  }
+  return permitted
+}
+
+/** What two rules permit of one source. How keys of a Secret reach a program the rule for its own path says. */
+function strictest(one: RuleFacts, other: RuleFacts): RuleFacts {
+  const isProtecting = one.protectedGroups !== undefined || other.protectedGroups !== undefined
+  return {
+    setGid: one.setGid === false || other.setGid === false ? false : one.setGid,
+    systemGroups: one.systemGroups && other.systemGroups,
+    protectedGroups: isProtecting
+      ? [...new Set([...(one.protectedGroups ?? []), ...(other.protectedGroups ?? [])])]
+      : undefined,
+    secretKeys: one.secretKeys,
   }
 }
 
@@ -112,13 +169,13 @@ export function refuseWritable(
  * pods, and for writing also the log and the configuration. Its path does not tell: another mount may lead there.
  * @throws {Refusal}
  */
-export function refuseProtected(
+function refuseProtected(
   session: Session,
   { source, directory, readOnly }: MountRequest,
   opened: OpenedSource,
+  table: TableSnapshot,
 ): void {
   const { host, config } = session
-  const table = snapshotTable(host)
   const shown = quoted(sourceText(source))
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
   if (leadsTo(recordPlaces(config))) {
@@ -133,11 +190,8 @@ export function refuseProtected(
     )
   }
   if (readOnly) return
-  for (const [what, file] of [
-    ['log', config.logFile],
-    ['configuration', config.configFile],
-  ] as const) {
-    if (file === undefined || !leadsTo({ directory: dirname(file), names: [basename(file)], isTree: false })) continue
+  for (const { what, file, place } of filePlaces(config)) {
+    if (!leadsTo(place)) continue
     throw new Refusal(
       `source ${shown} holds modekeep's ${what} ${quoted(file)}, which no pod may write: set readOnly on the volume, or name another directory`,
     )

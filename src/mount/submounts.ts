@@ -4,16 +4,14 @@ import type { MountRow } from '../mount-table/mountinfo.ts'
 import { isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { formatMounts, readSubmounts } from '../mount-table/submounts.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { allow } from '../request/allow.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { parseSource } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
-import { namingOf } from '../volume/kind/options.ts'
 import { openLinkFree } from '../volume/kind/source-path.ts'
 import { isInternalMount } from '../volume/submounts.ts'
-import { refuseProtected } from './permit.ts'
+import { judgeRequest, permitSource } from './permit.ts'
 
 /**
  * Decides about the mounts inside of a source before its mount is made.
@@ -69,17 +67,16 @@ async function assertIncludable(
   if (unbindable.length > 0) {
     throw refuse(`the kernel does not clone unbindable mounts: ${formatMounts(unbindable)}: make them private`)
   }
-  const naming = (option: string) => namingOf(kind.optionRules(), option)
   for (const { mountPoint } of others) {
     const wish = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
     const faults = kind.faults(wish, session.config)
     if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${faults.join('; ')}`)
-    const verdict = allow(session.config.allow, wish, { walksServer: false, naming })
+    const verdict = judgeRequest(session, wish, kind)
     if ('refusal' in verdict) throw refuse(verdict.refusal)
     if (await isSilentPath(session.host, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
     const handle = openLinkFree(session.host, mountPoint, {})
     using _ = closing(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
-    refuseProtected(session, wish, { handle, stat, path: mountPoint })
+    permitSource(session, wish, kind, { handle, stat, path: mountPoint })
   }
 }

@@ -110,13 +110,25 @@ export function ruleToWrite(rules: readonly Rule[], path: string, fallback: read
 }
 
 function canHold(entry: string, path: string): boolean {
-  const { form, path: directory, isBelow } = patternOf(entry)
-  if (form !== 'path') return false
-  const names = directory.split('/').slice(1)
-  const there = path.split('/').slice(1)
-  const depth = directory === '' ? 0 : names.length
-  return (
-    there.length > depth + (isBelow ? 1 : 0) &&
-    names.slice(0, depth).every((name, at) => name === there[at] || (name === NAMESPACE && isNamespace(there[at])))
-  )
+  const { path: directory, isBelow } = patternOf(entry)
+  return concernsPath(entry, path) && namesIn(path).length > namesIn(directory).length + (isBelow ? 1 : 0)
 }
+
+/**
+ * Whether some rule names a path among its sources, for whatever namespace: the path itself, a directory that holds it, or
+ * something in it.
+ */
+export function isNamedByRule(rules: readonly Pick<Rule, 'sources'>[], path: string): boolean {
+  return rules.some(({ sources = [] }) => sources.some((entry) => concernsPath(entry, path)))
+}
+
+function concernsPath(entry: string, path: string): boolean {
+  const { form, path: directory } = patternOf(entry)
+  if (form !== 'path') return false
+  const there = namesIn(path)
+  return namesIn(directory)
+    .slice(0, there.length)
+    .every((name, at) => name === there[at] || (name === NAMESPACE && isNamespace(there[at])))
+}
+
+const namesIn = (path: string) => path.split('/').filter((name) => name !== '')

@@ -107,7 +107,8 @@ export const mountRecords = new RecordKind<MountRecord>({
 /** What a record says of the group that a mount gives. */
 export type Given = MountRecord['given']
 
-type RuleFacts = Pick<MountRequest, 'setGid' | 'systemGroups' | 'protectedGroups' | 'secretKeys'>
+/** What the rules that permit a request say of it. */
+export type RuleFacts = Pick<MountRequest, 'setGid' | 'systemGroups' | 'protectedGroups' | 'secretKeys'>
 
 /** What a record keeps of a source; a volume that only its mount knows is added when it is made. */
 export interface SourceFacts {

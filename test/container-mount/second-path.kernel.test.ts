@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { mount } from '../../src/mount/mount.ts'
+import type { MapRule } from '../../src/request/map-rule.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
@@ -84,6 +85,71 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
       await expect(attach(node, `${node.top}/data/${source}`)).rejects.toThrow("holds modekeep's own records")
     },
   )
+
+  it.each(['logs', 'logs/log', 'etc', 'top'])(
+    'is refused where it holds or is the log or the configuration: %s',
+    async (source) => {
+      const node = nodeWith('ext4')
+      const [logs, etc] = [make(`${node.top}/fs/logs`), make(`${node.top}/fs/etc/modekeep`)]
+      Object.assign(node.session.config, { logFile: `${logs}/log`, configFile: `${etc}/config.json` })
+      for (const file of [`${logs}/log`, `${etc}/config.json`]) fs.writeFileSync(file, '')
+      run('--bind', logs, make(`${node.top}/data/logs`))
+      run('--bind', `${node.top}/fs/etc`, make(`${node.top}/data/etc`))
+      run('--bind', `${node.top}/fs`, make(`${node.top}/data/top`))
+      for (const options of [undefined, ['rbind', 'rprivate', 'ro']]) {
+        const clone = node.clone({ source: `${node.top}/data/${source}`, volume: 'host', ...(options && { options }) })
+        await expect(node.attach(node.order([clone]))).rejects.toThrow(/which holds modekeep's (log|configuration) "/)
+      }
+      const beside = node.clone({ source: make(`${node.top}/fs/logs-2`), volume: 'host' })
+      expect(await node.attach(node.order([beside]))).toHaveLength(1)
+    },
+  )
+
+  describe('with rules of map that name other paths', () => {
+    const allowOther = (node: TestNode, ...rules: readonly MapRule[]) => {
+      const all = { volumes: ['hostPath'], sources: [`${node.top}/data/*`], fsTypes: ['ext4'], systemGroups: true }
+      node.session.config = { ...node.session.config, map: [all, ...rules] }
+    }
+
+    function bound() {
+      const node = nodeWith('ext4')
+      make(`${node.top}/fs/strict/team/inner`)
+      run('--bind', `${node.top}/fs`, make(`${node.top}/data/top`))
+      run('--bind', `${node.top}/fs/strict/team`, make(`${node.top}/data/team`))
+      return node
+    }
+
+    it.each(['team', 'team/inner', 'top/strict/team', 'top/strict'])(
+      'is refused where a rule names its location by another path for another namespace: %s',
+      async (source) => {
+        const node = bound()
+        const rule = { namespaces: ['team'], volumes: ['hostPath'], sources: [`${node.top}/fs/strict/*`] }
+        allowOther(node, rule)
+        await expect(attach(node, `${node.top}/data/${source}`)).rejects.toThrow('which a rule of "map" names')
+        allowOther(node, { ...rule, namespaces: ['default'], sources: [`${node.top}/fs/*`], systemGroups: true })
+        expect(await attach(node, `${node.top}/data/${source}`)).toHaveLength(1)
+      },
+    )
+
+    it('is refused where the rule for its other path is for other file systems or not for its group', async () => {
+      const node = bound()
+      const rule = { volumes: ['hostPath'], sources: [`${node.top}/fs/strict/*`], systemGroups: true }
+      allowOther(node, { ...rule, fsTypes: ['xfs'] })
+      await expect(attach(node, `${node.top}/data/team`)).rejects.toThrow('allows xfs here')
+      allowOther(node, { ...rule, fsTypes: ['ext4'], groups: ['3000'] })
+      await expect(attach(node, `${node.top}/data/team`)).rejects.toThrow('group 2000')
+    })
+
+    it('is refused where the rule for its other path does not permit a group of the system', async () => {
+      const node = bound()
+      const rule = { volumes: ['hostPath'], sources: [`${node.top}/fs/strict/*`] }
+      fs.chmodSync(node.top, 0o755)
+      allowOther(node, rule)
+      await expect(attach(node, `${node.top}/data/team`)).rejects.toThrow('a group of the system')
+      allowOther(node, { ...rule, systemGroups: true })
+      expect(await attach(node, `${node.top}/data/team`)).toHaveLength(1)
+    })
+  })
 
   it('is a clone where it is a directory of the node, also one that kubelet has bound for a local volume', async () => {
     const node = nodeWith('ext4')

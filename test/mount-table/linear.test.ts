@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { contradictingFlags } from '../../src/mount-table/flags.ts'
 import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
 import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { findShownPaths } from '../../src/mount-table/other-paths.ts'
 import { locationsFrom, mountsFrom, pathsToSame } from '../../src/mount-table/tree-location.ts'
 import { subPathFaults } from '../../src/path/inside.ts'
 import { growth, LINEAR } from '../helpers/work.ts'
@@ -42,6 +43,14 @@ describe('the work on a mount table grows no faster than the table', () => {
       'mounts on one directory, the layers of it',
       (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')),
       (table) => layersAt(parseMountinfo(table), '/a'),
+    ],
+    [
+      'mounts that show a directory at other paths, or parts of it',
+      (count) =>
+        ROOT +
+        row(10, 20, '/d', '/data') +
+        repeat(count, (at) => row(at + 21, 20, `/m${at}`, '/data') + row(at + 500_000, 20, `/p${at}`, `/data/${at}`)),
+      (table) => findShownPaths(table, { device: '8:1', path: '/data' }, () => true),
     ],
     [
       'stale binds of kubelet',

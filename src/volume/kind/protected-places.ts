@@ -1,9 +1,10 @@
+import { basename, dirname } from 'node:path'
 import { unlessRefused } from '../../host/file-error.ts'
 import { closing, type Handle, type Host, hasDisk } from '../../host/host.ts'
 import { isWithin, locationChain } from '../../mount-table/location-chain.ts'
 import type { TableSnapshot } from '../../mount-table/table-snapshot.ts'
 import { asPrefix, type TreeLocation } from '../../mount-table/tree-location.ts'
-import { PRIVATE } from '../../request/defaults.ts'
+import { type LoadedConfig, PRIVATE } from '../../request/defaults.ts'
 
 /** What no pod may see or write, by whatever path and mount. */
 export interface ProtectedPlace {
@@ -17,6 +18,19 @@ export interface ProtectedPlace {
 
 export function recordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
   return { directory: stateDir, names: Object.values(PRIVATE), isTree: true }
+}
+
+/** The log and the configuration: who can write to the directory of one can replace it. */
+export function filePlaces({
+  logFile,
+  configFile,
+}: LoadedConfig): { what: string; file: string; place: ProtectedPlace }[] {
+  const files = { log: logFile, configuration: configFile }
+  return Object.entries(files).flatMap(([what, file]) =>
+    file === undefined
+      ? []
+      : [{ what, file, place: { directory: dirname(file), names: [basename(file)], isTree: false } }],
+  )
 }
 
 /**

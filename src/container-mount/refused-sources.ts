@@ -1,0 +1,81 @@
+import { closing, type Handle } from '../host/host.ts'
+import { isWithin } from '../mount-table/location-chain.ts'
+import { type MountRow, rowsOfDevice } from '../mount-table/mountinfo.ts'
+import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
+import { locationOfRow } from '../mount-table/tree-location.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { mountRecords } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
+import { filePlaces, leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
+import { holdsOwnRecords } from '../volume/kind/source-path.ts'
+import type { ContainerOrder } from './order.ts'
+
+export interface PodOnNode extends Pick<ContainerOrder, 'kubeletDir' | 'pod'> {
+  /** One for all of a container's volumes: all that kubelet has mounted is in the mount table by now. */
+  table: TableSnapshot
+}
+
+/**
+ * Refuses what is, holds or lies in modekeep's own files: its records, its log and its configuration. The path of a bind mount
+ * does not tell.
+ * @param isOfKubelet kubelet has mounted it in the pod's directory
+ * @throws {Refusal}
+ */
+export function refuseOwnFiles(
+  { host, config }: Session,
+  table: TableSnapshot,
+  handle: Handle,
+  isOfKubelet: boolean,
+): void {
+  const path = host.inodes.pathOf(handle)
+  const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, handle, place, isOfKubelet)
+  if (holdsOwnRecords(path, config) || leadsTo(recordPlaces(config))) {
+    throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
+  }
+  const file = filePlaces(config).find(({ place }) => leadsTo(place))
+  if (file === undefined) return
+  throw new Refusal(
+    `is of ${quoted(path)}, which holds modekeep's ${file.what} ${quoted(file.file)}: name another directory`,
+  )
+}
+
+/** Kubelet's directory may have another path too, and so may each volume in it. */
+export function refuseOtherPods(session: Session, where: PodOnNode, handle: Handle): void {
+  const { host } = session
+  const { kubeletDir, table } = where
+  const path = host.inodes.pathOf(handle)
+  if (leadsToPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
+    throw new Refusal(`lies at ${quoted(path)}, in kubelet's own directory or around it: use a volume of the pod`)
+  }
+  const volume = volumeShownBy(session, where, handle, path)
+  if (volume === undefined) return
+  throw new Refusal(
+    `lies at ${quoted(path)}, where the volume of a pod is mounted too (${quoted(volume)}): use a volume of the pod`,
+  )
+}
+
+/** Kubelet binds directories of the node here; elsewhere a driver has mounted something for pods alone. */
+const NODE_DIRECTORIES = /\/(volumes\/kubernetes\.io~local-volume|volume-subpaths)\//
+
+/**
+ * The mount of a pod's volume that the mount of the handle shows too. The directory that a driver has bound is not meant, and
+ * neither is a source of modekeep's own volumes: a rule that names it says so.
+ */
+function volumeShownBy(
+  session: Session,
+  { kubeletDir, table }: PodOnNode,
+  handle: Handle,
+  path: string,
+): string | undefined {
+  const { inodes, mounts } = session.host
+  const row = table.findRow(mounts.tableId(handle))
+  if (row === undefined || row.mountPoint === '/') return undefined
+  const kubelet = inodes.openTrusted(kubeletDir)
+  using _ = closing(inodes, kubelet)
+  const pods = `${inodes.pathOf(kubelet)}/pods/`
+  const isVolume = ({ mountPoint }: MountRow) => mountPoint.startsWith(pods) && !NODE_DIRECTORIES.test(mountPoint)
+  const shows = (volume: MountRow) => isWithin(locationOfRow(row), locationOfRow(volume))
+  const shown = rowsOfDevice(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
+  const isSource = ({ mountPoint }: MountRow) => mountRecords.readUnlessDamaged(session, mountPoint)?.source === path
+  return shown.find((volume) => !isSource(volume))?.mountPoint
+}

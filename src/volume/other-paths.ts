@@ -1,0 +1,73 @@
+import type { Handle } from '../host/host.ts'
+import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { findShownPaths, type ShownPath } from '../mount-table/other-paths.ts'
+import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
+import {
+  asPrefix,
+  locationsFrom,
+  locationsOfHandles,
+  pathInMount,
+  pathWithin,
+  type TreeLocation,
+  withRealRoot,
+} from '../mount-table/tree-location.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import type { Rule } from '../request/rule.ts'
+import { isNamedByRule } from '../request/rule-source.ts'
+import type { Session } from '../store/session.ts'
+import { isInternalMount } from './submounts.ts'
+
+/** A source that is held open. */
+export interface NamedSource {
+  /** What a pod sees: the source, or the part of it that a subPath names. */
+  handle: Handle
+  /** The path that was requested. */
+  path: string
+  /** Kubelet's root directory; undefined: not known. */
+  kubeletDirectory: string | undefined
+  /** Only paths that some of these rules name are of interest. */
+  rules: readonly Pick<Rule, 'sources'>[]
+}
+
+export interface OtherPath {
+  /** Leads to what the pod sees, or to a part of that. */
+  path: string
+  /** What a pod would request as the source for it. */
+  source: string
+}
+
+/**
+ * Finds the other paths, named by rules, at which mounts of the node show what a source shows, or a part of it. Mounts of pods are left out:
+ * no pod may have them as a source.
+ * @throws {Refusal} for a source whose mount is not in the table any more
+ */
+export function findOtherPaths(
+  session: Session,
+  table: TableSnapshot,
+  { handle, path: requested, kubeletDirectory, rules }: NamedSource,
+): OtherPath[] {
+  const shown = locationsOfHandles(session.host, table)(handle)
+  if (shown === undefined) {
+    throw new Refusal(`source ${quoted(requested)} was unmounted or removed meanwhile: it is tried again`)
+  }
+  const { stateDir } = session.config
+  const isOfPod = (row: MountRow) =>
+    !`${stateDir}/`.startsWith(`${asPrefix(row.mountPoint)}/`) && isInternalMount(session, row, kubeletDirectory)
+  const isOther = ({ path, row }: ShownPath) =>
+    !`${path}/`.startsWith(`${requested}/`) && isNamedByRule(rules, path) && !isOfPod(row)
+  const found = findShownPaths(table.text(), shown, isOther)
+  if (found.length === 0) return []
+  const whole = locationsFrom(parseMountinfo(table.text()).map(withRealRoot))(requested)
+  return found.map(({ path, row }) => ({ path, source: sourceFor({ path, row }, whole, shown) }))
+}
+
+/** With a subPath a pod requests the source that holds the part. */
+function sourceFor(
+  { path, row }: Pick<ShownPath, 'path' | 'row'>,
+  whole: TreeLocation | undefined,
+  shown: TreeLocation,
+): string {
+  const within = whole && pathWithin(whole, shown)
+  const source = within && whole && pathInMount(row, whole)
+  return source && path === `${source}/${within}` ? source : path
+}

@@ -1,4 +1,5 @@
 import type { AttachStep } from '../src/container-mount/order.ts'
+import { removeEmptyStand } from '../src/container-mount/stand.ts'
 import type { ContainerJob, ContainerResult } from '../src/container-mount/work.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
@@ -13,7 +14,7 @@ import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import type { Store } from '../src/store/places.ts'
 import { type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-record.ts'
-import type { Session } from '../src/store/session.ts'
+import { orWarn, type Session } from '../src/store/session.ts'
 import { Workers } from '../src/worker-pool/workers.ts'
 import { readConfig } from './config.ts'
 import { EventQueue, tellEvent, tellFailure } from './events.ts'
@@ -77,6 +78,8 @@ async function serve(
       workers.close()
       await events.flush()
     }
+    const warn = (message: string) => tellEvent('warn', 'end', { message })
+    orWarn({ warn }, 'cannot unmount the staging directory of clones', () => removeEmptyStand({ ...store, warn }))
     // Nobody is to miss one that was ended on purpose.
     pluginRecord.remove(store, undefined)
     tellEvent('info', 'end')

@@ -8,9 +8,10 @@ import { orWarn, type Session } from '../store/session.ts'
 // mounted on it. Below it a directory for each container, in that a mount for each of its clones.
 const MOUNTS = Buffer.from('mounts')
 
-type Node = Pick<Session, 'host' | 'config'>
+type Node = Pick<Session, 'host'> & { config: Pick<Session['config'], 'stateDir'> }
 
-function standPath(node: Node): string {
+/** Where the file system in memory is mounted that has the clones. */
+export function standPath(node: Pick<Node, 'config'>): string {
   return `${containersDirectory(node)}/mounts`
 }
 
@@ -36,7 +37,7 @@ export function tryHoldContainer(session: Session, container: string): Disposabl
   return tryHold(session, lockPath(session, container))
 }
 
-function tryHold(session: Session, path: string): Disposable | undefined {
+function tryHold(session: Node & Pick<Session, 'warn'>, path: string): Disposable | undefined {
   const lock = withPath('lock', path, () => session.host.tryLock(path))
   const release = () => withPath('remove', path, () => lock?.release(true))
   // What fails says nothing of the work that was done under the lock: reconcile removes the file.
@@ -143,7 +144,7 @@ export function standing(node: Node): string[] {
 }
 
 /** Removes the stand where nothing is on it: the next container has it made again. */
-export function removeEmptyStand(session: Session): void {
+export function removeEmptyStand(session: Node & Pick<Session, 'warn'>): void {
   const { inodes, mounts, files } = session.host
   const directory = containersDirectory(session)
   if (files.list(directory).length === 0) return

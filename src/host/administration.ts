@@ -4,8 +4,7 @@ import type { NodeFiles } from './node-files.ts'
 /** What `install` and `uninstall` alone do to a node. */
 export interface Administration {
   files: NodeFiles
-  /** The inodes of the node, for who may write where. */
-  inodes: Host['inodes']
+  host: Host
   /** flock(2) on a directory itself: it leaves no file. Undefined while somebody else has it. */
   tryLockDirectory(path: string): Lock | undefined
   /** Never fails: what kept the program from running is its answer. */

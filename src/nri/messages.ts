@@ -1,5 +1,8 @@
 import { type Message, protobufPackage } from '../grpc/protobuf.ts'
 
+/** The newest NRI release whose messages these are compared with. The runtime only logs it, since NRI 0.10. */
+export const NRI_VERSION = 'v0.12.0'
+
 /**
  * The messages of NRI v1alpha1 that a plugin needs which replaces mounts, by the numbers of its api.proto. Left out:
  * what is neither sent nor read. An enumeration is its number.

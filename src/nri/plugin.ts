@@ -7,7 +7,7 @@ import { assertOwnSocket } from '../host/write-file.ts'
 import type { Level } from '../log/call-log.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { Connection } from './connection.ts'
-import { codec } from './messages.ts'
+import { codec, NRI_VERSION } from './messages.ts'
 import { type Containers, methods } from './service.ts'
 
 /** In ms. */
@@ -96,7 +96,7 @@ async function serve(
   stop.addEventListener('abort', end, { once: true })
   const late = new AbortController()
   try {
-    const name = { pluginName: PLUGIN_NAME, pluginIdx: index, nriVersion: '' }
+    const name = { pluginName: PLUGIN_NAME, pluginIdx: index, nriVersion: NRI_VERSION }
     await connection.call('RegisterPlugin', register.encode(name), timing.registerMs)
     const ended = connection.ended.then((reason) => {
       throw reason ?? new Error('the runtime closed the connection')

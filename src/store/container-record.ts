@@ -63,7 +63,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
     `delete the pod of container ${container} ("crictl inspect" names it): "modekeep nri" and "modekeep gc" remove the record of a container that is gone`,
 })
 
-export function containersDirectory({ config }: Pick<Store, 'config'>): string {
+export function containersDirectory({ config }: { config: Pick<Store['config'], 'stateDir'> }): string {
   return `${config.stateDir}/${PRIVATE.containers}`
 }
 

@@ -17,11 +17,12 @@ const containers = () => {
   const told = execFileSync(MODEKEEP, ['status', '--json'], { env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
   return JSON.parse(String(told)).containers
 }
-const standing = () =>
+const mounts = (below: string) =>
   fs
     .readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
-    .filter((row) => row.includes(` ${node.state}/nri/mounts/`))
+    .filter((row) => row.includes(` ${node.state}${below}`))
+const standing = () => mounts('/nri/mounts/')
 
 describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€™s plugin', cannot), () => {
   beforeEach(() => {
@@ -67,7 +68,9 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(records()).toHaveLength(1)
     await end.call('StopContainer', 'ContainerRequest', node.request(1, ASKS, source))
     await expect.poll(records).toEqual([])
+    expect(mounts('/nri/mounts ')).toHaveLength(1)
     expect(await node.stop()).toBe(0)
+    expect(mounts('/nri/mounts')).toEqual([])
   })
 
   it("finds the volume where kubelet's directory is a link, and by its other name refuses it", async () => {

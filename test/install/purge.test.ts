@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import {
   bindMount,
   install,
@@ -78,5 +79,36 @@ needing(missing.root).describe('a purge', () => {
     const { stderr } = await uninstall(world, {}, '--purge')
     expect(stderr).toMatch(/something is mounted below .*: kept/)
     expect(readFileSync(join(world.root, 'var/lib/modekeep/other/file'), 'utf8')).toBe('precious')
+  })
+})
+
+needing(missing.root, missing.mounts).describe('an uninstall after the plugin of the runtime was killed', () => {
+  it('unmounts the empty staging directory of clones, and a purge then removes the state directory', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const staging = join(world.root, 'var/lib/modekeep/nri/mounts')
+    mkdirSync(staging, { recursive: true, mode: 0o700 })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'modekeep', staging])
+    onTestFinished(() => void spawnSync('umount', [staging], { stdio: 'ignore' }))
+    const dry = await uninstall(world, {}, '--purge', '--dry-run')
+    expect(dry.stdout).toContain(`unmount ${staging}`)
+    expect(statSync(staging).dev).not.toBe(statSync(join(staging, '..')).dev)
+    const { stdout, stderr } = await uninstall(world, {}, '--purge')
+    expect([stdout, stderr]).toEqual([expect.stringMatching(`removed +${staging}\n`), ''])
+    expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
+  })
+
+  it('keeps a staging directory that still has a clone', async () => {
+    const world = makeWorld()
+    await install(world, standIn(world, 'a'))
+    const staging = join(world.root, 'var/lib/modekeep/nri/mounts')
+    mkdirSync(staging, { recursive: true, mode: 0o700 })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'modekeep', staging])
+    onTestFinished(() => void spawnSync('umount', [staging], { stdio: 'ignore' }))
+    mkdirSync(join(staging, 'c1'))
+    const { stdout, stderr } = await uninstall(world, {}, '--purge')
+    expect(stdout).toMatch(new RegExp(`kept +${staging}$`, 'm'))
+    expect(stderr).toContain('something is mounted below')
+    expect(existsSync(join(staging, 'c1'))).toBe(true)
   })
 })

@@ -72,6 +72,7 @@ const mount = (
   why: 'asked for',
   since: '2026-11-25T04:12:33.000Z',
   state: 'healthy',
+  repair: 'none',
   hiddenSubmounts: null,
   reason: '',
   walk: null,

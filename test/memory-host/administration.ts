@@ -1,6 +1,6 @@
 import type { Administration, Answer } from '../../src/host/administration.ts'
 import { nodeFiles } from '../../src/host/node-files.ts'
-import { memoryInodes } from './inodes.ts'
+import { memoryHost } from './index.ts'
 import { mortalFs } from './mortal-fs.ts'
 import type { MemoryWorld } from './world.ts'
 
@@ -8,7 +8,7 @@ import type { MemoryWorld } from './world.ts'
 export function memoryAdministration(world: MemoryWorld, answer: (driver: string) => string): Administration {
   return {
     files: nodeFiles(mortalFs(world)),
-    inodes: memoryInodes(world),
+    host: memoryHost(world),
     tryLockDirectory(path) {
       world.alive()
       if (world.locked.has(path)) return undefined

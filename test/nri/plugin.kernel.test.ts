@@ -59,7 +59,7 @@ const container = (id: string) => ({ pod: { id: 'p', uid: 'u' }, container: { id
 describe('the plugin, over a socket', () => {
   it('registers, says which events it wants, and is told all that runs before anything else', async () => {
     const end = await connected()
-    expect(await end.registered).toMatchObject({ pluginName: 'modekeep', pluginIdx: '10' })
+    expect(await end.registered).toMatchObject({ pluginName: 'modekeep', pluginIdx: '10', NRIVersion: 'v0.12.0' })
     // RunPodSandbox 1, StopPodSandbox 2, CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
     expect(await end.start([{ id: 'p1' }], [{ id: 'c1' }, { id: 'c2' }])).toBe(0b110_0100_1011)
     expect(told).toEqual(['all p1 c1,c2'])

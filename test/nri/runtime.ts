@@ -4,6 +4,12 @@ import { decode, encode } from './proto.ts'
 
 const SERVICE = 'nri.pkg.api.v1alpha1.Plugin'
 
+interface Registration {
+  pluginName: string
+  pluginIdx: string
+  NRIVersion: string
+}
+
 /** What a call came to: the decoded message of that name, or a status. */
 export type Answer =
   | { payload: Buffer; status?: undefined }
@@ -11,7 +17,7 @@ export type Answer =
 
 /** A runtime's end of an NRI connection, written apart from the plugin's. */
 export class RuntimeEnd {
-  readonly registered: Promise<{ pluginName: string; pluginIdx: string }>
+  readonly registered: Promise<Registration>
   readonly socket: net.Socket
   /** How long the frames were that came, in bytes. */
   readonly frames: number[] = []
@@ -22,7 +28,7 @@ export class RuntimeEnd {
 
   constructor(socket: net.Socket) {
     this.socket = socket
-    const { promise, resolve } = Promise.withResolvers<{ pluginName: string; pluginIdx: string }>()
+    const { promise, resolve } = Promise.withResolvers<Registration>()
     this.registered = promise
     socket.on('error', () => {})
     socket.on('data', (piece: Buffer) => {
@@ -38,7 +44,7 @@ export class RuntimeEnd {
     })
   }
 
-  #read(id: number, registered: (request: { pluginName: string; pluginIdx: string }) => void): void {
+  #read(id: number, registered: (request: Registration) => void): void {
     let bytes: Buffer = this.#streams[id] ?? Buffer.alloc(0)
     while (bytes.length >= 10 && bytes.length >= 10 + bytes.readUInt32BE(0)) {
       const end = 10 + bytes.readUInt32BE(0)

@@ -4,13 +4,13 @@ import { execa } from 'execa'
 import type { Administration, Answer, Trial } from '../administration.ts'
 import { nodeFiles } from '../node-files.ts'
 import { CHILD_OPTIONS } from './child.ts'
-import { linuxInodes } from './inodes.ts'
+import { linuxHost } from './index.ts'
 import { tryLockDirectory } from './locks.ts'
 import { signalGroup } from './processes.ts'
 
 export const linuxAdministration: Administration = {
   files: nodeFiles(fs),
-  inodes: linuxInodes,
+  host: linuxHost,
   tryLockDirectory,
   tryDriver,
 }

@@ -94,6 +94,8 @@ export interface MountStatus {
   /** What `heal` would find, and why. */
   state: Finding['state']
   reason: string
+  /** What `heal` would do: `failed` where it cannot repair the mount; `reason` then names the remedy. */
+  repair: Finding['action']
   /** A walk or a restore of its volume that is under way. */
   walk: WalkStatus | null
   /** Mount options that the pod's containers may not have: nothing gives them to the container runtime. */
@@ -166,7 +168,8 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
     const found = findings.get(record.directory)
     if (found === undefined || isOver(record, found)) return []
     const hiddenSubmounts = hidden.get(record.directory) ?? null
-    return [{ ...aboutMount(session, record, hasPlugin), hiddenSubmounts, state: found.state, reason: found.reason }]
+    const { state, reason, action: repair } = found
+    return [{ ...aboutMount(session, record, hasPlugin), hiddenSubmounts, state, reason, repair }]
   })
   const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
   return {
@@ -214,7 +217,7 @@ function aboutMount(
   session: Session,
   record: MountRecord,
   hasPlugin: boolean,
-): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason'> {
+): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason' | 'repair'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
   const walk = record.volume === undefined ? null : walkUnderWay(session, record.volume)
   // What is recorded of the group is recorded when it has been given.

@@ -75,7 +75,7 @@ function writersOf({ admin, files, root }: Site, what: string, path: string) {
   let existing = path
   while (existing !== '/' && files.stat(existing) === undefined) existing = dirname(existing)
   return [existing, files.realPath(existing)]
-    .flatMap((at) => writers(admin, at, root))
+    .flatMap((at) => writers(admin.host, at, root))
     .map(({ place, stat }) => {
       const owner = `uid ${stat.uid}, gid ${stat.gid}, mode ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
       return {

@@ -1,7 +1,9 @@
 import { dirname } from 'node:path'
+import { removeEmptyStand, standPath } from '../../container-mount/stand.ts'
 import { unlessRefused } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal } from '../../refusal/refusal.ts'
+import { orWarn } from '../../store/session.ts'
 import type { UninstallCommand } from '../verbs/install.ts'
 import { checkDriverDirectory } from './driver.ts'
 import { discard } from './leftovers.ts'
@@ -24,11 +26,26 @@ export function uninstallFrom(site: Site<UninstallCommand>) {
   if (files.target(link) === site.linkTarget) {
     act(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
   } else if (files.stat(link, 'of a link itself')) tell('kept', `${link}: it does not lead to this driver`)
+  removeCloneStaging(site)
   if (site.command.isPurging) return purge(site)
   for (const place of [site.state, dirname(site.logFile), site.configDirectory]) {
     if (files.stat(place)) tell('kept', place)
   }
-  tell('note', 'to remove what was kept: install.sh --uninstall --purge')
+  tell(
+    'note',
+    'to remove what was kept: "install.sh --uninstall --purge", or on a cluster --purge in the command of the container uninstall',
+  )
+}
+
+/** The plugin of the container runtime removes it at its end, unless it was killed. */
+function removeCloneStaging(site: Site<UninstallCommand>): void {
+  const { admin, state, warn, tell } = site
+  const node = { host: admin.host, config: { stateDir: state }, warn }
+  const staging = standPath(node)
+  const isMounted = () => mountsWith(site, staging)?.includes(staging) === true
+  if (!isMounted()) return
+  act(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStand(node)))
+  if (!site.command.isDry) tell(isMounted() ? 'kept' : 'removed', staging)
 }
 
 /** Mount points below --root that hold `part`, here and where the first process lives; undefined: unknown. */

@@ -20,12 +20,18 @@ const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
 /** What is to be done next, most urgent first; nothing where all is well. */
 export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
   const by = (step: string) => mounts.filter(({ state }) => OF_MOUNTS[state] === step)
-  const [heals, people] = [by('heal'), by('person')]
+  const heals = by('heal').filter(canRepair)
+  const failing = by('heal').filter((mount) => !canRepair(mount))
+  const people = by('person')
   const commands = [...by('command'), ...volumes.filter(({ changed }) => changed !== null)]
   const isUnreadable = unreadable.length > 0 || containers.some(({ state }) => state === 'unreadable')
   const isBroken = isUnreadable || volumes.some(({ fault }) => fault !== null)
   const steps = [
     ...when(heals, `"modekeep heal" repairs what is ${statesOf(heals)}; with --dry-run it says what it would do`),
+    ...when(
+      failing,
+      `heal cannot repair what is ${statesOf(failing)} here: the line below each such mount says why and what to do`,
+    ),
     ...when(
       commands,
       'the line below each mount or volume that is changed or partial names the command that gives it its group again',
@@ -45,6 +51,8 @@ export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable 
   if (steps.length === 0) return []
   return ['', { text: 'next', style: 'strong' }, ...steps.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))]
 }
+
+const canRepair = ({ repair }: MountStatus): boolean => repair !== 'failed' && repair !== 'none'
 
 const when = (of: readonly unknown[], step: string) => (of.length > 0 ? [step] : [])
 

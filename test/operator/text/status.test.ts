@@ -21,6 +21,7 @@ const mount: MountStatus = {
   since: '2026-01-01T00:00:00Z',
   state: 'healthy',
   reason: '',
+  repair: 'mounted',
   walk: null,
   unenforced: [],
   hiddenSubmounts: null,

@@ -29,6 +29,7 @@ const mount: MountStatus = {
   since: '2026-01-01T00:00:00Z',
   state: 'interrupted',
   reason: LONG,
+  repair: 'mounted',
   walk: { pid: 1234567, visited: 12_345_678, changed: 12_345_678 },
   unenforced: [],
   hiddenSubmounts: { count: 12_345_678, examples: ['/srv/volumes/production/disk', '/srv/volumes/tmp'] },

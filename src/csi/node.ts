@@ -83,14 +83,15 @@ export function nodeHandlers(
       const directory = readLook(volumeId, volumePath)
       const { stats } = await done({ do: 'stats', volumeId, directory }, '', until)
       if (stats === undefined) throw new Error('a look has told nothing')
-      return told(stats)
+      return statsReply(stats)
     },
   })
 }
 
 const NO_SPACE = { total: '0', used: '0', available: '0' }
 
-function told({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
+/** What kubelet gets: the usage, and a condition that is abnormal where something is wrong. */
+export function statsReply({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
   const usage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
     total: BigInt(total),
     used: BigInt(used),

@@ -1,5 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { refuseOtherNamespace } from '../heal/namespace.ts'
+import type { MountState } from '../heal/state.ts'
 import type { Host } from '../host/host.ts'
 import { status } from '../operator/actions/status.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
@@ -32,10 +33,15 @@ export async function expose(
 async function gaugesOf(session: Session, version: string): Promise<Samples> {
   const gauges = zeros('gauges')
   add(gauges, 'modekeep_info', { version })
-  const { mounts, containers } = await status(session)
+  const { mounts, containers, unrecorded, unreadable } = await status(session)
   for (const { fsType, ownership, state, daemon } of mounts) {
     add(gauges, 'modekeep_mounts', { type: fsType, ownership, state })
     if (daemon) add(gauges, 'modekeep_daemons', { state: daemon.state })
+  }
+  // Only the record has the type and the ownership.
+  const state: MountState = 'unknown'
+  for (const _ of [...unrecorded, ...unreadable]) {
+    add(gauges, 'modekeep_mounts', { type: 'unknown', ownership: 'unknown', state })
   }
   add(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
   for (const state of pendingRestores(session)) add(gauges, 'modekeep_restores_pending', { state })

@@ -1,26 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
 import { jsonDocument } from '../../src/operator/text/output.ts'
 import { VERB_NAMES } from '../../src/operator/verbs/index.ts'
-
-const PLUGIN = resolve(import.meta.dirname, '../../driver/kubernetes/kubectl-modekeep')
-
-// A kubectl that notes how it was called, and answers with the file of its pod and verb.
-const RECORDING = `#!/bin/sh
-printf '%s\\n' "$*" >>"$TOP/calls"
-case "$*" in
-  *'get pods'*) [ -e "$TOP/pods" ] || { echo 'Error: pods is forbidden' >&2; exit 1; }; exec cat "$TOP/pods" ;;
-esac
-pod=\${*%% --container*} pod=\${pod##* } verb=\${*##* modekeep } verb=\${verb%% *}
-[ ! -e "$TOP/$pod.hangs" ] || exec sleep 300
-if [ -e "$TOP/$pod.down" ]; then echo 'Error from server: error dialing backend: no route to host' >&2; exit 1; fi
-[ ! -e "$TOP/$pod.$verb" ] || cat "$TOP/$pod.$verb"
-[ ! -e "$TOP/$pod.$verb.status" ] || { read -r status <"$TOP/$pod.$verb.status"; [ "$status" != 0 ] || exit 0; echo "command terminated with exit code $status" >&2; exit "$status"; }
-`
+import { PLUGIN, RECORDING } from './fake-kubectl.ts'
 
 let top: string
 beforeEach(() => {
@@ -122,6 +108,31 @@ const SHELLS = [
 
 describe.each(SHELLS)('kubectl modekeep in %s', (name, shell) => {
   const isThere = hasShell(name, ...(name === 'busybox' ? ['sh', '-c', ':'] : ['-c', ':']))
+
+  it.skipIf(!isThere)(
+    `ends when all nodes answered at once, and not with --timeout${isThere ? '' : ` (skipped: there is no ${name})`}`,
+    () => {
+      const functions = fs.readFileSync(PLUGIN, 'utf8').replace('\nmain "$@"\n', '\n')
+      const script = `${functions}
+trap 'exit 143' TERM
+work=$TOP timeout=40
+for number in 1 2 3; do
+  true &
+  group=" $number:$!"
+  sleep 0.1
+  await
+done`
+      const { status, stderr } = spawnSync(shell[0] ?? 'sh', [...shell.slice(1), '-c', script], {
+        encoding: 'utf8',
+        env: environment(),
+        timeout: 30_000,
+        // bash reads a user's files where its input is a socket.
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+      expect(fs.readdirSync(top)).not.toContain('1.late')
+    },
+  )
 
   it.skipIf(!isThere)(`shows one table of all nodes${isThere ? '' : ` (skipped: there is no ${name})`}`, () => {
     pods(['node-1', 'mk-a'], ['node-long-2', 'mk-b'])

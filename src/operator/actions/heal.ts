@@ -1,5 +1,6 @@
 import type * as NodeFs from 'node:fs'
-import { healMounts, LOST, sourceDirectories } from '../../heal/heal.ts'
+import { LOST } from '../../heal/find-state.ts'
+import { healMounts, sourceDirectories } from '../../heal/heal.ts'
 import { Kubelets } from '../../heal/kubelets.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { type Finding, isUnwell } from '../../heal/state.ts'

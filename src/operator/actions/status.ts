@@ -1,4 +1,5 @@
-import { healMounts, LOST } from '../../heal/heal.ts'
+import { isOver, LOST } from '../../heal/find-state.ts'
+import { healMounts } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
@@ -180,11 +181,6 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
     containers: statusOfContainers(session),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
-}
-
-/** It is unmounted, nothing is left of it, and the next heal or gc removes its record. */
-function isOver({ ended }: MountRecord, { action }: Finding): boolean {
-  return ended !== undefined && action === 'forgotten'
 }
 
 async function aboutVolume(

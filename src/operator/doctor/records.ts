@@ -1,4 +1,5 @@
 import { SET_ROOT_BIT } from '../../fs-group/root-bit.ts'
+import { isOver } from '../../heal/find-state.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
@@ -27,9 +28,13 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   if (elsewhere !== undefined) {
     return yield fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
-  const problems = new Map(listMounts(session).map(({ directory, problem }) => [directory, problem]))
+  const recorded = new Map(listMounts(session).map((mount) => [mount.directory, mount]))
+  const problems = new Map([...recorded].map(([directory, { problem }]) => [directory, problem]))
   // What cannot be read is told once, with its way out.
-  const found = (await healMounts(session, true)).filter(({ directory }) => problems.get(directory) === undefined)
+  const found = (await healMounts(session, true)).filter((finding) => {
+    const { record, problem } = recorded.get(finding.directory) ?? {}
+    return problem === undefined && !(record && isOver(record, finding))
+  })
   const healthy = found.filter(({ state }) => state === 'healthy').length
   const readable = [...problems.values()].filter((problem) => problem === undefined).length
   yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
@@ -42,7 +47,7 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
   }
   for (const [directory, problem] of problems) {
     const way = 'delete its pod: its unmount works without a record, which stays'
-    if (problem !== undefined) yield fault(`${directory}: ${problem.message}`, way)
+    if (problem !== undefined) yield fault(`${directory} is unknown: ${problem.message}`, way)
   }
 }
 

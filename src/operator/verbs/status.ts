@@ -98,7 +98,10 @@ function names({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Lin
 /** @param now milliseconds since the epoch, from which ages are told */
 export function statusLines(document: StatusDocument, now: number, look: StatusLook = {}): Line[] {
   const { mounts, volumes, containers, unrecorded, unreadable } = document
-  const noticed = (directory: string, text: string): Line => ({ text: `${directory}: ${text}`, style: 'notice' })
+  const noticed = (directory: string, text: string): Line => ({
+    text: `${directory} is unknown: ${text}`,
+    style: 'notice',
+  })
   const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
   const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
   return [

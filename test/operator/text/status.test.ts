@@ -107,7 +107,7 @@ describe('status for people', () => {
       '  somebody changed its root',
       '',
       'mounts without a record',
-      '/pods/2/volumes/modekeep~fs/v: it is mounted without a record',
+      '/pods/2/volumes/modekeep~fs/v is unknown: it is mounted without a record',
       '',
       'next',
       '  the line below each mount or volume that is changed or partial names the command that gives it its group again',

@@ -1,0 +1,171 @@
+import { setTimeout } from 'node:timers/promises'
+import { leftInPod, unmountLocked } from '../mount/unmount.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
+import { isPlaceBusy } from '../store/locks.ts'
+import { type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { mountPlace } from '../store/places.ts'
+import type { Session } from '../store/session.ts'
+import { unrecordedMounts } from '../store/unrecorded.ts'
+import { type IsSilent, silentSource } from '../volume/silence.ts'
+import { failed, IN_PROGRESS, look, type Outcome } from './heal-record.ts'
+import { judge, judgeLocked } from './judge.ts'
+import { Kubelets } from './kubelets.ts'
+import type { Finding } from './state.ts'
+
+/**
+ * Finds the state of one mount directory as `healMounts` does for all: what CSI reports is what status and doctor report.
+ * Changes nothing.
+ * @returns undefined where nothing of modekeep's is mounted or recorded
+ */
+export async function findState(session: Session, directory: string): Promise<Finding | undefined> {
+  const { record, problem } = mountRecords.find(session, directory)
+  if (problem) return unreadable(directory, problem)
+  if (record === undefined) {
+    const table = parseMountinfo(session.host.mounts.table())
+    const [lost] = unrecordedMounts(session, table, (place) => place === directory)
+    return lost === undefined ? undefined : { directory, ...LOST }
+  }
+  const manner = { isDry: true, patience: undefined, kubelets: new Kubelets() }
+  const { outcome } = await decideState(session, record, silentSource(session), manner)
+  return findingOf(record, outcome)[0]
+}
+
+/**
+ * The one function that decides the state of a recorded mount, for every surface. Without `isDry` it unmounts what a deleted
+ * pod left.
+ * @returns `isFinal`: there is nothing to repair
+ */
+export async function decideState(
+  session: Session,
+  record: MountRecord,
+  isSilent: IsSilent,
+  manner: Manner,
+): Promise<{ outcome: Outcome | 'gone'; isFinal: boolean }> {
+  const seen = await lookAgain(session, record, isSilent)
+  if (seen === 'gone' || seen.state === 'in progress') return { outcome: seen, isFinal: true }
+  const ofGonePod = await healOrphan(session, record, seen, manner)
+  if (ofGonePod !== undefined) return { outcome: ofGonePod, isFinal: true }
+  return { outcome: seen, isFinal: manner.isDry || isSettled(seen) }
+}
+
+export const unreadable = (directory: string, { message }: Error): Finding => ({
+  directory,
+  pod: '',
+  state: 'unknown',
+  action: 'none',
+  reason: message,
+})
+
+/** None or one. */
+export function findingOf({ directory, pod = '' }: MountRecord, outcome: Outcome | 'gone'): Finding[] {
+  if (outcome === 'gone') return []
+  const { state, action, reason } = outcome
+  return [{ directory, pod, state, action, reason }]
+}
+
+/** Whether a mount is unmounted and nothing is left of it: the next heal or gc removes its record, and it is in no state. */
+export function isOver({ ended }: MountRecord, { action }: Pick<Finding, 'action'>): boolean {
+  return ended !== undefined && action === 'forgotten'
+}
+
+export interface Manner {
+  isDry: boolean
+  patience: number | undefined
+  kubelets: Kubelets
+}
+
+/**
+ * Unmounts what a pod has left that is gone without an unmount.
+ * @returns undefined for a mount that is to be healed as any other
+ */
+async function healOrphan(
+  session: Session,
+  record: MountRecord,
+  seen: Outcome,
+  { isDry, patience, kubelets }: Manner,
+): Promise<Outcome | 'gone' | undefined> {
+  let fate = await kubelets.fateOf(session.host, record)
+  if (fate.is === 'living') return undefined
+  // What is to be forgotten, and what modekeep does not know, stays as it is judged.
+  if (!(await judge(session, record, ({ plan }) => plan.action === 'mount'))) return undefined
+  if (fate.is === 'going' && !isDry) {
+    if (patience !== undefined) return ASKED_AGAIN
+    // A timer may be early by a moment.
+    await setTimeout(fate.wait + 5)
+    fate = await kubelets.fateOf(session.host, record)
+  }
+  switch (fate.is) {
+    case 'living':
+      return undefined
+    case 'doubtful':
+      return isSettled(seen) ? { state: 'orphaned', action: 'none', reason: fate.reason } : undefined
+    case 'going':
+    case 'gone':
+      if (isDry) return { state: 'orphaned', action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
+      return unmountOrphan(session, record, kubelets)
+  }
+}
+
+const ASKED_AGAIN: Outcome = { ...IN_PROGRESS, reason: 'its pod seems to be gone: kubelet is asked once more' }
+
+/** Judges again, under the lock: kubelet may have mounted it anew, or be unmounting it. */
+async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<Outcome | 'gone'> {
+  try {
+    const done = await judgeLocked(session, record.directory, async (judged): Promise<Outcome> => {
+      if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return IN_PROGRESS
+      const fate = await kubelets.fateOf(session.host, record)
+      if (fate.is !== 'gone') return ASKED_AGAIN
+      const { left, busy } = await unmountLocked(session, judged.point, record)
+      kubelets.forget(record.directory)
+      if (busy) session.warn(`${record.directory}: ${busy.reason}`)
+      if (left.length > 0) return { state: 'orphaned', action: 'failed', reason: leftInPod(left) }
+      if (busy) return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}` }
+      return { state: 'orphaned', action: 'unmounted', reason: fate.reason }
+    })
+    return done === 'locked' ? IN_PROGRESS : done
+  } catch (error) {
+    return failed('orphaned', error)
+  }
+}
+
+/** Only a call that brings its request can put such a mount on record again. */
+export const LOST = {
+  pod: '',
+  state: 'unknown',
+  action: 'none',
+  reason:
+    'it is mounted without a record: its pod goes on, but heal cannot repair the mount, and no other group gets the volume; ' +
+    "delete the pod, or wait for kubelet's next call for it, which CSI has every few minutes",
+} as const
+
+/** Whether nothing is to be done, which a look without the lock is enough for. */
+export function isSettled(seen: Outcome): boolean {
+  return (
+    (seen.state === 'healthy' && !seen.isUnfinished) ||
+    seen.state === 'changed' ||
+    seen.state === 'partial' ||
+    seen.isSilent === true
+  )
+}
+
+/**
+ * Judges without the lock. What is not well is only told if no call was at work on it from before the look until after
+ * it: the record that was read may be an earlier mount's, and half a call looks like an interrupted one.
+ */
+async function lookAgain(session: Session, listed: MountRecord, isSilent: IsSilent): Promise<Outcome | 'gone'> {
+  const place = mountPlace(session, listed.directory)
+  let record: MountRecord | undefined = listed
+  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    const wasBusy = isPlaceBusy(session, place)
+    const seen: Outcome = await look(session, record, isSilent)
+    if (isSettled(seen)) return seen
+    if (wasBusy || isPlaceBusy(session, place)) return IN_PROGRESS
+    const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
+    if (now === undefined) return 'gone'
+    if (JSON.stringify(now) === JSON.stringify(record)) return seen
+    record = now
+  }
+  return IN_PROGRESS
+}
+
+const MOST_LOOKS = 5

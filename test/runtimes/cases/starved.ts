@@ -1,0 +1,99 @@
+import * as fs from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '../../kubelet/node/until.ts'
+import { expect } from '../expect.ts'
+import { diskVolume } from '../node/disks.ts'
+import type { RuntimeNode } from '../node/node.ts'
+import type { Case } from './case.ts'
+import { GROUP, mustWrite, refusal } from './seen.ts'
+
+const NO_PROCESSOR = /modekeep's worker process did not begin.*short of processor time/
+/** The plugin has its processor for so long, and then no more until the runtime has given up, ms. */
+const HEAD_START_MS = 500
+/** Well before a worker has started, ms. */
+const SWEEP_MS = 5
+
+/** The plugin on a node that has no processor for it. */
+export const STARVED: readonly Case[] = [
+  {
+    name: 'the plugin gets no processor and the runtime closes its connection: a pod that was refused before is refused at once after it, and is created once the plugin has its processor again',
+    async run(node) {
+      const volume = diskVolume(node, 'starved', 'ext4')
+      const pod = (name: string) =>
+        node.pod({
+          name,
+          annotations: { [GROUP]: '2000' },
+          volumes: { data: volume },
+          mounts: [{ name: 'data', mountPath: '/data' }],
+          groups: [2000],
+        })
+      const refused = await pod('starved').begin()
+      const other = await pod('passed-over').begin()
+      const workers = stopWorkers(node)
+      try {
+        expect('the first refusal', await refusal('the first', refused.create()), NO_PROCESSOR)
+        const connections = synchronized(node)
+        // The runtime goes on without the plugin, and closes its connection.
+        await whileStopped(node, 0, other.create())
+        await until('the plugin is connected again', () => synchronized(node) > connections)
+        expect("the runtime's log", fs.readFileSync(node.containerd.logFile, 'utf8'), /context deadline exceeded/)
+        for (const attempt of ['second', 'third']) {
+          const again = whileStopped(node, HEAD_START_MS, refusal(`the ${attempt}`, refused.create()))
+          expect(`the ${attempt} refusal`, await again, NO_PROCESSOR)
+        }
+      } finally {
+        workers.resume()
+      }
+      await until('the refused pod is created', () => refused.create().then(() => true), 60)
+      await refused.start()
+      await mustWrite(refused, volume.path, 2000)
+      const healthy = await pod('after-starved').run()
+      await mustWrite(healthy, volume.path, 2000)
+      for (const one of [refused, other, healthy]) await one.remove()
+      volume.unstage()
+      return 'refused three times, then sees 2000; one at which the runtime gave up did without'
+    },
+  },
+]
+
+/** How often the plugin was told all that runs. */
+const synchronized = (node: RuntimeNode) => node.plugin.log().split('"synchronized"').length
+
+/** Stops the plugin some time after work was begun, until that is done. */
+async function whileStopped<Result>(node: RuntimeNode, afterMs: number, work: Promise<Result>): Promise<Result> {
+  const pid = node.plugin.pid ?? 0
+  work.catch(() => {})
+  await Promise.race([work.catch(() => {}), delay(afterMs)])
+  process.kill(pid, 'SIGSTOP')
+  try {
+    return await work
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+}
+
+/** Keeps the plugin's worker processes stopped, also those that it starts. */
+function stopWorkers(node: RuntimeNode): { resume(): void } {
+  const { pid } = node.plugin
+  const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
+    const children = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
+    for (const worker of children.filter(isWorker)) process.kill(Number(worker), name)
+  }
+  const sweeping = setInterval(() => signal('SIGSTOP'), SWEEP_MS)
+  signal('SIGSTOP')
+  return {
+    resume() {
+      clearInterval(sweeping)
+      signal('SIGCONT')
+    },
+  }
+}
+
+/** The plugin waits for a child until that has called execve(2): before, it is not stopped. */
+function isWorker(pid: string): boolean {
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('nri-worker')
+  } catch {
+    return false
+  }
+}

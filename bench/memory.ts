@@ -2,9 +2,11 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { CsiNode } from '../test/csi/node.ts'
+import { type UsedMemory, usedMemory, wholeOf } from '../test/helpers/memory.ts'
 import { freePort } from '../test/helpers/ports.ts'
 import { ServingNode } from '../test/helpers/serving-node.ts'
 import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
+import { STUCK, stickWorkers } from '../test/nri/stuck-workers.ts'
 import { aligned } from './columns.ts'
 
 const AT_ONCE = 100
@@ -18,13 +20,6 @@ const GROUP = '2000'
 const SAMPLE_MS = 25
 /** Idle is what is there when nothing has been asked for so long. */
 const QUIET_MS = 3000
-
-/** In KB: what no other process has, and files, the executable above all, of which each page counts once in all the processes. */
-interface Used {
-  own: number
-  files: number
-  processes: number
-}
 
 /**
  * What each container of the manifests needs: the server and all that it started, idle and while it is called. A text for
@@ -84,8 +79,20 @@ async function ofNri(): Promise<string[][]> {
     const hundred = async () => void (await Promise.all(Array.from({ length: AT_ONCE }, create)))
     rows.push(row(`nri, ${AT_ONCE} containers at once`, await most(node, hundred)))
     rows.push(row('nri, idle after it', await idle(node)))
-    return rows
+    return [...rows, await ofStuckNri()]
   } finally {
+    await node.end()
+  }
+}
+
+async function ofStuckNri(): Promise<string[]> {
+  const node = new NriNode()
+  const server = await stickWorkers(node, await node.serve())
+  try {
+    return row(`nri, ${STUCK} workers wait for a volume that hangs`, await idle(node))
+  } finally {
+    server.resume()
+    server.server.kill('SIGKILL')
     await node.end()
   }
 }
@@ -149,50 +156,29 @@ async function ready(url: string): Promise<void> {
   while ((await fetch(url).catch(() => undefined))?.status !== 200) await setTimeout(100)
 }
 
-async function idle({ top }: ServingNode): Promise<Used> {
+async function idle({ top }: ServingNode): Promise<UsedMemory> {
   await setTimeout(QUIET_MS)
-  return used(top)
+  return usedMemory(top)
 }
 
 /** The most at one moment while it works. @param word of the processes that count, if not all */
-async function most({ top }: ServingNode, work: () => Promise<void>, word?: string): Promise<Used> {
-  let found = used(top, word)
+async function most({ top }: ServingNode, work: () => Promise<void>, word?: string): Promise<UsedMemory> {
+  let found = usedMemory(top, word)
   let isOver = false
   const working = work().finally(() => {
     isOver = true
   })
   while (!isOver) {
-    const now = used(top, word)
-    if (whole(now) > whole(found)) found = now
+    const now = usedMemory(top, word)
+    if (wholeOf(now) > wholeOf(found)) found = now
     await setTimeout(SAMPLE_MS)
   }
   await working
   return found
 }
 
-const whole = ({ own, files }: Used) => own + files
-
-const row = (what: string, used: Used): string[] => [
+const row = (what: string, used: UsedMemory): string[] => [
   what,
-  ...[whole(used), used.own, used.files].map((kilobytes) => (kilobytes / 1024).toFixed(0)),
+  ...[wholeOf(used), used.own, used.files].map((kilobytes) => (kilobytes / 1024).toFixed(0)),
   String(used.processes),
 ]
-
-function used(top: string, word?: string): Used {
-  const all = fs.readdirSync('/proc').flatMap((pid) => (/^\d+$/.test(pid) ? of(pid, top, word) : []))
-  const sum = (key: keyof Used) => all.reduce((total, one) => total + one[key], 0)
-  return { own: sum('own'), files: sum('files'), processes: sum('processes') }
-}
-
-/** By proportional set sizes (proc(5), smaps_rollup): a page of several processes is divided among them. */
-function of(pid: string, top: string, word: string | undefined): Used[] {
-  try {
-    if (!fs.readFileSync(`/proc/${pid}/environ`, 'utf8').includes(top)) return []
-    if (word !== undefined && fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1] !== word) return []
-    const text = fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
-    const size = (key: string) => Number(new RegExp(`^${key}: +(\\d+)`, 'm').exec(text)?.[1])
-    return [{ own: size('Pss_Anon') + size('Pss_Shmem'), files: size('Pss_File'), processes: 1 }]
-  } catch {
-    return []
-  }
-}

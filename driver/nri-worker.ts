@@ -6,14 +6,16 @@ import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
+import { keepHeapSmall } from './heap.ts'
 import { workOff } from './jobs.ts'
 import { yieldToPlugin } from './priority.ts'
 
 /** Does the jobs of the runtime's plugin. */
 export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   yieldToPlugin()
+  keepHeapSmall()
   return workOff<ContainerJob, ContainerResult, AttachStep>(
-    (job, report) => done(job, env, report),
+    (job, report, { isAlive }) => done(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }),
   )
 }
@@ -22,20 +24,23 @@ async function done(
   job: ContainerJob,
   env: NodeJS.ProcessEnv,
   report: (step: AttachStep) => void,
+  isAlive: () => void,
 ): Promise<ContainerResult> {
   const { config, faults, isUnread } = await readConfig(env)
   // What is to be taken away goes also where a rule is at fault, but not from another state directory.
   if (isUnread || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
   const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
-  const result = await workOnContainer({ host: linuxHost, config, mayHang: true, note, warn }, job, report)
+  const result = await workOnContainer({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
   const { failure } = result
   if (failure === undefined) {
-    // Nearly every container with a volume has this job, and it changes nothing: only its warnings are logged.
-    if (job.do !== 'restrictions' && job.do !== 'check') log.end('Success')
+    if (!QUIET.has(job.do)) log.end('Success')
   } else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
   return result
 }
+
+/** Jobs that change no volume: only their warnings are logged. Nearly every container with a volume has one. */
+const QUIET: ReadonlySet<ContainerJob['do']> = new Set(['restrictions', 'check', 'registration'])
 
 /** What they are called in the log. */
 const VERBS = {
@@ -45,11 +50,12 @@ const VERBS = {
   without: 'without',
   restrictions: 'restrict',
   check: 'check',
+  registration: 'registration',
 } as const
 
 function factsOf(job: ContainerJob): Record<string, unknown> {
   const facts = { verb: VERBS[job.do], door: 'nri' }
-  if (job.do === 'reconcile') return facts
+  if (job.do === 'reconcile' || job.do === 'registration') return facts
   if (job.do === 'release') return { ...facts, container: job.container, as: job.as }
   if (job.do === 'restrictions') {
     const { container, containerName, pod, mounts } = job.request

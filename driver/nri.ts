@@ -5,21 +5,30 @@ import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeContainers } from '../src/nri/containers.ts'
 import { CRI_SOCKETS } from '../src/nri/cri-sockets.ts'
-import { clonesBy, DEADLINE_MS, LIMITS, LOST, restrictionsBy, WORKER } from '../src/nri/jobs.ts'
-import { lookAtPod } from '../src/nri/look.ts'
+import {
+  clonesBy,
+  DEADLINE_MS,
+  LIMITS,
+  LOST,
+  registrationBy,
+  restrictionsBy,
+  supervision,
+  WORKER,
+} from '../src/nri/jobs.ts'
 import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
 import { runPlugin, TIMING } from '../src/nri/plugin.ts'
+import { Registration } from '../src/nri/registration.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
-import { messageOf } from '../src/refusal/refusal.ts'
-import type { Store } from '../src/store/places.ts'
-import { type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-record.ts'
+import { patienceMs } from '../src/store/given-up.ts'
+import { pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-record.ts'
 import { orWarn, type Session } from '../src/store/session.ts'
 import { Workers } from '../src/worker-pool/workers.ts'
 import { readConfig } from './config.ts'
 import { EventQueue, tellEvent, tellFailure } from './events.ts'
+import { keepHeapSmall } from './heap.ts'
 import { nodeLock } from './node-lock.ts'
-import { PodGroupsThread } from './pod-groups-thread.ts'
+import { NodeReader } from './node-reader-thread.ts'
 import { raisePriority } from './priority.ts'
 import { tellProbe } from './probe.ts'
 import { endSignal } from './signals.ts'
@@ -40,6 +49,7 @@ async function serve(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const stop = endSignal()
+  keepHeapSmall()
   try {
     for (const message of faults) tellEvent('warn', 'configuration', { message })
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
@@ -49,21 +59,28 @@ async function serve(
     // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
     const events = new EventQueue()
     const tell = events.tell.bind(events)
-    const workers = new Workers(startWorkers<ContainerJob, ContainerResult, AttachStep>(WORKER, env), LIMITS, LOST)
+    const startWorker = startWorkers<ContainerJob, ContainerResult, AttachStep>(WORKER, env)
+    const workers = new Workers(startWorker, LIMITS, LOST, supervision(patienceMs(store.config)))
+    const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
+    const registration = new Registration(socket, registrationBy(workers, failed))
+    const log: typeof tellEvent = (level, event, facts) => {
+      tell(level, event, facts)
+      registration.hear(event, facts)
+    }
     try {
-      const clones = clonesBy(workers, (job, message) => tell('warn', 'failed', { job, message }))
-      const readMap = () => readConfig(env)
-      const sockets = criSocket === undefined ? CRI_SOCKETS : [criSocket]
-      using groups = new PodGroupsThread(sockets)
+      const clones = clonesBy(workers, failed)
+      using reader = new NodeReader({ sockets: criSocket === undefined ? CRI_SOCKETS : [criSocket], env })
+      // Its code is loaded once it has answered: the first container does not wait for that.
+      await reader.readMap()
       // After what inherits the priority has been started.
       raisePriority()
       const mapping = nodeContainers({
         kubeletDir: directory,
         clones,
-        readConfig: readMap,
+        readConfig: () => reader.readMap(),
         deadlineMs: DEADLINE_MS,
-        lookAtPod,
-        groupsOfPod: (sandbox) => groups.of(sandbox),
+        lookAtPod: (kubeletDir, uid) => reader.lookAtPod(kubeletDir, uid),
+        groupsOfPod: (sandbox) => reader.groupsOf(sandbox),
         log: tell,
       })
       const containers = restrictOwnMounts(mapping, {
@@ -73,7 +90,8 @@ async function serve(
         giveUpMs: RESTRICTIONS_GIVE_UP_MS,
         log: tell,
       })
-      await runPlugin({ socket, index, containers, timing: TIMING, log: recording(store, socket, tell) }, stop)
+      await runPlugin({ socket, index, containers, timing: TIMING, log }, stop)
+      await registration.written
     } finally {
       workers.close()
       await events.flush()
@@ -87,28 +105,5 @@ async function serve(
   } catch (error) {
     tellFailure(error)
     return FAILED
-  }
-}
-
-/** Tells events, and keeps on record whether the runtime asks. */
-function recording(store: Store, socket: string, tell: typeof tellEvent): typeof tellEvent {
-  let last: PluginRecord = { isRegistered: false, runtime: '', since: Date.now(), socket }
-  const record = (change: Partial<PluginRecord>) => {
-    last = { ...last, ...change, since: Date.now() }
-    try {
-      pluginRecord.write(store, last)
-    } catch (error) {
-      tell('warn', 'failed', { message: messageOf(error) })
-    }
-  }
-  record({})
-  return (level, event, facts = {}) => {
-    tell(level, event, facts)
-    if (event === 'configured') {
-      const nri = typeof facts.nri === 'string' ? facts.nri : undefined
-      last = { ...last, runtime: `${facts.runtime} ${facts.version}`, nri }
-    }
-    if (event === 'synchronized') record({ isRegistered: true })
-    else if (event === 'away' && last.isRegistered) record({ isRegistered: false })
   }
 }

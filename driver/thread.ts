@@ -1,7 +1,7 @@
 import type { Worker, WorkerOptions } from 'node:worker_threads'
 
 /** Entries of threads: files beside this one, each an asset of the executable. */
-export const THREADS = ['mount-watch', 'pod-groups'] as const
+export const THREADS = ['mount-watch', 'node-reader'] as const
 
 export function assetOf(thread: (typeof THREADS)[number]): string {
   return `${thread}.cjs`

@@ -51,6 +51,7 @@ export function reconcile(session: Session, known?: Known, isDry = false): strin
   const stand = standing(session)
   const isThere = containersSeen(session)
   for (const container of [...new Set([...containersOnRecord(session), ...stand])].sort()) {
+    session.isAlive?.()
     orWarn(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryHoldContainer(session, container)
       // Read again under its lock.

@@ -1,5 +1,6 @@
 import { restoreRootBits } from '../fs-group/root-bit.ts'
 import { messageOf, Refusal, thrownFirst } from '../refusal/refusal.ts'
+import { type PluginRecord, pluginRecord } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
 import { checkSources } from './check-sources.ts'
@@ -18,6 +19,8 @@ export type ContainerJob =
   | { do: 'without'; order: ContainerOrder; why: string }
   /** Opens the volumes of a container as `attach` does: it succeeds once they respond. Makes nothing. */
   | { do: 'check'; order: ContainerOrder }
+  /** Writes whether the runtime has the plugin registered. */
+  | { do: 'registration'; record: PluginRecord }
   /** Reads the restrictions of modekeep's own mounts, which the runtime is to give to the container. */
   | { do: 'restrictions'; request: OwnMountsRequest }
 
@@ -49,6 +52,9 @@ export async function workOnContainer(
         return {}
       case 'check':
         checkSources(session, job.order)
+        return {}
+      case 'registration':
+        pluginRecord.write(session, job.record)
         return {}
       case 'restrictions':
         return { restrictions: readOwnRestrictions(session, job.request) }

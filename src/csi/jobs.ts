@@ -4,7 +4,7 @@ import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import type { GivenUpProcess } from '../store/given-up-process.ts'
 import type { Limits } from '../worker-pool/schedule.ts'
-import type { Supervision } from '../worker-pool/supervision.ts'
+import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'
 import type { Lost } from '../worker-pool/workers.ts'
 
 /** How the executable is called as a worker: by the server alone, which hands jobs to its stdin. */
@@ -61,10 +61,9 @@ export function supervision(patienceMs: number): Supervision<Job, Outcome> {
     // The second worker accesses no volume. If it reports nothing either, kubelet repeats the call.
     retry: (job, givenUp) => (job.givenUp === undefined && job.do !== 'stats' ? { ...job, givenUp } : undefined),
     maxLeft: 4,
-    tooManyLeft(namespace, pids) {
-      const message = `${pids.length} processes that worked on volumes of namespace ${namespace} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks`
-      return { failure: { code: 'FAILED_PRECONDITION', message } }
-    },
+    tooManyLeft: (namespace, pids) => ({
+      failure: { code: 'FAILED_PRECONDITION', message: formatLeft(namespace, pids) },
+    }),
   }
 }
 

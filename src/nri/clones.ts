@@ -12,9 +12,9 @@ export interface Clones {
   /** Opens what a container would have mapped, and makes nothing. Settles once all of it answers, or `giveUp` aborts. */
   check(order: ContainerOrder, giveUp: AbortSignal): Promise<void>
   /** The node's clones go: the container has its own. Never throws. */
-  release(container: string): Promise<void>
+  release(container: string, namespace: string): Promise<void>
   /** What there is of a container goes, its record too. Never throws. */
-  forget(container: string): Promise<void>
+  forget(container: string, namespace: string): Promise<void>
   /** Keeps on record that a container does without, unless that is on record. Never throws. */
   without(order: ContainerOrder, why: string): Promise<void>
   /** What is left of containers that need it no more goes. Never throws. */

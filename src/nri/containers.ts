@@ -23,6 +23,8 @@ const AWAY =
 /** What is known of a container of which clones may be made: nothing is asked about others. */
 interface Concerned {
   readonly sandbox: string
+  /** The pod's. */
+  readonly namespace: string
   /** What is done for it, one thing after the other. */
   readonly done: Promise<void>
   /** Its end was told: runtimes tell of it twice. */
@@ -55,7 +57,7 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
   const gone = (container: string) => {
     const before = concerned.get(container)
     if (before === undefined || before.isGone) return
-    const done = before.done.then(() => clones.forget(container))
+    const done = before.done.then(() => clones.forget(container, before.namespace))
     concerned.set(container, { ...before, done, isGone: true })
     forgetAfter(container, done)
   }
@@ -79,7 +81,8 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
     orderFor: ordersFrom({ ...sources, groupsOfPod: (sandbox) => groups.of(sandbox) }),
     turns: {
       before: (container) => concerned.get(container)?.done ?? Promise.resolve(),
-      begin: ({ id, podSandboxId }, done) => void concerned.set(id, { sandbox: podSandboxId, done }),
+      begin: ({ namespace }, { id, podSandboxId }, done) =>
+        void concerned.set(id, { sandbox: podSandboxId, namespace, done }),
       forgetAfter,
       noteWithout: (pod, container, why) => void inTurn(container.id, () => noteWithout(pod, container, why)),
     },
@@ -91,16 +94,17 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
 
     started(pod, container) {
       const { id, podSandboxId } = container
+      const { namespace } = pod
       if (!concerned.has(id)) {
         // It was in the making when the runtime told of all there is.
         if (!isAsking(pod.annotations) && !hasUserNamespace(container)) return
-        concerned.set(id, { sandbox: podSandboxId, done: Promise.resolve() })
+        concerned.set(id, { sandbox: podSandboxId, namespace, done: Promise.resolve() })
         if (isAsking(pod.annotations) && isUnmapped(container)) {
           void inTurn(id, () => noteWithout(pod, container, AWAY))
           return
         }
       }
-      void inTurn(id, () => clones.release(id))
+      void inTurn(id, () => clones.release(id, namespace))
     },
 
     gone,
@@ -125,7 +129,8 @@ export function nodeContainers({ clones, deadlineMs, ...sources }: Settings): Co
       for (const container of containers) {
         if (!isOfAsking(container) && !hasUserNamespace(container)) continue
         const { done = Promise.resolve() } = before.get(container.id) ?? {}
-        concerned.set(container.id, { sandbox: container.podSandboxId, done })
+        const { namespace = '' } = sandboxes.get(container.podSandboxId) ?? {}
+        concerned.set(container.id, { sandbox: container.podSandboxId, namespace, done })
       }
       const unmapped = containers.filter(isUnmapped)
       const known = knownOf(containers)

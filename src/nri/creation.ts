@@ -17,7 +17,7 @@ import { factsOf, type ordersFrom } from './sources.ts'
 export interface Turns {
   /** Settles once all that was begun for the container before is done. */
   before(container: string): Promise<void>
-  begin(container: Container, done: Promise<void>): void
+  begin(pod: PodSandbox, container: Container, done: Promise<void>): void
   /** Nothing more is done for a container once that is done. */
   forgetAfter(container: string, done: Promise<void>): void
   /** Records, after all else, that it does without. */
@@ -120,10 +120,10 @@ export function containerCreator({ clones, deadlineMs, orderFor, turns, log }: C
     // What is left of an attempt that failed, or was ended, goes: no event may come of such a container.
     const cleaned = made.then(
       () => {},
-      () => (hasBegun ? clones.forget(container.id) : undefined),
+      () => (hasBegun ? clones.forget(container.id, pod.namespace) : undefined),
     )
     const done = before.then(() => cleaned)
-    turns.begin(container, done)
+    turns.begin(pod, container, done)
     // Nobody tells of the end of a container that was refused: kubelet tries another one.
     made.catch(() => {
       if (!mayStartWithout(pod)) turns.forgetAfter(container.id, done)

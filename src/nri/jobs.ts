@@ -1,10 +1,13 @@
 import type { AttachStep } from '../container-mount/order.ts'
 import type { ContainerJob, ContainerResult } from '../container-mount/work.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import type { PluginRecord } from '../store/plugin-record.ts'
 import type { Limits } from '../worker-pool/schedule.ts'
+import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'
 import type { Lost, Workers } from '../worker-pool/workers.ts'
 import type { Clones } from './clones.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
+import { REMEMBER_MS } from './refused-containers.ts'
 
 /** How the executable is called as a worker: by the plugin alone, which hands jobs to its stdin. */
 export const WORKER = 'nri-worker'
@@ -16,18 +19,32 @@ export const LOST: Lost<ContainerResult> = {
 
 /**
  * A job takes a few milliseconds. One that waits for a disk or a server does not keep others waiting for long: it counts
- * no more after a moment, and is ended with the deadline of its container.
+ * no more after a moment, and is ended with the deadline of its container. The kinds of jobs that access volumes leave one
+ * worker to the others when all of theirs are stuck.
  */
 export const LIMITS: Limits = {
   quick: 4,
   longAfterMs: 200,
-  ofAKind: 12,
+  ofAKind: 8,
   ofANamespace: 3,
-  of: { check: 6, restrictions: 4 },
-  // A worker takes 12 MiB, and the component's limit is 512 MiB.
-  inAll: 28,
-  sharedFrom: 6,
+  of: { check: 2, restrictions: 3, release: 6, without: 1, reconcile: 1, registration: 1 },
+  // A stuck one takes its memory: test/attacks/stuck-plugin-memory.test.ts compares that with the limit of the component.
+  inAll: 20,
+  isShared: true,
   warm: 2,
+}
+
+/**
+ * A worker is killed at the deadline of its container, or if it reports nothing for so long. It has its locks, and counts
+ * for the limits, until the kernel lets it end.
+ */
+export function supervision(patienceMs: number): Supervision<ContainerJob, ContainerResult> {
+  return {
+    patienceMs: Math.max(REMEMBER_MS, patienceMs),
+    maxLeft: LIMITS.ofANamespace,
+    // No container waits for the other jobs: they wait.
+    tooManyLeft: (namespace, pids, job) => (job.do === 'attach' ? { failure: formatLeft(namespace, pids) } : undefined),
+  }
 }
 
 export type NriWorkers = Workers<ContainerJob, ContainerResult, AttachStep>
@@ -35,16 +52,23 @@ export type NriWorkers = Workers<ContainerJob, ContainerResult, AttachStep>
 /** How long a container may take, ms: runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
 export const DEADLINE_MS = 1500
 
-/** What is done by workers. */
-export function clonesBy(
+/** Is called with a job that failed and that no container waits for. */
+type Failed = (job: ContainerJob['do'], message: string) => void
+
+/** Of what nobody waits for: gc and the next connection try again. */
+async function tidy(
   workers: Pick<NriWorkers, 'run'>,
-  failed: (job: ContainerJob['do'], message: string) => void,
-): Clones {
-  /** Of what nobody waits for: gc and the next connection try again. */
-  const tidy = async (job: ContainerJob) => {
-    const { failure } = await workers.run(job, '').outcome
-    if (failure !== undefined) failed(job.do, failure)
-  }
+  failed: Failed,
+  job: ContainerJob,
+  namespace = '',
+): Promise<void> {
+  const { failure } = await workers.run(job, namespace && `${job.do} ${namespace}`).outcome
+  if (failure !== undefined) failed(job.do, failure)
+}
+
+/** What is done by workers. */
+export function clonesBy(workers: Pick<NriWorkers, 'run'>, failed: Failed): Clones {
+  const tidyUp = (job: ContainerJob, namespace?: string) => tidy(workers, failed, job, namespace)
   return {
     async attach(order, late, begun) {
       const running = workers.run({ do: 'attach', order }, order.pod.namespace)
@@ -65,11 +89,19 @@ export function clonesBy(
       giveUp.addEventListener('abort', () => running.cancel(), { once: true })
       await running.outcome
     },
-    release: (container) => tidy({ do: 'release', container, as: 'started' }),
-    forget: (container) => tidy({ do: 'release', container, as: 'gone' }),
-    without: (order, why) => tidy({ do: 'without', order, why }),
-    reconcile: (known) => tidy({ do: 'reconcile', known }),
+    release: (container, namespace) => tidyUp({ do: 'release', container, as: 'started' }, namespace),
+    forget: (container, namespace) => tidyUp({ do: 'release', container, as: 'gone' }, namespace),
+    without: (order, why) => tidyUp({ do: 'without', order, why }),
+    reconcile: (known) => tidyUp({ do: 'reconcile', known }),
   }
+}
+
+/** Writes by a worker whether the runtime has the plugin registered. @returns a function that never rejects */
+export function registrationBy(
+  workers: Pick<NriWorkers, 'run'>,
+  failed: Failed,
+): (record: PluginRecord) => Promise<void> {
+  return (record) => tidy(workers, failed, { do: 'registration', record })
 }
 
 /** Reads mount options by workers. */

@@ -1,4 +1,4 @@
-import { readdir, realpath } from 'node:fs/promises'
+import { readdirSync, realpathSync } from 'node:fs'
 import { nodeFs, readHead } from '../host/read-file.ts'
 import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -8,20 +8,20 @@ import { type PodVolumes, podDirectory } from './volume.ts'
 const MOST_BYTES = 65_536
 
 /**
- * Reads kubelet's directory of a pod, on the node's disk, never a volume.
+ * Reads kubelet's directory of a pod, on the node's disk, never a volume. Blocks its thread meanwhile.
  * @throws {Refusal} where kubelet has no such directory
  */
-export async function lookAtPod(kubeletDir: string, uid: string): Promise<PodVolumes> {
+export function lookAtPod(kubeletDir: string, uid: string): PodVolumes {
   const podDir = podDirectory(kubeletDir, uid)
   const plugins = new Map<string, string>()
   const drivers = new Map<string, string>()
   const twice = new Set<string>()
-  const { directory, names } = await pluginsOf(podDir)
+  const { directory, names } = pluginsOf(podDir)
   for (const plugin of names) {
-    for (const name of await readdir(`${podDir}/volumes/${plugin}`)) {
+    for (const name of readdirSync(`${podDir}/volumes/${plugin}`)) {
       if (plugins.has(name)) twice.add(name)
       plugins.set(name, plugin)
-      const driver = plugin === CSI_PLUGIN ? await driverOf(`${podDir}/volumes/${plugin}/${name}`) : undefined
+      const driver = plugin === CSI_PLUGIN ? driverOf(`${podDir}/volumes/${plugin}/${name}`) : undefined
       if (driver !== undefined) drivers.set(name, driver)
     }
   }
@@ -30,9 +30,9 @@ export async function lookAtPod(kubeletDir: string, uid: string): Promise<PodVol
   return { directory, plugins, drivers }
 }
 
-async function pluginsOf(podDir: string): Promise<{ directory: string; names: string[] }> {
+function pluginsOf(podDir: string): { directory: string; names: string[] } {
   try {
-    return { directory: await realpath(podDir), names: await readdir(`${podDir}/volumes`) }
+    return { directory: realpathSync(podDir), names: readdirSync(`${podDir}/volumes`) }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     throw new Refusal(
@@ -43,7 +43,7 @@ async function pluginsOf(podDir: string): Promise<{ directory: string; names: st
 }
 
 /** Kubelet writes it down (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
-async function driverOf(directory: string): Promise<string | undefined> {
+function driverOf(directory: string): string | undefined {
   try {
     return driverIn(readHead(nodeFs, `${directory}/${CSI_NOTE}`, MOST_BYTES).toString())
   } catch {

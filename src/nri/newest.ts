@@ -1,10 +1,12 @@
-/** One at a time; of those that come meanwhile the newest alone. */
+/**
+ * One at a time; of those that come meanwhile the newest alone.
+ * @returns a function whose promise settles once all that came is done
+ */
 export function newestOf<What>(work: (what: What) => Promise<void>): (what: What) => Promise<void> {
   let isAtWork = false
   let next: What | undefined
-  return async (what) => {
-    next = what
-    if (isAtWork) return
+  let done: Promise<void> = Promise.resolve()
+  const workOff = async () => {
     isAtWork = true
     try {
       for (let now: What | undefined = next; now !== undefined; now = next) {
@@ -14,5 +16,10 @@ export function newestOf<What>(work: (what: What) => Promise<void>): (what: What
     } finally {
       isAtWork = false
     }
+  }
+  return (what) => {
+    next = what
+    if (!isAtWork) done = workOff()
+    return done
   }
 }

@@ -27,11 +27,8 @@ export interface Limits {
   readonly of?: Readonly<Record<string, number>>
   /** Of all kinds together, as each worker takes memory; without: as many as the kinds allow. */
   readonly inAll?: number
-  /**
-   * From so many of one kind on, a namespace with one running waits: a few namespaces cannot take all workers.
-   * Without: `ofAKind`.
-   */
-  readonly sharedFrom?: number
+  /** From a third of a kind's limit on, a namespace with one running waits: a few namespaces cannot take all workers. */
+  readonly isShared?: true
   /** So many workers stay though nobody needs them, started before. */
   readonly warm: number
 }
@@ -47,7 +44,7 @@ export function nextOf(waiting: readonly Task[], running: readonly Started[], no
 export function isBlocked(task: Task, running: readonly Task[], limits: Limits): boolean {
   const { ofANamespace, inAll = Number.POSITIVE_INFINITY } = limits
   const ofAKind = limits.of?.[task.do] ?? limits.ofAKind
-  const sharedFrom = Math.min(limits.sharedFrom ?? ofAKind, ofAKind)
+  const sharedFrom = limits.isShared ? Math.ceil(ofAKind / 3) : ofAKind
   if (running.length >= inAll) return true
   const ofKind = running.filter((one) => one.do === task.do).length
   if (ofKind >= ofAKind) return true

@@ -10,12 +10,20 @@ export interface SilentWorker {
 export interface Supervision<Job, Outcome> {
   /** Milliseconds, where a worker has not set another limit. */
   readonly patienceMs: number
-  /** Returns the job for another worker, which answers for the killed one; undefined: none does. */
-  retry(job: Job, silent: SilentWorker): Job | undefined
+  /**
+   * Returns the job for another worker, which answers for the killed one; undefined: none does. Without `retry` a killed
+   * worker counts for all limits until it has ended, and its job has no outcome before.
+   */
+  readonly retry?: (job: Job, silent: SilentWorker) => Job | undefined
   /** The most killed workers of a namespace that have not ended. */
   readonly maxLeft: number
-  /** The outcome of a job of a namespace that has so many. @param pids theirs */
-  tooManyLeft(namespace: string, pids: readonly number[]): Outcome
+  /** The outcome of a job of a namespace that has so many; undefined: the job waits. @param pids theirs */
+  tooManyLeft(namespace: string, pids: readonly number[], job: Job): Outcome | undefined
+}
+
+/** Explains why a job of a namespace is refused. @param pids of its killed workers that have not ended */
+export function formatLeft(namespace: string, pids: readonly number[]): string {
+  return `${pids.length} processes that worked on volumes of namespace ${namespace} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`
 }
 
 const CHECK_MS = 250

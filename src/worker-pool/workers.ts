@@ -73,11 +73,9 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       progress: undefined,
       silence: undefined,
     }
-    const left = namespace === '' ? [] : this.#left.of(namespace)
-    const supervision = this.#supervision
-    if (supervision !== undefined && left.length >= supervision.maxLeft) {
-      resolve(supervision.tooManyLeft(namespace, left))
-    } else this.#waiting.push(task)
+    const refusal = this.#refuse(job, namespace)
+    if (refusal === undefined) this.#waiting.push(task)
+    else resolve(refusal)
     this.#dispatch()
     const isTaskBlocked = () => isBlocked(task, this.#stuck(), this.#limits)
     return {
@@ -100,6 +98,12 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     this.#isClosed = true
     for (const place of [...this.#idle]) this.#dismiss(place)
     for (const { at } of this.#running) at?.worker.close()
+  }
+
+  #refuse(job: Job, namespace: string): Outcome | undefined {
+    const left = namespace === '' ? [] : this.#left.of(namespace)
+    const { maxLeft = Number.POSITIVE_INFINITY } = this.#supervision ?? {}
+    return left.length < maxLeft ? undefined : this.#supervision?.tooManyLeft(namespace, left, job)
   }
 
   #stuck(): Task<Job, Outcome, Progress>[] {
@@ -130,11 +134,13 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     place.worker.send(task.job)
   }
 
-  /** Kills a worker that reports nothing. Another one makes the job again and answers for it. */
+  /** Kills a worker that reports nothing. Another one makes the job again and answers for it, unless none may. */
   async #giveUp(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>, silentMs: number) {
     const { pid = 0 } = place.worker
+    const { retry } = this.#supervision ?? {}
+    if (retry === undefined) return void this.#kill(task, place)
     const isLeft = await this.#abandon(task, place)
-    const job = this.#supervision?.retry(task.job, { pid, seconds: Math.round(silentMs / 1000), isLeft })
+    const job = retry(task.job, { pid, seconds: Math.round(silentMs / 1000), isLeft })
     if (job === undefined)
       return this.#settle(task, this.#lost.ended(`(process ${pid}) reported nothing and was ended`))
     task.job = job
@@ -143,10 +149,15 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
 
   /** Kills a worker; its end means nothing to its job any more. @returns whether the kernel does not let it end */
   #abandon(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<boolean> {
-    task.silence?.end()
-    place.isDying = true
     place.task = undefined
     task.at = undefined
+    return this.#kill(task, place)
+  }
+
+  /** Unless the worker was abandoned, its job is at work until it has ended. */
+  #kill(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<boolean> {
+    task.silence?.end()
+    place.isDying = true
     place.worker.kill()
     return this.#left.add(place.worker.pid ?? 0, task.namespace, place.end.promise)
   }
@@ -232,9 +243,8 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       this.#waiting.splice(waiting, 1)
       task.settle(this.#lost.notBegun)
     } else if (this.#running.has(task) && task.at !== undefined) {
-      if (this.#supervision !== undefined) return void this.#endSupervised(task, task.at)
-      task.at.isDying = true
-      task.at.worker.kill()
+      const isAnswered = this.#supervision?.retry !== undefined
+      void (isAnswered ? this.#endSupervised(task, task.at) : this.#kill(task, task.at))
     }
   }
 }

@@ -66,7 +66,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   migrate: ['yaml'],
   mount: ['node:path'],
   'mount-table': ['node:path'],
-  nri: ['node:events', 'node:fs/promises', 'node:net', 'node:stream', 'node:timers/promises'],
+  nri: ['node:events', 'node:fs', 'node:net', 'node:stream', 'node:timers/promises'],
   operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.

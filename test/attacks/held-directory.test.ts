@@ -3,7 +3,10 @@ import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { CsiNode } from '../csi/node.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
+import { stateOf } from '../helpers/hanging.ts'
 import { titled } from '../helpers/needs.ts'
+import { makeVolume, NriNode, replaced } from '../nri/node.ts'
+import { memoryOfWorkers } from '../nri/stuck-workers.ts'
 import { compile } from '../race/compile.ts'
 
 const cannot = cannotServe('cc')
@@ -19,14 +22,27 @@ const AT_ONCE = PATIENCE - 2
 const GIVEN_UP = /process \d+, which worked on the volume, was given up after 8 s/
 const NAMED = /process \d+/
 
+/** @returns ends the process that keeps the directory locked */
+async function hold(path: string): Promise<() => Promise<unknown>> {
+  const child = spawn(compile('attacks/held-directory.c'), [path], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await new Promise((done) => child.stdout.once('data', done))
+  await new Promise((done) => setTimeout(done, 200))
+  return () => {
+    child.kill('SIGKILL')
+    return new Promise((done) => child.once('exit', done))
+  }
+}
+
+/** Whether a process can keep a directory locked here. */
+const canHold = () => spawnSync(compile('attacks/held-directory.c')).status === 0
+
 describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps locked', cannot), () => {
   let node: FuseNode
   let volume: string
-  let holder: string
   let asked: Record<string, string>
   beforeEach((context) => {
-    holder = compile('attacks/held-directory.c')
-    context.skip(spawnSync(holder).status !== 0, 'needs userfaultfd(2)')
+    context.skip(!canHold(), 'needs userfaultfd(2)')
     node = new FuseNode([])
     node.configure({ helperTimeoutSeconds: PATIENCE })
     volume = `${node.volumes}/data`
@@ -37,18 +53,6 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
   function makeVolume(path: string) {
     fs.mkdirSync(`${path}/d`, { recursive: true })
     for (const name of ['a', 'b', 'd/c']) fs.writeFileSync(`${path}/${name}`, '')
-  }
-
-  /** @returns ends the process that keeps the directory locked */
-  async function hold(path: string) {
-    const child = spawn(holder, [path], { stdio: ['ignore', 'pipe', 'inherit'] })
-    onTestFinished(() => void child.kill('SIGKILL'))
-    await new Promise((done) => child.stdout.once('data', done))
-    await new Promise((done) => setTimeout(done, 200))
-    return () => {
-      child.kill('SIGKILL')
-      return new Promise((done) => child.once('exit', done))
-    }
   }
 
   async function within<T>(seconds: number, work: () => T | Promise<T>): Promise<T> {
@@ -119,17 +123,13 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
 
 describe.skipIf(cannot !== '')(titled('a directory that is kept locked, through CSI', cannot), () => {
   it('a publication fails in its deadline, names the process, and the pod can go', async (context) => {
-    const holder = compile('attacks/held-directory.c')
-    context.skip(spawnSync(holder).status !== 0, 'needs userfaultfd(2)')
+    context.skip(!canHold(), 'needs userfaultfd(2)')
     const node = new CsiNode()
     onTestFinished(() => node.end())
     node.configure({ helperTimeoutSeconds: PATIENCE })
     await node.serve()
     const source = node.volume('data', 3)
-    const child = spawn(holder, [source], { stdio: ['ignore', 'pipe', 'inherit'] })
-    onTestFinished(() => void child.kill('SIGKILL'))
-    await new Promise((done) => child.stdout.once('data', done))
-    await new Promise((done) => setTimeout(done, 200))
+    const release = await hold(source)
     const attributes = { ownership: 'walk' }
     const group = String(GROUP)
     const began = performance.now()
@@ -139,9 +139,64 @@ describe.skipIf(cannot !== '')(titled('a directory that is kept locked, through 
     expect(JSON.stringify(await node.publish(2, source, { attributes, group }))).toMatch(NAMED)
     expect(await node.unpublish(1)).toMatchObject({ code: 'OK' })
     expect((performance.now() - again) / 1000).toBeLessThan(AT_ONCE)
-    child.kill('SIGKILL')
+    await release()
     expect(await node.publish(2, source, { attributes, group })).toMatchObject({ code: 'OK' })
     expect(fs.statSync(source).gid).toBe(GROUP)
     expect(await node.unpublish(2)).toMatchObject({ code: 'OK' })
   })
 })
+
+const cannotMap = cannotServe('cc', 'mkfs.ext4', 'flock')
+
+describe.skipIf(cannotMap !== '')(
+  titled("a directory that is kept locked, through the runtime's plugin", cannotMap),
+  () => {
+    const SET_GID = 0o2000
+    const ASKS = { 'modekeep/group': String(GROUP), 'modekeep/set-gid': 'root' }
+    const hasBit = (directory: string) => (fs.statSync(directory).mode & SET_GID) !== 0
+
+    it('a container is refused in its deadline, its worker keeps the lock of the volume until it has ended, and other volumes are mapped meanwhile', async (context) => {
+      context.skip(!canHold(), 'needs userfaultfd(2)')
+      const node = new NriNode()
+      onTestFinished(() => node.end())
+      node.configure({ map: [{ setGid: 'root' }] })
+      const volume = makeVolume(node, 1)
+      const other = `${node.top}/fs/other`
+      fs.mkdirSync(other, { mode: 0o770 })
+      fs.chownSync(other, 0, 500)
+      const sources = [node.publish(1, volume), node.publish(2, other, undefined, 'pvc-2')]
+      const end = await node.serve()
+      const create = (pod: number, id: string) =>
+        end.call('CreateContainer', 'ContainerRequest', node.request(pod, ASKS, sources[pod - 1], id.repeat(64)))
+      const lockedVolumes = () => locked(`${node.state}/ownership`)
+      const inKernel = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
+
+      const release = await hold(volume)
+      expect((await create(1, 'a')).status?.message).toContain('the making of the mapped mount took long')
+      // A call on another volume has its answer while that worker still waits.
+      expect(replaced(await create(2, 'b'))).toHaveLength(1)
+      expect(hasBit(other)).toBe(true)
+      // From Linux 6.18 on the kernel lets it end; before, it waits until the directory is free.
+      await expect.poll(() => lockedVolumes().length - inKernel().length, { timeout: 30_000 }).toBe(0)
+      expect(hasBit(volume)).toBe(false)
+
+      await release()
+      await expect.poll(inKernel, { timeout: 30_000 }).toEqual([])
+      // Its last change is undone by the job that comes next.
+      await expect.poll(lockedVolumes, { timeout: 30_000 }).toEqual([])
+      await expect.poll(() => hasBit(volume), { timeout: 30_000 }).toBe(false)
+      await expect
+        .poll(async () => (await create(1, 'c')).status?.message, { timeout: 30_000, interval: 1000 })
+        .toBeUndefined()
+      expect(hasBit(volume)).toBe(true)
+    })
+  },
+)
+
+/** The locks below a directory that a process has. */
+function locked(directory: string): string[] {
+  if (!fs.existsSync(directory)) return []
+  const names = fs.readdirSync(directory, { recursive: true, encoding: 'utf8' }).map((name) => `${directory}/${name}`)
+  const files = names.filter((name) => fs.lstatSync(name, { throwIfNoEntry: false })?.isFile())
+  return files.filter((name) => spawnSync('flock', ['--nonblock', name, 'true']).status !== 0)
+}

@@ -22,6 +22,7 @@ const PLACES = [
   'request',
   'store',
   'volume',
+  'worker-pool',
 ].map((room) => `src/${room}`)
 
 /** A part of a message that is not known before it is written. */

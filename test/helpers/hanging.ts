@@ -1,32 +1,21 @@
-import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
+import { type HangingServer, spawnHangingServer } from './hanging-process.ts'
 
 /**
  * Mounts a FUSE file system whose server can be made to hang; both go with the test.
  * @param flag a file that does not exist
  * @param opcodes of the requests that are not answered then, or "all"
  */
-export async function startHangingServer(directory: string, flag: string, opcodes = 'all', files = 1) {
-  fs.mkdirSync(directory, { recursive: true })
-  const args = [`${import.meta.dirname}/hanging-server.ts`, directory, flag, opcodes, String(files)]
-  const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+export async function startHangingServer(
+  directory: string,
+  flag: string,
+  opcodes = 'all',
+  files = 1,
+): Promise<Pick<HangingServer, 'hang' | 'resume'>> {
+  const { server, hang, resume } = await spawnHangingServer(directory, flag, opcodes, files)
   onTestFinished(() => void server.kill('SIGKILL'))
-  await new Promise((done) => server.stdout.once('data', done))
-  return {
-    /** @param order see hanging-server.ts */
-    hang(order = '') {
-      // In one step: half an order is another one.
-      fs.writeFileSync(`${flag}.new`, order)
-      fs.renameSync(`${flag}.new`, flag)
-    },
-    /** Answers what waits too. */
-    resume() {
-      fs.rmSync(flag)
-      // It looks when it is asked.
-      spawnSync('stat', ['-f', directory], { timeout: 10_000, killSignal: 'SIGKILL' })
-    },
-  }
+  return { hang, resume }
 }
 
 /**

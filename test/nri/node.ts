@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
+import { memoryOfEach } from '../helpers/memory.ts'
 import { BINARY } from '../helpers/node-directory.ts'
 import { ServingNode } from '../helpers/serving-node.ts'
 import { decode } from './proto.ts'
@@ -54,10 +55,10 @@ export class NriNode extends ServingNode {
   }
 
   /** What kubelet and a CSI driver have made for a pod; `volume` is a directory on a file system that can be mapped. */
-  publish(pod: number, volume: string, driver = 'ebs.csi.example.com'): string {
-    const above = `${this.kubelet}/pods/${this.uid(pod)}/volumes/kubernetes.io~csi/pvc-1`
+  publish(pod: number, volume: string, driver = 'ebs.csi.example.com', name = 'pvc-1'): string {
+    const above = `${this.kubelet}/pods/${this.uid(pod)}/volumes/kubernetes.io~csi/${name}`
     fs.mkdirSync(`${above}/mount`, { recursive: true, mode: 0o750 })
-    fs.writeFileSync(`${above}/vol_data.json`, JSON.stringify({ driverName: driver, specVolID: 'pvc-1' }))
+    fs.writeFileSync(`${above}/vol_data.json`, JSON.stringify({ driverName: driver, specVolID: name }))
     execFileSync('mount', ['--bind', volume, `${above}/mount`])
     return `${above}/mount`
   }
@@ -115,8 +116,8 @@ export class NriNode extends ServingNode {
       await once(child, 'exit')
     }
     await this.runtime.close()
-    // A worker ends a moment after its pipe.
-    await setTimeout(100)
+    // A worker ends a moment after its pipe, unless its volume hangs.
+    for (let pause = 0; pause < 50 && memoryOfEach(this.top, 'nri-worker').length > 0; pause++) await setTimeout(100)
     this.close()
   }
 }

@@ -1,14 +1,19 @@
-import * as fs from 'node:fs'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { AttachStep } from '../../src/container-mount/order.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { AttachStep, ContainerOrder } from '../../src/container-mount/order.ts'
 import type { ContainerJob, ContainerResult } from '../../src/container-mount/work.ts'
+import type { Clones } from '../../src/nri/clones.ts'
 import { nodeContainers } from '../../src/nri/containers.ts'
-import { clonesBy, DEADLINE_MS, LIMITS, LOST } from '../../src/nri/jobs.ts'
+import { clonesBy, DEADLINE_MS, LIMITS, LOST, registrationBy, restrictionsBy, supervision } from '../../src/nri/jobs.ts'
 import type { Refusal } from '../../src/refusal/refusal.ts'
 import { Workers } from '../../src/worker-pool/workers.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] }))
+beforeEach(
+  () =>
+    void vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance', 'Date'],
+    }),
+)
 afterEach(() => void vi.useRealTimers())
 
 /** A worker whose jobs take so long; one that hangs does not end when it is killed. */
@@ -33,6 +38,7 @@ function plugin(timeOf: (namespace: string) => number) {
     },
     LIMITS,
     LOST,
+    supervision(1000),
   )
   const containers = nodeContainers({
     kubeletDir: KUBELET,
@@ -81,9 +87,119 @@ it('hanging volumes of four namespaces keep no pod of another namespace from bei
   expect(most()).toBeLessThanOrEqual(LIMITS.inAll ?? 0)
 })
 
-it('the memory of all workers stays below the limit of the component', () => {
-  const yaml = fs.readFileSync(`${import.meta.dirname}/../../driver/kubernetes/nri/kustomization.yaml`, 'utf8')
-  const limitMiB = Number(/limits: \{ memory: (\d+)Mi \}/.exec(yaml)?.[1])
-  // A stuck worker takes 12 MiB, the plugin itself less than 128.
-  expect((LIMITS.inAll ?? Number.POSITIVE_INFINITY) * 12 + 128).toBeLessThan(limitMiB)
+/** Workers that never end, as the kernel does not let them. Jobs of these containers or namespaces get no answer. */
+function stuckPool(hanging: readonly string[]) {
+  const begun: string[] = []
+  const killed: string[] = []
+  let pids = 0
+  const workers = new Workers<ContainerJob, ContainerResult, AttachStep>(
+    ({ said }) => {
+      let name = ''
+      return {
+        pid: ++pids,
+        send(job) {
+          name = `${job.do} ${nameOf(job)}`
+          begun.push(name)
+          if (!hanging.some((one) => name.includes(one))) setTimeout(() => said({ outcome: { mounts: [] } }), 5)
+        },
+        kill: () => void killed.push(name),
+        close: () => {},
+      }
+    },
+    LIMITS,
+    LOST,
+    supervision(1000),
+  )
+  return { clones: clonesBy(workers, () => {}), workers, begun, killed }
+}
+
+const nameOf = (job: ContainerJob) =>
+  job.do === 'release' ? job.container : job.do === 'attach' ? job.order.pod.namespace : ''
+
+const orderIn = (namespace: string): ContainerOrder => ({
+  container: 'c',
+  containerName: 'app',
+  sandbox: 's',
+  pod: { namespace, name: 'web-0', uid: 'u' },
+  hasUserNamespace: false,
+  kubeletDir: KUBELET,
+  clones: [],
+  isOptional: false,
+})
+
+const NEVER = new AbortController().signal
+const minute = () => vi.advanceTimersByTimeAsync(60_000)
+
+describe('a worker of the plugin that is stuck', () => {
+  it.each(['started', 'gone'] as const)(
+    'is killed after 60 s where it removes clones of a container that is %s',
+    async (as) => {
+      const { clones, killed } = stuckPool(['release'])
+      void (as === 'gone' ? clones.forget('a', 'shop') : clones.release('a', 'shop'))
+      await vi.advanceTimersByTimeAsync(59_000)
+      expect(killed).toEqual([])
+      await vi.advanceTimersByTimeAsync(1000)
+      expect(killed).toEqual(['release a'])
+    },
+  )
+
+  it.each([
+    ['records a container without its group', (clones: Clones) => clones.without(orderIn('shop'), 'late')],
+    [
+      'cleans up at a connection',
+      (clones: Clones) => clones.reconcile({ at: 0, created: [], started: [], unmapped: [] }),
+    ],
+  ])('is killed after 60 s where it %s', async (_what, begin) => {
+    const { clones, killed } = stuckPool(['without', 'reconcile'])
+    void begin(clones)
+    await minute()
+    expect(killed).toHaveLength(1)
+  })
+
+  it('keeps its place after it was killed, and jobs of other namespaces begin', async () => {
+    const { clones, begun, killed } = stuckPool(['bad'])
+    for (let at = 0; at < 64; at++) void clones.forget(`bad-${at}`, `bad-${at % 4}`)
+    await minute()
+    await minute()
+    expect(killed).toHaveLength(begun.length)
+    expect(begun.length).toBeLessThanOrEqual(LIMITS.of?.release ?? 0)
+    void clones.forget('healthy', 'shop')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(begun).toContain('release healthy')
+  })
+
+  it('has further containers of its namespace refused at once with the processes, and none of another namespace', async () => {
+    const { clones } = stuckPool(['attach bad'])
+    const attach = (namespace: string, late: AbortSignal) => clones.attach(orderIn(namespace), late, () => {})
+    const late = new AbortController()
+    for (let at = 0; at < 3; at++) attach('bad', late.signal).catch(() => {})
+    late.abort()
+    await vi.advanceTimersByTimeAsync(2000)
+    let refusal = ''
+    attach('bad', NEVER).catch((error: Refusal) => {
+      refusal = error.message
+    })
+    await vi.advanceTimersByTimeAsync(0)
+    expect(refusal).toMatch(/^3 processes .* namespace bad .*\(\d+, \d+, \d+\)/)
+    const healthy = attach('shop', NEVER)
+    await vi.advanceTimersByTimeAsync(5)
+    expect(await healthy).toEqual({ mounts: [] })
+  })
+
+  it('leaves one for the record whether the runtime asks, whichever volumes are stuck', async () => {
+    const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
+    const readRestrictions = restrictionsBy(workers)
+    for (let at = 0; at < 30; at++) {
+      const order = orderIn(`bad-${at}`)
+      clones.attach(order, NEVER, () => {}).catch(() => {})
+      void clones.check(order, NEVER)
+      void clones.forget(`${at}`, `bad-${at}`)
+      void readRestrictions({ ...order, mounts: [] }, NEVER)
+      await vi.advanceTimersByTimeAsync(LIMITS.longAfterMs + 1)
+    }
+    void registrationBy(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
+    await vi.advanceTimersByTimeAsync(LIMITS.longAfterMs + 1)
+    expect(begun.at(-1)).toBe('registration ')
+    expect(begun).toHaveLength(LIMITS.inAll ?? 0)
+  })
 })

@@ -43,7 +43,7 @@ describe('the job that is next', () => {
   })
 
   it('leaves the last workers of a kind to namespaces that have none', () => {
-    const limits = { ...LIMITS, sharedFrom: 2 }
+    const limits = { ...LIMITS, isShared: true } as const
     const at = (waiting: Task[], running: Started[]) => nextOf(waiting, running, NOW, limits)
     const running = [...many(1, publish('a'), LONG), ...many(1, publish('b'), LONG)]
     expect(at([publish('a'), publish('c')], running)).toBe(1)

@@ -1,0 +1,95 @@
+import type { Worker } from 'node:worker_threads'
+import type { ToldGroups } from '../src/nri/pod-groups.ts'
+import type { PodVolumes } from '../src/nri/volume.ts'
+import { Refusal } from '../src/refusal/refusal.ts'
+import type { NodeConfig } from '../src/request/defaults.ts'
+import { startThread } from './thread.ts'
+
+/** Somewhat more than the thread gives each runtime, ms. */
+const MAX_GROUPS_WAIT_MS = 700
+
+export interface ReaderData {
+  /** Where runtimes may answer CRI. */
+  readonly sockets: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+}
+
+export type ReadRequest =
+  | { read: 'map' }
+  | { read: 'pod'; kubeletDir: string; uid: string }
+  | { read: 'groups'; sandbox: string }
+
+export type ReadAnswer = { value: unknown } | { refusal: readonly string[] } | { error: string }
+
+/** The rules for volumes of other drivers, and what is wrong with the node's configuration. */
+interface ReadMap {
+  config: Pick<NodeConfig, 'map'>
+  faults: readonly string[]
+}
+
+/**
+ * Reads files of the node, and the groups of pods from the container runtime, in another thread: a disk may be slow, and
+ * the runtime answers with JSON of the whole pod. The thread that answers the runtime waits for neither.
+ */
+export class NodeReader implements Disposable {
+  readonly #data: ReaderData
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  #lastId = 0
+  #thread: Worker | undefined
+
+  constructor(data: ReaderData) {
+    this.#data = data
+    this.#thread = this.#start()
+  }
+
+  /** Reads the node's configuration. */
+  readMap(): Promise<ReadMap> {
+    return this.#read({ read: 'map' })
+  }
+
+  /** Reads kubelet's directory of a pod. @throws {Refusal} where kubelet has no such directory */
+  lookAtPod(kubeletDir: string, uid: string): Promise<PodVolumes> {
+    return this.#read({ read: 'pod', kubeletDir, uid })
+  }
+
+  /** Returns the groups of a pod's processes; undefined where nobody tells. Never rejects. */
+  groupsOf(sandbox: string): Promise<ToldGroups | undefined> {
+    const groups = this.#read<ToldGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
+    const late = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
+    return Promise.race([groups, late])
+  }
+
+  [Symbol.dispose](): void {
+    void this.#thread?.terminate()
+  }
+
+  #read<Value>(request: ReadRequest): Promise<Value> {
+    const id = ++this.#lastId
+    const read = Promise.withResolvers<unknown>()
+    this.#waiting.set(id, read)
+    this.#thread ??= this.#start()
+    this.#thread.postMessage({ id, request })
+    return read.promise as Promise<Value>
+  }
+
+  #start(): Worker {
+    const { sockets, env } = this.#data
+    const thread = startThread('node-reader', { sockets, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } })
+    thread.unref()
+    thread.on('message', ({ id, answer }: { id: number; answer: ReadAnswer }) => this.#settle(id, answer))
+    const end = () => {
+      if (this.#thread === thread) this.#thread = undefined
+      for (const id of [...this.#waiting.keys()]) this.#settle(id, { error: 'the thread that reads has ended' })
+    }
+    thread.on('error', end)
+    thread.on('exit', end)
+    return thread
+  }
+
+  #settle(id: number, answer: ReadAnswer): void {
+    const { resolve, reject } = this.#waiting.get(id) ?? {}
+    this.#waiting.delete(id)
+    if ('value' in answer) resolve?.(answer.value)
+    else reject?.('refusal' in answer ? new Refusal([...answer.refusal]) : new Error(answer.error))
+  }
+}

@@ -1,0 +1,36 @@
+import { existsSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { lookAtPod } from '../src/nri/look.ts'
+import { PodGroups } from '../src/nri/pod-groups.ts'
+import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { readConfig } from './config.ts'
+import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
+import { raisePriority } from './priority.ts'
+
+// A thread that reads for the thread that answers the container runtime, see node-reader-thread.ts.
+// Containers wait for it.
+raisePriority()
+const { sockets, env }: ReaderData = workerData
+const groups = new PodGroups(() => sockets.filter((path) => existsSync(path)))
+
+async function read(request: ReadRequest): Promise<unknown> {
+  if (request.read === 'pod') return lookAtPod(request.kubeletDir, request.uid)
+  if (request.read === 'groups') return groups.of(request.sandbox)
+  const { config, faults } = await readConfig(env)
+  return { config: { map: config.map }, faults }
+}
+
+/** An error loses its class on the way to another thread. */
+async function answer(request: ReadRequest): Promise<ReadAnswer> {
+  try {
+    return { value: await read(request) }
+  } catch (error) {
+    return error instanceof Refusal ? { refusal: error.faults } : { error: messageOf(error) }
+  }
+}
+
+parentPort?.on('message', async ({ id, request }: { id: number; request: ReadRequest }) => {
+  parentPort?.postMessage({ id, answer: await answer(request) })
+})
+// The first container is not to wait until there is a connection.
+void groups.of('')

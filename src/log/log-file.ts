@@ -21,10 +21,11 @@ export function generations(file: string): string[] {
 export function appendLine(fs: Fs, file: string, line: string, largest = LARGEST): void {
   try {
     using parent = openLogDirectory(fs, dirname(file))
-    using log = openToWriteIn(fs, parent, basename(file), O_WRONLY | O_CREAT | O_APPEND, 0o640)
+    const name = basename(file)
+    using log = openToWriteIn(fs, parent, name, O_WRONLY | O_CREAT | O_APPEND, 0o640)
     // One write with O_APPEND: lines of concurrent calls do not mix.
     fs.writeSync(log.fd, `${line}\n`)
-    if (fs.fstatSync(log.fd).size >= largest) rotate(fs, file, log.fd)
+    if (fs.fstatSync(log.fd).size >= largest) rotate(fs, parent.at(name), log.fd)
   } catch {
     // There is no better place to complain: stdout and stderr belong to kubelet.
   }
@@ -40,6 +41,7 @@ function openLogDirectory(fs: Fs, directory: string): Parent {
 /**
  * Several calls may come here at once: one at a time moves files, and only if the one it wrote to still has the name.
  * A check alone would not do: what is renamed by name may have become the next file since. rename(2) follows no link.
+ * @param file the log in its directory's handle
  */
 function rotate(fs: Fs, file: string, fd: number): void {
   const marker = `${file}.rotating`

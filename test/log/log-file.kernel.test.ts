@@ -23,6 +23,24 @@ describe('the log on a real node', () => {
     expect(() => appendLine(fs, file, 'line')).not.toThrow()
   })
 
+  it('rotates in the directory that was opened, although a link has its name by then', () => {
+    const [logs, others] = [`${directory}/logs`, `${directory}/others`]
+    fs.mkdirSync(logs)
+    fs.mkdirSync(others)
+    fs.writeFileSync(`${others}/log`, 'of somebody else')
+    const exchanging = {
+      ...fs,
+      mkdirSync(...args: Parameters<typeof fs.mkdirSync>) {
+        fs.renameSync(logs, `${logs}-moved`)
+        fs.symlinkSync(others, logs)
+        return fs.mkdirSync(...args)
+      },
+    } as typeof fs
+    appendLine(exchanging, `${logs}/log`, 'a line', 1)
+    expect(fs.readdirSync(others)).toEqual(['log'])
+    expect(fs.readdirSync(`${logs}-moved`)).toEqual(['log.1'])
+  })
+
   it('keeps every line of several processes that write and rotate at once', async () => {
     const processes = 6
     const lines = 60

@@ -15,7 +15,7 @@ export const MOUNT_STATES = [
   'interrupted',
   /** Its server does not respond, or something that modekeep does not know is mounted there. */
   'unknown',
-  /** It is unmounted, but its file system on a disk or in an image is still in use. */
+  /** It is unmounted, but its file system is still in use. */
   'busy',
   /** A call is at work on it. */
   'in progress',

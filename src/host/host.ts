@@ -49,6 +49,11 @@ export interface Mounts {
   /** Under the mount whose root `target` is (MOVE_MOUNT_BENEATH, Linux 6.5). False: this kernel cannot. */
   attachBeneath(tree: Handle, target: Handle): boolean
   /**
+   * Removes the topmost mount at parent/name, unless it is in use. EINVAL: none is there.
+   * @returns false where it is in use: then it stays
+   */
+  unmount(parent: Handle, name: Name): boolean
+  /**
    * Removes the topmost mount at parent/name; users that have it open keep their view. EINVAL: none is there.
    * @param abort ends the connection to a FUSE daemon first: whoever waits for an answer of it gets an error
    */
@@ -124,8 +129,9 @@ export interface BlockDevices {
   findUsers(fileSystem: MountedFileSystem): FileSystemUsers
 }
 
-/** A file system on devices, as one mount of it was recorded. */
+/** A file system, as one mount of it was recorded. */
 export interface MountedFileSystem {
+  /** Empty for memory, a server's or a daemon's. */
   devices: readonly string[]
   /** The device number of its root, as `Stat` has it. */
   device: number

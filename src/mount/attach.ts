@@ -18,17 +18,25 @@ export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint,
   mounts.attach(tree, target)
 }
 
-/** Removes every mount at the point. What still uses one keeps its view of it. */
-export function detachAll(host: Host, point: MountPoint): void {
+/**
+ * Removes every mount at the point. What still uses one keeps its view of it.
+ * @param findsUse whether to try first without that
+ * @returns whether something used one of them; false without `findsUse`
+ */
+export function detachAll(host: Host, point: MountPoint, findsUse = false): boolean {
+  let isInUse = false
   for (let there = statPoint(host, point); isMounted(there); there = statPoint(host, point)) {
     try {
+      if (findsUse && host.mounts.unmount(point.parent, point.name)) continue
+      isInUse = findsUse
       host.mounts.detach(point.parent, point.name)
     } catch (error) {
       // A directory that cannot be looked at is not always a mount.
-      if (there === 'broken' && errorCode(error) === 'EINVAL') return
+      if (there === 'broken' && errorCode(error) === 'EINVAL') break
       throw error
     }
   }
+  return isInUse
 }
 
 /**

@@ -6,7 +6,7 @@ import type { MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { kindOf } from '../volume/index.ts'
 
-/** A file system on a disk or in an image that outlives the unmount of its last mount. */
+/** A file system that outlives the unmount of its last mount. */
 export interface BusyFileSystem {
   fileSystem: MountedFileSystem
   /** Names what holds it, and what to do. */
@@ -17,8 +17,9 @@ export interface BusyFileSystem {
 const SETTLING_MS = 300
 
 /**
- * Finds the file system of a recorded disk or image, or of a mount without a record. Call it before the unmount.
- * @returns undefined for other volumes, and for mounts of an earlier boot
+ * Finds the file system that ends with a recorded mount: a disk, an image, memory, a server's or a daemon's; or that of a
+ * mount without a record. Call it before the unmount.
+ * @returns undefined for a part of another file system, and for mounts of an earlier boot
  */
 export function findFileSystem(
   { host }: Session,
@@ -26,8 +27,10 @@ export function findFileSystem(
   record: MountRecord | undefined,
 ): MountedFileSystem | undefined {
   if (record === undefined) return point && readFileSystem(host, point, false)
-  if (!kindOf(record.request.fsType)?.isDisk || record.boot !== host.bootId()) return undefined
+  const kind = kindOf(record.request.fsType)
+  if (kind === undefined || kind.root === 'source' || record.boot !== host.bootId()) return undefined
   const { mounted } = record
+  if (!kind.isDisk) return mounted && { ...mounted, devices: [] }
   // Records of earlier versions have no devices.
   if (mounted?.devices === undefined) return point && readFileSystem(host, point, true)
   return { ...mounted, devices: mounted.devices }
@@ -43,33 +46,47 @@ function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): Mounted
   return { devices: blocks.devicesOf(root), device, mountId: String(mountId), namespace: host.mountNamespace() }
 }
 
-/** Waits a moment for users that are ending. Call it after the unmount. */
+/**
+ * Waits a moment for users that are ending. Call it after the unmount.
+ * @param wasInUse whether the kernel refused to unmount a file system without a device: only then its users are looked for
+ */
 export async function findBusyAfterUnmount(
   session: Session,
   fileSystem: MountedFileSystem | undefined,
-  source: string | undefined,
+  record: MountRecord | undefined,
+  wasInUse = false,
 ): Promise<BusyFileSystem | undefined> {
   const { host } = session
-  if (fileSystem === undefined || findBusy(host, fileSystem, source) === undefined) return undefined
+  const { source, busySince } = record ?? {}
+  if (fileSystem === undefined || !(hasDevice(fileSystem) || wasInUse || busySince !== undefined)) return undefined
+  if (findBusy(host, fileSystem, source) === undefined) return undefined
   const until = performance.now() + SETTLING_MS
-  await waitFor(() => !isClaimed(host, fileSystem) || performance.now() > until || undefined)
+  // Without a device each check reads all of /proc, so there is one, at the end.
+  const isOver = () => hasDevice(fileSystem) && !isClaimed(host, fileSystem)
+  await waitFor(() => isOver() || performance.now() > until || undefined)
   return findBusy(host, fileSystem, source)
 }
 
+const hasDevice = ({ devices }: MountedFileSystem) => devices.length > 0
+
 /**
- * Checks the devices alone, never a name. A file system that is mounted elsewhere is not busy: that mount's own unmount
- * ends it.
+ * Checks the devices, or without one the processes that use the file system, never a name. A file system that is mounted
+ * elsewhere is not busy: that mount's own unmount ends it.
  */
 export function findBusy(
   host: Host,
   fileSystem: MountedFileSystem,
   source: string | undefined,
 ): BusyFileSystem | undefined {
-  if (!isClaimed(host, fileSystem)) return undefined
+  const isDisk = hasDevice(fileSystem)
+  if (isDisk && !isClaimed(host, fileSystem)) return undefined
   const { isMounted, processes } = host.blocks.findUsers(fileSystem)
   // Its last user may have ended meanwhile.
-  if (isMounted || (processes.length === 0 && !isClaimed(host, fileSystem))) return undefined
-  const reason = `the file system of ${source === undefined ? 'the volume' : quoted(source)} is unmounted, but still in use by ${formatUsers(processes)}: end that use before another node mounts it`
+  if (isMounted || (processes.length === 0 && !(isDisk && isClaimed(host, fileSystem)))) return undefined
+  const [volume, users] = [source ? quoted(source) : 'the volume', formatUsers(processes)]
+  const reason = isDisk
+    ? `the file system of ${volume} is unmounted, but still in use by ${users}: end that use before another node mounts it`
+    : `the file system of ${volume} is unmounted, but still in use by ${users}: it ends with that use`
   return { fileSystem, reason }
 }
 
@@ -94,7 +111,7 @@ export function recordBusy({ host }: Session, record: MountRecord, { fileSystem 
   return {
     ...record,
     busySince,
-    ...(mounted && { mounted: { ...mounted, devices: [...fileSystem.devices] } }),
+    ...(mounted && hasDevice(fileSystem) && { mounted: { ...mounted, devices: [...fileSystem.devices] } }),
   }
 }
 
@@ -102,8 +119,13 @@ export function recordBusy({ host }: Session, record: MountRecord, { fileSystem 
  * @param busySince as it was recorded; undefined: it could not be recorded, so no failure could ever end
  * @throws {Refusal} until `busyUnmountSeconds` have passed
  */
-export function refuseBusy({ host, config }: Session, { reason }: BusyFileSystem, busySince: number | undefined): void {
-  if (busySince === undefined) return
+export function refuseBusy(
+  { host, config }: Session,
+  { fileSystem, reason }: BusyFileSystem,
+  busySince: number | undefined,
+): void {
+  // Only a disk or an image can be mounted by another node meanwhile, and damaged.
+  if (busySince === undefined || !hasDevice(fileSystem)) return
   const now = host.monotonicMs()
   const leftMs = busySince + config.busyUnmountSeconds * 1000 - now
   if (leftMs <= 0 || busySince > now) return

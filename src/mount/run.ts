@@ -61,7 +61,7 @@ export async function runPlan(
         await endHanging(session, point, written)
         saved = saveMount(host, point)
         try {
-          return detachAll(host, point)
+          return void detachAll(host, point)
         } catch (error) {
           // The mount may be gone already: what is undone is this step too.
           undo(step)

@@ -1,7 +1,7 @@
 import { restoreVolume } from '../fs-group/restore-volume.ts'
 import { restoreRootBit, restoreRootBits } from '../fs-group/root-bit.ts'
 import { FileError } from '../host/file-error.ts'
-import { closing, type Handle, type Host, unless } from '../host/host.ts'
+import { closing, type Handle, type Host, type MountedFileSystem, unless } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -53,8 +53,9 @@ export async function unmount(
   const fileSystem = findFileSystem(session, point, record)
   using handles = new DisposableStack()
   const root = await asFarAsRecordsGo(session, () => openRecordedRoot(session, point, record, handles))
+  let wasInUse = false
   if (point) {
-    await detach(session, point, record)
+    wasInUse = await detach(session, point, record, fileSystem)
     if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
     finish(point)
   }
@@ -64,7 +65,7 @@ export async function unmount(
   if (lock && record) await restoreRootBitOf(session, record, root)
   // Else this call would keep the file system busy.
   handles.dispose()
-  const busy = await findBusyAfterUnmount(session, fileSystem, record?.source)
+  const busy = await findBusyAfterUnmount(session, fileSystem, record, wasInUse)
   const kept =
     lock && record
       ? await asFarAsRecordsGo(session, () => forgetUnlessLeft(session, record, 'unmounted', { left, busy }))
@@ -100,7 +101,7 @@ export async function unmountLocked(
   const binds = endSubPathBinds(host, record.directory)
   using handles = new DisposableStack()
   const root = openRecordedRoot(session, point, record, handles)
-  if (point) await detach(session, point, record)
+  const wasInUse = point !== undefined && (await detach(session, point, record, fileSystem))
   if (point) leaveDirectory(host, point)
   await restoreIfPending(session, record, true)
   await restoreRootBitOf(session, record, root)
@@ -108,7 +109,7 @@ export async function unmountLocked(
   removeCsiNote(host, record.directory)
   const foreseen = [...binds, ...findInVolumeDirectory(host, record.directory)]
   // A crash after this leaves empty directories, which kubelet removes by itself.
-  const busy = await findBusyAfterUnmount(session, fileSystem, record.source)
+  const busy = await findBusyAfterUnmount(session, fileSystem, record, wasInUse)
   const kept = forgetUnlessLeft(session, record, 'pod gone', { left: foreseen, busy })
   const left = [...binds, ...(point ? removeVolumeDirectory(host, point) : [])]
   if (kept === undefined && left.length > 0) mountRecords.write(session, { ...record, ended: 'pod gone' })
@@ -140,14 +141,20 @@ function forgetUnlessLeft(
   return kept
 }
 
-async function detach(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
+/** @returns whether something uses a file system that has no device to tell that by */
+async function detach(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord | undefined,
+  fileSystem: MountedFileSystem | undefined,
+): Promise<boolean> {
   const { host } = session
   const hanging = await hangingDaemon(session, point, record)
   if (record && hanging !== undefined) {
     host.mounts.detach(point.parent, point.name, true)
     endDaemon(session, record, hanging)
   }
-  detachAll(host, point)
+  return detachAll(host, point, fileSystem?.devices.length === 0)
 }
 
 /** Opens the root of a mount whose set-gid bit is recorded: it shows the volume, whatever the source is by now. */
@@ -197,7 +204,7 @@ export async function forgetLocked(
   if (point) leaveDirectory(session.host, point)
   if (isOver) await restoreIfPending(session, record, true)
   if (isOver) await restoreRootBitOf(session, record)
-  const busy = await findBusyAfterUnmount(session, fileSystem, record.source)
+  const busy = await findBusyAfterUnmount(session, fileSystem, record)
   forgetUnlessLeft(session, record, 'unmounted', { left, busy })
   endStopped(session, record)
   return { left, busy }

@@ -62,7 +62,7 @@ function schema() {
         since: number,
         /** The devices of its file system, as `BlockDevices` names them; undefined: it has none, or an earlier version wrote it. */
         devices: z.optional(z.array(text)),
-        /** The id of the mount in the mount table, for a volume with devices. */
+        /** The id of the mount in the mount table, for a volume that has a file system of its own. */
         tableId: z.optional(number),
       }),
     ),

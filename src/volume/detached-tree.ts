@@ -119,10 +119,11 @@ export function detachedTree(
       return tree
     },
 
-    /** By which a disk or an image is found after its unmount, if something still uses it; empty for other volumes. */
+    /** By which its file system is found after its unmount, if something still uses it; empty for a part of another one. */
     get deviceFacts(): { devices?: string[]; tableId?: number } {
-      if (!kind.isDisk) return {}
-      return { devices: host.blocks.devicesOf(this.handle), tableId: host.mounts.tableId(this.handle) }
+      if (kind.root === 'source') return {}
+      const tableId = host.mounts.tableId(this.handle)
+      return kind.isDisk ? { devices: host.blocks.devicesOf(this.handle), tableId } : { tableId }
     },
 
     /** What it is a clone of, if it is one. */

@@ -57,6 +57,11 @@ export function memoryMounts(world: MemoryWorld): Mounts {
       return true
     },
 
+    unmount(parent, name) {
+      this.detach(parent, name)
+      return true
+    },
+
     detach(parent, name) {
       const { mount, path } = world.child(world.at(parent), Buffer.from(name).toString())
       if (path !== mount.root || mount === world.rootMount) throw new SystemError('umount2', 'EINVAL', String(name))

@@ -1,5 +1,5 @@
 import { unlessRefused } from '../file-error.ts'
-import type { FileSystemUsers, MountedFileSystem, NamedProcess } from '../host.ts'
+import { deviceName, type FileSystemUsers, type MountedFileSystem, type NamedProcess } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
 import { numbersOfNode } from './backing.ts'
 import { numbersIn } from './device-claims.ts'
@@ -20,7 +20,7 @@ export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
   const nodeRoots = namespaces
     .filter(({ name }) => name === own || name === node?.name)
     .map(({ table }) => rootIn(table))
-  const isShown = showsDevices(fileSystem.devices.map(numbersIn))
+  const isShown = showsDevices([...fileSystem.devices.map(numbersIn), deviceName(fileSystem.device)])
   const mounted = namespaces.filter(({ table }) => isShown(table))
   const isUnmountedByOthers = ({ name, table }: Namespace) =>
     name === own || name === node?.name || name === fileSystem.namespace || !nodeRoots.includes(rootIn(table))

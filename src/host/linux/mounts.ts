@@ -1,4 +1,4 @@
-import { type Handle, type Mounts, unless } from '../host.ts'
+import { type Handle, type Mounts, type Name, unless } from '../host.ts'
 import { readText } from '../read-file.ts'
 import { linuxBlocks, sourceOf } from './blocks.ts'
 import { AT_EMPTY_PATH, DATA, data, done, put, putEmpty, SECOND, systemCall } from './kernel.ts'
@@ -63,16 +63,20 @@ export const linuxMounts: Mounts = {
 
   attachBeneath: (tree, target) => unless('EINVAL', () => move(tree, target, MOVE_MOUNT_BENEATH)) !== undefined,
 
-  detach(parent, name, abort = false) {
-    const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
-    const flags = MNT_DETACH | UMOUNT_NOFOLLOW | (abort ? MNT_FORCE : 0)
-    done(umount2(put(path), flags), 'umount2', name)
-  },
+  unmount: (parent, name) => unless('EBUSY', () => removeMount(parent, name, 0)) !== undefined,
+
+  detach: (parent, name, abort = false) => removeMount(parent, name, MNT_DETACH | (abort ? MNT_FORCE : 0)),
 
   hasMountsOn,
   attributesOf: attributesOfMount,
   tableId: (handle) => Number(/^mnt_id:\s*(\d+)/m.exec(readText(`/proc/self/fdinfo/${handle}`))?.[1]),
   table: () => readText('/proc/self/mountinfo'),
+}
+
+/** @returns 0 */
+function removeMount(parent: Handle, name: Name, flags: number): number {
+  const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
+  return done(umount2(put(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
 }
 
 /** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the mount whose root the handle holds. */

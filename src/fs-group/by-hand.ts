@@ -9,7 +9,7 @@ import { otherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
-import { leadsToPlace, recordPlaces } from '../volume/kind/protected-places.ts'
+import { filePlaces, leadsToPlace, recordPlaces } from '../volume/kind/protected-places.ts'
 import { A_DIRECTORY, holdsOwnRecords, openNode } from '../volume/kind/source-path.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
@@ -25,6 +25,8 @@ export interface VolumeByHand {
   tree: Handle
   /** Of its file system; undefined where nothing tells. */
   fsType: string | undefined
+  /** The log or the configuration of modekeep that it holds. */
+  ownFile?: { what: string; file: string } | undefined
 }
 
 /**
@@ -48,14 +50,17 @@ export async function openByHand(
   if (await isSilentPath(host, directory)) throw silentDirectory(directory)
   const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
-  if (leadsToPlace(host, snapshotTable(host), handle, recordPlaces(config))) throw ownRecords(directory, config)
+  const table = snapshotTable(host)
+  if (leadsToPlace(host, table, handle, recordPlaces(config))) throw ownRecords(directory, config)
+  const ownFile = filePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
   // A server's root does not tell.
   const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }
   // No table has the detached mount.
-  return { directory, volume, tree: detachedMount(host, handle, flags), fsType: fileSystemType(host, handle) }
+  const tree = detachedMount(host, handle, flags)
+  return { directory, volume, tree, fsType: fileSystemType(host, handle), ownFile }
 }
 
 function ownRecords(directory: string, { stateDir }: Session['config']): Refusal {

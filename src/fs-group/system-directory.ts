@@ -27,6 +27,18 @@ export function refuseOfSystem({ mounts }: Pick<Host, 'mounts'>, directory: stri
   )
 }
 
+/**
+ * Refuses a directory that holds modekeep's log or configuration, by whatever path, unless the person is sure: the group could
+ * replace these.
+ * @throws {Refusal}
+ */
+export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = false): void {
+  if (isSure || ownFile === undefined) return
+  throw new Refusal(
+    `directory ${quoted(directory)} holds modekeep's ${ownFile.what} ${quoted(ownFile.file)}: name another directory, or add --yes if all of it is to be given to the group`,
+  )
+}
+
 /** No option overrides it: owners of these files decide who may use the kernel. @throws {Refusal} */
 export function refuseOfKernel({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
   if (!isOfKernel(fsType)) return

@@ -6,6 +6,8 @@ import { openByHand } from '../../src/fs-group/by-hand.ts'
 import { refuseOfSystem } from '../../src/fs-group/system-directory.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
+import { parseCommand } from '../../src/operator/verbs/command.ts'
+import { type CommandOf, run } from '../../src/operator/verbs/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import type { Session } from '../../src/store/session.ts'
@@ -119,6 +121,18 @@ describe.skipIf(why !== '')(`a source that an allowed path leads to by another m
 })
 
 describe.skipIf(why !== '')(`a directory that a person names${why}`, () => {
+  it('is refused by apply and plan where it holds the log or the configuration by whatever path, unless --yes is given', async () => {
+    const node = nodeWithBinds()
+    for (const directory of [node.bind('logs', 'logs'), node.bind('etc', 'etc')]) {
+      const words = ['--fsgroup', '2000', directory]
+      const apply = parseCommand(['apply', ...words], () => '/') as CommandOf<'apply'>
+      const plan = parseCommand(['plan', ...words], () => '/') as CommandOf<'plan'>
+      await expect(run(node.session, apply)).rejects.toThrow(/holds modekeep's (log|configuration) "/)
+      expect(await run(node.session, plan)).toMatchObject({ refusal: expect.stringContaining("holds modekeep's") })
+      expect(await run(node.session, { ...apply, isSure: true })).toMatchObject({ walked: true })
+    }
+  })
+
   it('is one of the system by whatever path leads to it', () => {
     const { bind } = nodeWithBinds()
     const etc = bind('/etc', 'system')

@@ -1,6 +1,6 @@
 import { applyByHand, type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
 import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
-import { refuseOfKernel, refuseOfSystem } from '../../fs-group/system-directory.ts'
+import { refuseOfKernel, refuseOfSystem, refuseOwnFile } from '../../fs-group/system-directory.ts'
 import { closing } from '../../host/host.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
 import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
@@ -47,6 +47,7 @@ export async function apply(session: Session, command: OrderCommand<'apply'>): P
   using _ = closing(inodes, opened.tree)
   refuseOfKernel(opened)
   refuseOfSystem(session.host, directory, command.isSure)
+  refuseOwnFile(opened, command.isSure)
   if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) await expectInodes(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
@@ -97,6 +98,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseOfSystem(session.host, directory, command.isSure)
+    refuseOwnFile(opened, command.isSure)
     refuseOthers(session, orderFor(opened, order), root.device)
     refuseOtherDisk(session, volume, tree)
   }

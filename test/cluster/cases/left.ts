@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { makeFiles } from '../../kubelet/cases/tree.ts'
 import { INSTALLED } from '../../kubelet/node/drivers.ts'
+import { hasMissedDriver } from '../../kubelet/node/kubelet-log.ts'
 import { until } from '../../kubelet/node/until.ts'
 import { keepsNothingOf, mountPoint, mounts, statusOfNode } from '../plane/mounts.ts'
 import { exec, gone, inline, pod, podSpec, remove, running } from '../plane/pods.ts'
@@ -40,6 +41,8 @@ const leftMount: Case = {
     await cluster.kubectl('delete', 'pod', 'left', '--force', '--grace-period=0')
     // Without the driver. The API server knows the pod no more, so kubelet ends it.
     await cluster.restart('kubelet')
+    // Kubelet unmounts it by itself if the driver is there by then.
+    await until('kubelet tried to unmount it without the driver', () => hasMissedDriver(kubelet.log(), left))
     fs.renameSync(away, driver)
 
     // As long as its logs are there kubelet may not know yet.

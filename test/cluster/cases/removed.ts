@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { daemonsOf } from '../../kubelet/cases/fuse.ts'
 import { makeFiles } from '../../kubelet/cases/tree.ts'
 import { INSTALLED } from '../../kubelet/node/drivers.ts'
+import { hasFailedToSetUp, hasFailedToTearDown } from '../../kubelet/node/kubelet-log.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Cluster } from '../plane/cluster.ts'
 import { keepsNothingOf, mounts } from '../plane/mounts.ts'
@@ -27,9 +28,10 @@ const deleted: Case = {
     const [flex, csi] = ending
     assert(flex && csi)
     await gone(flex.uid)
-    await saysOfNode(cluster, 'UnmountVolume.TearDown failed', csi.uid)
+    const { kubelet } = cluster.daemons
+    await until('kubelet tried to end the CSI volume', () => hasFailedToTearDown(kubelet.log(), csi.uid))
     const later = (await cluster.get('pod/later-csi'))?.metadata.uid
-    await saysOfNode(cluster, 'MountVolume.NewMounter initialization failed', later)
+    await until('kubelet tried to mount the CSI volume', () => hasFailedToSetUp(kubelet.log(), later))
     assert.deepEqual([mounts('csi', csi.uid).length, mounts('csi', later)], [1, []])
     assert.deepEqual(seen(), before)
     await read(cluster, ...Object.keys(kinds))
@@ -99,14 +101,5 @@ async function podsOf(cluster: Cluster, kinds: Readonly<Record<string, Kind>>): 
 async function read(cluster: Cluster, ...names: readonly string[]): Promise<void> {
   for (const name of names) assert.equal(await exec(cluster, name, 'cat /data/v/file'), 'file', name)
 }
-
-/** Waits until kubelet has told in its log that it tried. */
-const saysOfNode = ({ daemons }: Cluster, words: string, uid: string) =>
-  until(`kubelet says ${words} of ${uid}`, () =>
-    daemons.kubelet
-      .log()
-      .split('\n')
-      .some((line) => line.includes(words) && line.includes(uid)),
-  )
 
 export const REMOVED: readonly Case[] = [deleted, uninstalled]

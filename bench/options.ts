@@ -46,8 +46,9 @@ Measures modekeep against kubelet's own walk and others, on the same trees, and 
   --kernel-calls   only what each system call of a walk costs
   --csi            only what a call that kubelet repeats costs \`modekeep csi\`, also on a busy machine
   --nri            only what a container costs \`modekeep nri\`: without a volume that is asked for, with one of 1 file, with one of
-                   --files, and a hundred at once
-  --memory         only how much memory each container of the manifests needs, idle and called a hundred times at once
+                   --files, and a hundred at once, also with each processor busy
+  --memory         only how much memory each container of the manifests needs, idle and called a hundred times at once, and
+                   \`modekeep nri\` while its workers are stuck
   --any-volume     only pods on volumes of another driver: from the volume to the running container, beside kubelet's walk
   --files 200000   files of the tree for which the targets hold; fewer for a quick look
   --rounds 5       how often each walk on that tree is measured (others: twice at most); medians are shown

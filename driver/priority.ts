@@ -8,9 +8,9 @@ export function raisePriority(): void {
   set(ANSWERING)
 }
 
-/** Gives up what a worker has inherited from the thread that answers. */
+/** Gives a worker less than it has inherited from the thread that answers: a container waits for its few milliseconds too. */
 export function yieldToPlugin(): void {
-  set(constants.priority.PRIORITY_NORMAL)
+  set(constants.priority.PRIORITY_ABOVE_NORMAL)
 }
 
 function set(priority: number): void {

@@ -240,7 +240,7 @@ describe("a server's volume is found", () => {
 })
 
 it.each<[string, () => void, RegExp]>([
-  ['was where it is no more', () => walked('/gone'), /was \/gone.*put it back or mount it/],
+  ['was where it is no more', () => walked('/gone'), /cannot be found: \/gone is missing: put it back or mount it/],
   [
     'has a record that cannot be read',
     () => {

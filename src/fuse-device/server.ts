@@ -1,9 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
-import { InvalidArgument, listen, type SocketServer, unary } from '../grpc/server.ts'
+import { listen, type SocketServer, unary } from '../grpc/server.ts'
+import { DeviceIds, RESOURCE } from './device-ids.ts'
 import { type Content, DevicePlugin, OPTIONS, Register } from './messages.ts'
-
-/** As a pod's resources name it. */
-export const RESOURCE = 'modekeep/fuse'
 
 /** Where a container finds the device, and where FUSE libraries look. */
 const CONTAINER_PATH = '/dev/fuse'
@@ -38,43 +36,31 @@ export interface DeviceServer {
 
 /** Resolves once connections are accepted. */
 export async function serveDevices(path: string, offer: Offer, events: ServerEvents): Promise<DeviceServer> {
-  const ids: ReadonlySet<string> = new Set(Array.from({ length: offer.count }, (_, index) => `fuse-${index}`))
+  const ids = new DeviceIds(offer.count)
   const device = { containerPath: CONTAINER_PATH, hostPath: offer.device, permissions: 'rwm' }
   const watchers = new Set<Watcher>()
 
   function list(): DeviceList {
     const health = offer.isHealthy() ? 'Healthy' : 'Unhealthy'
-    return { devices: Array.from(ids, (ID) => ({ ID, health })) }
-  }
-
-  function check(asked: Iterable<string>): void {
-    const unknown = [...asked].filter((id) => !ids.has(id)).map((id) => JSON.stringify(id).slice(0, 80))
-    if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.slice(0, 5).join(', ')}`)
-  }
-
-  /** All devices are alike: those that must be, then the first that are free. */
-  function prefer(asked: Content<'ContainerPreferredAllocationRequest'>): { deviceIDs: string[] } {
-    const { availableDeviceIDs, mustIncludeDeviceIDs, allocationSize: size } = asked
-    const included = new Set(mustIncludeDeviceIDs)
-    const deviceIDs = [...included.union(new Set(availableDeviceIDs))]
-    check(deviceIDs)
-    if (size < included.size || size > deviceIDs.length) {
-      throw new InvalidArgument(`cannot choose ${size} of ${deviceIDs.length} devices, ${included.size} of them fixed`)
-    }
-    return { deviceIDs: deviceIDs.slice(0, size) }
+    return { devices: Array.from(ids.all, (ID) => ({ ID, health })) }
   }
 
   const answers = unary<typeof DevicePlugin>(events.refused, {
     GetDevicePluginOptions: () => OPTIONS,
-    GetPreferredAllocation: ({ containerRequests }) => ({ containerResponses: containerRequests.map(prefer) }),
+    GetPreferredAllocation({ containerRequests }) {
+      ids.assertContainers(containerRequests)
+      return { containerResponses: containerRequests.map((request) => ids.prefer(request)) }
+    },
     Allocate({ containerRequests }) {
-      const asked = containerRequests.map(({ devicesIDs }) => devicesIDs)
-      asked.forEach(check)
-      events.allocated(asked.flat())
-      return { containerResponses: asked.map(({ length }) => ({ devices: length > 0 ? [device] : [] })) }
+      ids.assertContainers(containerRequests)
+      const requested = containerRequests.map(({ devicesIDs }) => devicesIDs)
+      const allocated = requested.flat()
+      ids.assertOffered(allocated)
+      events.allocated(allocated)
+      return { containerResponses: requested.map(({ length }) => ({ devices: length > 0 ? [device] : [] })) }
     },
     PreStartContainer({ devicesIDs }) {
-      check(devicesIDs)
+      ids.assertOffered(devicesIDs)
       return {}
     },
   })

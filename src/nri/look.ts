@@ -1,5 +1,5 @@
 import { readdirSync, realpathSync } from 'node:fs'
-import { nodeFs, readHead } from '../host/read-file.ts'
+import { nodeFs, readBounded } from '../host/read-file.ts'
 import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type PodVolumes, podDirectory } from './volume.ts'
@@ -45,7 +45,7 @@ function pluginsOf(podDir: string): { directory: string; names: string[] } {
 /** Kubelet writes it down (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
 function driverOf(directory: string): string | undefined {
   try {
-    return driverIn(readHead(nodeFs, `${directory}/${CSI_NOTE}`, MOST_BYTES).toString())
+    return driverIn(readBounded(nodeFs, `${directory}/${CSI_NOTE}`, MOST_BYTES).text)
   } catch {
     return undefined
   }

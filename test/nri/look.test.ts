@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { lookAtPod } from '../../src/nri/look.ts'
+import { isRoot } from '../helpers/stage.ts'
 import { UID } from './pods.ts'
 
 let top: string
@@ -45,6 +47,32 @@ it('a driver is not known where the note is missing, broken or no file', async (
   const { drivers, plugins } = lookAtPod(`${top}/kubelet`, UID)
   expect([...plugins.keys()].sort()).toEqual(['broken', 'directory', 'missing', 'none'])
   expect(drivers).toEqual(new Map())
+})
+
+it("kubelet's note of a driver is read only from a bounded regular file, and no lookup of it waits", async () => {
+  const note = JSON.stringify({ driverName: 'ebs.csi.aws.com' })
+  csi('fifo')
+  execFileSync('mkfifo', [`${volumes}/kubernetes.io~csi/fifo/vol_data.json`])
+  csi('device')
+  fs.symlinkSync('/dev/zero', `${volumes}/kubernetes.io~csi/device/vol_data.json`)
+  csi('large', note.padEnd(70_000))
+  csi('largest', note.padEnd(65_536))
+  const { drivers } = lookAtPod(`${top}/kubelet`, UID)
+  expect(drivers).toEqual(new Map([['largest', 'ebs.csi.aws.com']]))
+})
+
+it.runIf(isRoot)("a link that another user than root has made in place of kubelet's note is not followed", async () => {
+  fs.writeFileSync(`${top}/note`, JSON.stringify({ driverName: 'ebs.csi.aws.com' }))
+  for (const [name, owner] of [
+    ['own', 0],
+    ['foreign', 1000],
+  ] as const) {
+    csi(name)
+    fs.symlinkSync(`${top}/note`, `${volumes}/kubernetes.io~csi/${name}/vol_data.json`)
+    fs.lchownSync(`${volumes}/kubernetes.io~csi/${name}/vol_data.json`, owner, owner)
+  }
+  const { drivers } = lookAtPod(`${top}/kubelet`, UID)
+  expect(drivers).toEqual(new Map([['own', 'ebs.csi.aws.com']]))
 })
 
 it('a name that two volumes have tells of none', async () => {

@@ -13,8 +13,12 @@ async function workOf(name: string): Promise<Work> {
       return (await import('../src/fs-group/walk-volume.ts')).walkForCaller
     case 'restore':
       return (await import('../src/fs-group/restore-volume.ts')).restoreForCaller
+    case 'root-bit':
+      return (await import('../src/fs-group/root-bit.ts')).clearRootBitForCaller
     case 'heal':
       return (await import('../src/heal/heal-record.ts')).healForCaller
+    case 'sub-paths':
+      return (await import('../src/heal/isolated-sub-paths.ts')).healSubPathsForCaller
     case 'survey':
       return (await import('../src/operator/actions/survey.ts')).surveyForCaller
     case 'count':

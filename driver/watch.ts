@@ -16,6 +16,7 @@ export const watchNode: Watch = async (heal, { warn, failed }) => {
   const directories = new DirectoryWatches(
     () => changed(),
     (error) => warn(`cannot watch directories (${error.message}): ${wayOut(error)}${UNTIL_THEN}`),
+    false,
   )
   const daemons = new ProcessWatch(() => changed())
   const endThread = await watchMounts(

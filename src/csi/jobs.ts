@@ -2,6 +2,7 @@ import type { Space } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
+import { formatGivenUp, formatLeftProcess, MAX_LEFT } from '../store/given-up.ts'
 import type { GivenUpProcess } from '../store/given-up-process.ts'
 import type { Limits } from '../worker-pool/schedule.ts'
 import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'
@@ -60,11 +61,19 @@ export function supervision(patienceMs: number): Supervision<Job, Outcome> {
     patienceMs,
     // The second worker accesses no volume. If it reports nothing either, kubelet repeats the call.
     retry: (job, givenUp) => (job.givenUp === undefined && job.do !== 'stats' ? { ...job, givenUp } : undefined),
-    maxLeft: 4,
-    tooManyLeft: (namespace, pids) => ({
-      failure: { code: 'FAILED_PRECONDITION', message: formatLeft(namespace, pids) },
-    }),
+    answer: (job, silent) => (job.do === 'stats' ? unknownStats(formatGivenUp(silent)) : undefined),
+    ownerOf: (job) => (job.do === 'stats' ? job.directory : undefined),
+    maxLeft: MAX_LEFT,
+    tooManyLeft(namespace, pids, job) {
+      if (job.do === 'stats') return unknownStats(formatLeftProcess(pids[0]))
+      return { failure: { code: 'FAILED_PRECONDITION', message: formatLeft(namespace, pids) } }
+    },
   }
+}
+
+/** The volume itself is not accessed. */
+function unknownStats(reason: string): Outcome {
+  return { stats: { space: undefined, trouble: `unknown: ${reason}` } }
 }
 
 /** A failure of a code of its own. */

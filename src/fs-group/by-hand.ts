@@ -47,7 +47,7 @@ export async function openByHand(
   if (holdsOwnRecords(directory, config)) {
     throw ownRecords(directory, config)
   }
-  if (await isSilentPath(host, directory)) throw silentDirectory(directory)
+  if (await isSilentPath(session, directory)) throw silentDirectory(directory)
   const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
   const table = snapshotTable(host)

@@ -34,7 +34,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const { host } = session
   await refuseSilent(session, mount.request)
   // Links may have led from there to another server.
-  if (await isSilentPath(host, source)) throw new Refusal(unanswered(`source ${quoted(source)}`, 'it is put back'))
+  if (await isSilentPath(session, source)) throw new Refusal(unanswered(`source ${quoted(source)}`, 'it is put back'))
   if (mayWait(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`

@@ -1,7 +1,11 @@
-import { type Handle, isDirectory } from '../host/host.ts'
+import { errorCode, type Handle, isDirectory } from '../host/host.ts'
+import { isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { doElsewhere } from '../store/elsewhere.ts'
+import { formatGivenUpRoot } from '../store/given-up.ts'
 import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
+import { walkerLock } from '../store/locks.ts'
 import { volumePlace } from '../store/places.ts'
 import { listRootBits, rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
@@ -59,10 +63,20 @@ export async function restoreRootBit(
     using lock = isSweep ? tryHoldPlace(session, place) : await holdPlace(session, place)
     const record = lock && rootBits.read(session, volume)
     if (record === undefined || isMapped(session, volume, record.source, except)) return
-    using root = openRoot(session, volume, record.source, mounted)
-    removeBit(session, root.handle)
+    if (session.isolatesWalks && (await isSilentPath(session, record.source))) {
+      throw new Refusal(unanswered(`source ${quoted(record.source)}`, 'the bit is removed'))
+    }
+    const { host } = session
+    // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
+    const isQuick = isSweep && !session.isolatesWalks
+    const inodes = isQuick ? { ...host.inodes, ...host.inodes.cachedOpens } : host.inodes
+    using root = openRoot({ ...session, host: { ...host, inodes } }, volume, record.source, mounted)
+    const isIsolated = isSweep || session.isolatesWalks || session.mayHang || session.isAlive
+    if (isIsolated) await removeBitIsolated(session, volume, record.source, root.handle)
+    else removeBit(session, root.handle)
     rootBits.remove(session, volume)
   } catch (error) {
+    if (isSweep && errorCode(error) === 'EAGAIN') return
     const why = messageOf(error)
     session.warn(`the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`)
   }
@@ -104,6 +118,32 @@ function openRoot(
   if (volumeIdentity(session, handle, stat) === volume) return root
   root[Symbol.dispose]()
   throw new Refusal(`its source ${source} is another directory now: put the volume back there`)
+}
+
+/** Milliseconds that a call waits for the root of a volume. */
+const PATIENCE_MS = 1000
+
+/**
+ * Changes the root by a process of its own: a process of a pod can keep the root locked. While that process waits it has the
+ * volume's walker lock, so that no further one is started.
+ */
+async function removeBitIsolated(session: Session, volume: string, source: string, root: Handle): Promise<void> {
+  const { inodes } = session.host
+  if ((inodes.stat(root).mode & SET_GID) === 0) return
+  await doElsewhere(session, {
+    work: 'root-bit',
+    about: null,
+    handle: root,
+    lock: walkerLock(session, volume),
+    patienceMs: PATIENCE_MS,
+    givenUp: (seconds, waiting, pid) => formatGivenUpRoot(source, seconds, pid, waiting),
+  })
+  inodes.syncFileSystem(root)
+}
+
+/** What the other process does. */
+export async function clearRootBitForCaller({ host: { inodes } }: Session, root: Handle): Promise<void> {
+  inodes.chmod(root, inodes.stat(root).mode & PERMISSIONS & ~SET_GID)
 }
 
 /** The record is removed after this, so the change is on the disk first. */

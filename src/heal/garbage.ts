@@ -41,7 +41,7 @@ export async function collectGarbage(
     items.push(await trying('lock', place.name, collect))
   }
   // After the mounts: a record that is gone no longer needs its volume.
-  const isSilentAt = silentPaths(host)
+  const isSilentAt = silentPaths(session)
   for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
     const collected = collectVolume(session, volume, order, isSilentAt)
     items.push(...(await collected.catch((error) => [failed('volume', volume, error)])))

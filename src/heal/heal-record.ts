@@ -1,15 +1,17 @@
-import type { Handle } from '../host/host.ts'
+import { errorCode, type Handle } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
 import { leftInPod } from '../mount/unmount.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/silence.ts'
+import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { kindFaults } from '../request/request.ts'
+import { sourcePath } from '../request/source.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
 import { changeOf, howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { kindOf, kinds } from '../volume/index.ts'
-import { asksForSource, type IsSilent, mayWait, silentSources } from '../volume/silence.ts'
+import { asksForSource, type IsSilent, isLocalSource, mayWait, silentSources } from '../volume/silence.ts'
 import { forget, type Judged, judge, judgeLocked } from './judge.ts'
 import type { Finding } from './state.ts'
 
@@ -27,7 +29,13 @@ const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
 
 const HEALTHY: Outcome = { state: 'healthy', action: 'none', reason: '' }
 
-const NO_ANSWER: Outcome = { ...UNANSWERED, reason: 'health unknown: the server of its source does not respond' }
+const NO_SERVER = 'health unknown: the server of its source does not respond'
+
+/** Why the source of a mount is not compared with what is mounted. */
+function unknownHealth({ host }: Session, { request }: MountRecord): string {
+  if (isRemoteType(request.fsType) || !isLocalSource(host, request)) return NO_SERVER
+  return `health unknown: the lookup of its source does not end (${LOOKUP_CAUSE})`
+}
 
 /** Judges without the lock. */
 export async function look(session: Session, record: MountRecord, isSilent: IsSilent): Promise<Outcome> {
@@ -46,13 +54,24 @@ export async function healOne(
   isSilent: IsSilent,
 ): Promise<Outcome | 'gone'> {
   const { directory } = record
-  if (mayWait(session, record.request)) return healElsewhere(session, { record, seen, isDry: false })
+  if (mayWait(session, record.request) || mayMeetLockedDirectory(session, record)) {
+    return healElsewhere(session, { record, seen, isDry: false })
+  }
   try {
     const done = await judgeLocked(session, directory, (judged) => repair(session, judged, isSilent, false))
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
     return failed(seen, error)
   }
+}
+
+/** Whether a repair looks names up in a volume, or changes its root: a process of a pod can keep both waiting. */
+function mayMeetLockedDirectory({ host, isolatesWalks, mayHang }: Session, record: MountRecord): boolean {
+  if (!isolatesWalks || mayHang) return false
+  const { subPath, setGid, ...request } = requestOf(record)
+  if (subPath !== undefined || setGid) return true
+  const source = sourcePath(request.source)
+  return source !== undefined && !host.inodes.isCached(source)
 }
 
 /** What the other process is told. */
@@ -65,16 +84,20 @@ interface Told {
 /** As a server may answer the question whether it does, and nothing after it. */
 async function healElsewhere(session: Session, about: Told): Promise<Outcome | 'gone'> {
   try {
-    const givenUp = (_: number, waiting: string) => `${NO_ANSWER.reason}${waiting}`
-    return await doElsewhere(session, { work: 'heal', about, givenUp })
+    const { record } = about
+    const givenUp = (_: number, waiting: string) => `${unknownHealth(session, record)}${waiting}`
+    const { pod, directory } = record
+    const owner = pod === undefined ? `directory ${quoted(directory)}` : `namespace ${pod.split('/')[0]}`
+    return await doElsewhere(session, { work: 'heal', about, owner, givenUp })
   } catch (error) {
     if (error instanceof Unresponsive) return { ...UNANSWERED, reason: error.message }
     return failed(about.seen, error)
   }
 }
 
-/** What the other process does. */
-export function healForCaller(session: Session, _: Handle, { record, seen, isDry }: Told): Promise<Outcome | 'gone'> {
+/** What the other process does. Its caller waits for it, and each walk has a process of its own. */
+export function healForCaller(caller: Session, _: Handle, { record, seen, isDry }: Told): Promise<Outcome | 'gone'> {
+  const session: Session = { ...caller, isolatesWalks: true }
   const isSilent = silentSources(session)
   return isDry ? look(session, record, isSilent) : healOne(session, record, seen, isSilent)
 }
@@ -89,14 +112,30 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
       case 'forget':
         return isDry ? foretell(judged) : await forgetRecord(session, judged)
       case 'mount':
-        if (await isSilent(record)) return NO_ANSWER
-        if (!asksForSource(session, record.request)) return await remount(session, judged, isDry)
+        if (await isSilent(record)) return { ...UNANSWERED, reason: unknownHealth(session, record) }
+        if (!asksForSource(session, record.request)) {
+          return isDry ? await planRemount(session, judged) : await remount(session, judged, false)
+        }
         // A source that is replaced on a server is found by kubelet's next call.
         if (state === 'healthy' && kindOf(record.request.fsType)?.root === 'source') return HEALTHY
         return (await healElsewhere(session, { record, seen: state, isDry })) as Outcome
     }
   } catch (error) {
     return failed(state, error)
+  }
+}
+
+/** Plans without waiting for a lookup: where the kernel's cache does not tell, another process plans. */
+async function planRemount(session: Session, judged: Judged): Promise<Outcome> {
+  if (!session.isolatesWalks || session.mayHang) return remount(session, judged, true)
+  const { inodes } = session.host
+  const host = { ...session.host, inodes: { ...inodes, ...inodes.cachedOpens } }
+  try {
+    return await remount({ ...session, host }, judged, true)
+  } catch (error) {
+    if (errorCode(error) !== 'EAGAIN') throw error
+    const { record, plan } = judged
+    return (await healElsewhere(session, { record, seen: plan.state, isDry: true })) as Outcome
   }
 }
 

@@ -21,19 +21,19 @@ interface OwnBind {
   doubt: string | undefined
 }
 
-/** Finds those whose part was deleted, and what has taken its place in the volume. */
+/** Finds those whose part was deleted. Looks nothing up in a volume: each has the path that was bound. */
 export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]): KubeletSubPath[] {
   const stale = rows.filter(({ root }) => root.endsWith(DELETED))
-  return findOwnBinds(session, rows, stale).map(({ row, record, boundPath, doubt }) => {
-    const found = doubt === undefined ? findCurrentPath(session, record.directory, boundPath) : {}
-    return {
-      row,
-      volumeDirectory: record.directory,
-      subPath: found.path ?? boundPath,
-      stale: true,
-      doubt: doubt ?? found.doubt,
-    }
+  return findOwnBinds(session, rows, stale).map(({ row, record: { directory }, boundPath, doubt }) => {
+    return { row, volumeDirectory: directory, subPath: boundPath, stale: true, doubt }
   })
+}
+
+/** Finds what has taken the place of a deleted part in its volume. */
+export function resolveOwnSubPath(session: Session, bind: KubeletSubPath): KubeletSubPath {
+  if (bind.doubt !== undefined) return bind
+  const { path, doubt } = findCurrentPath(session, bind.volumeDirectory, bind.subPath)
+  return { ...bind, subPath: path ?? bind.subPath, doubt }
 }
 
 /** The directories on the way to each part: its removal changes one of them. */

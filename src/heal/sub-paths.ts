@@ -8,7 +8,7 @@ import { openInside } from '../path/inside.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
-import { findOwnSubPathDirectories, findStaleOwnSubPaths } from './own-sub-paths.ts'
+import { findOwnSubPathDirectories, findStaleOwnSubPaths, resolveOwnSubPath } from './own-sub-paths.ts'
 
 /** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */
 export interface SubPathFinding {
@@ -32,21 +32,60 @@ const STALE = 'its source was deleted when the volume changed'
 export function healSubPaths(
   session: Session,
   kubeletDir: string | undefined,
-  options: { dryRun: boolean },
+  { dryRun }: { dryRun: boolean },
 ): SubPathFinding[] {
+  const stale = findStaleBinds(session, kubeletDir)
+  if (stale.length === 0) return []
+  using lock = dryRun ? undefined : lockSubPaths(session)
+  if (lock === undefined && !dryRun) return stale.map(busyFinding)
+  return stale.map((bind) => healBind(session, bind, dryRun))
+}
+
+/** What the isolated process is to do. */
+export interface VolumeSubPaths {
+  kubeletDir: string | undefined
+  volumeDirectory: string
+  dryRun: boolean
+}
+
+/** Heals the binds of one volume. Call it under the lock of `lockSubPaths`. */
+export function healSubPathsOfVolume(session: Session, order: VolumeSubPaths): SubPathFinding[] {
+  return findStaleBinds(session, order.kubeletDir)
+    .filter(({ volumeDirectory }) => volumeDirectory === order.volumeDirectory)
+    .map((bind) => healBind(session, bind, order.dryRun))
+}
+
+/** A bind whose source was deleted. */
+export type StaleBind = KubeletSubPath & { isOwn: boolean }
+
+/** Reads the mount table alone, and no volume. */
+export function findStaleBinds(session: Session, kubeletDir: string | undefined): StaleBind[] {
   const rows = parseMountinfo(session.host.mounts.table())
   const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, rows)
   const own = findStaleOwnSubPaths(session, rows)
-  const stale = [...ofKubelet.filter((subPath) => subPath.stale), ...own]
-  if (stale.length === 0) return []
-  // Of two at one place the second could take away what the first has put there.
-  using lock = options.dryRun ? undefined : tryLockNode(session, 'sub-paths')
-  const isBusy = !options.dryRun && lock === undefined
-  return stale.map((subPath) => ({
-    mountPoint: subPath.row.mountPoint,
-    source: `${subPath.volumeDirectory}/${subPath.subPath}`,
-    ...(isBusy ? left('another heal is at work') : heal(session, subPath, options.dryRun)),
-  }))
+  return [
+    ...ofKubelet.filter((subPath) => subPath.stale).map((subPath) => ({ ...subPath, isOwn: false })),
+    ...own.map((subPath) => ({ ...subPath, isOwn: true })),
+  ]
+}
+
+/** Of two heals at one place the second could take away what the first has put there. @returns undefined: another one is at work */
+export function lockSubPaths(session: Session): Disposable | undefined {
+  return tryLockNode(session, 'sub-paths')
+}
+
+export function busyFinding(bind: StaleBind): SubPathFinding {
+  return findingOf(bind, left('another heal is at work'))
+}
+
+/** @param outcome what became of it */
+export function findingOf({ row, volumeDirectory, subPath }: KubeletSubPath, outcome: Outcome): SubPathFinding {
+  return { mountPoint: row.mountPoint, source: `${volumeDirectory}/${subPath}`, ...outcome }
+}
+
+function healBind(session: Session, bind: StaleBind, dryRun: boolean): SubPathFinding {
+  const current = bind.isOwn ? resolveOwnSubPath(session, bind) : bind
+  return findingOf(current, heal(session, current, dryRun))
 }
 
 /** The directories of all such binds, stale or not: whatever makes one stale changes its directory. */
@@ -72,7 +111,7 @@ type Outcome = Pick<SubPathFinding, 'action' | 'reason'>
 
 const CHANGED = 'it has changed meanwhile'
 
-const left = (reason: string): Outcome => ({ action: 'none', reason })
+export const left = (reason: string): Outcome => ({ action: 'none', reason })
 
 function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outcome {
   if (subPath.doubt !== undefined) return left(subPath.doubt)

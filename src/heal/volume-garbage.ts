@@ -2,11 +2,12 @@ import { dirname, normalize } from 'node:path'
 import { closing, errorCode } from '../host/host.ts'
 import { type IsSilentAt, silentDirectory, silentPaths, unanswered } from '../mount-table/silence.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import { Unresponsive } from '../store/elsewhere.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
 import { nameNotice } from '../store/former-name.ts'
 import { removeTransient, tryHoldPlace } from '../store/leftovers.ts'
-import { isVolumeBusy } from '../store/locks.ts'
+import { hasWalker, isVolumeBusy } from '../store/locks.ts'
 import { explainAbsence } from '../store/missing-volume.ts'
 import { listMounts } from '../store/mount-record.ts'
 import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumePlace } from '../store/places.ts'
@@ -56,25 +57,33 @@ export async function collectVolume(
   if (lock === undefined) return [inProgress]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
   const judged = await judge(session, volume, order, isSilentAt)
-  const isPruned = judged.action === 'kept' && (await pruneUnlessRefused(session, volume, isSilentAt))
-  const now = isPruned ? await judge(session, volume, order, isSilentAt) : judged
-  const fate =
-    isPruned && now.action === 'kept' ? { ...now, reason: `${now.reason}; what is gone from it was forgotten` } : now
+  const fate = judged.action === 'kept' ? await pruneKept(session, volume, order, { judged, isSilentAt }) : judged
   const items = itemsOf(session, volume, fate)
+  // A process that was given up still has the journal.
+  if (hasWalker(session, volume)) return items
   removeTransient(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
   return items
 }
 
-/** A journal that cannot be used is named by who needs it. */
-async function pruneUnlessRefused(session: Session, volume: string, isSilentAt: IsSilentAt): Promise<boolean> {
+/** Prunes the journal of a volume whose records stay. A journal that cannot be used is named by who needs it. */
+async function pruneKept(
+  session: Session,
+  volume: string,
+  order: GarbageOrder,
+  { judged, isSilentAt }: { judged: Fate; isSilentAt: IsSilentAt },
+): Promise<Fate> {
   try {
-    return await pruneVolume(session, volume, isSilentAt)
+    if (!(await pruneVolume(session, volume, isSilentAt))) return judged
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
+    if (error instanceof Unresponsive)
+      return keep(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
     session.warn(error.message)
-    return false
+    return judged
   }
+  const now = await judge(session, volume, order, isSilentAt)
+  return now.action === 'kept' ? keep(`${now.reason}; what is gone from it was forgotten`) : now
 }
 
 function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {
@@ -201,7 +210,7 @@ function commonDirectory(one: string, other: string): string {
 export async function refuseToForget(session: Session, volume: string): Promise<void> {
   // It was put back, and this is how what its users changed is left to them.
   if (volumeRecords.find(session, volume).record?.left !== undefined) return
-  const place = await placeOfVolume(session, volume, silentPaths(session.host))
+  const place = await placeOfVolume(session, volume, silentPaths(session))
   if (place === undefined) return
   if (place.isSilent) throw silentDirectory(place.path)
   throw new Refusal(`volume ${volume} is at ${place.path}: put it back with "modekeep restore ${volume}"`)

@@ -26,4 +26,6 @@ export interface ErrandEnd {
   /** The process that the kernel does not let end before the server answers. */
   leftBehind: number | undefined
   pid: number
+  /** Resolves when the process has ended. */
+  ended: Promise<unknown>
 }

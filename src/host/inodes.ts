@@ -117,6 +117,13 @@ export interface Inodes {
    * undefined where some server or daemon may have to be asked, or the kernel is older than Linux 6.8.
    */
   knownType(path: string): string | undefined
+  /**
+   * Whether the kernel resolves an absolute path, links included, from its cache: such a lookup waits for no server, daemon,
+   * disk or locked directory.
+   */
+  isCached(path: string): boolean
+  /** Opens as the functions of the same names do. @throws {SystemError} EAGAIN where the cache does not tell */
+  cachedOpens: Partial<Pick<Inodes, 'openLinkFree' | 'openBeneath' | 'openEntry'>>
   /** The same of a mount, by the id that `stat` tells. */
   typeOfMount(mountId: number): string | undefined
   /**

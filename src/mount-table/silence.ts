@@ -1,4 +1,5 @@
 import { closing, deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
+import { Turns } from '../host/turns.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseMountinfo } from './mountinfo.ts'
 import { asPrefix, mountsFrom } from './tree-location.ts'
@@ -14,24 +15,45 @@ export const isRemoteType = (fsType: string): boolean => REMOTE.test(fsType)
 /** Whether a server or a daemon on the way to a path, absolute, normal and without links, does not respond. */
 export type IsSilentAt = (path: string) => Promise<boolean>
 
+/** The process that looks a path up. @property isolatesWalks it must not wait for a directory that is locked either */
+export interface LookupCaller {
+  host: Host
+  isolatesWalks?: true | undefined
+}
+
 /** Each is asked once, by another process: whoever waits for a FUSE daemon that has taken a request cannot be killed. */
-export function silentPaths(host: Host): IsSilentAt {
+export function silentPaths({ host, isolatesWalks }: LookupCaller): IsSilentAt {
   const serversTo = remoteFileSystems(host)
   const asked = new Map<string, Promise<boolean>>()
   return async (path) => {
     const servers = serversTo(path)
-    if (servers === '') return false
+    if (servers === '') return isolatesWalks === true && isBehindLockedDirectory(host, path)
     return asked.getOrInsertComputed(servers, () => isUnanswered(host, path, `servers ${servers}`))
   }
+}
+
+/** Lookups that other processes make at a time: each process is small. */
+const MAX_LOOKUPS = 64
+const lookups = new Turns(MAX_LOOKUPS)
+
+/**
+ * Whether the lookup of a path on this node's own file systems gets no answer. A process of a pod can keep a directory of its
+ * volume locked, and the path of another volume may lead through that.
+ */
+async function isBehindLockedDirectory(host: Host, path: string): Promise<boolean> {
+  if (host.inodes.isCached(path)) return false
+  using _ = await lookups.take()
+  return isUnanswered(host, path, `path ${path}`)
 }
 
 /**
  * The same of one path; the mount table, which may be long, is read only where it must be.
  * @param within a directory below which links are followed; undefined: none is
  */
-export async function isSilentPath(host: Host, path: string, within?: string): Promise<boolean> {
+export async function isSilentPath(caller: LookupCaller, path: string, within?: string): Promise<boolean> {
+  const { host } = caller
   if (isKnownLocal(host, path)) return false
-  if (await silentPaths(host)(path)) return true
+  if (await silentPaths(caller)(path)) return true
   if (within === undefined || !hasRemoteBelow(host, within)) return false
   return isUnanswered(host, path, `below ${within}`)
 }
@@ -49,9 +71,12 @@ export async function isUnanswered({ daemons, inodes }: Host, path: string, abou
   return !(await daemons.answers(root, Buffer.from(path.slice(1)), PATIENCE, about))
 }
 
+/** Why a lookup does not end on this node's own file systems. */
+export const LOOKUP_CAUSE = 'a process keeps a directory of the path locked, or a disk does not respond'
+
 /** @param what does not respond @param then what is done, or to be done, once it responds */
 export function unanswered(what: string, then: string): string {
-  return `${what} does not respond (the server or the daemon of its file system hangs): repair that on the node, then ${then}`
+  return `${what} does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then ${then}`
 }
 
 /** What an operator is told who names a directory, or a volume that was there. */

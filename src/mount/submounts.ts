@@ -73,7 +73,7 @@ async function assertIncludable(
     if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${faults.join('; ')}`)
     const verdict = judgeRequest(session, wish, kind)
     if ('refusal' in verdict) throw refuse(verdict.refusal)
-    if (await isSilentPath(session.host, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
+    if (await isSilentPath(session, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
     const handle = openLinkFree(session.host, mountPoint, {})
     using _ = closing(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)

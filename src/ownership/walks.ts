@@ -46,7 +46,7 @@ export async function own(
 ): Promise<WalkReport> {
   const { quota, pulse } = options
   // Before it is full: then a walk could not even begin.
-  if (quota !== undefined && journal.isLargerThan(quota.most / 2)) await prune(inodes, root, journal, pulse)
+  if (quota !== undefined && journal.isLargerThan(quota.most / 2)) await prune(inodes, root, journal, { pulse })
   journal.limitTo(quota)
   const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
   journal.limitTo(undefined)
@@ -83,22 +83,22 @@ async function finish(
   { pulse }: WalkOptions,
 ): Promise<WalkReport> {
   journal.confirm(hasMetAll(report))
-  if (journal.isOvergrown(report.visited)) await prune(inodes, root, journal, pulse)
+  if (journal.isOvergrown(report.visited)) await prune(inodes, root, journal, { pulse })
   return report
 }
 
 /**
  * Forgets the inodes that are gone from a tree. One that is moved while the tree is looked at may not be met, though it
  * is there; but then a directory that is has changed: nothing is forgotten. May be killed.
- * @returns whether the tree stood still
+ * @returns isPruned: whether the tree stood still
  * @throws as `own` does
  */
 export async function prune(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
-  pulse?: WalkOptions['pulse'],
-): Promise<boolean> {
+  { progress, pulse, largestBatch }: WalkOptions = {},
+): Promise<{ report: WalkReport; isPruned: boolean }> {
   // What was changed before must not seem to be changed now.
   await new Promise((resolve) => setTimeout(resolve, 2 * CLOCK_SLACK_MS))
   const started = Date.now() - CLOCK_SLACK_MS
@@ -116,11 +116,12 @@ export async function prune(
     if (stat.mountId !== mountId) isHidden = true
   }
   const observer = { visited, wouldChange: () => {}, skippedBoundary }
-  const report = await walkTree(inodes, root, { do: 'meet' }, journal, { observer, pulse }, true)
+  const options = { observer, progress, pulse, largestBatch }
+  const report = await walkTree(inodes, root, { do: 'meet' }, journal, options, true)
   // Another mount hides a directory of the volume. A subvolume hides none, and its inodes are never recorded.
-  if (!isStill || !hasMetAll(report) || isHidden) return false
-  journal.forgetUnmet()
-  return true
+  const isPruned = isStill && hasMetAll(report) && !isHidden
+  if (isPruned) journal.forgetUnmet()
+  return { report, isPruned }
 }
 
 /** Whether no inode was passed over that may have a record. */

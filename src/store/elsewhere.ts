@@ -1,9 +1,11 @@
 import { closing, type Handle, type Host } from '../host/host.ts'
+import { LeftProcesses } from '../host/left-processes.ts'
+import { Turns } from '../host/turns.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { messageOf, Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
-import { patienceMs } from './given-up.ts'
+import { formatTooManyLeft, MAX_LEFT, patienceMs } from './given-up.ts'
 import type { Session } from './session.ts'
 
 /** A server or a daemon has answered first, and then no more. */
@@ -38,6 +40,8 @@ export interface Elsewhere {
   lock?: string
   /** What it needs of the pod's. */
   secrets?: Secrets | undefined
+  /** Whose processes that were given up are bounded: a namespace, or a directory. Undefined: a lock bounds them. */
+  owner?: string | undefined
   /** Milliseconds that it may report nothing; undefined: as the configuration says. */
   patienceMs?: number | undefined
   /** What is told where nothing is heard any more. @param waiting who then still waits, or nothing @param pid the process */
@@ -51,14 +55,16 @@ export interface Elsewhere {
  */
 export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, progress = session.progress): Promise<T> {
   const { host, config } = session
-  const { work, about, lock, secrets = new Map(), givenUp } = elsewhere
-  using _turn = await turn()
+  const { work, about, lock, secrets = new Map(), owner, givenUp } = elsewhere
+  const former = owner === undefined ? [] : left.of(owner)
+  if (owner !== undefined && former.length >= MAX_LEFT) throw new Unresponsive(formatTooManyLeft(owner, former))
+  using _turn = await turns.take()
   const patience = elsewhere.patienceMs ?? patienceMs(config)
   const told: Told = { work, about, config, secrets: [...secrets].map(inBase64) }
   let last: Said | undefined
   const root = elsewhere.handle === undefined ? host.inodes.openTrusted('/') : undefined
   using _root = closing(host.inodes, root)
-  const { isSilent, leftBehind, pid } = await host.runErrand({
+  const { isSilent, leftBehind, pid, ended } = await host.runErrand({
     order: JSON.stringify(told),
     handle: elsewhere.handle ?? (root as Handle),
     lock,
@@ -71,6 +77,7 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
       else last = said
     },
   })
+  if (leftBehind !== undefined && owner !== undefined) left.add(leftBehind, owner, ended)
   if (isSilent) {
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
     throw new Unresponsive(givenUp(patience / 1000, waiting, pid))
@@ -82,21 +89,8 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
 export class WorkerCrashed extends Error {}
 
 /** Each is a process of some 90 MB; one that waits for a server has its turn as long as it is waited for. */
-const MOST = 8
-let working = 0
-const waiting: (() => void)[] = []
-
-async function turn(): Promise<Disposable> {
-  if (working >= MOST) await new Promise<void>((next) => waiting.push(next))
-  else working++
-  return {
-    [Symbol.dispose]() {
-      const next = waiting.shift()
-      if (next) next()
-      else working--
-    },
-  }
-}
+const turns = new Turns(8)
+const left = new LeftProcesses()
 
 function inBase64([name, value]: [string, Uint8Array]): [string, string] {
   return [name, Buffer.from(value).toString('base64')]

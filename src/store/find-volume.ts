@@ -26,7 +26,7 @@ export interface Place {
  * @throws {Refusal} where there is none, or a server or a daemon that is asked for it does not respond
  */
 export async function findVolume(session: Session, volume: string): Promise<string> {
-  const isSilentAt = silentPaths(session.host)
+  const isSilentAt = silentPaths(session)
   // Of a disk that is another one now: whoever opens it is told so.
   const found =
     (await placeOfVolume(session, volume, isSilentAt)) ?? (await placeOfVolume(session, volume, isSilentAt, true))

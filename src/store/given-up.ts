@@ -59,6 +59,29 @@ export function formatGivenUp({ pid, seconds, isLeft }: GivenUpProcess): string 
   return `process ${pid}, which worked on the volume, was given up after ${seconds} s (${CAUSE})${still}: ${REMEDY}; the next call goes on`
 }
 
+/** The most processes of a namespace that were given up and have not ended. */
+export const MAX_LEFT = 4
+
+/** Explains why no further process works on volumes. @param owner a namespace, or a directory @param pids of those that were given up */
+export function formatTooManyLeft(owner: string, pids: readonly number[]): string {
+  return `${pids.length} processes that worked on volumes of ${owner} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`
+}
+
+/** The same of a lookup of names in a volume. */
+export function formatGivenUpLookup(directory: string, seconds: number, pid: number, waiting: string): string {
+  return `the lookup in ${quoted(directory)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}${waiting}`
+}
+
+/** The same of a change of a volume's root. */
+export function formatGivenUpRoot(source: string, seconds: number, pid: number, waiting: string): string {
+  return `the change of the root of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE})${waiting}: ${REMEDY}`
+}
+
+/** Explains why a volume is not accessed: one process was given up before. */
+export function formatLeftProcess(pid: number | undefined): string {
+  return `process ${pid}, which worked on the volume, was given up and still waits in the kernel: ${REMEDY}`
+}
+
 /** The same of a walk that another process made. @param waiting what is left of it, as a clause */
 export function formatGivenUpWalk(source: string, seconds: number, pid: number, waiting: string): string {
   return `the walk of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}, and the next call goes on where this one was${waiting}`

@@ -4,6 +4,7 @@ import {
   isLocalPath,
   isRemoteType,
   isSilentPath,
+  type LookupCaller,
   silentPaths,
   unanswered,
 } from '../mount-table/silence.ts'
@@ -17,8 +18,8 @@ type Asked = Pick<MountRequest, 'source' | 'subPath'>
 export type IsSilent = (asked: { request: Asked }) => Promise<boolean>
 
 /** Whether a source of the node is asked for in vain: a server or a daemon on the way to it does not respond. */
-export function silentSources({ host }: Pick<Session, 'host'>): IsSilent {
-  const isSilentAt = silentPaths(host)
+export function silentSources(session: LookupCaller): IsSilent {
+  const isSilentAt = silentPaths(session)
   return async ({ request }) => {
     const path = pathIn(request)
     return path !== undefined && (await isSilentAt(path))
@@ -26,10 +27,10 @@ export function silentSources({ host }: Pick<Session, 'host'>): IsSilent {
 }
 
 /** The same of one source: the mount table is read only where its path does not tell. */
-export function silentSource({ host }: Pick<Session, 'host'>): IsSilent {
+export function silentSource(session: LookupCaller): IsSilent {
   return async ({ request }) => {
     const path = pathIn(request)
-    return path !== undefined && (await isSilentPath(host, path))
+    return path !== undefined && (await isSilentPath(session, path))
   }
 }
 
@@ -37,10 +38,10 @@ export function silentSource({ host }: Pick<Session, 'host'>): IsSilent {
  * Before a source is opened.
  * @throws {Refusal} where its server or its daemon does not respond
  */
-export async function refuseSilent({ host }: Pick<Session, 'host'>, request: Asked): Promise<void> {
+export async function refuseSilent(session: LookupCaller, request: Asked): Promise<void> {
   const path = pathIn(request)
   const within = request.subPath === undefined ? undefined : sourcePath(request.source)
-  if (path === undefined || !(await isSilentPath(host, path, within))) return
+  if (path === undefined || !(await isSilentPath(session, path, within))) return
   throw new Refusal(unanswered(`source ${quoted(path)}`, 'it is mounted'))
 }
 

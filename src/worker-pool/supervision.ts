@@ -1,3 +1,7 @@
+import type { LeftProcesses } from '../host/left-processes.ts'
+import { within } from '../host/linux/child.ts'
+import { formatTooManyLeft } from '../store/given-up.ts'
+
 /** A worker that was killed, because it reported nothing for too long. */
 export interface SilentWorker {
   readonly pid: number
@@ -15,15 +19,19 @@ export interface Supervision<Job, Outcome> {
    * worker counts for all limits until it has ended, and its job has no outcome before.
    */
   readonly retry?: (job: Job, silent: SilentWorker) => Job | undefined
+  /** Returns the outcome of a job that no other worker retries; undefined: as of a worker that has crashed. */
+  answer?(job: Job, silent: SilentWorker): Outcome | undefined
+  /** Returns the owner of a job whose killed workers are not counted for a namespace: one at most is left. */
+  ownerOf?(job: Job): string | undefined
   /** The most killed workers of a namespace that have not ended. */
   readonly maxLeft: number
-  /** The outcome of a job of a namespace that has so many; undefined: the job waits. @param pids theirs */
+  /** The outcome of a job of a namespace or an owner that has so many; undefined: the job waits. @param pids theirs */
   tooManyLeft(namespace: string, pids: readonly number[], job: Job): Outcome | undefined
 }
 
 /** Explains why a job of a namespace is refused. @param pids of its killed workers that have not ended */
 export function formatLeft(namespace: string, pids: readonly number[]): string {
-  return `${pids.length} processes that worked on volumes of namespace ${namespace} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`
+  return formatTooManyLeft(`namespace ${namespace}`, pids)
 }
 
 const CHECK_MS = 250
@@ -59,26 +67,34 @@ export class Silence {
   }
 }
 
-/** Killed workers that the kernel does not let end. */
-export class LeftWorkers {
-  readonly #namespaces = new Map<number, string>()
+/**
+ * Waits a moment for the end of a killed worker, and counts it among those that are left until it has ended.
+ * @returns whether it is left
+ */
+export async function countIfLeft(
+  left: LeftProcesses,
+  pid: number,
+  owner: string,
+  ended: Promise<void>,
+): Promise<boolean> {
+  const hasEnded = await within(
+    UNTIL_ENDED_MS,
+    ended.then(() => true),
+  )
+  if (!hasEnded) left.add(pid, owner, ended)
+  return !hasEnded
+}
 
-  /**
-   * Waits a moment for the end of a killed worker, and counts it until it has ended.
-   * @returns whether it is left
-   */
-  async add(pid: number, namespace: string, ended: Promise<void>): Promise<boolean> {
-    let hasEnded = false
-    const end = ended.then(() => {
-      hasEnded = true
-      this.#namespaces.delete(pid)
-    })
-    await Promise.race([end, new Promise((resolve) => setTimeout(resolve, UNTIL_ENDED_MS))])
-    if (!hasEnded) this.#namespaces.set(pid, namespace)
-    return !hasEnded
-  }
-
-  of(namespace: string): number[] {
-    return [...this.#namespaces].flatMap(([pid, its]) => (its === namespace ? [pid] : []))
-  }
+/** Returns the outcome of a job whose owner or namespace has too many killed workers that have not ended. */
+export function refuseIfLeft<Job, Outcome>(
+  supervision: Supervision<Job, Outcome> | undefined,
+  left: LeftProcesses,
+  job: Job,
+  namespace: string,
+): Outcome | undefined {
+  const own = supervision?.ownerOf?.(job)
+  const owner = own ?? namespace
+  const pids = owner === '' ? [] : left.of(owner)
+  const maxLeft = own === undefined ? (supervision?.maxLeft ?? Number.POSITIVE_INFINITY) : 1
+  return pids.length < maxLeft ? undefined : supervision?.tooManyLeft(owner, pids, job)
 }

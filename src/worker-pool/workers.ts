@@ -1,5 +1,6 @@
+import { LeftProcesses } from '../host/left-processes.ts'
 import { isBlocked, type Limits, nextOf } from './schedule.ts'
-import { LeftWorkers, Silence, type Supervision } from './supervision.ts'
+import { countIfLeft, refuseIfLeft, Silence, type Supervision } from './supervision.ts'
 import type { Lost, Running, Said, StartWorker, Worker } from './worker.ts'
 
 export type { Lost, Running, Said, StartWorker, Worker, WorkerEvents } from './worker.ts'
@@ -43,7 +44,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   /** The one that was busy last is taken first: others may go. */
   readonly #idle: Place<Job, Outcome, Progress>[] = []
   readonly #supervision: Supervision<Job, Outcome> | undefined
-  readonly #left = new LeftWorkers()
+  readonly #left = new LeftProcesses()
   #isClosed = false
 
   /** @param supervision undefined: workers may report nothing for as long as they like */
@@ -73,7 +74,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       progress: undefined,
       silence: undefined,
     }
-    const refusal = this.#refuse(job, namespace)
+    const refusal = refuseIfLeft(this.#supervision, this.#left, job, namespace)
     if (refusal === undefined) this.#waiting.push(task)
     else resolve(refusal)
     this.#dispatch()
@@ -98,12 +99,6 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     this.#isClosed = true
     for (const place of [...this.#idle]) this.#dismiss(place)
     for (const { at } of this.#running) at?.worker.close()
-  }
-
-  #refuse(job: Job, namespace: string): Outcome | undefined {
-    const left = namespace === '' ? [] : this.#left.of(namespace)
-    const { maxLeft = Number.POSITIVE_INFINITY } = this.#supervision ?? {}
-    return left.length < maxLeft ? undefined : this.#supervision?.tooManyLeft(namespace, left, job)
   }
 
   #stuck(): Task<Job, Outcome, Progress>[] {
@@ -140,9 +135,12 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     const { retry } = this.#supervision ?? {}
     if (retry === undefined) return void this.#kill(task, place)
     const isLeft = await this.#abandon(task, place)
-    const job = retry(task.job, { pid, seconds: Math.round(silentMs / 1000), isLeft })
-    if (job === undefined)
-      return this.#settle(task, this.#lost.ended(`(process ${pid}) reported nothing and was ended`))
+    const silent = { pid, seconds: Math.round(silentMs / 1000), isLeft }
+    const job = retry(task.job, silent)
+    if (job === undefined) {
+      const outcome = this.#supervision?.answer?.(task.job, silent)
+      return this.#settle(task, outcome ?? this.#lost.ended(`(process ${pid}) reported nothing and was ended`))
+    }
     task.job = job
     this.#begin(task)
   }
@@ -159,7 +157,8 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     task.silence?.end()
     place.isDying = true
     place.worker.kill()
-    return this.#left.add(place.worker.pid ?? 0, task.namespace, place.end.promise)
+    const owner = this.#supervision?.ownerOf?.(task.job) ?? task.namespace
+    return countIfLeft(this.#left, place.worker.pid ?? 0, owner, place.end.promise)
   }
 
   #newPlace(): Place<Job, Outcome, Progress> {

@@ -8,7 +8,7 @@ import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
 const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
-const ENDED: ErrandEnd = { isSilent: false, leftBehind: undefined, pid: 4711 }
+const ENDED: ErrandEnd = { isSilent: false, leftBehind: undefined, pid: 4711, ended: Promise.resolve() }
 
 let stage: Stage
 let source: string
@@ -87,7 +87,7 @@ describe('a volume that a server or a daemon tells of', () => {
   ])(
     'that does not respond any more is given up, and the other process named that is left: %s',
     async (pid, message) => {
-      served(async () => ({ isSilent: true, leftBehind: pid, pid: pid ?? 4712 }))
+      served(async () => ({ ...ENDED, isSilent: true, leftBehind: pid, pid: pid ?? 4712 }))
       stage.config = { ...stage.config, helperTimeoutSeconds: 0.1 }
       await expect(apply()).rejects.toThrow(message)
       expect(errands[0]?.patience).toBe(5000)

@@ -61,7 +61,7 @@ describe('a server that does not respond', () => {
   it('is not asked for a directory that a person names, who is told', async () => {
     hang()
     await expect(openByHand(stage.session(), `${share}/data`, { set: 0, clear: 0 })).rejects.toThrow(
-      `directory "${share}/data" does not respond (the server or the daemon of its file system hangs): repair that on the node, then call this again`,
+      `directory "${share}/data" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`,
     )
     expect([asked, opened]).toEqual([[`${share}/data`], []])
   })

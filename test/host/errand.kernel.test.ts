@@ -47,7 +47,7 @@ describe.skipIf(!isRoot)(title, () => {
       said.push(JSON.parse(line))
       pids.push(Number(fs.readFileSync(lock, 'utf8')))
     })
-    expect(end).toEqual({ isSilent: false, leftBehind: undefined, pid: pids[0] })
+    expect(end).toEqual({ isSilent: false, leftBehind: undefined, pid: pids[0], ended: expect.any(Promise) })
     expect(said).toMatchObject([{ done: { report: { visited: 2, changed: 2 } } }])
     expect(pids).toEqual([expect.any(Number)])
     expect(pids[0]).toBeGreaterThan(1)

@@ -37,6 +37,8 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     },
 
     knownType: () => undefined,
+    isCached: () => true,
+    cachedOpens: {},
     typeOfMount: () => undefined,
     openBeneath: (root, path) => openBeneath(world, root, path),
     readLink: (handle) => readLink(world, handle),

@@ -22,7 +22,8 @@ async function arrange(): Promise<MemoryVolume> {
 
 const walk = (volume: MemoryVolume) => volume.call((root, journal) => own(volume.host.inodes, root, order, journal))
 const putBack = (volume: MemoryVolume) => volume.call((root, journal) => restore(volume.host.inodes, root, journal))
-const pruned = (volume: MemoryVolume) => volume.call((root, journal) => prune(volume.host.inodes, root, journal))
+const pruned = (volume: MemoryVolume) =>
+  volume.call(async (root, journal) => (await prune(volume.host.inodes, root, journal)).isPruned)
 const recorded = (volume: MemoryVolume) =>
   volume.call(async () => {
     const sql = volume.host.openDatabase('/journal.db').createTagStore()

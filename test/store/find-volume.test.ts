@@ -36,7 +36,7 @@ const walked = (source = SOURCE) =>
   })
 const place = async () => {
   const handles = stage.world?.handles.size
-  const found = await placeOfVolume(stage.session(), volume, silentPaths(stage.host))
+  const found = await placeOfVolume(stage.session(), volume, silentPaths(stage))
   expect(stage.world?.handles.size).toBe(handles)
   return found?.isSilent ? `silent: ${found.path}` : found?.path
 }
@@ -144,7 +144,7 @@ describe('a volume whose server may not answer', () => {
     tell(Object.fromEntries(paths.map((path) => [path, asNfs])))
   }
   const refusal = (path: string) =>
-    `directory "${path}" does not respond (the server or the daemon of its file system hangs): repair that on the node, then call this again`
+    `directory "${path}" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`
 
   it('is not looked for where that is silent, and this is said', async () => {
     mountAt('/nfs', { isNew: true })

@@ -19,6 +19,7 @@ interface Fake extends WorkerEvents<string, number> {
 
 let workers: Fake[]
 let pool: Workers<Job, string, number>
+let startPool: (supervision: Supervision<Job, string>) => void
 const SUPERVISION: Supervision<Job, string> = {
   patienceMs: 8000,
   retry: (job, { pid, seconds, isLeft }) =>
@@ -38,7 +39,10 @@ beforeEach(() => {
     }
     return { pid: fake.pid, send: (job) => void fake.jobs.push(job), kill, close: () => {} }
   }
-  pool = new Workers(start, LIMITS, LOST, SUPERVISION)
+  startPool = (supervision) => {
+    pool = new Workers(start, LIMITS, LOST, supervision)
+  }
+  startPool(SUPERVISION)
 })
 afterEach(() => void vi.useRealTimers())
 
@@ -85,6 +89,31 @@ describe('a worker that reports nothing', () => {
     await vi.advanceTimersByTimeAsync(10_000)
     await vi.advanceTimersByTimeAsync(10_000)
     expect(await job.outcome).toBe('ended: (process 101) reported nothing and was ended')
+  })
+
+  it('has its job answered by the supervision if no other worker retries it', async () => {
+    startPool({ ...SUPERVISION, retry: () => undefined, answer: (_, { pid, isLeft }) => `unknown: ${pid} ${isLeft}` })
+    const job = run()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await job.outcome).toBe('unknown: 100 true')
+    expect(workers).toHaveLength(1)
+  })
+
+  it('that is left is counted for the owner of its job, and jobs of that owner start no worker until it has ended', async () => {
+    startPool({
+      ...SUPERVISION,
+      retry: () => undefined,
+      ownerOf: ({ directory }) => directory,
+    })
+    const look = (directory: string) => pool.run({ do: 'publish', directory }, '')
+    look('/a')
+    await vi.advanceTimersByTimeAsync(10_000)
+    for (let times = 0; times < 3; times++) expect(await look('/a').outcome).toBe('/a: 100')
+    expect(look('/b').isWaiting).toBe(false)
+    expect(workers).toHaveLength(2)
+    worker(0).ended('was ended by SIGKILL')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(look('/a').isWaiting).toBe(false)
   })
 
   it('that is left is counted for its namespace until it has ended; jobs of others begin', async () => {

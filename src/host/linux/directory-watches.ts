@@ -1,5 +1,6 @@
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { errorCode } from '../host.ts'
+import { closingFd, openCached } from './open.ts'
 
 /** Calls back when entries of directories come, go or are renamed: inotify(7). */
 export class DirectoryWatches {
@@ -9,10 +10,16 @@ export class DirectoryWatches {
   #watches = new Map<string, FSWatcher>()
   #told = new Set<string>()
 
-  /** @param failed is told once of each errno that hinders watching, such as ENOSPC and EMFILE at a limit */
-  constructor(changed: () => void, failed: (error: Error) => void) {
+  readonly #mayWait: boolean
+
+  /**
+   * @param failed is told once of each errno that hinders watching, such as ENOSPC and EMFILE at a limit
+   * @param mayWait false: a directory whose lookup could wait for a locked directory is passed over
+   */
+  constructor(changed: () => void, failed: (error: Error) => void, mayWait = true) {
     this.#changed = changed
     this.#failed = failed
+    this.#mayWait = mayWait
   }
 
   /**
@@ -20,7 +27,13 @@ export class DirectoryWatches {
    * @returns whether one is new: it may have changed just before
    */
   follow(directories: readonly string[]): boolean {
-    const wanted = new Map(directories.flatMap((path) => this.#tried(() => [[keyOf(path), path] as const]) ?? []))
+    using held = new DisposableStack()
+    const wanted = new Map<string, string>()
+    for (const path of directories) {
+      const opened = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, held)))
+      const key = opened === undefined ? undefined : this.#tried(() => keyOf(opened, path))
+      if (opened !== undefined && key !== undefined) wanted.set(key, opened)
+    }
     for (const [key, watcher] of this.#watches) {
       if (wanted.has(key)) continue
       watcher.close()
@@ -53,13 +66,22 @@ export class DirectoryWatches {
 
   #tell(error: Error): void {
     const code = errorCode(error) ?? ''
-    if (code === 'ENOENT' || code === 'ENOTDIR' || this.#told.has(code)) return
+    if (PASSED_OVER.has(code) || this.#told.has(code)) return
     this.#told.add(code)
     this.#failed(error)
   }
 }
 
-function keyOf(path: string): string {
-  const { dev, ino, birthtimeNs } = statSync(path, { bigint: true })
+const PASSED_OVER: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
+
+/** @returns a path that leads to the directory as long as `held` holds it */
+function openWithoutWaiting(path: string, held: DisposableStack): string {
+  const handle = openCached(path)
+  held.use(closingFd(handle))
+  return `/proc/self/fd/${handle}`
+}
+
+function keyOf(opened: string, path: string): string {
+  const { dev, ino, birthtimeNs } = statSync(opened, { bigint: true })
   return `${dev}:${ino}:${birthtimeNs}:${path}`
 }

@@ -53,7 +53,7 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
   child.nodeChildProcess.unref()
   if (ending !== undefined && lock !== undefined) unlessRefused(() => rmSync(lock, { force: true }))
   if (failure !== undefined) throw failure.error
-  return { isSilent, leftBehind: ending === undefined ? child.pid : undefined, pid: child.pid }
+  return { isSilent, leftBehind: ending === undefined ? child.pid : undefined, pid: child.pid, ended: exited }
 }
 
 /**

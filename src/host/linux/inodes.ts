@@ -22,7 +22,18 @@ import {
   systemCall,
 } from './kernel.ts'
 import { typeOfMount } from './mount-query.ts'
-import { close, closingFd, HOLD, knownType, openAt, openBeneath, openLinkFree, readLink } from './open.ts'
+import {
+  cachedOpens,
+  close,
+  closingFd,
+  HOLD,
+  isCached,
+  knownType,
+  openAt,
+  openBeneath,
+  openLinkFree,
+  readLink,
+} from './open.ts'
 import { linuxSights } from './sights.ts'
 import {
   AT_STATX_FORCE_SYNC,
@@ -58,6 +69,8 @@ const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK
 export const linuxInodes: Inodes = {
   openLinkFree,
   knownType,
+  isCached,
+  cachedOpens,
   typeOfMount,
   openBeneath,
   readLink,

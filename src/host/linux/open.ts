@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
-import { errorCode, FILE_TYPE, type Handle, type Name, SYMLINK, SystemError } from '../host.ts'
+import { errorCode, FILE_TYPE, type Handle, type Inodes, type Name, SYMLINK, SystemError } from '../host.ts'
 import { O_PATH } from '../path-handle.ts'
 import { AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
 import { typeOfMount } from './mount-query.ts'
@@ -57,17 +57,54 @@ export function knownType(path: string): string | undefined {
   })
 }
 
+export function isCached(path: string): boolean {
+  try {
+    close(openCached(path))
+    return true
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    return code !== 'EAGAIN'
+  }
+}
+
+/** Opens what an absolute path leads to, links included. @throws {SystemError} EAGAIN where that could wait */
+export function openCached(path: string): Handle {
+  return resolveCached(AT_FDCWD, path, 0)
+}
+
+export const cachedOpens: Inodes['cachedOpens'] = {
+  openLinkFree: (path: string) => resolveCached(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS),
+  openBeneath: (root: Handle, path: string) => resolveCached(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS),
+  openEntry: (parent: Handle, name: Name) => resolveCached(parent, name, 0, constants.O_NOFOLLOW),
+}
+
+/** A mount made or moved anywhere on the node at the same moment looks like a missing entry. */
+const CACHED_ATTEMPTS = 3
+
+function resolveCached(directory: number, path: Name | string, how: number, flags = 0): Handle {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return resolve(directory, path, how | RESOLVE_CACHED, flags)
+    } catch (error) {
+      const code = errorCode(error)
+      if (code === 'ENOSYS') throw new SystemError('openat2', 'EAGAIN', String(path))
+      if (code !== 'EAGAIN' || attempt === CACHED_ATTEMPTS) throw error
+    }
+  }
+}
+
 export function openBeneath(root: Handle, path: string): Handle {
   return resolve(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
 }
 
-function resolve(directory: number, path: string, how: number): Handle {
+function resolve(directory: number, path: Name | string, how: number, flags = 0): Handle {
   try {
-    if (!hasOpenat2) throw new SystemError('openat2', 'ENOSYS', path)
+    if (!hasOpenat2) throw new SystemError('openat2', 'ENOSYS', String(path))
     // struct open_how: flags, mode, resolve.
     data.fill(0, 0, 24)
     // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused or followed.
-    data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC), 0)
+    data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC | flags), 0)
     data.writeBigUInt64LE(BigInt(how), 16)
     return done(openat2(directory, put(path), DATA), 'openat2', path) as Handle
   } catch (error) {

@@ -1,10 +1,11 @@
 import type * as NodeFs from 'node:fs'
 import { LOST } from '../../heal/find-state.ts'
 import { healMounts, sourceDirectories } from '../../heal/heal.ts'
+import { healSubPathsIsolated } from '../../heal/isolated-sub-paths.ts'
 import { Kubelets } from '../../heal/kubelets.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { type Finding, isUnwell } from '../../heal/state.ts'
-import { healSubPaths, type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
+import { type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
 import type { Heal, WatchOptions } from '../../heal/watch.ts'
 import { succeeds } from '../../host/file-error.ts'
 import { callLog } from '../../log/call-log.ts'
@@ -61,7 +62,7 @@ async function healOnce(
     throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
   const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined, kubelets)
-  const subPaths = healSubPaths(session, kubelet, { dryRun: isDry })
+  const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })
   const containers = unwellContainers(session)
   session.note({
     found: mounts.filter(({ state }) => isUnwell(state)),
@@ -133,6 +134,7 @@ export async function keepHealing(
       watched: [...watched, ...ofSubPaths],
       isBlind:
         watched.length < sources.length ||
+        ![...watched, ...ofSubPaths].every((path) => session.host.inodes.isCached(path)) ||
         mounts.some(({ state, action, reason }) => {
           if (state === 'busy') return true
           if (state === 'orphaned') return action === 'none'

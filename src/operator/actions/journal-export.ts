@@ -83,7 +83,7 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
 
 /** Of the names that a directory has as a volume, the one of which something is on record. */
 async function recordedAt(session: Session, directory: string): Promise<string> {
-  if (await isSilentPath(session.host, directory)) throw silentDirectory(directory)
+  if (await isSilentPath(session, directory)) throw silentDirectory(directory)
   const { handle } = openNode(session.host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(session.host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)

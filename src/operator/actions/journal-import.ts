@@ -95,7 +95,7 @@ async function diskAt(
   directory: string,
 ): Promise<ReturnType<typeof diskUnder>> {
   const { host } = session
-  if (await isSilentPath(host, directory)) throw silentDirectory(directory)
+  if (await isSilentPath(session, directory)) throw silentDirectory(directory)
   const { handle } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
   using _ = closing(host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
@@ -112,7 +112,7 @@ function diskIn({ header: { record, disk } }: ExportedJournal): VolumeRecord['di
 }
 
 async function placeOf(session: Session, { header }: ExportedJournal): Promise<string> {
-  const isSilentAt = silentPaths(session.host)
+  const isSilentAt = silentPaths(session)
   const { volume, record } = header
   const was = record !== null && isPath(record.source) ? record.source : undefined
   const found = await placeOfVolume(session, volume, isSilentAt, true, was)

@@ -161,7 +161,7 @@ function mountFilter(
 async function statusOfAll(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
   const recorded = listMounts(session)
-  const isSilentAt = silentPaths(session.host)
+  const isSilentAt = silentPaths(session)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const hidden = findHiddenMounts(session, records)
   const hasPlugin = runningPlugin(session)?.isRegistered === true

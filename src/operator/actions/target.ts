@@ -77,8 +77,8 @@ export async function findTarget(session: Session, target: Target): Promise<Foun
   return { volume: volumeNamed(session, beginning, volumes) ?? beginning }
 }
 
-async function isThere({ host }: Session, path: string): Promise<boolean> {
+async function isThere(session: Session, path: string): Promise<boolean> {
   // Whoever looks there would wait, and nothing could be put back there now.
-  if (await isSilentPath(host, path)) return false
-  return unlessRefused(() => host.files.stat(path) !== undefined) ?? true
+  if (await isSilentPath(session, path)) return false
+  return unlessRefused(() => session.host.files.stat(path) !== undefined) ?? true
 }

@@ -28,7 +28,7 @@ export async function* configurationFindings(
   yield* systemGroupFindings(config.allow, 'allow', file)
   yield* systemGroupFindings(config.map, 'map', file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
-  const isSilentAt = silentPaths(host)
+  const isSilentAt = silentPaths({ host })
   // Others' are asked by their mount alone.
   for (const source of new Set(entries.flatMap((entry) => directoryOf(entry) ?? []))) {
     if (source === '/') {

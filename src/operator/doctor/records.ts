@@ -128,7 +128,7 @@ export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield ok(`volumes on record: ${volumes.length}`)
   yield* roomFindings(session)
-  const isSilentAt = silentPaths(session.host)
+  const isSilentAt = silentPaths(session)
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
     if (source?.startsWith('/') && (await isSilentAt(source))) yield silence(source)

@@ -1,0 +1,67 @@
+import type { Handle } from '../host/host.ts'
+import { PATIENCE } from '../mount-table/silence.ts'
+import { messageOf, quoted } from '../refusal/refusal.ts'
+import { doElsewhere } from '../store/elsewhere.ts'
+import { formatGivenUpLookup } from '../store/given-up.ts'
+import type { Session } from '../store/session.ts'
+import {
+  busyFinding,
+  findingOf,
+  findStaleBinds,
+  healSubPaths,
+  healSubPathsOfVolume,
+  left,
+  lockSubPaths,
+  type StaleBind,
+  type SubPathFinding,
+  type VolumeSubPaths,
+} from './sub-paths.ts'
+
+/**
+ * As `healSubPaths`, but where this process must not wait for a directory that is locked, each volume has a process of its
+ * own, and all of them work at the same time.
+ */
+export async function healSubPathsIsolated(
+  session: Session,
+  kubeletDir: string | undefined,
+  { dryRun }: { dryRun: boolean },
+): Promise<SubPathFinding[]> {
+  if (!session.isolatesWalks) return healSubPaths(session, kubeletDir, { dryRun })
+  const stale = findStaleBinds(session, kubeletDir)
+  if (stale.length === 0) return []
+  using lock = dryRun ? undefined : lockSubPaths(session)
+  if (lock === undefined && !dryRun) return stale.map(busyFinding)
+  const volumes = Map.groupBy(stale, ({ volumeDirectory }) => volumeDirectory)
+  const found = [...volumes].map(([volumeDirectory, binds]) =>
+    healVolume(session, { kubeletDir, volumeDirectory, dryRun }, binds),
+  )
+  return (await Promise.all(found)).flat()
+}
+
+async function healVolume(
+  session: Session,
+  about: VolumeSubPaths,
+  binds: readonly StaleBind[],
+): Promise<SubPathFinding[]> {
+  const { volumeDirectory } = about
+  try {
+    return await doElsewhere(session, {
+      work: 'sub-paths',
+      about,
+      owner: `directory ${quoted(volumeDirectory)}`,
+      patienceMs: PATIENCE,
+      givenUp: (seconds, waiting, pid) => formatGivenUpLookup(volumeDirectory, seconds, pid, waiting),
+    })
+  } catch (error) {
+    return binds.map((bind) => findingOf(bind, left(messageOf(error))))
+  }
+}
+
+/** What the other process does. */
+export async function healSubPathsForCaller(
+  session: Session,
+  _: Handle,
+  about: VolumeSubPaths,
+): Promise<SubPathFinding[]> {
+  return healSubPathsOfVolume(session, about)
+}

@@ -1,0 +1,14 @@
+/** Killed processes that the kernel does not let end, each with an owner: the namespace or the mount that it worked for. */
+export class LeftProcesses {
+  readonly #owners = new Map<number, string>()
+
+  /** Counts a process until it has ended. */
+  add(pid: number, owner: string, ended: Promise<unknown>): void {
+    this.#owners.set(pid, owner)
+    void ended.then(() => this.#owners.delete(pid))
+  }
+
+  of(owner: string): number[] {
+    return [...this.#owners].flatMap(([pid, its]) => (its === owner ? [pid] : []))
+  }
+}

@@ -1,0 +1,73 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { DirectoryWatches } from '../../src/host/linux/directory-watches.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { letTicksPass } from '../helpers/tree.ts'
+
+const { inodes } = linuxHost
+const { cachedOpens } = inodes
+
+let top: string
+beforeEach(async () => {
+  top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-cached-')))
+  onTestFinished(() => fs.rmSync(top, { recursive: true }))
+  fs.mkdirSync(`${top}/a/b`, { recursive: true })
+  fs.symlinkSync('a', `${top}/link`)
+  // A link whose access time is not later than its change is changed by a lookup, which the cache alone cannot do.
+  await letTicksPass()
+})
+
+function codeOf(open: () => unknown): string {
+  try {
+    inodes.close(open() as Parameters<typeof inodes.close>[0])
+    return ''
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? ''
+  }
+}
+
+it('a path is cached once the kernel has looked it up, links included', () => {
+  fs.statSync(`${top}/link/b`)
+  expect(inodes.isCached(`${top}/link/b`)).toBe(true)
+  expect(inodes.isCached(`${top}/a/never looked up`)).toBe(false)
+})
+
+it('opens from the cache alone find what the opens of the same name find, and throw EAGAIN for any other name', () => {
+  const root = inodes.openLinkFree(top)
+  onTestFinished(() => inodes.close(root))
+  fs.statSync(`${top}/link/b`)
+  const named = (name: string) => [
+    codeOf(() => cachedOpens.openLinkFree?.(`${top}/${name}`)),
+    codeOf(() => cachedOpens.openBeneath?.(root, name)),
+    codeOf(() => cachedOpens.openEntry?.(root, Buffer.from(name))),
+  ]
+  expect(named('a')).toEqual(['', '', ''])
+  expect(named('link')).toEqual(['ELOOP', '', ''])
+  expect(named('never looked up')).toEqual(['EAGAIN', 'EAGAIN', 'EAGAIN'])
+})
+
+it('a watch that must not wait follows cached directories by their paths, and passes over any other', async () => {
+  const failures: string[] = []
+  let changed = () => {}
+  const watches = new DirectoryWatches(
+    () => changed(),
+    (error) => failures.push(error.message),
+    false,
+  )
+  onTestFinished(() => watches.close())
+  fs.statSync(`${top}/link/b`)
+  const directories = [`${top}/link/b`, `${top}/a/never looked up`]
+  expect(watches.follow(directories)).toBe(true)
+  expect(watches.follow(directories)).toBe(false)
+  const change = new Promise<void>((done) => {
+    changed = done
+  })
+  fs.writeFileSync(`${top}/a/b/file`, '')
+  await change
+  fs.renameSync(`${top}/a/b`, `${top}/a/former`)
+  fs.mkdirSync(`${top}/a/b`)
+  expect(watches.follow(directories)).toBe(true)
+  expect(failures).toEqual([])
+})

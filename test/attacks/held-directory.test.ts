@@ -1,13 +1,13 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { CsiNode } from '../csi/node.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 import { stateOf } from '../helpers/hanging.ts'
+import { compileHolder, hold, within } from '../helpers/held-directory.ts'
 import { titled } from '../helpers/needs.ts'
 import { makeVolume, NriNode, replaced } from '../nri/node.ts'
 import { memoryOfWorkers } from '../nri/stuck-workers.ts'
-import { compile } from '../race/compile.ts'
 
 const cannot = cannotServe('cc')
 const SUCCESS = { status: 'Success' }
@@ -22,27 +22,13 @@ const AT_ONCE = PATIENCE - 2
 const GIVEN_UP = /process \d+, which worked on the volume, was given up after 8 s/
 const NAMED = /process \d+/
 
-/** @returns ends the process that keeps the directory locked */
-async function hold(path: string): Promise<() => Promise<unknown>> {
-  const child = spawn(compile('attacks/held-directory.c'), [path], { stdio: ['ignore', 'pipe', 'inherit'] })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  await new Promise((done) => child.stdout.once('data', done))
-  await new Promise((done) => setTimeout(done, 200))
-  return () => {
-    child.kill('SIGKILL')
-    return new Promise((done) => child.once('exit', done))
-  }
-}
-
-/** Whether a process can keep a directory locked here. */
-const canHold = () => spawnSync(compile('attacks/held-directory.c')).status === 0
-
 describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps locked', cannot), () => {
+  let holder: string
   let node: FuseNode
   let volume: string
   let asked: Record<string, string>
   beforeEach((context) => {
-    context.skip(!canHold(), 'needs userfaultfd(2)')
+    holder = compileHolder(context)
     node = new FuseNode([])
     node.configure({ helperTimeoutSeconds: PATIENCE })
     volume = `${node.volumes}/data`
@@ -55,19 +41,12 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
     for (const name of ['a', 'b', 'd/c']) fs.writeFileSync(`${path}/${name}`, '')
   }
 
-  async function within<T>(seconds: number, work: () => T | Promise<T>): Promise<T> {
-    const began = performance.now()
-    const result = await work()
-    expect((performance.now() - began) / 1000).toBeLessThan(seconds)
-    return result
-  }
-
   const groups = () => ['.', 'a', 'b', 'd', 'd/c'].map((name) => fs.statSync(`${volume}/${name}`).gid)
 
   it('a mount fails in its deadline, another pod learns the process at once, and other volumes are not delayed', async () => {
     const other = `${node.volumes}/other`
     makeVolume(other)
-    const release = await hold(`${volume}/d`)
+    const release = await hold(holder, `${volume}/d`)
     const first = within(IN_TIME, () => node.mount('a', asked))
     await new Promise((done) => setTimeout(done, 1500))
     // While the first call still waits, and after it was given up.
@@ -89,7 +68,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
 
   it('an unmount succeeds in its deadline, and the next one restores the volume', async () => {
     expect(await node.mount('a', asked)).toEqual(SUCCESS)
-    const release = await hold(`${volume}/d`)
+    const release = await hold(holder, `${volume}/d`)
     expect(await within(IN_TIME, () => node.unmount('a'))).toEqual(SUCCESS)
     expect(node.layers('a')).toEqual([])
     expect(JSON.stringify(node.logLines())).toMatch(/volume not restored, tried again at its next unmount: process \d+/)
@@ -102,7 +81,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
   it('apply, restore, plan and heal end in their deadline', async () => {
     expect(await node.mount('a', { ...asked, restoreOnUnmount: 'false' })).toEqual(SUCCESS)
     expect(await node.unmount('a')).toEqual(SUCCESS)
-    const release = await hold(`${volume}/d`)
+    const release = await hold(holder, `${volume}/d`)
     const byHand = (...args: string[]) => node.byHand<{ error?: string; outcome?: string }>(...args)
     const given = /the walk of .* was given up: process \d+/
     expect((await within(IN_TIME, () => byHand('restore', volume))).error).toMatch(given)
@@ -123,13 +102,13 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
 
 describe.skipIf(cannot !== '')(titled('a directory that is kept locked, through CSI', cannot), () => {
   it('a publication fails in its deadline, names the process, and the pod can go', async (context) => {
-    context.skip(!canHold(), 'needs userfaultfd(2)')
+    const holder = compileHolder(context)
     const node = new CsiNode()
     onTestFinished(() => node.end())
     node.configure({ helperTimeoutSeconds: PATIENCE })
     await node.serve()
     const source = node.volume('data', 3)
-    const release = await hold(source)
+    const release = await hold(holder, source)
     const attributes = { ownership: 'walk' }
     const group = String(GROUP)
     const began = performance.now()
@@ -156,7 +135,7 @@ describe.skipIf(cannotMap !== '')(
     const hasBit = (directory: string) => (fs.statSync(directory).mode & SET_GID) !== 0
 
     it('a container is refused in its deadline, its worker keeps the lock of the volume until it has ended, and other volumes are mapped meanwhile', async (context) => {
-      context.skip(!canHold(), 'needs userfaultfd(2)')
+      const holder = compileHolder(context)
       const node = new NriNode()
       onTestFinished(() => node.end())
       node.configure({ map: [{ setGid: 'root' }] })
@@ -171,7 +150,7 @@ describe.skipIf(cannotMap !== '')(
       const lockedVolumes = () => locked(`${node.state}/ownership`)
       const inKernel = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
 
-      const release = await hold(volume)
+      const release = await hold(holder, volume)
       expect((await create(1, 'a')).status?.message).toContain('the making of the mapped mount took long')
       // A call on another volume has its answer while that worker still waits.
       expect(replaced(await create(2, 'b'))).toHaveLength(1)

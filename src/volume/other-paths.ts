@@ -39,7 +39,7 @@ export interface OtherPath {
 /**
  * Finds the other paths, named by rules, at which mounts of the node show what a source shows, or a part of it. Mounts of pods are left out:
  * no pod may have them as a source.
- * @throws {Refusal} for a source whose mount is not in the table any more
+ * @throws {Refusal} for a source whose mount is not in the table any more, unless this process runs in a chroot
  */
 export function findOtherPaths(
   session: Session,
@@ -48,6 +48,8 @@ export function findOtherPaths(
 ): OtherPath[] {
   const shown = locationsOfHandles(session.host, table)(handle)
   if (shown === undefined) {
+    // The table of a chroot lists the mounts below its root, and not the one that the root lies on.
+    if (!parseMountinfo(table.text()).some(({ mountPoint }) => mountPoint === '/')) return []
     throw new Refusal(`source ${quoted(requested)} was unmounted or removed meanwhile: it is tried again`)
   }
   const { stateDir } = session.config

@@ -1,4 +1,5 @@
 import * as fs from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { IMAGE } from '../../kubelet/node/images.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
@@ -102,13 +103,22 @@ export async function running({ get }: Cluster, name: string, namespace = 'defau
   return found as Resource
 }
 
-/** What a command in a pod's first container writes; the error's message has what it wrote if it fails. */
-export const exec = async (
-  { kubectl }: Cluster,
-  name: string,
-  script: string,
-  namespace = 'default',
-): Promise<string> => (await kubectl('exec', '-n', namespace, name, '--', '/bin/sh', '-c', `(${script}) 2>&1`)).trim()
+/**
+ * Returns what a command in a pod's first container writes; the error's message has what it wrote if it fails. A kubelet that
+ * was just restarted does not know its pods yet, and refuses the command before it runs.
+ */
+export async function exec({ kubectl }: Cluster, name: string, script: string, namespace = 'default'): Promise<string> {
+  const attempts = 30
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return (await kubectl('exec', '-n', namespace, name, '--', '/bin/sh', '-c', `(${script}) 2>&1`)).trim()
+    } catch (error) {
+      const isUnknown = (error as Error).message.includes('unable to upgrade connection: pod does not exist')
+      if (!isUnknown || attempt === attempts) throw error
+      await setTimeout(1000)
+    }
+  }
+}
 
 /** Waits for an event about a pod that has all these patterns in its message. Returns the message. */
 export async function event({ kubectl }: Cluster, name: string, ...patterns: (string | RegExp)[]): Promise<string> {

@@ -20,8 +20,10 @@ import { type MountPlan, planMount } from './plan.ts'
 import { holdSingleWriter } from './single-writer.ts'
 import { planSubmounts } from './submounts.ts'
 
-// What an AtomicWriter replaces was found, and is deleted, in the moment before it is attached.
-const MOST_ATTEMPTS = 10
+// An AtomicWriter may delete the source in the moment before it is attached.
+const LEAST_ATTEMPTS = 10
+/** Milliseconds of further attempts. On a busy node an attempt may take longer than a source that flips exists. */
+const LEAST_PATIENCE = 2000
 
 /** A record may speak of a kind that this version does not have. */
 const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
@@ -83,7 +85,8 @@ export async function mountLocked(
   point: MountPoint,
   manner: Manner = {},
 ): Promise<Mounted> {
-  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+  const until = performance.now() + LEAST_PATIENCE
+  for (let attempt = 1; attempt <= LEAST_ATTEMPTS || performance.now() < until; attempt++) {
     try {
       return await mountOnce(session, request, point, manner)
     } catch (error) {

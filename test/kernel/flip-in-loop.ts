@@ -12,6 +12,6 @@ for (let turn = 1; ; turn++) {
     if (!/resource busy/.test((error as Error).message)) throw error
   }
   writeSync(1, '.')
-  // A mount tries ten times: without a pause for it, all could fail.
+  // A mount tries for two seconds: without a pause for it, each attempt could fail.
   await setTimeout(20)
 }

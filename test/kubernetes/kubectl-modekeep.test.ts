@@ -206,16 +206,16 @@ describe('kubectl modekeep', () => {
     give('mk-a.status', status({ mounts: [mount('a/b')] }))
     give('mk-c.down', '')
     give('mk-d.hangs', '')
-    const { status: exit, stdout, stderr } = call(['status', '--timeout', '2'])
+    const { status: exit, stdout, stderr } = call(['status', '--timeout', '6'])
     expect(exit).toBe(3)
     expect(stdout).toMatch(/^node-1 +a\/b /m)
     expect(stderr.split('\n')).toEqual([
       'kubectl modekeep: node node-2 was not asked: its pod mk-b is Pending: "kubectl --namespace kube-system describe pod mk-b" says why',
       'kubectl modekeep: node node-3 was not asked: Error from server: error dialing backend: no route to host',
-      'kubectl modekeep: node node-4 was not asked: no answer within 2 s',
+      'kubectl modekeep: node node-4 was not asked: no answer within 6 s',
       '',
     ])
-    const lines = call(['status', '--timeout=2', '--json'])
+    const lines = call(['status', '--timeout=6', '--json'])
       .stdout.trim()
       .split('\n')
       .map((line) => JSON.parse(line))
@@ -223,7 +223,7 @@ describe('kubectl modekeep', () => {
       { node: 'node-1', document: { kind: 'Status' } },
       { node: 'node-2', error: expect.stringContaining('is Pending') },
       { node: 'node-3', error: expect.stringContaining('no route') },
-      { node: 'node-4', error: 'no answer within 2 s' },
+      { node: 'node-4', error: 'no answer within 6 s' },
     ])
   })
 

@@ -27,9 +27,9 @@ export const LIMITS: Limits = {
   longAfterMs: 200,
   ofAKind: 8,
   ofANamespace: 3,
-  of: { check: 2, restrictions: 3, release: 6, without: 1, reconcile: 1, registration: 1 },
+  of: { check: 2, restrictions: 2, release: 4, without: 1, reconcile: 1, registration: 1 },
   // A stuck one takes its memory: test/attacks/stuck-plugin-memory.test.ts compares that with the limit of the component.
-  inAll: 20,
+  inAll: 17,
   isShared: true,
   warm: 2,
 }

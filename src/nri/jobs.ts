@@ -25,11 +25,11 @@ export const LOST: Lost<ContainerResult> = {
 export const LIMITS: Limits = {
   quick: 4,
   longAfterMs: 200,
-  ofAKind: 8,
+  ofAKind: 7,
   ofANamespace: 3,
-  of: { check: 2, restrictions: 2, release: 4, without: 1, reconcile: 1, registration: 1 },
+  of: { check: 1, restrictions: 2, release: 5, without: 1, reconcile: 1, registration: 1 },
   // A stuck one takes its memory: test/attacks/stuck-plugin-memory.test.ts compares that with the limit of the component.
-  inAll: 17,
+  inAll: 16,
   isShared: true,
   warm: 2,
 }

@@ -101,7 +101,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(replaced(await create(end, 1, {}, source))).toEqual([])
     expect(standing()).toEqual([])
     expect(containers()).toMatchObject([{ volume: 'pvc-1', state: 'without', reason: expect.stringContaining('ext4') }])
-    expect(node.events.filter(({ event }) => event === 'refused')).toHaveLength(2)
+    await expect.poll(() => node.events.filter(({ event }) => event === 'refused')).toHaveLength(2)
     const failed = node.logLines().find(({ outcome }) => outcome === 'Failure')
     expect(failed).toMatchObject({ verb: 'map', door: 'nri', isRefused: true, containerName: 'app' })
   })

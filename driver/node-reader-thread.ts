@@ -52,7 +52,7 @@ export class NodeReader implements Disposable {
     return this.#read({ read: 'pod', kubeletDir, uid })
   }
 
-  /** Returns the groups of a pod's processes; undefined where nobody tells. Never rejects. */
+  /** Returns the groups of a pod's processes; undefined if no runtime reports them. Never rejects. */
   groupsOf(sandbox: string): Promise<ToldGroups | undefined> {
     const groups = this.#read<ToldGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
     const late = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())

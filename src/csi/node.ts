@@ -90,7 +90,7 @@ export function nodeHandlers(
 
 const NO_SPACE = { total: '0', used: '0', available: '0' }
 
-/** What kubelet gets: the usage, and a condition that is abnormal where something is wrong. */
+/** Formats the answer to kubelet: the usage, and a condition that is abnormal if the volume has a fault. */
 export function statsReply({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
   const usage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
     total: BigInt(total),

@@ -27,7 +27,7 @@ export async function statsOf(session: Session, directory: string): Promise<Stat
   return { space, trouble: isUnwell(state) ? `${state}: ${reason}` : '' }
 }
 
-/** @returns undefined where nobody says */
+/** @returns undefined if the file system does not respond */
 async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<Stats['space']> {
   const { inodes, daemons } = session.host
   const { stat, doubt } = await askServed(session, point, record)

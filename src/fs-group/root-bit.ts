@@ -141,7 +141,7 @@ async function removeBitIsolated(session: Session, volume: string, source: strin
   inodes.syncFileSystem(root)
 }
 
-/** What the other process does. */
+/** Clears the bit in the isolated process. */
 export async function clearRootBitForCaller({ host: { inodes } }: Session, root: Handle): Promise<void> {
   inodes.chmod(root, inodes.stat(root).mode & PERMISSIONS & ~SET_GID)
 }

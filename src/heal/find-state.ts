@@ -27,7 +27,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
   }
   const manner = { isDry: true, patience: undefined, kubelets: new Kubelets() }
   const { outcome } = await decideState(session, record, silentSource(session), manner)
-  return findingOf(record, outcome)[0]
+  return toFinding(record, outcome)
 }
 
 /**
@@ -56,11 +56,11 @@ export const unreadable = (directory: string, { message }: Error): Finding => ({
   reason: message,
 })
 
-/** None or one. */
-export function findingOf({ directory, pod = '' }: MountRecord, outcome: Outcome | 'gone'): Finding[] {
-  if (outcome === 'gone') return []
+/** @returns undefined if the record was removed meanwhile */
+export function toFinding({ directory, pod = '' }: MountRecord, outcome: Outcome | 'gone'): Finding | undefined {
+  if (outcome === 'gone') return undefined
   const { state, action, reason } = outcome
-  return [{ directory, pod, state, action, reason }]
+  return { directory, pod, state, action, reason }
 }
 
 /** Whether a mount is unmounted and nothing is left of it: the next heal or gc removes its record, and it is in no state. */
@@ -139,7 +139,7 @@ export const LOST = {
 } as const
 
 /** Whether nothing is to be done, which a look without the lock is enough for. */
-export function isSettled(seen: Outcome): boolean {
+function isSettled(seen: Outcome): boolean {
   return (
     (seen.state === 'healthy' && !seen.isUnfinished) ||
     seen.state === 'changed' ||

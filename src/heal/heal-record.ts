@@ -95,7 +95,7 @@ async function healElsewhere(session: Session, about: Told): Promise<Outcome | '
   }
 }
 
-/** What the other process does. Its caller waits for it, and each walk has a process of its own. */
+/** Heals or judges a mount in the isolated process. The caller waits for that, and each walk has a process of its own. */
 export function healForCaller(caller: Session, _: Handle, { record, seen, isDry }: Told): Promise<Outcome | 'gone'> {
   const session: Session = { ...caller, isolatesWalks: true }
   const isSilent = silentSources(session)

@@ -9,7 +9,7 @@ import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { mayWait, silentSources } from '../volume/silence.ts'
-import { decideState, findingOf, LOST, unreadable } from './find-state.ts'
+import { decideState, LOST, toFinding, unreadable } from './find-state.ts'
 import { healOne, IN_PROGRESS, type Outcome } from './heal-record.ts'
 import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
@@ -57,10 +57,10 @@ export async function healMounts(
       return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
     }),
   )
-  const findings = mounts.flatMap(({ directory, record, problem }, index): Finding[] => {
+  const findings = mounts.flatMap(({ directory, record, problem }, index): Finding | [] => {
     const outcome = outcomes[index]
-    if (problem) return [unreadable(directory, problem)]
-    return record && outcome ? findingOf(record, outcome) : []
+    if (problem) return unreadable(directory, problem)
+    return (record && outcome && toFinding(record, outcome)) ?? []
   })
   if (!isDry) removeLeftovers(session)
   return [...findings, ...unrecorded(session, new Set(findings.map(({ directory }) => directory)))]

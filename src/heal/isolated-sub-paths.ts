@@ -57,7 +57,7 @@ async function healVolume(
   }
 }
 
-/** What the other process does. */
+/** Heals the binds of one volume in the isolated process. */
 export async function healSubPathsForCaller(
   session: Session,
   _: Handle,

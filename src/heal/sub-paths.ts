@@ -41,7 +41,7 @@ export function healSubPaths(
   return stale.map((bind) => healBind(session, bind, dryRun))
 }
 
-/** What the isolated process is to do. */
+/** The task of an isolated process. */
 export interface VolumeSubPaths {
   kubeletDir: string | undefined
   volumeDirectory: string
@@ -69,7 +69,7 @@ export function findStaleBinds(session: Session, kubeletDir: string | undefined)
   ]
 }
 
-/** Of two heals at one place the second could take away what the first has put there. @returns undefined: another one is at work */
+/** Locks out other heals: a second one could remove a bind that the first has just made. @returns undefined if another heal has the lock */
 export function lockSubPaths(session: Session): Disposable | undefined {
   return tryLockNode(session, 'sub-paths')
 }

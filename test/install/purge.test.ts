@@ -83,13 +83,19 @@ needing(missing.root).describe('a purge', () => {
 })
 
 needing(missing.root, missing.mounts).describe('an uninstall after the plugin of the runtime was killed', () => {
-  it('unmounts the empty staging directory of clones, and a purge then removes the state directory', async () => {
+  /** Installs the driver, and mounts what a killed plugin leaves. */
+  async function installWithStaging() {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const staging = join(world.root, 'var/lib/modekeep/nri/mounts')
     mkdirSync(staging, { recursive: true, mode: 0o700 })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'modekeep', staging])
     onTestFinished(() => void spawnSync('umount', [staging], { stdio: 'ignore' }))
+    return { world, staging }
+  }
+
+  it('unmounts the empty staging directory of clones, and a purge then removes the state directory', async () => {
+    const { world, staging } = await installWithStaging()
     const dry = await uninstall(world, {}, '--purge', '--dry-run')
     expect(dry.stdout).toContain(`unmount ${staging}`)
     expect(statSync(staging).dev).not.toBe(statSync(join(staging, '..')).dev)
@@ -99,12 +105,7 @@ needing(missing.root, missing.mounts).describe('an uninstall after the plugin of
   })
 
   it('keeps a staging directory that still has a clone', async () => {
-    const world = makeWorld()
-    await install(world, standIn(world, 'a'))
-    const staging = join(world.root, 'var/lib/modekeep/nri/mounts')
-    mkdirSync(staging, { recursive: true, mode: 0o700 })
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'modekeep', staging])
-    onTestFinished(() => void spawnSync('umount', [staging], { stdio: 'ignore' }))
+    const { world, staging } = await installWithStaging()
     mkdirSync(join(staging, 'c1'))
     const { stdout, stderr } = await uninstall(world, {}, '--purge')
     expect(stdout).toMatch(new RegExp(`kept +${staging}$`, 'm'))

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { SystemError } from '../../src/host/host.ts'
 import { memoryStage } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -28,6 +28,11 @@ it('a mount whose source is deleted ten times during the attempts succeeds with 
 })
 
 it('a mount whose source is deleted at each attempt is refused after more than ten', async () => {
+  let now = 0
+  using _ = vi.spyOn(performance, 'now').mockImplementation(() => {
+    now += 100
+    return now
+  })
   const { stage, mount, attempts } = stageWithDeletions(Number.POSITIVE_INFINITY)
   await expect(mount()).rejects.toThrow('was deleted repeatedly while it was being mounted: stop what replaces it')
   expect(attempts()).toBeGreaterThan(10)

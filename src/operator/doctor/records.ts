@@ -29,14 +29,13 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
     return yield fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
   const recorded = new Map(listMounts(session).map((mount) => [mount.directory, mount]))
-  const problems = new Map([...recorded].map(([directory, { problem }]) => [directory, problem]))
   // What cannot be read is told once, with its way out.
   const found = (await healMounts(session, true)).filter((finding) => {
     const { record, problem } = recorded.get(finding.directory) ?? {}
     return problem === undefined && !(record && isOver(record, finding))
   })
   const healthy = found.filter(({ state }) => state === 'healthy').length
-  const readable = [...problems.values()].filter((problem) => problem === undefined).length
+  const readable = [...recorded.values()].filter(({ problem }) => problem === undefined).length
   yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
   for (const { directory, state, action, reason } of found) {
     if (!isUnwell(state)) continue
@@ -45,7 +44,7 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
     else if (action === 'none') yield warning(text, 'what the reason says')
     else yield warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
   }
-  for (const [directory, problem] of problems) {
+  for (const { directory, problem } of recorded.values()) {
     const way = 'delete its pod: its unmount works without a record, which stays'
     if (problem !== undefined) yield fault(`${directory} is unknown: ${problem.message}`, way)
   }

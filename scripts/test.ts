@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { RESULTS_FILE } from '../test/helpers/results.ts'
-import { closeWith, sum, TALLY_FILE, type Tally, tallyOf } from '../test/helpers/tally.ts'
+import { closeWith, readTally, sum, TALLY_FILE, type Tally } from '../test/helpers/tally.ts'
 import { installPackages } from './test/install.ts'
 import { Preparation } from './test/preparation.ts'
 import { otherTests, sizedTests, unitTests } from './test/selection.ts'
@@ -54,6 +54,9 @@ async function long(): Promise<number> {
   return withAll(parts, last, 'test/e2e/provide.ts')
 }
 
+/** What each part took, so that the end of a long output tells where the time of the run went. */
+const durations: string[] = []
+
 type Part = [name: string, command: string[]]
 
 /** Runs vitest's parts, and beside them has a script fetch and build what the real kubelet's need, which come last. */
@@ -69,6 +72,7 @@ async function withAll(parts: readonly Part[], last: readonly Part[], provide: s
       tallies.push(isRoot ? await part(name, command, 'SIGTERM') : withoutKubelet(name))
     }
     const total = sum(tallies)
+    console.log(`\n${durations.join(', ')}`)
     closeWith(total)
     return total.failed > 0 ? 1 : 0
   } finally {
@@ -85,14 +89,16 @@ function check(what: string, command: string, ...rest: string[]): void {
 
 async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM'): Promise<Tally> {
   const file = `${place}/${name}`
+  const startedMs = performance.now()
   const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end)
+  durations.push(`${name} ${Math.round((performance.now() - startedMs) / 1000)} s`)
   if (status === INTERRUPTED) throw new Ended(status)
-  return tallyOf(file, status)
+  return readTally(name, file, status)
 }
 
 function withoutKubelet(name: string): Tally {
   console.log(`\nskipped 1: pods of a real ${name} (skipped: they need root; run "sudo npm test")`)
-  return { passed: 0, failed: 0, skipped: 1 }
+  return { passed: 0, failed: 0, skipped: 1, failures: [] }
 }
 
 const INTERRUPTED = 130

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith } from '../helpers/tally.ts'
+import { closeWith, formatFailure } from '../helpers/tally.ts'
 import { ANYWHERE } from '../kubelet/cases/index.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
@@ -53,14 +53,17 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
   }
   const unasked = ANYWHERE.length - onNode.length + CASES.length - chosen.length
   console.log(`\n${table(results, unasked)}`)
-  const failed = results.filter(({ failure }) => failure !== undefined).length
+  const failures = results.flatMap(({ name, failure }) =>
+    failure === undefined ? [] : [formatFailure(`test:cluster: ${name}`, failure)],
+  )
+  const failed = failures.length
   const passed = results.length - failed
-  const skipped = lacking.length + unasked
+  const tally = { passed, failed, skipped: lacking.length + unasked, failures }
   if (options.results) {
     const versions = { kubernetes: cluster.version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
-    writeResults(options.results, 'test:cluster', { passed, failed, skipped }, versions)
+    writeResults(options.results, 'test:cluster', tally, versions)
   }
-  closeWith({ passed, failed, skipped })
+  closeWith(tally)
   return failed > 0
 }
 

@@ -3,7 +3,7 @@ import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { type Cluster, startCluster } from '../cluster/plane/cluster.ts'
 import { applyRelease } from '../cluster/plane/release.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith } from '../helpers/tally.ts'
+import { closeWith, formatFailure } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import { writeDriver } from './driver.ts'
@@ -67,7 +67,8 @@ function report(
     if (failure !== undefined) console.log(failure.split('\n').slice(0, 12).join('\n'))
   }
   const passed = specs.length - failed.length - skipped.length
-  const tally = { passed, failed: failed.length, skipped: skipped.length }
+  const failures = failed.map(({ name, failure = '' }) => formatFailure(`test:e2e: ${name}`, failure))
+  const tally = { passed, failed: failed.length, skipped: skipped.length, failures }
   if (options.results) {
     const versions = { kubernetes: version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
     writeResults(

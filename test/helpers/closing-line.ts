@@ -1,26 +1,25 @@
 import type { SerializedError } from 'vitest'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 import { RESULTS_FILE, writeResults } from './results.ts'
-import { closeWith } from './tally.ts'
+import { closeWith, formatFailure } from './tally.ts'
 
-/**
- * Ends the run with the reason of every skipped test, the name and message of every failed one, and one line that a
- * machine can read: who keeps but the end of a long output has what failed.
- */
+/** Ends the run with the reason of every skipped test, and with its tally. */
 export class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], elsewhere: readonly SerializedError[]): void {
     const tried = new Map<string, boolean>()
     const count = { passed: 0, failed: 0, skipped: 0, pending: 0 }
     const reasons = new Map<string, number>()
     const failures: string[] = []
+    const fail = (name: string, errors: readonly { message: string }[]) => {
+      failures.push(formatFailure(name, ...errors.map(({ message }) => message)))
+    }
     for (const module of modules) {
       for (const test of module.children.allTests()) {
         const result = test.result()
         count[result.state]++
         for (const fileSystem of result.state === 'skipped' ? [] : fileSystemsIn(test.fullName))
           tried.set(fileSystem, result.state === 'passed' && tried.get(fileSystem) !== false)
-        if (result.state === 'failed')
-          failures.push(failure(`${module.relativeModuleId} > ${test.fullName}`, result.errors))
+        if (result.state === 'failed') fail(`${module.relativeModuleId} > ${test.fullName}`, result.errors)
         if (result.state !== 'skipped') continue
         const reason = result.note ?? reasonOf(test)
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
@@ -28,28 +27,20 @@ export class ClosingLine implements Reporter {
       // A file that could not even be loaded has no tests to fail.
       if (module.errors().length === 0) continue
       count.failed++
-      failures.push(failure(module.relativeModuleId, module.errors()))
+      fail(module.relativeModuleId, module.errors())
     }
     if (elsewhere.length > 0) {
       count.failed++
-      failures.push(failure('outside of every test', elsewhere))
+      fail('outside of every test', elsewhere)
     }
     for (const [reason, times] of reasons) process.stdout.write(`\nskipped ${times}: ${reason}`)
     if (reasons.size > 0) process.stdout.write('\n')
-    for (const text of failures) process.stdout.write(`\nfailed: ${text}\n`)
-    const tally = { passed: count.passed, failed: count.failed, skipped: count.skipped + count.pending }
+    const tally = { passed: count.passed, failed: count.failed, skipped: count.skipped + count.pending, failures }
     const file = process.env[RESULTS_FILE]
     const fileSystems = [...tried].filter(([, isFine]) => isFine).map(([name]) => name)
     if (file) writeResults(file, 'test', tally, { fileSystems: fileSystems.sort() })
     closeWith(tally)
   }
-}
-
-const MOST_OF_MESSAGE = 1500
-
-function failure(name: string, errors: readonly { message: string }[]): string {
-  const messages = errors.map(({ message }) => message.slice(0, MOST_OF_MESSAGE))
-  return [name, ...messages].join('\n').replaceAll('\n', '\n  ')
 }
 
 /** Tests of one name it in their titles. */

@@ -1,30 +1,50 @@
 import * as fs from 'node:fs'
 
-/** How the tests of a run ended. */
-export interface Tally {
+/** How many tests of a run passed, failed and were skipped. */
+export interface Counts {
   passed: number
   failed: number
   skipped: number
 }
 
+export interface Tally extends Counts {
+  /** The name and message of each failed test, as `formatFailure` makes them. */
+  failures: string[]
+}
+
+const MAX_MESSAGE_CHARACTERS = 1500
+
+export function formatFailure(name: string, ...messages: readonly string[]): string {
+  const texts = messages.map((message) => message.slice(0, MAX_MESSAGE_CHARACTERS))
+  return [name, ...texts].join('\n').replaceAll('\n', '\n  ')
+}
+
 /** Names the file in which a part of a run leaves its counts for the one closing line. */
 export const TALLY_FILE = 'MODEKEEP_TEST_TALLY'
 
-/** Ends a run with one line that a machine can read. A part of a greater run leaves that to it. */
+/**
+ * Ends a run with its failures and one line that a machine can read. A part of a greater run leaves both to that run,
+ * so that the end of a long output has every failure.
+ */
 export function closeWith(tally: Tally): void {
   const file = process.env[TALLY_FILE]
   if (file) fs.writeFileSync(file, JSON.stringify(tally))
-  else process.stdout.write(`\n${tally.passed} passed, ${tally.failed} failed, ${tally.skipped} skipped\n`)
+  else {
+    const failures = tally.failures.map((text) => `\nfailed: ${text}\n`).join('')
+    process.stdout.write(`${failures}\n${tally.passed} passed, ${tally.failed} failed, ${tally.skipped} skipped\n`)
+  }
 }
 
-/** What a part has left, whose end the exit status tells: one that could not even begin has failed once. */
-export function tallyOf(file: string, status: number): Tally {
-  const nothing: Tally = { passed: 0, failed: 0, skipped: 0 }
+/** Reads the tally that a part has left. A part that failed without a failed test, or without a tally, failed once. */
+export function readTally(part: string, file: string, status: number): Tally {
+  const nothing: Tally = { passed: 0, failed: 0, skipped: 0, failures: [] }
   const tally: Tally = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : nothing
-  return status !== 0 && tally.failed === 0 ? { ...tally, failed: 1 } : tally
+  if (status === 0 || tally.failed > 0) return tally
+  return { ...tally, failed: 1, failures: [`${part} ended with status ${status}`] }
 }
 
 export function sum(tallies: readonly Tally[]): Tally {
-  const total = (key: keyof Tally) => tallies.reduce((all, tally) => all + tally[key], 0)
-  return { passed: total('passed'), failed: total('failed'), skipped: total('skipped') }
+  const total = (key: 'passed' | 'failed' | 'skipped') => tallies.reduce((all, tally) => all + tally[key], 0)
+  const failures = tallies.flatMap((tally) => tally.failures)
+  return { passed: total('passed'), failed: total('failed'), skipped: total('skipped'), failures }
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { KUBERNETES_VERSION } from '../../scripts/fetch/kubernetes.ts'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith } from '../helpers/tally.ts'
+import { closeWith, formatFailure } from '../helpers/tally.ts'
 import { CASES } from './cases/index.ts'
 import { makeOwnPlace } from './confine/own-place.ts'
 import { MODEKEEPS_LOG } from './node/drivers.ts'
@@ -43,12 +43,15 @@ async function runCases({ options, runtime }: World, node: StandaloneNode, clock
   // What a small run leaves to the whole one is not skipped.
   const skipped = asked.length - chosen.length
   console.log(`\n${table(inOrder, skipped)}`)
-  const failed = inOrder.filter(({ failure }) => failure !== undefined).length
+  const failures = inOrder.flatMap(({ name, failure }) =>
+    failure === undefined ? [] : [formatFailure(`test:kubelet: ${name}`, failure)],
+  )
+  const failed = failures.length
   const passed = inOrder.length - failed
   if (options.results) {
-    const tally = { passed, failed, skipped: CASES.length - chosen.length }
+    const tally = { passed, failed, skipped: CASES.length - chosen.length, failures }
     writeResults(options.results, 'test:kubelet', tally, { kubernetes: KUBERNETES_VERSION, ...versionsOf(runtime) })
   }
-  closeWith({ passed, failed, skipped })
+  closeWith({ passed, failed, skipped, failures })
   return failed > 0
 }

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith } from '../helpers/tally.ts'
+import { closeWith, formatFailure } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import type { Outcome } from './on-runtime.ts'
@@ -33,9 +33,12 @@ export async function run(world: World): Promise<boolean> {
   }
   console.log(`\n${report(outcomes, world.lacking)}`)
   const results = outcomes.flatMap((one) => one.results)
-  const failed = results.filter(({ failure }) => failure !== undefined).length
+  const failures = results.flatMap(({ name, failure }) =>
+    failure === undefined ? [] : [formatFailure(`test:nri: ${name}`, failure)],
+  )
+  const failed = failures.length
   const skipped = outcomes.reduce((all, { unasked, unable }) => all + unasked + unable.length, world.lacking.length)
-  const tally = { passed: results.length - failed, failed, skipped }
+  const tally = { passed: results.length - failed, failed, skipped, failures }
   if (options.results) {
     const all = (key: 'containerd' | 'runc') => outcomes.map((outcome) => outcome[key])
     writeResults(options.results, 'test:nri', tally, { containerd: all('containerd'), runc: all('runc') })

@@ -37,7 +37,7 @@ export async function run(world: Told): Promise<boolean> {
   fs.symlinkSync(programs.kubernetes.kubelet, kubelet)
   await startCluster({ ...world, programs: { ...programs, kubernetes: { ...programs.kubernetes, kubelet } } })
   const administrator = new Administrator(world)
-  let failed = 0
+  const failures: string[] = []
   const transcript: string[] = []
   const tell = (text: string) => {
     process.stdout.write(text)
@@ -51,18 +51,18 @@ export async function run(world: Told): Promise<boolean> {
       const { text, fault } = await administrator.does(step)
       tell(text)
       if (fault === undefined) continue
-      failed++
+      failures.push(`test:transcript: ${command}`)
       tell(`*** ${fault}\n`)
       process.stdout.write((await administrator.does({ command: LOOK })).text)
       break
     }
-    if (failed > 0) break
+    if (failures.length > 0) break
   }
   fs.mkdirSync(join(options.output, '..'), { recursive: true })
   fs.writeFileSync(options.output, transcript.join('').trimStart())
   const played = PARTS.flatMap(({ steps }) => steps).length
-  closeWith({ passed: played - failed, failed, skipped: 0 })
-  return failed > 0
+  closeWith({ passed: played - failures.length, failed: failures.length, skipped: 0, failures })
+  return failures.length > 0
 }
 
 class Administrator {

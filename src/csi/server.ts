@@ -1,7 +1,10 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { listen, type SocketServer, unary } from '../grpc/server.ts'
-import { isDead, lookAt } from '../grpc/socket.ts'
+import { lookAt, removeDead } from '../grpc/socket.ts'
+import { makeDirectories } from '../host/make-directory.ts'
+import { nodeFs } from '../host/node-fs.ts'
+import { isRefusedPath, openGuardedParent } from '../host/write-file.ts'
 import type { Level } from '../log/call-log.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type StartWorker, Workers } from '../worker-pool/workers.ts'
@@ -26,7 +29,6 @@ const DRAIN_MS = 500
 const LOOK_MS = 10_000
 
 const OWN_DIRECTORY = 0o700
-const OTHERS_WRITE = 0o022
 
 /** Where a driver's sockets are: kubelet finds it by the second. */
 export function socketsOf(directory: string, name: string): { csi: string; registration: string } {
@@ -89,24 +91,24 @@ function makePlaces(root: string, places: readonly string[]): void {
     throw new Refusal(`kubelet has no directory ${quoted(root)} here: give its --root-dir as --kubelet-dir`)
   }
   for (const place of places) {
-    fs.mkdirSync(place, { recursive: true, mode: OWN_DIRECTORY })
-    const stat = fs.lstatSync(place)
-    const isOwn = stat.isDirectory() && stat.uid === process.geteuid?.()
-    if (isOwn && (stat.mode & OTHERS_WRITE) === 0) continue
+    try {
+      makeDirectories(nodeFs, place, OWN_DIRECTORY)
+      openGuardedParent(nodeFs, place)[Symbol.dispose]()
+      if (lookAt(place)?.isDirectory()) continue
+    } catch (error) {
+      if (!isRefusedPath(error)) throw error
+    }
     throw new Refusal(
-      `others than root may write to ${quoted(place)}, or it is a link: make it a directory of root's, chmod go-w`,
+      `others than root may write to ${quoted(place)} or a directory above it, or it is a link: make it a directory, chown root and chmod go-w the directories of its path`,
     )
   }
 }
 
 /** A killed server leaves its sockets, and kubelet waits for them. */
 async function removeStale(path: string): Promise<void> {
-  const there = lookAt(path)
-  if (there === undefined) return
-  if (!there.isSocket() || !(await isDead(path))) {
-    throw new Refusal(`something else is at ${quoted(path)}, or another server listens there: end it, or remove it`)
-  }
-  fs.rmSync(path, { force: true })
+  using parent = openGuardedParent(nodeFs, dirname(path))
+  if (await removeDead(parent, basename(path))) return
+  throw new Refusal(`something else is at ${quoted(path)}, or another server listens there: end it, or remove it`)
 }
 
 /** @throws {Refusal} when a socket is not at its place any more: kubelet would never call again */

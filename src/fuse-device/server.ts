@@ -1,4 +1,5 @@
-import * as grpc from '@grpc/grpc-js'
+import type * as grpc from '@grpc/grpc-js'
+import { ask } from '../grpc/client.ts'
 import { listen, type SocketServer, unary } from '../grpc/server.ts'
 import { DeviceIds, RESOURCE } from './device-ids.ts'
 import { type Content, DevicePlugin, OPTIONS, Register } from './messages.ts'
@@ -94,18 +95,10 @@ export async function serveDevices(path: string, offer: Offer, events: ServerEve
 
 /**
  * Asks kubelet to call back. A connection for each: kubelet's socket may be another next time.
- * @param endpoint the plugin's socket, a name in the directory of kubelet's. @throws gRPC's error, also when aborted
+ * @param endpoint the plugin's socket, a name in the directory of kubelet's. @throws as `ask`, also when aborted
  */
 export async function register(kubelet: string, endpoint: string, timeoutMs: number, stop: AbortSignal): Promise<void> {
   stop.throwIfAborted()
-  const client = new grpc.Client(`unix:${kubelet}`, grpc.credentials.createInsecure(), { 'grpc.enable_channelz': 0 })
-  const { path, requestSerialize, responseDeserialize } = Register
   const request = { version: 'v1beta1', endpoint, resourceName: RESOURCE, options: OPTIONS }
-  const deadline = Date.now() + timeoutMs
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const call = client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, { deadline }, (error) =>
-    error ? reject(error) : resolve(),
-  )
-  stop.addEventListener('abort', () => call.cancel(), { once: true })
-  await promise.finally(() => client.close())
+  await ask(kubelet, Register, request, timeoutMs, stop)
 }

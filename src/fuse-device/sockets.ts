@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
-import { isDead, lookAt } from '../grpc/socket.ts'
+import { lookAt, removeDead } from '../grpc/socket.ts'
+import { nodeFs } from '../host/node-fs.ts'
+import { openGuardedParent } from '../host/write-file.ts'
 import type { View } from './decide.ts'
 
 export const KUBELET_SOCKET = 'kubelet.sock'
@@ -37,16 +39,15 @@ export function observe(directory: string, own: { path: string; inode: bigint | 
   }
 }
 
-/** Removes sockets that a killed plugin of this kind left. @returns their names */
+/** Removes sockets that a killed plugin of this kind left. @returns their names. @throws {SystemError} as `openGuardedParent` */
 export async function sweep(directory: string, now: number): Promise<string[]> {
-  const names = fs.readdirSync(directory).filter(isPluginSocket)
+  using parent = openGuardedParent(nodeFs, directory)
+  const names = fs.readdirSync(parent.at('.')).filter(isPluginSocket)
   const removed: string[] = []
   for (const name of names) {
-    const path = join(directory, name)
-    const stat = lookAt(path)
-    if (!stat?.isSocket() || now - Number(stat.mtimeMs) < YOUNG_MS || !(await isDead(path))) continue
-    fs.rmSync(path, { force: true })
-    removed.push(name)
+    const stat = lookAt(parent.at(name))
+    if (stat === undefined || now - Number(stat.mtimeMs) < YOUNG_MS) continue
+    if (await removeDead(parent, name)) removed.push(name)
   }
   return removed
 }

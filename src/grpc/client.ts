@@ -1,14 +1,21 @@
 import * as grpc from '@grpc/grpc-js'
 import { nodeFs } from '../host/node-fs.ts'
-import { assertOwnSocket } from '../host/write-file.ts'
+import type { PathHandle } from '../host/path-handle.ts'
+import { openOwnSocket, withKnownPath } from './socket.ts'
 
 /** Calls over a unix socket, by one connection that is made when it is needed, and again after its end. */
 export class Client implements Disposable {
+  readonly #path: string
+  readonly #socket: PathHandle
   readonly #client: grpc.Client
 
+  /** @throws {SystemError} as `openOwnSocket` */
   constructor(path: string) {
-    assertOwnSocket(nodeFs, path)
-    this.#client = new grpc.Client(`unix:${path}`, grpc.credentials.createInsecure(), {
+    this.#path = path
+    this.#socket = openOwnSocket(path)
+    this.#client = new grpc.Client(`unix:${this.#socket.link}`, grpc.credentials.createInsecure(), {
+      // Another client's connection may be to another socket by a handle of the same number.
+      'grpc.use_local_subchannel_pool': 1,
       'grpc.default_authority': 'localhost',
       'grpc.enable_channelz': 0,
       // Who answers here is started again in a moment, or not at all.
@@ -17,39 +24,52 @@ export class Client implements Disposable {
     })
   }
 
-  /** @throws {grpc.ServiceError} where no answer comes in time, or a fault */
+  /** The socket has no name any more: a server that was started again listens on another one. */
+  get isStale(): boolean {
+    return nodeFs.fstatSync(this.#socket.fd).nlink === 0
+  }
+
+  /** @throws {grpc.ServiceError} where no answer comes in time, a fault, or `stop` is aborted */
   ask<Request, Reply>(
     method: grpc.MethodDefinition<Request, Reply>,
     request: Request,
     deadlineMs: number,
+    stop?: AbortSignal,
   ): Promise<Reply> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    this.#client.makeUnaryRequest(
+    const call = this.#client.makeUnaryRequest(
       method.path,
       method.requestSerialize,
       method.responseDeserialize,
       request,
       { deadline: Date.now() + deadlineMs },
-      (error, reply) => (error === null && reply !== undefined ? resolve(reply) : reject(error)),
+      (error, reply) => {
+        if (error === null && reply !== undefined) resolve(reply)
+        else reject(withKnownPath(error, this.#socket.link, this.#path))
+      },
     )
+    stop?.addEventListener('abort', () => call.cancel(), { once: true })
     return promise
   }
 
   [Symbol.dispose](): void {
     this.#client.close()
+    this.#socket[Symbol.dispose]()
   }
 }
 
 /**
  * Makes one call over a unix socket, on a connection of its own.
- * @throws {grpc.ServiceError} where no answer comes in time, or a fault
+ * @param stop aborts it
+ * @throws {SystemError} as `openOwnSocket`; {grpc.ServiceError} where no answer comes in time, or a fault
  */
 export async function ask<Request, Reply>(
   path: string,
   method: grpc.MethodDefinition<Request, Reply>,
   request: Request,
   deadlineMs: number,
+  stop?: AbortSignal,
 ): Promise<Reply> {
   using client = new Client(path)
-  return await client.ask(method, request, deadlineMs)
+  return await client.ask(method, request, deadlineMs, stop)
 }

@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import * as net from 'node:net'
+import { basename, dirname } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { peerUser } from '../host/linux/peer.ts'
 import { nodeFs } from '../host/node-fs.ts'
-import { assertSocketPlace } from '../host/write-file.ts'
+import { openGuardedParent } from '../host/write-file.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
-import { lookAt } from './socket.ts'
+import { lookAt, withKnownPath } from './socket.ts'
 
 const OTHERS = 0o077
 
@@ -21,14 +22,18 @@ export interface SocketServer {
   close(graceMs: number): Promise<void>
 }
 
-/** Resolves once connections are accepted. @throws the system's error, with nothing left behind */
+/**
+ * Resolves once connections are accepted. The socket is bound, and removed, below its directory's handle.
+ * @throws {SystemError} as `openGuardedParent`; the system's error, with nothing left behind
+ */
 export async function listen(
   path: string,
   service: grpc.ServiceDefinition,
   handlers: grpc.UntypedServiceImplementation,
 ): Promise<SocketServer> {
-  // A link on the way would have others choose where the socket is.
-  assertSocketPlace(nodeFs, path)
+  // Held until the listener is closed, which removes the socket by the path that it was bound with.
+  const parent = openGuardedParent(nodeFs, dirname(path))
+  const bound = parent.at(basename(path))
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 })
   server.addService(service, handlers)
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
@@ -42,18 +47,19 @@ export async function listen(
   try {
     // The socket is made within listen, with the mode that the umask leaves: there is no moment for others to connect.
     const umask = process.umask(OTHERS)
-    listener.listen(path)
+    listener.listen(bound)
     process.umask(umask)
     await once(listener, 'listening')
   } catch (error) {
     listener.close()
     server.forceShutdown()
-    throw error
+    parent[Symbol.dispose]()
+    throw withKnownPath(error, bound, path)
   }
   listener.on('error', () => {})
   return {
     path,
-    inode: lookAt(path)?.ino,
+    inode: lookAt(bound)?.ino,
     async close(graceMs) {
       const closed = new Promise((resolve) => listener.close(resolve))
       const timer = setTimeout(() => server.forceShutdown(), graceMs)
@@ -63,6 +69,7 @@ export async function listen(
       // gRPC knows nothing of a client that has not spoken yet, and the listener waits for each.
       for (const socket of connections) socket.destroy()
       await closed
+      parent[Symbol.dispose]()
     },
   }
 }

@@ -48,6 +48,18 @@ export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
   return openLinkFree(fs, path, flags) ?? walk(fs, path, flags)
 }
 
+/**
+ * Opens a directory in which nobody but root, and the user that modekeep runs as, can exchange a name, nor the directory
+ * itself by one above it.
+ * @throws {SystemError} EPERM for any other directory; ELOOP as `openPathHandle`
+ */
+export function openGuardedDirectory(fs: Fs, path: string): PathHandle {
+  const level = walk(fs, path, O_DIRECTORY)
+  if (level.isGuarded && (fs.fstatSync(level.fd).mode & (GROUP_WRITES | OTHERS_WRITE)) === 0) return level
+  level[Symbol.dispose]()
+  throw new SystemError('open', 'EPERM', path, 'users other than root can write to it or to a directory above it')
+}
+
 /** Without a step for each directory. @returns undefined where a link was followed, or may have been */
 function openLinkFree(fs: Fs, path: string, flags: number): PathHandle | undefined {
   const handle = openHandle(fs, path, O_PATH | O_NOFOLLOW, path)
@@ -74,7 +86,7 @@ interface Level extends PathHandle {
   isGuarded: boolean
 }
 
-function walk(fs: Fs, path: string, flags: number): PathHandle {
+function walk(fs: Fs, path: string, flags: number): Level {
   const start = path.startsWith('/') ? '/' : '.'
   const levels: Level[] = []
   const closeFrom = (at: number) => {
@@ -135,8 +147,8 @@ function staysInside(text: string): boolean {
   return !text.startsWith('/') && !text.split('/').includes('..')
 }
 
-/** @param path what a message names */
-function openHandle(fs: Fs, at: string, flags: number, path: string): PathHandle {
+/** Opens one name as it is. @param path what a message names */
+export function openHandle(fs: Fs, at: string, flags: number, path: string): PathHandle {
   const fd = namePath(path, () => fs.openSync(at, flags))
   return { fd, link: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }

@@ -1,6 +1,14 @@
 import { basename, dirname } from 'node:path'
 import { type Fs, nodeFs } from './node-fs.ts'
-import { closeQuietly, hasPathHandles, isOwnersFile, nameDirectory, openPathHandle } from './path-handle.ts'
+import {
+  closeQuietly,
+  hasPathHandles,
+  isOwnersFile,
+  nameDirectory,
+  openGuardedDirectory,
+  openPathHandle,
+  type PathHandle,
+} from './path-handle.ts'
 import { type OpenedFile, opened, syncDirectory } from './read-file.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
 
@@ -20,18 +28,25 @@ export interface Parent extends Disposable {
  * @throws {SystemError} ELOOP for a link that others could exchange
  */
 export function openParent(fs: Fs, directory: string): Parent {
-  const sync = (at: string) => nameDirectory(directory, () => syncDirectory(fs, at))
-  if (!hasPathHandles(fs)) {
-    closeQuietly(fs, fs.openSync(directory, 'r'))
-    return {
-      path: directory,
-      at: (name) => `${directory}/${name}`,
-      sync: () => sync(directory),
-      [Symbol.dispose]: () => {},
-    }
+  if (hasPathHandles(fs)) return heldParent(fs, directory, openPathHandle(fs, directory, O_DIRECTORY))
+  closeQuietly(fs, fs.openSync(directory, 'r'))
+  return heldParent(fs, directory, { link: directory, [Symbol.dispose]: () => {} })
+}
+
+/** The same of a directory that `openGuardedDirectory` opens: names in it stay what they are between two calls. */
+export function openGuardedParent(fs: Fs, directory: string): Parent {
+  return heldParent(fs, directory, openGuardedDirectory(fs, directory))
+}
+
+/** What `openParent` returns, of a directory that is held already. */
+export function heldParent(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): Parent {
+  const { link, [Symbol.dispose]: close } = handle
+  return {
+    path,
+    at: (name) => `${link}/${name}`,
+    sync: () => nameDirectory(path, () => syncDirectory(fs, link)),
+    [Symbol.dispose]: close,
   }
-  const { link, [Symbol.dispose]: close } = openPathHandle(fs, directory, O_DIRECTORY)
-  return { path: directory, at: (name) => `${link}/${name}`, sync: () => sync(link), [Symbol.dispose]: close }
 }
 
 /**
@@ -86,6 +101,24 @@ export function removeNames(fs: Fs, directory: string, names: readonly string[])
   for (const name of names) removeIn(fs, parent, name)
 }
 
+/** Makes one call with the path of a name by its directory's handle: for calls that follow no link in that name. */
+export function byHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
+  using parent = openParent(fs, dirname(path))
+  return nameDirectory(parent.path, () => call(parent.at(basename(path))))
+}
+
+/** One rename(2) between directories that are held. */
+export function rename(fs: Fs, from: string, to: string): void {
+  using target = openParent(fs, dirname(to))
+  byHandle(fs, from, (at) => fs.renameSync(at, target.at(basename(to))))
+}
+
+/** The names in a directory. @throws as `openParent` */
+export function listNames(fs: Fs, directory: string): string[] {
+  using parent = openParent(fs, directory)
+  return nameDirectory(directory, () => fs.readdirSync(parent.at('.')))
+}
+
 export function removeIn(fs: Fs, parent: Parent, name: string): void {
   nameDirectory(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
 }
@@ -138,21 +171,6 @@ export function assertOwnFiles(fs: Fs, directory: string, names: readonly string
     if (stat === undefined || (stat.isFile() && isOwnersFile(stat) && stat.nlink <= 1)) continue
     throw new SystemError('open', 'EPERM', `${directory}/${name}`, 'not a regular file of root with one name')
   }
-}
-
-/** Refuses to make a socket where others choose the place. @throws {SystemError} ELOOP */
-export function assertSocketPlace(fs: Fs, path: string): void {
-  openParent(fs, dirname(path))[Symbol.dispose]()
-}
-
-/**
- * Refuses to connect to a socket of another user's than root's and modekeep's own.
- * @throws {SystemError} ELOOP and EPERM; nothing where no socket is there: connect(2) says so
- */
-export function assertOwnSocket(fs: Fs, path: string): void {
-  using held = unless('ENOENT ENOTDIR', () => openPathHandle(fs, path))
-  if (held === undefined || isOwnersFile(fs.fstatSync(held.fd))) return
-  throw new SystemError('connect', 'EPERM', path, 'it belongs to another user than root')
 }
 
 /** Whether the system refused because of what is at a path, and not because nothing is there. */

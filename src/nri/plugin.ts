@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 import * as net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { openOwnSocket, withKnownPath } from '../grpc/socket.ts'
 import { type BackOff, pause } from '../host/back-off.ts'
-import { nodeFs } from '../host/node-fs.ts'
-import { assertOwnSocket } from '../host/write-file.ts'
 import type { Level } from '../log/call-log.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { Connection } from './connection.ts'
@@ -67,14 +66,14 @@ export async function runPlugin(
 }
 
 async function connect(path: string, stop: AbortSignal): Promise<net.Socket> {
-  assertOwnSocket(nodeFs, path)
-  const socket = net.connect({ path }).on('error', () => {})
+  using held = openOwnSocket(path)
+  const socket = net.connect({ path: held.link }).on('error', () => {})
   try {
     await once(socket, 'connect', { signal: stop })
     return socket
   } catch (error) {
     socket.destroy()
-    throw error
+    throw withKnownPath(error, held.link, path)
   }
 }
 

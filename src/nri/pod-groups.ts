@@ -51,7 +51,12 @@ export class PodGroups implements Disposable {
   }
 
   #client(socket: string): Client {
-    const client = this.#clients.get(socket) ?? new Client(socket)
+    const known = this.#clients.get(socket)
+    if (known !== undefined && !known.isStale) return known
+    // A runtime that was started again has another socket.
+    known?.[Symbol.dispose]()
+    this.#clients.delete(socket)
+    const client = new Client(socket)
     this.#clients.set(socket, client)
     return client
   }

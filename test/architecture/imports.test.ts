@@ -42,6 +42,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:events',
     'node:fs',
     'node:net',
+    'node:path',
     'node:stream',
     'node:timers/promises',
   ],

@@ -3,10 +3,14 @@ import * as net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Client } from '../../src/grpc/client.ts'
 import { protobufPackage } from '../../src/grpc/protobuf.ts'
 import { InvalidArgument, listen, unary } from '../../src/grpc/server.ts'
 import { isDead, lookAt } from '../../src/grpc/socket.ts'
+import { titled } from '../helpers/needs.ts'
+import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
+import { isRoot } from '../helpers/stage.ts'
 
 const { method } = protobufPackage('test', { Text: { text: [1, 'string'] } } as const)
 const service = { Echo: method('Service/Echo', 'Text', 'Text') }
@@ -19,16 +23,19 @@ beforeEach(() => {
   path = join(top, 'test.sock')
   refused.length = 0
 })
-afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
+afterEach(() => {
+  vi.restoreAllMocks()
+  fs.rmSync(top, { recursive: true, force: true })
+})
 
 const echo = ({ text }: { text: string }) => {
   if (text === 'wrong') throw new InvalidArgument('there is no such text')
   if (text === 'broken') throw new Error('it broke')
   return { text }
 }
-const served = () =>
+const served = (at = path) =>
   listen(
-    path,
+    at,
     service,
     unary<typeof service>((...told) => refused.push(told), { Echo: echo }),
   )
@@ -90,6 +97,81 @@ describe('a gRPC server on a unix socket', () => {
     fs.writeFileSync(path, '')
     await expect(served()).rejects.toMatchObject({ code: 'EADDRINUSE' })
     expect(fs.readFileSync(path, 'utf8')).toBe('')
+  })
+
+  it('refuses with the path of the socket, not of a descriptor', async () => {
+    fs.writeFileSync(path, '')
+    await expect(served()).rejects.toThrow(`EADDRINUSE: address already in use ${path}`)
+  })
+
+  it('is bound in the directory that was checked, and removed there, whatever has its path by then', async () => {
+    const run = join(top, 'run')
+    for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
+    const umask = process.umask
+    vi.spyOn(process, 'umask').mockImplementationOnce((mask) => {
+      exchange(run, join(top, 'others'))
+      return umask(mask as number)
+    })
+    const server = await served(join(run, 'test.sock'))
+    expect(fs.readdirSync(join(top, 'others'))).toEqual([])
+    expect(fs.readdirSync(`${run}-moved`)).toEqual(['test.sock'])
+    fs.writeFileSync(join(top, 'others', 'test.sock'), 'of somebody else')
+    await server.close(1000)
+    expect(fs.readdirSync(`${run}-moved`)).toEqual([])
+    expect(fs.readdirSync(join(top, 'others'))).toEqual(['test.sock'])
+  })
+
+  it.each([
+    ['all users can write to its directory', 'shared/run', 0o777],
+    ["its directory's group can write to it", 'shared/run', 0o770],
+    ['all users can write to a directory above it', 'shared', 0o777],
+  ])('is not bound where %s', async (_what, name, mode) => {
+    const run = join(top, 'shared/run')
+    fs.mkdirSync(run, { recursive: true })
+    if (isRoot) fs.chownSync(join(top, name), 0, 1000)
+    fs.chmodSync(join(top, name), mode)
+    await expect(served(join(run, 'test.sock'))).rejects.toThrow(/EPERM \(users other than root can write to it/)
+    expect(fs.readdirSync(run)).toEqual([])
+  })
+
+  it('is bound by a path that is longer than an address of a socket', async () => {
+    const run = join(top, 'x'.repeat(120))
+    fs.mkdirSync(run)
+    const server = await served(join(run, 'test.sock'))
+    expect(fs.readdirSync(run)).toEqual(['test.sock'])
+    await server.close(1000)
+    expect(fs.readdirSync(run)).toEqual([])
+  })
+})
+
+describe('a gRPC client on a unix socket', () => {
+  it('connects to the socket that was checked, whatever has its path by then', async () => {
+    const run = join(top, 'run')
+    for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
+    const ours = await served(join(run, 'test.sock'))
+    const theirs = await listen(join(top, 'others/test.sock'), service, {
+      Echo: (_call: unknown, answer: grpc.sendUnaryData<{ text: string }>) => answer(null, { text: 'of another' }),
+    })
+    exchangeAfterCheck(() => exchange(run, join(top, 'others')))
+    using client = new Client(join(run, 'test.sock'))
+    expect(fs.lstatSync(run).isSymbolicLink()).toBe(true)
+    expect(await client.ask(service.Echo, { text: 'hello' }, 60_000)).toMatchObject({ text: 'hello' })
+    for (const server of [ours, theirs]) await server.close(1000)
+  })
+
+  it('names the path of the socket where nobody listens', async () => {
+    const server = await served()
+    fs.renameSync(path, `${path}.old`)
+    await server.close(1000)
+    using client = new Client(`${path}.old`)
+    await expect(client.ask(service.Echo, { text: '' }, 60_000)).rejects.toThrow(`ECONNREFUSED ${path}.old`)
+  })
+
+  it.skipIf(!isRoot)(titled("refuses another user's socket", isRoot ? '' : 'needs root'), async () => {
+    const server = await served()
+    fs.chownSync(path, 1000, 1000)
+    expect(() => new Client(path)).toThrow(/EPERM \(it belongs to another user than root\)/)
+    await server.close(1000)
   })
 })
 

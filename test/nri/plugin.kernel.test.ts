@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { lstatSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Mount } from '../../src/nri/messages.ts'
 import { runPlugin, TIMING } from '../../src/nri/plugin.ts'
 import type { Containers } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
+import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
 import { decode } from './proto.ts'
 import { FakeRuntime, type RuntimeEnd } from './runtime.ts'
 
@@ -35,7 +36,7 @@ afterEach(async () => {
   rmSync(top, { recursive: true })
 })
 
-function start(timing = TIMING): void {
+function start(timing = TIMING, socket = join(top, 'nri.sock')): void {
   const containers: Containers = {
     create: (pod, container, unheard) => create(pod, container, unheard),
     started: (_pod, { id }) => void told.push(`started ${id}`),
@@ -45,7 +46,7 @@ function start(timing = TIMING): void {
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
   }
   const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
-  running = runPlugin({ socket: join(top, 'nri.sock'), index: '10', containers, timing, log }, stop.signal)
+  running = runPlugin({ socket, index: '10', containers, timing, log }, stop.signal)
 }
 
 async function connected(timing = TIMING): Promise<RuntimeEnd> {
@@ -225,6 +226,21 @@ describe('the plugin, over a socket', () => {
     const second = await runtime.next()
     await second.start([], [{ id: 'c2' }])
     expect(told).toEqual(['all  c1', 'all  c2'])
+  })
+
+  it('speaks to the socket whose owner was checked, whatever has its path by then', async () => {
+    const [run, others] = [join(top, 'run'), join(top, 'others')]
+    for (const directory of [run, others]) mkdirSync(directory)
+    renameSync(join(top, 'nri.sock'), join(run, 'nri.sock'))
+    const other = await new FakeRuntime().listen(join(others, 'nri.sock'))
+    const unexpected = other.next().then(() => 'the other')
+    exchangeAfterCheck(() => exchange(run, others))
+    const expected = runtime.next().then(() => 'the checked one')
+    start(TIMING, join(run, 'nri.sock'))
+    expect(await Promise.race([unexpected, expected])).toBe('the checked one')
+    expect(lstatSync(run).isSymbolicLink()).toBe(true)
+    vi.restoreAllMocks()
+    await other.close()
   })
 
   it('waits for a runtime, says once why, and leaves one that accepts and says nothing', async () => {

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { succeeds, unlessRefused, withPath } from './file-error.ts'
+import { makeDirectories } from './make-directory.ts'
 import { readOwned } from './owned-file.ts'
-import { type Fs, opened, openToRead, readHead } from './read-file.ts'
+import { type Fs, nodeFs, type OpenedFile, opened, openToRead, readHead } from './read-file.ts'
 import { retryWhileRemoved } from './removed-directory.ts'
 import { unless } from './system-error.ts'
 import { type FileStat, trustedFiles } from './trusted-files.ts'
+import { byHandle, createIn, openParent, removeNames, rename } from './write-file.ts'
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = nodeFs.constants
 
 export type NodeFiles = ReturnType<typeof nodeFiles>
 
@@ -33,7 +37,7 @@ export function nodeFiles(fs: Fs) {
     canWrite: (path: string) => succeeds(() => fs.accessSync(path, fs.constants.W_OK)),
     /** With its parents, 0755. Nothing where it is there already. */
     makeDirectory: (path: string, mode: number) =>
-      withPath('make', path, () => retryWhileRemoved(() => makeDirectory(fs, path, mode))),
+      withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, mode, 0o755))),
     /** A regular file that stays the one that was opened, whoever exchanges what its path leads to. */
     open: (path: string) => withPath('read', path, () => openedFile(fs, path)),
     /** A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`. */
@@ -41,21 +45,30 @@ export function nodeFiles(fs: Fs) {
     /** Gives it to root, with this mode, whatever the directory or the umask gave. */
     secure: (path: string, mode: number) =>
       withPath('set owner and mode of', path, () => {
-        fs.chownSync(path, 0, 0)
-        fs.chmodSync(path, mode)
+        using file = openItself(fs, path)
+        fs.fchownSync(file.fd, 0, 0)
+        fs.fchmodSync(file.fd, mode)
       }),
-    chmod: (path: string, mode: number) => withPath('set the mode of', path, () => fs.chmodSync(path, mode)),
+    chmod: (path: string, mode: number) =>
+      withPath('set the mode of', path, () => {
+        using file = openItself(fs, path)
+        fs.fchmodSync(file.fd, mode)
+      }),
     /** fsync(2) of a file or a directory. */
     sync: (path: string) => withPath('sync', path, () => syncFile(fs, path)),
     /** One rename(2). */
-    rename: (from: string, to: string) => withPath(`rename ${from} to`, to, () => fs.renameSync(from, to)),
-    link: (target: string, path: string) => withPath('link', path, () => fs.symlinkSync(target, path)),
+    rename: (from: string, to: string) => withPath(`rename ${from} to`, to, () => rename(fs, from, to)),
+    link: (target: string, path: string) =>
+      withPath('link', path, () => byHandle(fs, path, (at) => fs.symlinkSync(target, at))),
     /** A file or a link, if it is there. */
-    remove: (path: string) => withPath('remove', path, () => fs.rmSync(path, { force: true })),
+    remove: (path: string) => withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path)])),
     /** False where it is not empty, or cannot be removed. */
-    removeEmpty: (path: string) => succeeds(() => fs.rmdirSync(path)),
+    removeEmpty: (path: string) => succeeds(() => byHandle(fs, path, (at) => fs.rmdirSync(at))),
     /** All of it, links themselves. */
-    removeTree: (path: string) => withPath('remove', path, () => fs.rmSync(path, { recursive: true, force: true })),
+    removeTree: (path: string) =>
+      withPath('remove', path, () =>
+        unless('ENOENT', () => byHandle(fs, path, (at) => fs.rmSync(at, { recursive: true, force: true }))),
+      ),
     /** Whether two files have the same bytes. */
     isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
     /** SHA-256, in hexadecimal digits. */
@@ -89,14 +102,11 @@ function sumOf(bytes: Iterable<Uint8Array>): string {
 /** Not copyFile, which gives the mode first: others could write to the copy, or run it set-uid, uncompared. */
 function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
   const hash = createHash('sha256')
-  const fd = fs.openSync(path, 'wx', 0o600)
-  try {
-    for (const block of bytes) {
-      hash.update(block)
-      fs.writeFileSync(fd, block)
-    }
-  } finally {
-    fs.closeSync(fd)
+  using parent = openParent(fs, dirname(path))
+  using file = createIn(fs, parent, basename(path), 0o600)
+  for (const block of bytes) {
+    hash.update(block)
+    fs.writeFileSync(file.fd, block)
   }
   return hash.digest('hex')
 }
@@ -128,8 +138,7 @@ function syncFile(fs: Fs, path: string): void {
   fs.fsyncSync(file.fd)
 }
 
-function makeDirectory(fs: Fs, path: string, mode: number): void {
-  if (!fs.existsSync(dirname(path))) makeDirectory(fs, dirname(path), 0o755)
-  // Another installer may have been first.
-  unless('EEXIST', () => fs.mkdirSync(path, { mode }))
+/** A file or a directory, and no link. */
+function openItself(fs: Fs, path: string): OpenedFile {
+  return byHandle(fs, path, (at) => opened(fs, at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
 }

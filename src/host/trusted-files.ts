@@ -2,13 +2,24 @@ import type * as NodeFs from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { unlessRefused, withPath } from './file-error.ts'
 import { foreignFile, newFile } from './large-file.ts'
+import { makeDirectories } from './make-directory.ts'
 import { isOwnersFile } from './path-handle.ts'
-import { type Fs, nodeFs, readBounded, syncDirectory } from './read-file.ts'
+import { type Fs, nodeFs, readBounded } from './read-file.ts'
 import { retryWhileRemoved } from './removed-directory.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
-import { openToWrite, removeNames, replaceFile, temporaryOf } from './write-file.ts'
+import {
+  byHandle,
+  listNames,
+  openParent,
+  openToWrite,
+  removeNames,
+  rename,
+  replaceFile,
+  temporaryOf,
+} from './write-file.ts'
 
 const PRIVATE = 0o600
+const OWN_DIRECTORY = 0o700
 const MOST_FOREIGN = 1 << 20
 /** The largest record, that of a heal of a node with thousands of mounts, has a few MiB. */
 const MOST_OWN = 1 << 26
@@ -28,6 +39,10 @@ export type TrustedFiles = ReturnType<typeof trustedFiles>
  * throws a FileError that names the path.
  */
 export function trustedFiles(fs: Fs) {
+  const sync = (directory: string) => {
+    using parent = openParent(fs, directory)
+    parent.sync()
+  }
   return {
     /** Undefined where there is none. @throws {FileError} EPERM for a file of another user's than root's */
     read: (path: string) => withPath('read', path, () => unless(MISSING, () => readOwn(fs, path))),
@@ -76,22 +91,23 @@ export function trustedFiles(fs: Fs) {
     /** One rename(2) of a directory with all that is in it, durable. ENOTEMPTY where anything is in `to`. */
     moveDirectory: (from: string, to: string) =>
       withPath(`rename ${from} to`, to, () => {
-        syncDirectory(fs, from)
-        fs.renameSync(from, to)
-        syncDirectory(fs, dirname(to))
+        sync(from)
+        rename(fs, from, to)
+        sync(dirname(to))
       }),
 
     remove: (path: string) =>
       withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path), temporaryOf(basename(path))])),
 
     /** With its parents, which other calls may remove at the same time as long as they are empty. */
-    makeDirectory: (path: string) => withPath('make', path, () => retryWhileRemoved(() => makeWithParents(fs, path))),
+    makeDirectory: (path: string) =>
+      withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, OWN_DIRECTORY))),
 
     /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
     removeEmpty(path: string, top: string): void {
       for (let here = path; here.startsWith(`${top}/`); here = dirname(here)) {
         try {
-          fs.rmdirSync(here)
+          byHandle(fs, here, (at) => fs.rmdirSync(at))
         } catch (error) {
           if (errorCode(error) !== 'ENOENT') return
         }
@@ -123,18 +139,7 @@ export function trustedFiles(fs: Fs) {
       }),
 
     /** Nothing where there is no directory. */
-    list: (path: string) => withPath('list', path, () => unless(MISSING, () => fs.readdirSync(path))) ?? [],
-  }
-}
-
-function makeWithParents(fs: Fs, path: string): void {
-  try {
-    fs.mkdirSync(path, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    // Node's answer too where a file system is read-only, over its quota or broken: one by one they say so.
-    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
-    makeWithParents(fs, dirname(path))
-    unless('EEXIST', () => fs.mkdirSync(path, { mode: 0o700 }))
+    list: (path: string) => withPath('list', path, () => unless(MISSING, () => listNames(fs, path))) ?? [],
   }
 }
 

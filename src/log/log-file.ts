@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path'
+import { makeDirectories } from '../host/make-directory.ts'
 import { type Fs, nodeFs } from '../host/node-fs.ts'
 import { unless } from '../host/system-error.ts'
 import { openParent, openToWriteIn, type Parent } from '../host/write-file.ts'
@@ -34,7 +35,7 @@ export function appendLine(fs: Fs, file: string, line: string, largest = LARGEST
 function openLogDirectory(fs: Fs, directory: string): Parent {
   const found = unless('ENOENT', () => openParent(fs, directory))
   if (found !== undefined) return found
-  fs.mkdirSync(directory, { recursive: true, mode: 0o750 })
+  makeDirectories(fs, directory, 0o750)
   return openParent(fs, directory)
 }
 

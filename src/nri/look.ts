@@ -1,5 +1,6 @@
-import { readdirSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { nodeFs, readBounded } from '../host/read-file.ts'
+import { listNames } from '../host/write-file.ts'
 import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type PodVolumes, podDirectory } from './volume.ts'
@@ -18,7 +19,7 @@ export function lookAtPod(kubeletDir: string, uid: string): PodVolumes {
   const twice = new Set<string>()
   const { directory, names } = pluginsOf(podDir)
   for (const plugin of names) {
-    for (const name of readdirSync(`${podDir}/volumes/${plugin}`)) {
+    for (const name of listNames(nodeFs, `${podDir}/volumes/${plugin}`)) {
       if (plugins.has(name)) twice.add(name)
       plugins.set(name, plugin)
       const driver = plugin === CSI_PLUGIN ? driverOf(`${podDir}/volumes/${plugin}/${name}`) : undefined
@@ -32,7 +33,7 @@ export function lookAtPod(kubeletDir: string, uid: string): PodVolumes {
 
 function pluginsOf(podDir: string): { directory: string; names: string[] } {
   try {
-    return { directory: realpathSync(podDir), names: readdirSync(`${podDir}/volumes`) }
+    return { directory: realpathSync(podDir), names: listNames(nodeFs, `${podDir}/volumes`) }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     throw new Refusal(

@@ -68,7 +68,7 @@ describe.each<[string, () => [typeof fs, string]]>([
       ...over,
       mkdirSync: ((path: string, options?: fs.MakeDirectoryOptions) => {
         // Another call removes the empty parents after this call has made them.
-        if (path === `${top}/a/b/c` && removals++ < 6) {
+        if (path.endsWith('/c') && removals++ < 6) {
           trustedFiles(over).removeEmpty(`${top}/a/b`, top)
           throw Object.assign(new Error('ENOENT: no such file or directory, mkdir'), { code: 'ENOENT' })
         }

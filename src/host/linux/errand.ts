@@ -1,10 +1,12 @@
-import { rmSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { execa } from 'execa'
 import { Refusal } from '../../refusal/refusal.ts'
 import { waitFor } from '../back-off.ts'
 import { ERRAND, type Errand, type ErrandEnd } from '../errand.ts'
 import { unlessRefused } from '../file-error.ts'
 import { linesOf } from '../lines.ts'
+import { nodeFs } from '../node-fs.ts'
+import { removeNames } from '../write-file.ts'
 import { CHILD_OPTIONS, endingOf, within } from './child.ts'
 import { nameHolder, openLocked } from './locks.ts'
 import { closingFd } from './open.ts'
@@ -51,7 +53,8 @@ export async function runErrand(errand: Errand): Promise<ErrandEnd> {
   child.stdin.destroy()
   child.stdout.destroy()
   child.nodeChildProcess.unref()
-  if (ending !== undefined && lock !== undefined) unlessRefused(() => rmSync(lock, { force: true }))
+  if (ending !== undefined && lock !== undefined)
+    unlessRefused(() => removeNames(nodeFs, dirname(lock), [basename(lock)]))
   if (failure !== undefined) throw failure.error
   return { isSilent, leftBehind: ending === undefined ? child.pid : undefined, pid: child.pid, ended: exited }
 }

@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path'
 import { unlessRefused } from '../file-error.ts'
 import { type Lock, unless } from '../host.ts'
 import { nodeFs } from '../node-fs.ts'
-import { nameDirectory } from '../path-handle.ts'
+import { nameDirectory, openPathHandle } from '../path-handle.ts'
 import { openParent, openToWrite, removeNames } from '../write-file.ts'
 import { isHeldByDoomed } from './doomed.ts'
 import { done, systemCall } from './kernel.ts'
@@ -54,7 +54,9 @@ export function tryLockDirectory(path: string): Lock | undefined {
 }
 
 function tryDirectory(path: string, how: number): Lock | undefined {
-  return lockOf(path, ifLocked(path, openSync(path, constants.O_RDONLY | constants.O_DIRECTORY), how))
+  // Behind a link of others it could be a directory of a server that does not respond.
+  using held = openPathHandle(nodeFs, path, constants.O_DIRECTORY)
+  return lockOf(path, ifLocked(path, openSync(held.link, constants.O_RDONLY | constants.O_DIRECTORY), how))
 }
 
 function ifLocked(path: string, fd: number, how: number): number | undefined {

@@ -1,0 +1,165 @@
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nodeFiles } from '../../src/host/node-files.ts'
+import { nodeFs } from '../../src/host/node-fs.ts'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
+import { appendLine } from '../../src/log/log-file.ts'
+import { titled } from '../helpers/needs.ts'
+import { exchange } from '../helpers/sockets.ts'
+import { isRoot } from '../helpers/stage.ts'
+
+const USER = 1000
+const cannot = isRoot ? '' : 'files of other users need root; run "sudo npm test"'
+
+let top: string
+let own: string
+let others: string
+beforeEach(() => {
+  top = fs.mkdtempSync('/tmp/modekeep-directories-')
+  own = `${top}/own`
+  others = `${top}/others`
+  for (const directory of [own, others]) {
+    fs.mkdirSync(`${directory}/full/empty`, { recursive: true })
+    fs.writeFileSync(`${directory}/file`, directory)
+  }
+})
+afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
+
+type Call = 'mkdirSync' | 'readdirSync' | 'renameSync' | 'rmdirSync' | 'rmSync' | 'symlinkSync' | 'openSync'
+
+/** node:fs that exchanges the directory `own` for a link before the first call of one function that is about it. */
+function exchangingBefore(call: Call, isMeant: (path: string) => boolean = () => true): typeof fs {
+  let isDone = false
+  return {
+    ...fs,
+    [call]: (...args: unknown[]) => {
+      if (!isDone && isMeant(String(args[0]))) {
+        isDone = true
+        exchange(own, others)
+      }
+      return (nodeFs[call] as (...args: unknown[]) => unknown)(...args)
+    },
+  } as typeof fs
+}
+
+/** All paths below a directory. */
+const tree = (directory: string) => fs.readdirSync(directory, { recursive: true }).sort()
+
+const BEFORE = ['file', 'full', 'full/empty']
+
+describe('a directory that was exchanged between its check and its use', () => {
+  it.each<[string, Call, (over: typeof fs) => void, string[]]>([
+    [
+      'makes a directory in',
+      'mkdirSync',
+      (over) => trustedFiles(over).makeDirectory(`${own}/a/b`),
+      ['a', 'a/b', ...BEFORE],
+    ],
+    [
+      'installs a directory in',
+      'mkdirSync',
+      (over) => nodeFiles(over).makeDirectory(`${own}/a/b`, 0o755),
+      ['a', 'a/b', ...BEFORE],
+    ],
+    [
+      'moves a directory in',
+      'renameSync',
+      (over) => trustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
+      ['file', 'moved', 'moved/empty'],
+    ],
+    [
+      'removes an empty directory in',
+      'rmdirSync',
+      (over) => trustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
+      ['file', 'full'],
+    ],
+    [
+      'removes an installed directory in',
+      'rmdirSync',
+      (over) => nodeFiles(over).removeEmpty(`${own}/full/empty`),
+      ['file', 'full'],
+    ],
+    ['removes a tree in', 'rmSync', (over) => nodeFiles(over).removeTree(`${own}/full`), ['file']],
+    ['removes a file in', 'rmSync', (over) => nodeFiles(over).remove(`${own}/file`), ['full', 'full/empty']],
+    [
+      'renames a file in',
+      'renameSync',
+      (over) => nodeFiles(over).rename(`${own}/file`, `${own}/new`),
+      ['full', 'full/empty', 'new'],
+    ],
+    [
+      'makes a link in',
+      'symlinkSync',
+      (over) => nodeFiles(over).link('target', `${own}/link`),
+      ['file', 'full', 'full/empty', 'link'],
+    ],
+  ])('is the one that modekeep %s', (_what, call, act, after) => {
+    act(exchangingBefore(call))
+    expect(tree(`${own}-moved`)).toEqual(after)
+    expect(tree(others)).toEqual(BEFORE)
+  })
+
+  it('is the one whose names modekeep lists', () => {
+    fs.writeFileSync(`${others}/more`, '')
+    expect(trustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
+  })
+
+  it('is the one in which modekeep makes a file', () => {
+    const isNew = (path: string) => path.endsWith('/new')
+    nodeFiles(exchangingBefore('openSync', isNew)).create(`${own}/new`, Buffer.from('bytes'))
+    expect([tree(`${own}-moved`), tree(others)]).toEqual([['file', 'full', 'full/empty', 'new'], BEFORE])
+  })
+
+  it('is the one whose mode modekeep sets', () => {
+    const isAbout = (path: string) => path.endsWith('/file')
+    nodeFiles(exchangingBefore('openSync', isAbout)).chmod(`${own}/file`, 0o640)
+    expect([fs.statSync(`${own}-moved/file`).mode & 0o777, fs.statSync(`${others}/file`).mode & 0o777]).toEqual([
+      0o640, 0o644,
+    ])
+  })
+})
+
+describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () => {
+  /** A directory that others can write. */
+  const shared = () => {
+    fs.mkdirSync(`${top}/shared`)
+    fs.chmodSync(`${top}/shared`, 0o777)
+    return `${top}/shared`
+  }
+
+  it('are not made behind a link that others could put there', () => {
+    fs.symlinkSync(others, `${shared()}/link`)
+    appendLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
+    const path = `${top}/shared/link/deep/modekeep`
+    expect(() => trustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
+    expect(() => nodeFiles(fs).makeDirectory(path, 0o755)).toThrow(/ELOOP/)
+    expect(tree(others)).toEqual(BEFORE)
+  })
+
+  it('are not made below a directory that another user put in their place', () => {
+    const place = `${shared()}/state`
+    const racing = {
+      ...fs,
+      mkdirSync: (path: string, options?: fs.MakeDirectoryOptions) => {
+        if (!fs.existsSync(place)) {
+          fs.mkdirSync(place)
+          fs.chownSync(place, USER, USER)
+        }
+        return fs.mkdirSync(path, options)
+      },
+    } as typeof fs
+    expect(() => trustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(/EPERM \(it belongs to another user/)
+    expect(tree(place)).toEqual([])
+  })
+
+  it("are not another user's where they are there already", () => {
+    fs.chownSync(own, USER, USER)
+    expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
+  })
+
+  it('are made below links of root, with the modes that are asked for', () => {
+    fs.symlinkSync('own', `${top}/link`)
+    nodeFiles(fs).makeDirectory(`${top}/link/a/b`, 0o700)
+    expect(['a', 'a/b'].map((name) => fs.statSync(`${own}/${name}`).mode & 0o777)).toEqual([0o755, 0o700])
+  })
+})

@@ -193,7 +193,10 @@ export interface Inodes {
    * @throws {SystemError} where the disk could not write a change
    */
   syncFileSystem(handle: Handle): void
-  /** Names the file system across reboots and devices by its UUID. Where the kernel reports none, the name is statfs' f_fsid. */
+  /**
+   * Names the file system across reboots and devices by its UUID, which the kernel reports or its superblock has. Without
+   * one, the name is statfs' f_fsid.
+   */
   fileSystemId(handle: Handle): string
   /** The name by f_fsid, under which kernels and versions that read no UUID recorded it. Undefined where f_fsid is 0. */
   formerFileSystemId(handle: Handle): string | undefined

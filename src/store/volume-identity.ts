@@ -78,8 +78,11 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magi
   const same = rated.filter((name) => name.disk === 'same').map(({ volume }) => volume)
   if (same.length > 0) return findNewest(store, same)
   if (recorded.includes(now)) return now
-  // The birth time has nanoseconds. A UUID may be another type's.
-  const unknown = rated.filter((name) => name.disk === 'unknown' && stat.born !== 0n && name.volume.includes('.'))
+  // The birth time has nanoseconds. A UUID may be another type's. Without a birth time, earlier versions used the
+  // device number alone.
+  const byDevice = `${store.host.inodes.formerFileSystemId(root)}${suffix}`
+  const mayBeSame = (volume: string) => (stat.born === 0n ? volume === byDevice : volume.includes('.'))
+  const unknown = rated.filter((name) => name.disk === 'unknown' && mayBeSame(name.volume))
   if (unknown.length > 0)
     return findNewest(
       store,

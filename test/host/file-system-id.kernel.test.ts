@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { closing } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { DISK_TYPES, makeImage } from '../helpers/disks.ts'
+import { XFS_SUPER_MAGIC } from '../../src/host/linux/magic.ts'
+import { readSuperblockUuid } from '../../src/host/linux/superblock.ts'
+import { attachDisk, DISK_TYPES, detachDisks, makeImage } from '../helpers/disks.ts'
+import { needed } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -14,6 +17,12 @@ function namesAt(path: string) {
   const handle = inodes.openLinkFree(path)
   using _ = closing(inodes, handle)
   return { id: inodes.fileSystemId(handle), former: inodes.formerFileSystemId(handle) }
+}
+
+function superblockUuidAt(path: string, type: number): string | undefined {
+  const handle = inodes.openLinkFree(path)
+  using _ = closing(inodes, handle)
+  return readSuperblockUuid(handle, type)?.toString('hex')
 }
 
 describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
@@ -26,6 +35,7 @@ describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
   })
   afterEach(() => {
     execFileSync('umount', [mounted])
+    detachDisks()
     fs.rmSync(top, { recursive: true })
   })
 
@@ -48,5 +58,46 @@ describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
     const names = ['', '/a', '/b'].map((name) => namesAt(`${mounted}${name}`))
     for (const { id, former } of names) expect(id).toBe(former)
     expect(new Set(names.map(({ id }) => id)).size).toBe(3)
+  })
+
+  it.each(['as made', 'with a UUID that it was given later'])(
+    'is the UUID in the superblock of an xfs %s, which is the UUID that the kernel reports',
+    (how) => {
+      makeImage(`${top}/image`, 'xfs')
+      if (how !== 'as made') {
+        execFileSync(needed('xfs_admin'), ['-U', 'generate', `${top}/image`], { stdio: 'ignore' })
+      }
+      execFileSync('mount', ['-o', 'loop', `${top}/image`, mounted])
+      expect(superblockUuidAt(mounted, XFS_SUPER_MAGIC)).toBe(namesAt(mounted).id)
+    },
+  )
+
+  it('is the same for a FIFO as for a directory on xfs', () => {
+    makeImage(`${top}/image`, 'xfs')
+    execFileSync('mount', ['-o', 'loop', `${top}/image`, mounted])
+    execFileSync('mkfifo', [`${mounted}/fifo`])
+    expect(namesAt(`${mounted}/fifo`)).toEqual(namesAt(mounted))
+  })
+
+  it('is f_fsid for a FIFO where the name of the device in /dev leads to another device', () => {
+    for (const name of ['image', 'other']) makeImage(`${top}/${name}`, 'xfs')
+    const [device, other] = [attachDisk(`${top}/image`), attachDisk(`${top}/other`)]
+    execFileSync('mount', [device, mounted])
+    execFileSync('mkfifo', [`${mounted}/fifo`])
+    expect(namesAt(`${mounted}/fifo`).id).toBe(namesAt(mounted).id)
+    execFileSync('mount', ['--bind', other, device])
+    try {
+      const { id, former } = namesAt(`${mounted}/fifo`)
+      expect(id).toBe(former)
+    } finally {
+      execFileSync('umount', [device])
+    }
+  })
+
+  it('is not read from a device that has another type, nor of a file system without a device', () => {
+    makeImage(`${top}/image`, 'ext4')
+    execFileSync('mount', ['-o', 'loop', `${top}/image`, mounted])
+    expect(superblockUuidAt(mounted, XFS_SUPER_MAGIC)).toBeUndefined()
+    expect(superblockUuidAt('/proc', XFS_SUPER_MAGIC)).toBeUndefined()
   })
 })

@@ -131,6 +131,12 @@ describe('the name of a volume on xfs whose loop device has changed', () => {
       `${XFS}.07-80-0`,
     ],
     [
+      'the recorded name of the same device number where neither birth time nor disk is known',
+      { id: UUID, born: 0n, disk: [] },
+      { [`${XFS}.0107000000000000-80-0`]: A },
+      `${XFS}.0107000000000000-80-0`,
+    ],
+    [
       'its UUID where neither birth time nor disk is known',
       { id: UUID, born: 0n, disk: [] },
       { [`${XFS}.07-80-0`]: A },

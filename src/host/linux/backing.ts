@@ -4,6 +4,7 @@ import { mayHaveUuid } from '../btrfs.ts'
 import { unlessRefused } from '../file-error.ts'
 import { type Backing, BLOCK_DEVICE, deviceName, FILE_TYPE, type Handle, hasDisk, REGULAR, type Stat } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
+import { numbersOf } from './block-node.ts'
 import { readUuid } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
 import { linkOf, openIfOf } from './loops.ts'
@@ -35,17 +36,6 @@ export function asBacking(source: Handle): Backing {
     isDevice ? deviceAt(realDirectory(`/sys/dev/block/${place}`)) : imageIn(source, stat),
   )
   return { place, ...(known ?? NOTHING) }
-}
-
-/** As Linux encodes device numbers for user space. */
-export function numbersOf(device: Handle): string {
-  return numbersOfNode(fs.fstatSync(device))
-}
-
-export function numbersOfNode({ rdev }: { rdev: number }): string {
-  const major = (rdev >>> 8) & 0xfff
-  const minor = (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)
-  return `${major}:${minor}`
 }
 
 const realDirectory = (path: string) => fs.realpathSync(path)

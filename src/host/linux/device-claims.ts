@@ -1,7 +1,8 @@
 import { unlessRefused } from '../file-error.ts'
 import { deviceName, errorCode, type Handle, hasDisk } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { btrfsDevices, numbersOf } from './backing.ts'
+import { btrfsDevices } from './backing.ts'
+import { nodeOf, numbersOf } from './block-node.ts'
 import { closingFd } from './open.ts'
 import { statUnsynced } from './statx.ts'
 
@@ -60,9 +61,4 @@ export function isClaimed(name: string): boolean {
 /** Whether a device mapper or RAID device lies on it. */
 function isUsedByDevice(numbers: string): boolean {
   return (unlessRefused(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
-}
-
-function nodeOf(numbers: string): string {
-  const uevent = unlessRefused(() => readText(`/sys/dev/block/${numbers}/uevent`)) ?? ''
-  return `/dev/${/^DEVNAME=(.+)$/m.exec(uevent)?.[1] ?? `block/${numbers}`}`
 }

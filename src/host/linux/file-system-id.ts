@@ -6,6 +6,7 @@ import { AT_FDCWD, DATA, data, done, systemCall } from './kernel.ts'
 import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
 import { closingFd, openAt } from './open.ts'
 import { lookAtHandle, readSubvolume, statFs } from './statx.ts'
+import { readSuperblockUuid } from './superblock.ts'
 
 const fsUuid = systemCall('fs_uuid')
 const ext4Uuid = systemCall('ext4_uuid')
@@ -21,8 +22,8 @@ const DISK_FILE_SYSTEMS = new Set([BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUP
 const NO_UUID = 'ENOTTY EINVAL ENOSYS ENOTSUP EOPNOTSUPP'
 
 /**
- * Names the file system of a handle. The name is its UUID where the kernel reports one, and does not depend on the
- * number of its device. btrfs is named by the f_fsid that its UUID and its subvolume result in.
+ * Names the file system of a handle. The name is its UUID, which the kernel reports or its superblock has, and does not
+ * depend on the number of its device. btrfs is named by the f_fsid that its UUID and its subvolume result in.
  */
 export function readFileSystemId(handle: Handle): string {
   const { type } = statFs(handle, 'a volume')
@@ -44,15 +45,19 @@ export function readFormerId(handle: Handle): string | undefined {
 }
 
 function readStableId(handle: Handle, type: number): string | undefined {
-  const readable = openReadable(handle, type)
-  if (readable === undefined) return undefined
-  using _ = closingFd(readable)
-  const uuid = readUuid(readable, type, 'a volume')
+  const uuid = readReportedUuid(handle, type) ?? readSuperblockUuid(handle, type)
   if (uuid === undefined || type !== BTRFS_SUPER_MAGIC) return uuid?.toString('hex')
   // Linux 6.10 reports the subvolume. Older kernels derive f_fsid from the UUID and the subvolume alone.
   const subvolume = readSubvolume(handle)
   if (subvolume === undefined) return undefined
   return `${type.toString(16)}.${foldUuid(uuid, subvolume).toString('hex')}`
+}
+
+function readReportedUuid(handle: Handle, type: number): Buffer | undefined {
+  const readable = openReadable(handle, type)
+  if (readable === undefined) return undefined
+  using _ = closingFd(readable)
+  return readUuid(readable, type, 'a volume')
 }
 
 /** ioctl(2) rejects an O_PATH descriptor. Opening a FIFO or a device has side effects, and a socket cannot be opened. */

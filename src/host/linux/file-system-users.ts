@@ -1,7 +1,7 @@
 import { unlessRefused } from '../file-error.ts'
 import { deviceName, type FileSystemUsers, type MountedFileSystem, type NamedProcess } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { numbersOfNode } from './backing.ts'
+import { numbersOfNode } from './block-node.ts'
 import { numbersIn } from './device-claims.ts'
 import { statMagicLink } from './statx.ts'
 

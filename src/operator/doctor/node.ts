@@ -18,7 +18,8 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
   'unique mount ids': { since: '6.8', without: 'a mount id may be reused: mounts are told apart by inode only' },
   FS_IOC_GETFSUUID: {
     since: '6.9',
-    without: 'the UUID of ext4, xfs and btrfs is read by their own ioctls, others are named by f_fsid',
+    without:
+      'the UUID of ext4, xfs and btrfs is read by their own ioctls, that of f2fs from its disk; others are named by f_fsid',
   },
   listxattrat: { since: '6.13', without: 'extended attributes are listed through /proc: slower' },
 }

@@ -1,0 +1,39 @@
+import { unlessRefused } from '../file-error.ts'
+import { type Handle, SystemError } from '../host.ts'
+import { nodeFs as fs, readText } from '../read-file.ts'
+import { linkOf } from './loops.ts'
+import { closingFd, openLinkFree } from './open.ts'
+
+const { O_NONBLOCK, O_RDONLY } = fs.constants
+
+/** As Linux encodes device numbers for user space. */
+export function numbersOf(device: Handle): string {
+  return numbersOfNode(fs.fstatSync(device))
+}
+
+export function numbersOfNode({ rdev }: { rdev: number }): string {
+  const major = (rdev >>> 8) & 0xfff
+  const minor = (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)
+  return `${major}:${minor}`
+}
+
+/** Returns the path of the kernel's own name of a block device, which sysfs reports. @param numbers `major:minor` */
+export function nodeOf(numbers: string): string {
+  const uevent = unlessRefused(() => readText(`/sys/dev/block/${numbers}/uevent`)) ?? ''
+  return `/dev/${/^DEVNAME=(.+)$/m.exec(uevent)?.[1] ?? `block/${numbers}`}`
+}
+
+/**
+ * Opens a block device for reading. The device node is opened as O_PATH first, so another file of that name is never
+ * opened: opening a FIFO or another device has side effects.
+ * @param numbers `major:minor`
+ * @throws {SystemError} ENODEV where the name in /dev is another file
+ */
+export function openBlockDevice(numbers: string): Handle {
+  const path = nodeOf(numbers)
+  const node = openLinkFree(path)
+  using _ = closingFd(node)
+  const stat = fs.fstatSync(node)
+  if (!stat.isBlockDevice() || numbersOfNode(stat) !== numbers) throw new SystemError('open', 'ENODEV', path)
+  return fs.openSync(linkOf(node), O_RDONLY | O_NONBLOCK) as Handle
+}

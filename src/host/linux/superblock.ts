@@ -1,0 +1,50 @@
+import { unlessRefused } from '../file-error.ts'
+import { deviceName, type Handle, hasDisk } from '../host.ts'
+import { nodeFs as fs } from '../read-file.ts'
+import { openBlockDevice } from './block-node.ts'
+import { F2FS_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
+import { closingFd } from './open.ts'
+import { statUnsynced } from './statx.ts'
+
+interface Layout {
+  /** In hexadecimal digits, in the order of the bytes on the disk. */
+  magic: string
+  magicAt: number
+  uuidAt: number
+}
+
+/**
+ * Offsets from the start of the device: include/linux/f2fs_fs.h, fs/xfs/libxfs/xfs_format.h. ext4 and btrfs need none:
+ * f_fsid of ext4 is its UUID on every kernel, and every kernel has the ioctl of btrfs. A process that must not open
+ * devices would name them differently.
+ */
+const LAYOUTS: Readonly<Record<number, Layout>> = {
+  [F2FS_SUPER_MAGIC]: { magic: '1020f5f2', magicAt: 0x400, uuidAt: 0x46c },
+  [XFS_SUPER_MAGIC]: { magic: '58465342', magicAt: 0, uuidAt: 0x20 },
+}
+const FIRST_BYTES = 4096
+const UUID_SIZE = 16
+
+/**
+ * Reads the UUID of a mounted file system from its device: of f2fs before Linux 6.9, which reports it in no other way, and
+ * of an xfs of which modekeep holds an inode that no ioctl(2) accepts, such as a socket.
+ * @param type statfs' f_type
+ * @returns undefined where modekeep does not know the type's superblock, or cannot read the device, or the UUID is zeroes
+ */
+export function readSuperblockUuid(handle: Handle, type: number): Buffer | undefined {
+  const layout = LAYOUTS[type]
+  const { device } = statUnsynced(handle)
+  if (layout === undefined || !hasDisk(device)) return undefined
+  const start = unlessRefused(() => readStart(deviceName(device)))
+  const { magic, magicAt, uuidAt } = layout
+  if (start?.toString('hex', magicAt, magicAt + magic.length / 2) !== magic) return undefined
+  const uuid = start.subarray(uuidAt, uuidAt + UUID_SIZE)
+  return uuid.some((byte) => byte !== 0) ? uuid : undefined
+}
+
+function readStart(numbers: string): Buffer | undefined {
+  const device = openBlockDevice(numbers)
+  using _ = closingFd(device)
+  const start = Buffer.alloc(FIRST_BYTES)
+  return fs.readSync(device, start, 0, FIRST_BYTES, 0) === FIRST_BYTES ? start : undefined
+}

@@ -89,6 +89,7 @@ export async function attachClones(
     await restoreRootBitsOf(
       session,
       planned.flatMap(({ root }) => root ?? []),
+      { isSweep: true },
     )
     throw error
   }

@@ -63,13 +63,17 @@ export async function setRootBits(
   }
   if (rootVolume === undefined) return
   using _ = await holdPlace(session, volumePlace(session, rootVolume))
-  setRootBit(session, rootVolume, root.path, root.handle)
+  await setRootBit(session, rootVolume, root.path, root.handle)
 }
 
-/** Called once a container's record is removed. */
+/**
+ * Called once a container's record is removed.
+ * @param how isSweep: the runtime waits, so a volume that another call has is skipped
+ */
 export async function restoreRootBitsOf(
   session: Session,
   volumes: readonly { rootVolume?: string | undefined }[],
+  how: { isSweep?: boolean } = {},
 ): Promise<void> {
-  for (const { rootVolume } of volumes) if (rootVolume !== undefined) await restoreRootBit(session, rootVolume)
+  for (const { rootVolume } of volumes) if (rootVolume !== undefined) await restoreRootBit(session, rootVolume, how)
 }

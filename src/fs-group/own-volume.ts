@@ -52,7 +52,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(session, others, order, device))
   refuseRenamed(session, volume, tree, source)
   const disk = sameDisk(session, volume, tree)
-  removeUnusedRootBit(session, volume, source, tree)
+  await removeUnusedRootBit(session, volume, source, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
   if (!needsWalk(session, tree, order)) {

@@ -1,13 +1,12 @@
 import { errorCode, type Handle, isDirectory } from '../host/host.ts'
-import { isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
-import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
 import { formatGivenUpRoot } from '../store/given-up.ts'
 import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
-import { walkerLock } from '../store/locks.ts'
+import { holdWalker, walkerLock } from '../store/locks.ts'
 import { volumePlace } from '../store/places.ts'
-import { listRootBits, rootBits } from '../store/root-bit-record.ts'
+import { listRootBits, type RootBitRecord, rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { openNode } from '../volume/kind/source-path.ts'
@@ -33,9 +32,10 @@ export function setBit(session: Session, directory: Handle): void {
  * Sets the set-gid bit of a volume's root and records that durably before. Does nothing on a read-only mount, or where the
  * root has the bit. Call it under the volume's lock.
  */
-export function setRootBit(session: Session, volume: string, source: string, root: Handle): void {
+export async function setRootBit(session: Session, volume: string, source: string, root: Handle): Promise<void> {
   if (!hasPlainRoot(session, root)) return
   rootBits.write(session, { volume, source })
+  using _ = session.isAlive && (await holdWalker(session, volume))
   setBit(session, root)
 }
 
@@ -63,17 +63,7 @@ export async function restoreRootBit(
     using lock = isSweep ? tryHoldPlace(session, place) : await holdPlace(session, place)
     const record = lock && rootBits.read(session, volume)
     if (record === undefined || isMapped(session, volume, record.source, except)) return
-    if (session.isolatesWalks && (await isSilentPath(session, record.source))) {
-      throw new Refusal(unanswered(`source ${quoted(record.source)}`, 'the bit is removed'))
-    }
-    const { host } = session
-    // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
-    const isQuick = isSweep && !session.isolatesWalks
-    const inodes = isQuick ? { ...host.inodes, ...host.inodes.cachedOpens } : host.inodes
-    using root = openRoot({ ...session, host: { ...host, inodes } }, volume, record.source, mounted)
-    const isIsolated = isSweep || session.isolatesWalks || session.mayHang || session.isAlive
-    if (isIsolated) await removeBitIsolated(session, volume, record.source, root.handle)
-    else removeBit(session, root.handle)
+    await removeBitOf(session, record, mounted, isSweep)
     rootBits.remove(session, volume)
   } catch (error) {
     if (isSweep && errorCode(error) === 'EAGAIN') return
@@ -91,9 +81,18 @@ export async function restoreRootBits(session: Session): Promise<void> {
  * Removes a bit that an earlier boot has left, so that a walk does not record it as the volume's own. Call it under the
  * volume's lock.
  */
-export function removeUnusedRootBit(session: Session, volume: string, source: string, root: Handle): void {
+export async function removeUnusedRootBit(
+  session: Session,
+  volume: string,
+  source: string,
+  root: Handle,
+): Promise<void> {
   if (!rootBits.has(session, volume) || isMapped(session, volume, source, undefined)) return
-  removeBit(session, root)
+  if (session.isolatesWalks) await removeBitIsolated(session, { volume, source }, root)
+  else {
+    using _ = session.isAlive && (await holdWalker(session, volume))
+    removeBit(session, root)
+  }
   rootBits.remove(session, volume)
 }
 
@@ -103,47 +102,77 @@ function isMapped(session: Session, volume: string, source: string, except: stri
   return containers.length > 0 || reservations.length > 0 || mounts.some(({ given }) => given.by !== 'none')
 }
 
-function openRoot(
+/** Removes the bit of the root of a volume, which is found by its recorded source unless it is what was mounted. */
+async function removeBitOf(
   session: Session,
-  volume: string,
-  source: string,
+  record: RootBitRecord,
   mounted: Handle | undefined,
-): Disposable & { handle: Handle } {
+  isSweep: boolean,
+): Promise<void> {
+  if (mounted !== undefined && isRoot(session, record, mounted)) return removeBitAt(session, record, mounted, isSweep)
+  const { host } = session
+  // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
+  const isQuick = isSweep && !session.isolatesWalks
+  if (!isQuick && isSupervised(session)) return removeBitIsolated(session, record, undefined)
+  const inodes = isQuick ? { ...host.inodes, ...host.inodes.cachedOpens } : host.inodes
+  using root = openRoot({ ...session, host: { ...host, inodes } }, record)
+  await removeBitAt(session, record, root.handle, isSweep)
+}
+
+async function removeBitAt(session: Session, record: RootBitRecord, root: Handle, isSweep: boolean): Promise<void> {
+  if (isSweep || isSupervised(session)) await removeBitIsolated(session, record, root)
+  else removeBit(session, root)
+}
+
+/** Whether this process must not wait for a volume, or is ended if it does: then another one waits. */
+function isSupervised({ isolatesWalks, mayHang, isAlive }: Session): boolean {
+  return isolatesWalks === true || mayHang === true || isAlive !== undefined
+}
+
+function isRoot(session: Session, { volume }: RootBitRecord, handle: Handle): boolean {
+  return volumeIdentity(session, handle, session.host.inodes.stat(handle)) === volume
+}
+
+function openRoot(session: Session, record: RootBitRecord): Disposable & { handle: Handle } {
   const { inodes } = session.host
-  if (mounted !== undefined && volumeIdentity(session, mounted, inodes.stat(mounted)) === volume) {
-    return { handle: mounted, [Symbol.dispose]: () => {} }
-  }
-  const { handle, stat } = openNode(session.host, source)
+  const { handle } = openNode(session.host, record.source)
   const root = { handle, [Symbol.dispose]: () => inodes.close(handle) }
-  if (volumeIdentity(session, handle, stat) === volume) return root
+  if (isRoot(session, record, handle)) return root
   root[Symbol.dispose]()
-  throw new Refusal(`its source ${source} is another directory now: put the volume back there`)
+  throw new Refusal(`its source ${record.source} is another directory now: put the volume back there`)
 }
 
 /** Milliseconds that a call waits for the root of a volume. */
 const PATIENCE_MS = 1000
 
 /**
- * Changes the root by a process of its own: a process of a pod can keep the root locked. While that process waits it has the
- * volume's walker lock, so that no further one is started.
+ * Changes the root by a process of its own: a process of a pod can keep the root locked, or a directory of its path. While that
+ * process waits it has the volume's walker lock, so that no further one is started.
+ * @param root undefined: that process opens the source
  */
-async function removeBitIsolated(session: Session, volume: string, source: string, root: Handle): Promise<void> {
+async function removeBitIsolated(session: Session, record: RootBitRecord, root: Handle | undefined): Promise<void> {
   const { inodes } = session.host
-  if ((inodes.stat(root).mode & SET_GID) === 0) return
+  if (root !== undefined && (inodes.stat(root).mode & SET_GID) === 0) return
   await doElsewhere(session, {
     work: 'root-bit',
-    about: null,
-    handle: root,
-    lock: walkerLock(session, volume),
-    patienceMs: PATIENCE_MS,
-    givenUp: (seconds, waiting, pid) => formatGivenUpRoot(source, seconds, pid, waiting),
+    about: root === undefined ? record : null,
+    ...(root !== undefined && { handle: root, patienceMs: PATIENCE_MS }),
+    lock: walkerLock(session, record.volume),
+    givenUp: (seconds, waiting, pid) => formatGivenUpRoot(record.source, seconds, pid, waiting),
   })
-  inodes.syncFileSystem(root)
+  if (root !== undefined) inodes.syncFileSystem(root)
 }
 
-/** Clears the bit in the isolated process. */
-export async function clearRootBitForCaller({ host: { inodes } }: Session, root: Handle): Promise<void> {
-  inodes.chmod(root, inodes.stat(root).mode & PERMISSIONS & ~SET_GID)
+/** Removes the bit in the isolated process. @param record of a root that is still to be opened; null: `root` is it */
+export async function clearRootBitForCaller(
+  session: Session,
+  root: Handle,
+  record: RootBitRecord | null,
+): Promise<void> {
+  const { inodes } = session.host
+  if (record === null) return inodes.chmod(root, inodes.stat(root).mode & PERMISSIONS & ~SET_GID)
+  using opened = openRoot(session, record)
+  removeBit(session, opened.handle)
 }
 
 /** The record is removed after this, so the change is on the disk first. */

@@ -1,4 +1,3 @@
-import { waitFor } from '../host/back-off.ts'
 import type { Handle } from '../host/host.ts'
 import { isLocalTree } from '../mount-table/silence.ts'
 import type { Quota } from '../ownership/journal/room.ts'
@@ -8,7 +7,7 @@ import { quoted } from '../refusal/refusal.ts'
 import { doElsewhere, type Elsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { formatGivenUpWalk, givenUpWalks, walkPatienceMs } from '../store/given-up.ts'
 import { quotaOf, type StoreWithQuota } from '../store/journal-room.ts'
-import { walkerLock } from '../store/locks.ts'
+import { holdWalker, walkerLock } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { walkWith } from '../store/walk-progress.ts'
@@ -45,7 +44,7 @@ export async function walkVolume(
   const patience = isLocal ? walkPatienceMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
     // A killed process may have its last change made later: the next walk waits for the lock of this one.
-    using _ = session.isAlive && (await walkerHeld(session, volume))
+    using _ = session.isAlive && (await holdWalker(session, volume))
     using journal = openJournal(session, volume, known, disk)
     begin()
     session.limitSilence?.(patience)
@@ -109,11 +108,6 @@ async function walkElsewhere(
       givenUpWalks.write(session, { volume, pid, at: Date.now() })
     throw error
   }
-}
-
-async function walkerHeld(session: Session, volume: string): Promise<Disposable> {
-  const lock = await waitFor(() => session.host.tryErrand(walkerLock(session, volume)))
-  return { [Symbol.dispose]: () => lock.release(true) }
 }
 
 /** What the other process does. The journal is closed when it returns. */

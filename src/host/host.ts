@@ -209,6 +209,8 @@ export interface Host {
   hasErrand(lock: string): boolean
   /** Takes that lock for this process, which runs an errand itself. Undefined while somebody else has it. */
   tryErrand(lock: string): Lock | undefined
+  /** Returns the process that has the lock, as far as it is seen here. Stops all locks of the node for a moment. */
+  lockHolder(path: string): number | undefined
   /**
    * Returns a text that changes whenever a process makes progress, while the process waits in the kernel for a lock or a disk;
    * undefined otherwise.

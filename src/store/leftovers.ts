@@ -1,7 +1,7 @@
 import { waitFor } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import type { Lock } from '../host/host.ts'
-import { hasWalker, refusingLeftWalker, tryLockPlace } from './locks.ts'
+import { hasWalker, tryLockPlace } from './locks.ts'
 import { walkTeller } from './others-walk.ts'
 import {
   JOURNAL_FILE,
@@ -15,6 +15,7 @@ import {
 } from './places.ts'
 import { reservations } from './reservation-record.ts'
 import { orWarn, type Session } from './session.ts'
+import { refusingStuckHolder } from './stuck-holder.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
 
@@ -22,10 +23,10 @@ import { volumeRecords } from './volume-record.ts'
 
 /**
  * Has a place's lock until the end of the block, and leaves no trace there where nothing is recorded.
- * @throws {Refusal} for a volume that is still walked for a call that is over
+ * @throws {Refusal} for a volume that is still walked for a call that is over, or whose process at work makes no progress
  */
 export function holdPlace(session: Session, place: Place): Promise<Disposable> {
-  const refuse = place.volume === undefined ? () => {} : refusingLeftWalker(session, place.volume)
+  const refuse = refusingStuckHolder(session, place)
   const tellWalk = walkTeller(session, place)
   return waitFor(() => {
     const held = tryHoldPlace(session, place)

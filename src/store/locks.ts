@@ -1,6 +1,6 @@
+import { waitFor } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Lock } from '../host/host.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import { LOCK_FILE, type Place, type Store, volumePlace, WALKER_FILE } from './places.ts'
 
 /**
@@ -67,58 +67,19 @@ export function hasWalker(store: Store, volume: string): boolean {
   return withPath('look at', lock, () => store.host.hasErrand(lock))
 }
 
+/**
+ * Takes the walker lock for this process, which changes the volume itself: if it is killed and the kernel does not let it end, its
+ * last change may still be made. Call it under the volume's lock.
+ */
+export async function holdWalker(store: Store, volume: string): Promise<Disposable> {
+  const lock = await waitFor(() => store.host.tryErrand(walkerLock(store, volume)))
+  return { [Symbol.dispose]: () => lock.release(true) }
+}
+
 /** Its number, as far as it is known. */
 export function walkerOf(store: Store, volume: string): number | undefined {
   const pid = hasWalker(store, volume) ? Number(store.host.files.read(walkerLock(store, volume))) : 0
   return pid > 0 ? pid : undefined
-}
-
-/** Milliseconds: a walker ends within a moment of its caller, unless it waits for a server or a disk. */
-const ENDING = 1000
-/** Milliseconds for which a walker may wait in the kernel for one thing before others are refused. */
-const LONGEST_BLOCK = 1000
-/** Milliseconds between two checks of the walker's threads. */
-const CHECK_INTERVAL = 200
-
-/**
- * For a call that waits until a volume is free: to be called repeatedly meanwhile.
- * @throws {Refusal} if that may never be, because the walker's caller has ended, or the walker waits in the kernel
- */
-export function refusingLeftWalker(store: Store, volume: string): () => void {
-  let since: number | undefined
-  const isBlocked = blockedWalkerCheck(store, volume)
-  return () => {
-    const now = performance.now()
-    if (!hasWalker(store, volume)) since = undefined
-    else if (isPlaceBusy(store, volumePlace(store, volume))) {
-      const pid = isBlocked(now)
-      if (pid === undefined) return
-      throw new Refusal(
-        `process ${pid} walks the volume for another call and makes no progress: the kernel makes it wait for the disk or the server of the volume, or for a directory that another process keeps locked: end that process, or repair the disk or the server, then the next call goes on`,
-      )
-    } else {
-      since ??= now
-      if (now - since < ENDING) return
-      throw new Refusal(
-        `process ${walkerOf(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked: repair that on the node, then the next call goes on`,
-      )
-    }
-  }
-}
-
-/** @returns a function that returns the walker's process if that has waited for one thing for too long */
-function blockedWalkerCheck(store: Store, volume: string): (now: number) => number | undefined {
-  let last: { activity: string; since: number } | undefined
-  let next = 0
-  return (now) => {
-    if (now < next) return undefined
-    next = now + CHECK_INTERVAL
-    const pid = walkerOf(store, volume)
-    const activity = pid === undefined ? undefined : store.host.readBlockedActivity(pid)
-    if (activity === undefined) last = undefined
-    else if (activity !== last?.activity) last = { activity, since: now }
-    return last !== undefined && now - last.since >= LONGEST_BLOCK ? pid : undefined
-  }
 }
 
 /**

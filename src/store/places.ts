@@ -16,6 +16,8 @@ export interface Place {
   name: string
   /** Whose journal lies there; undefined for a mount directory's. */
   volume?: string
+  /** A call that waits for the lock is refused if its holder makes no progress. Of a volume's place that always holds. */
+  refusesStuckHolder?: true
 }
 
 interface MountPlace extends Place {
@@ -85,7 +87,7 @@ export function reservationsDirectory({ config }: Pick<Store, 'config'>): string
 /** Where publications of a CSI volume that allows one target wait for each other. Nothing is remembered there. */
 export function publicationPlace({ config }: Pick<Store, 'config'>, key: string): Place {
   const path = nestedPath(`${config.stateDir}/${PRIVATE.publications}`, key)
-  return { path, top: config.stateDir, name: `publication of ${key}` }
+  return { path, top: config.stateDir, name: `publication of ${key}`, refusesStuckHolder: true }
 }
 
 const IMPORT = '.import'

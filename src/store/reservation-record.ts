@@ -1,8 +1,9 @@
 import * as z from 'zod/mini'
 import { waitFor } from '../host/back-off.ts'
-import { isVolumeBusy, refusingLeftWalker } from './locks.ts'
-import { isVolumeIdentity, reservationsDirectory, type Store } from './places.ts'
+import { isVolumeBusy } from './locks.ts'
+import { isVolumeIdentity, reservationsDirectory, type Store, volumePlace } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
+import { refusingStuckHolder } from './stuck-holder.ts'
 
 const schema = () =>
   z.object({
@@ -59,10 +60,10 @@ export function removeDeadReservations(store: Store): void {
 
 /**
  * Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may.
- * @throws {Refusal} where the volume is still walked for a call that is over
+ * @throws {Refusal} where the volume is still walked for a call that is over, or its process at work makes no progress
  */
 export async function untilReleased(store: Store, volume: string): Promise<void> {
-  const refuse = refusingLeftWalker(store, volume)
+  const refuse = refusingStuckHolder(store, volumePlace(store, volume))
   await waitFor(() => {
     if (!isReserved(store, volume)) return true
     refuse()

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
+import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { CsiNode } from '../csi/node.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
@@ -147,7 +148,7 @@ describe.skipIf(cannotMap !== '')(
       const end = await node.serve()
       const create = (pod: number, id: string) =>
         end.call('CreateContainer', 'ContainerRequest', node.request(pod, ASKS, sources[pod - 1], id.repeat(64)))
-      const lockedVolumes = () => locked(`${node.state}/ownership`)
+      const lockedVolumes = () => [...new Set(locked(`${node.state}/ownership`).map(dirname))]
       const inKernel = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
 
       const release = await hold(holder, volume)

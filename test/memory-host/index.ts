@@ -51,6 +51,7 @@ export function memoryHost(world: MemoryWorld): Host {
 
     isLocked: (path) => world.locked.has(path),
     hasErrand: (lock) => world.locked.has(lock),
+    lockHolder: () => undefined,
     endAbandoned: () => undefined,
     whileUnlocked: (path, look) => (world.locked.has(path) ? 'locked' : look()),
 

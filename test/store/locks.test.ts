@@ -10,7 +10,7 @@ import {
   walkerLock,
   walkerOf,
 } from '../../src/store/locks.ts'
-import { mountPlace, type Place, volumePlace } from '../../src/store/places.ts'
+import { mountPlace, type Place, publicationPlace, volumePlace } from '../../src/store/places.ts'
 import { listReservations, reservations, untilReleased } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
@@ -69,6 +69,49 @@ it('whose place its last holder is just removing is asked for again', () => {
   }
   expect(tryLockPlace(failing(missing), mount)).toBeUndefined()
   expect(() => tryLockPlace(failing(denied), mount)).toThrow(/cannot lock .*lock .*EACCES/)
+})
+
+describe('a lock of a process that waits in the kernel', () => {
+  const sessionOf = (activity: () => string | undefined, holder = () => 4711) => ({
+    ...stage.session(),
+    host: { ...stage.host, lockHolder: holder, readBlockedActivity: activity },
+  })
+  const STUCK = /^process 4711 works on the volume for another call and makes no progress/
+
+  it.each([
+    ['a volume', () => volume],
+    ['a publication for one target', () => publicationPlace(stage, 'id:pv')],
+  ])('of %s has a call that waits for it refused with the process', async (_what, placeOf) => {
+    using _ = await holdPlace(stage.session(), placeOf())
+    await expect(
+      holdPlace(
+        sessionOf(() => 'waits'),
+        placeOf(),
+      ),
+    ).rejects.toThrow(STUCK)
+  })
+
+  it('of a mount directory is waited for: its call is given up', async () => {
+    const first = await holdPlace(stage.session(), mount)
+    const next = holdPlace(
+      sessionOf(() => 'waits'),
+      mount,
+    )
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    first[Symbol.dispose]()
+    ;(await next)[Symbol.dispose]()
+  })
+
+  it.each([
+    ['makes progress', () => 4711, () => String(performance.now())],
+    ['is another one after a while', () => Math.floor(performance.now() / 500), () => 'waits'],
+  ])('is waited for while the process %s', async (_what, holder, activity) => {
+    const first = await holdPlace(stage.session(), volume)
+    const next = holdPlace(sessionOf(activity, holder), volume)
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    first[Symbol.dispose]()
+    ;(await next)[Symbol.dispose]()
+  })
 })
 
 describe('a volume that a process still walks for a call that is over', () => {

@@ -6,6 +6,7 @@ import { assertOwnFiles } from '../write-file.ts'
 import { readBlockedActivity } from './blocked-activity.ts'
 import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
+import { lockHolder } from './lock-holders.ts'
 import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 import { processesNow, runningPods } from './pod-processes.ts'
@@ -25,6 +26,7 @@ export const linuxHost: Host = {
   isLocked: isLockedFile,
   hasErrand: isHeldFile,
   tryErrand: tryLockOfErrand,
+  lockHolder,
   readBlockedActivity,
   whileUnlocked,
   endAbandoned,

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { unlessRefused } from '../file-error.ts'
 
 /**
@@ -13,6 +13,12 @@ export function lockHolders(path: string, inode: bigint): number[] {
   )
   const holders = [...lines].filter(([, , number]) => number === String(inode)).map(([, pid]) => Number(pid))
   return holders.filter((pid) => unlessRefused(() => hasOpen(pid, path)) === true)
+}
+
+/** The first of them, of a file that is where the path says. */
+export function lockHolder(path: string): number | undefined {
+  const { ino } = unlessRefused(() => statSync(path, { bigint: true })) ?? {}
+  return ino === undefined ? undefined : lockHolders(path, ino)[0]
 }
 
 /** By the links' texts: what is open beside it may be a server's that does not respond. */

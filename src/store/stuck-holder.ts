@@ -1,0 +1,74 @@
+import { Refusal } from '../refusal/refusal.ts'
+import { hasWalker, isPlaceBusy, walkerOf } from './locks.ts'
+import { LOCK_FILE, type Place, type Store } from './places.ts'
+
+/**
+ * Milliseconds: a walker ends within a moment of its caller, unless it waits for a server or a disk. This and the next are shorter
+ * than the deadline of a container, whose refusal is to name the process.
+ */
+const ENDING = 750
+/** Milliseconds for which a process with a lock may wait in the kernel for one thing before others are refused. */
+const LONGEST_BLOCK = 750
+/** Milliseconds between two checks of the process' threads. */
+const CHECK_INTERVAL = 100
+/** Milliseconds after which the process is looked up again: that stops all locks of the node for a moment. */
+const HOLDER_INTERVAL = 1000
+
+/**
+ * For a call that waits for the lock of a place: to be called repeatedly meanwhile.
+ * @throws {Refusal} if that may never be free, because the process at work waits in the kernel, or walks the volume for a call
+ * that is over
+ */
+export function refusingStuckHolder(store: Store, place: Place): () => void {
+  const { volume } = place
+  if (volume === undefined && place.refusesStuckHolder === undefined) return () => {}
+  let since: number | undefined
+  const findBlocked = blockedHolderCheck(store, place)
+  return () => {
+    const now = performance.now()
+    const isWalked = volume !== undefined && hasWalker(store, volume)
+    if (!isWalked) since = undefined
+    if (isPlaceBusy(store, place)) {
+      const pid = findBlocked(now)
+      if (pid === undefined) return
+      throw new Refusal(
+        `process ${pid} works on the volume for another call and makes no progress: the kernel makes it wait for the disk or the server of the volume, or for a directory that another process keeps locked: end that process, or repair the disk or the server, then the next call goes on`,
+      )
+    }
+    if (!isWalked) return
+    since ??= now
+    if (now - since < ENDING) return
+    throw new Refusal(
+      `process ${walkerOf(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked: repair that on the node, then the next call goes on`,
+    )
+  }
+}
+
+/** Finds the process at work: a volume's walker, or else the one that has the lock. */
+function holderOf(store: Store, { path, volume }: Place): number | undefined {
+  const walker = volume === undefined ? undefined : walkerOf(store, volume)
+  return walker ?? store.host.lockHolder(`${path}/${LOCK_FILE}`)
+}
+
+/** @returns a function that returns the process at work if that has waited for one thing for too long */
+function blockedHolderCheck(store: Store, place: Place): (now: number) => number | undefined {
+  let holder: { pid: number | undefined; at: number } | undefined
+  let last: { activity: string; since: number } | undefined
+  let next = 0
+  return (now) => {
+    if (now < next) return undefined
+    next = now + CHECK_INTERVAL
+    const isDue = holder === undefined || now - holder.at >= HOLDER_INTERVAL
+    if (isDue) {
+      const pid = holderOf(store, place)
+      if (pid !== holder?.pid) last = undefined
+      holder = { pid, at: now }
+    }
+    const pid = holder?.pid
+    const activity = pid === undefined ? undefined : store.host.readBlockedActivity(pid)
+    if (activity === undefined) last = undefined
+    else if (activity !== last?.activity) last = { activity, since: now }
+    if (last === undefined || now - last.since < LONGEST_BLOCK) return undefined
+    return isDue || holderOf(store, place) === pid ? pid : undefined
+  }
+}

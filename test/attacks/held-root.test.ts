@@ -1,0 +1,245 @@
+import { spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { CsiNode } from '../csi/node.ts'
+import { freeze, makeFileSystem } from '../helpers/frozen-volume.ts'
+import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
+import { stateOf } from '../helpers/hanging.ts'
+import { compileHolder, hold, within } from '../helpers/held-directory.ts'
+import { BINARY } from '../helpers/kubelet-call.ts'
+import { memoryOfEach } from '../helpers/memory.ts'
+import { titled } from '../helpers/needs.ts'
+import { NriNode, replaced } from '../nri/node.ts'
+
+const cannot = cannotServe('cc', 'mkfs.ext4', 'fsfreeze')
+const GROUP_ON_DISK = 500
+const GROUP = 2000
+/** Seconds, of helperTimeoutSeconds. */
+const PATIENCE = 8
+/** Seconds: a refusal within two, and the time of a call on a busy machine. */
+const AT_ONCE = 5
+const IN_TIME = PATIENCE + 12
+const WALK = { ownership: 'walk', 'kubernetes.io/fsGroup': String(GROUP), fsGroupChangePolicy: 'Always' }
+const MAP = { ownership: 'idmap', 'kubernetes.io/fsGroup': String(GROUP), setGid: 'root' }
+const ASKS = { 'modekeep/group': String(GROUP), 'modekeep/set-gid': 'root' }
+/** csi.proto: VolumeCapability.AccessMode.Mode SINGLE_NODE_SINGLE_WRITER */
+const SINGLE_WRITER = 6
+const hasBit = (path: string) => (fs.statSync(path).mode & 0o2000) !== 0
+/** Waits in the kernel. */
+const isStuck = (pid: number) => stateOf(pid) === 'D'
+
+/** Calls of kubelet and commands of a person on a node with a volume and another one. */
+class VolumeNode {
+  readonly node: NriNode
+  readonly data: string
+  readonly other: string
+
+  constructor() {
+    this.node = new NriNode()
+    onTestFinished(() => this.node.end())
+    const { top } = this.node
+    this.data = `${this.node.volumes}/data`
+    this.other = `${this.node.volumes}/other`
+    for (const volume of [this.data, this.other])
+      makeFileSystem(`${top}/${volume.split('/').at(-1)}.image`, volume, GROUP_ON_DISK)
+    const allow = [{ sources: [`${this.node.volumes}/*`], setGid: 'root', systemGroups: true }]
+    this.node.configure({ helperTimeoutSeconds: PATIENCE, allow, map: [{ setGid: 'root' }] })
+  }
+
+  mount(pod: string, options: Record<string, string>) {
+    return this.node.call('mount', this.node.podDirectory(pod), JSON.stringify(options))
+  }
+
+  /** A person's command, while the test goes on. */
+  async byHand(...args: string[]): Promise<{ error?: string; outcome?: string }> {
+    const { text } = await this.node.start([...args, '--json']).ended
+    return JSON.parse(text)
+  }
+
+  /** A worker of the runtime's plugin that maps the volume and that no plugin ends. */
+  startWorker(): number {
+    const source = this.node.publish(1, this.data)
+    const child = spawn(BINARY, ['nri-worker'], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env: { MODEKEEP_CONFIG: `${this.node.top}/config.json` },
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const clone = { volume: 'data', destination: '/data', source, options: ['rbind', 'rw'], group: GROUP, asked: '' }
+    const order = {
+      container: 'c'.repeat(64),
+      containerName: 'app',
+      sandbox: 's',
+      pod: { namespace: 'shop', name: 'web-0', uid: this.node.uid(1) },
+      hasUserNamespace: false,
+      kubeletDir: this.node.kubelet,
+      clones: [{ ...clone, isOwn: false, grants: [{ fsTypes: ['ext4'], setGid: 'root' }], setGid: 'requested' }],
+      isOptional: false,
+    }
+    child.stdin?.write(`${JSON.stringify({ do: 'attach', order })}\n`)
+    return child.pid ?? expect.unreachable()
+  }
+
+  async isRefusedEverywhere(pid: number): Promise<void> {
+    const named = expect.stringMatching(new RegExp(`process ${pid} `))
+    const walked = () => this.mount('a', { ...WALK, source: this.data })
+    expect(await within(AT_ONCE, walked)).toEqual({ status: 'Failure', message: named })
+    const mapped = () => this.mount('b', { ...MAP, source: this.data })
+    expect(await within(AT_ONCE, mapped)).toEqual({ status: 'Failure', message: named })
+    expect(await within(AT_ONCE, () => this.byHand('apply', this.data, '--fsgroup', '3000'))).toMatchObject({
+      error: named,
+    })
+    expect(await within(AT_ONCE, () => this.mount('c', { ...MAP, source: this.other }))).toEqual({ status: 'Success' })
+    await within(IN_TIME, () => this.byHand('gc'))
+    await within(IN_TIME, () => this.byHand('heal'))
+    await within(IN_TIME, () => this.byHand('status'))
+  }
+}
+
+describe.skipIf(cannot !== '')(
+  titled("a worker of the runtime's plugin that waits for the root of a volume", cannot),
+  () => {
+    it('has other calls for the volume refused with its process, and no call for another volume', async (context) => {
+      const holder = compileHolder(context)
+      const volumes = new VolumeNode()
+      const { data } = volumes
+      const release = await hold(holder, data)
+      const pid = volumes.startWorker()
+      await expect.poll(() => isStuck(pid), { timeout: 10_000 }).toBe(true)
+      await volumes.isRefusedEverywhere(pid)
+      await release()
+      await expect
+        .poll(() => volumes.mount('a', { ...MAP, source: data }), { timeout: 10_000 })
+        .toEqual({ status: 'Success' })
+      expect(hasBit(data)).toBe(true)
+    })
+
+    it('and that does not end although the plugin killed it, has them refused too', async () => {
+      const volumes = new VolumeNode()
+      const { node, data } = volumes
+      const end = await node.serve()
+      const source = node.publish(1, data)
+      const thaw = freeze(data)
+      const { status } = await end.call('CreateContainer', 'ContainerRequest', node.request(1, ASKS, source))
+      expect(status?.message).toContain('the making of the mapped mount took long')
+      const [pid = 0, ...others] = memoryOfEach(node.top, 'nri-worker')
+        .map(({ pid }) => pid)
+        .filter(isStuck)
+      expect(others).toEqual([])
+      await volumes.isRefusedEverywhere(pid)
+      thaw()
+      await expect.poll(() => hasBit(data), { timeout: 10_000 }).toBe(false)
+      expect(await volumes.mount('a', { ...WALK, source: data })).toEqual({ status: 'Success' })
+      expect(fs.statSync(data).gid).toBe(GROUP)
+    })
+  },
+)
+
+describe.skipIf(cannot !== '')(titled('a FlexVolume call that waits for the root of a volume', cannot), () => {
+  it('has the plugin refuse a container with its process, before and after it was given up', async () => {
+    const volumes = new VolumeNode()
+    const { node, data, other } = volumes
+    const end = await node.serve()
+    const create = async (pod: number, source: string, name: string) => {
+      const request = node.request(pod, ASKS, node.publish(pod, source, undefined, name))
+      const answer = await end.call('CreateContainer', 'ContainerRequest', request)
+      return answer.status?.message ?? String(replaced(answer).length)
+    }
+    expect(await create(1, other, 'pvc-1')).toBe('1')
+    const thaw = freeze(data)
+    const first = within(IN_TIME, () => volumes.mount('a', { ...MAP, source: data }))
+    await setTimeout(2000)
+    const before = await within(AT_ONCE, () => create(2, data, 'pvc-2'))
+    const { message = '' } = await first
+    const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(message) ?? []
+    expect(before).toContain(`process ${pid} `)
+    expect(await within(AT_ONCE, () => create(3, data, 'pvc-3'))).toContain(`process ${pid} `)
+    thaw()
+  })
+})
+
+describe.skipIf(cannot !== '')(
+  titled('a process that was killed while it waited for the root of a volume', cannot),
+  () => {
+    it('has no other worker of CSI change the volume until it has ended', async () => {
+      const node = new CsiNode()
+      onTestFinished(() => node.end())
+      const data = `${node.volumes}/data`
+      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
+      node.configure({
+        helperTimeoutSeconds: PATIENCE,
+        allow: [{ sources: [`${node.volumes}/*`], setGid: 'root', systemGroups: true }],
+      })
+      await node.serve()
+      const thaw = freeze(data)
+      const publish = (pod: number) =>
+        node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
+      const first = await within(IN_TIME, () => publish(1))
+      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(JSON.stringify(first)) ?? []
+      expect(isStuck(Number(pid))).toBe(true)
+      for (const pod of [1, 2])
+        expect(JSON.stringify(await within(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
+      expect(node.workers().filter(isStuck)).toEqual([Number(pid)])
+      thaw()
+      await expect.poll(() => node.workers().filter(isStuck), { timeout: 10_000 }).toEqual([])
+      expect(await publish(2)).toMatchObject({ code: 'OK' })
+      expect(hasBit(data)).toBe(true)
+      expect(await node.unpublish(2)).toMatchObject({ code: 'OK' })
+      expect(hasBit(data)).toBe(false)
+    })
+
+    it('has another publication of a volume for one target refused while it waits', async () => {
+      const node = new CsiNode()
+      onTestFinished(() => node.end())
+      const data = `${node.volumes}/data`
+      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
+      node.configure({
+        helperTimeoutSeconds: PATIENCE,
+        allow: [
+          {
+            sources: [`${node.volumes}/*`],
+            setGid: 'root',
+            systemGroups: true,
+          },
+        ],
+      })
+      await node.serve()
+      const thaw = freeze(data)
+      const wish = { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP), mode: SINGLE_WRITER }
+      const publish = (pod: number) => node.publish(pod, data, { ...wish, volumeId: 'pv' })
+      const first = publish(1)
+      await expect.poll(() => node.workers().filter(isStuck), { timeout: 5000 }).toHaveLength(1)
+      const [pid] = node.workers().filter(isStuck)
+      expect(JSON.stringify(await within(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
+      thaw()
+      expect(await first).toMatchObject({ code: 'OK' })
+    })
+
+    it('has no other FlexVolume call change the volume until it has ended', async () => {
+      const node = new FuseNode([])
+      const data = `${node.volumes}/data`
+      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
+      node.configure({
+        helperTimeoutSeconds: PATIENCE,
+        allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }],
+      })
+      const thaw = freeze(data)
+      const first = await within(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
+      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(first.message ?? '') ?? []
+      expect(isStuck(Number(pid))).toBe(true)
+      for (const [pod, options] of [
+        ['a', MAP],
+        ['b', MAP],
+        ['c', WALK],
+      ] as const) {
+        const answer = await within(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
+        expect(answer).toEqual({ status: 'Failure', message: expect.stringContaining(`process ${pid} `) })
+      }
+      thaw()
+      await expect.poll(() => isStuck(Number(pid)), { timeout: 10_000 }).toBe(false)
+      expect(await node.mount('b', { ...MAP, source: data })).toEqual({ status: 'Success' })
+      expect(await node.unmount('b')).toEqual({ status: 'Success' })
+      expect(hasBit(data)).toBe(false)
+    })
+  },
+)

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path'
+import { Refusal } from '../refusal/refusal.ts'
 import { type Fs, nodeFs } from './node-fs.ts'
 import {
   closeQuietly,
@@ -161,11 +162,17 @@ function writeNew(
 }
 
 /**
- * Refuses what is not modekeep's own at a path that a library opens by itself.
- * @throws {SystemError} as `openToWrite`; nothing where no file is there
+ * Refuses what is not modekeep's own at a path that a library opens by itself, after this check: so nobody else may be able
+ * to exchange a directory of the path either.
+ * @throws {Refusal} where others can; {SystemError} as `openToWrite`; nothing where no file is there
  */
 export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
-  using parent = openParent(fs, directory)
+  using parent = unless('EPERM', () => openGuardedParent(fs, directory))
+  if (parent === undefined) {
+    throw new Refusal(
+      `users other than root can replace files in ${directory}: chown root and chmod go-w the directories of its path`,
+    )
+  }
   for (const name of names) {
     const stat = unless('ENOENT', () => fs.lstatSync(parent.at(name)))
     if (stat === undefined || (stat.isFile() && isOwnersFile(stat) && stat.nlink <= 1)) continue

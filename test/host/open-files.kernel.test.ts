@@ -231,6 +231,21 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     expect(text(`${shared}/real/log`)).toBe('line\n')
   })
 
+  it.each<[string, (shared: string) => void]>([
+    ['by a directory above it', (shared) => fs.chmodSync(shared, 0o777)],
+    ['by its group', (shared) => fs.chmodSync(shared, 0o770)],
+    ['as its owner', (shared) => fs.chownSync(shared, USER, USER)],
+  ])('is not opened by SQLite where others can exchange it %s', (_what, prepare) => {
+    const shared = sharedDirectory()
+    fs.chmodSync(shared, 0o755)
+    fs.mkdirSync(`${shared}/state`)
+    linuxHost.openDatabase(`${shared}/state/journal.db`).close()
+    prepare(shared)
+    expect(() => linuxHost.openDatabase(`${shared}/state/journal.db`)).toThrow(
+      `users other than root can replace files in ${shared}/state: chown root`,
+    )
+  })
+
   it('is not opened by SQLite where one of its four files is a link', () => {
     fs.symlinkSync(make(`${top}/target`), `${top}/journal.db-wal`)
     expect(() => linuxHost.openDatabase(`${top}/journal.db`)).toThrow(/EPERM/)

@@ -1,5 +1,6 @@
 import { MOVE_MOUNT_BENEATH } from '../../src/host/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
+import { needed } from './needs.ts'
 
 const ENOSYS = 38
 const EINVAL = 22
@@ -47,4 +48,10 @@ export function lacking(what: readonly Lacking[], errno = ENOSYS): string[] {
   const calls = Object.entries(CALLS).map(([name, number]) => [name, `${number}=${errno}`] as const)
   const rules = new Map<string, string>([...calls, ...Object.entries(FLAGS)])
   return [compile('helpers/refuse.c'), ...what.map((name) => rules.get(name) ?? ''), '--']
+}
+
+/** A command in front of another, for which reads of a device fail; for the test that is running. */
+export function failReads(device: string): string[] {
+  const only = ['-P', device, '-e', 'trace=pread64', '-e', 'inject=pread64:error=EIO']
+  return [needed('strace'), '-f', '-qq', '-o', '/dev/null', ...only]
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { expectSame, makeVolume, owned, type Snapshot, snapshot } from '../crash/volume.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { needed } from '../helpers/needs.ts'
-import { lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
+import { failReads, lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const SUCCESS = { status: 'Success' }
@@ -17,18 +17,20 @@ class Upgraded extends BinaryNode {
   readonly source = `${this.volumes}/data`
   readonly original: Snapshot
   readonly #image = `${this.top}/disk.img`
+  readonly #device: string
 
   constructor(fsType: FsType) {
     super()
     execFileSync('truncate', ['-s', SIZES[fsType], this.#image])
     execFileSync(needed(`mkfs.${fsType}`), [...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), this.#image])
     execFileSync('mount', ['-o', 'loop', this.#image, this.volumes])
+    this.#device = execFileSync('findmnt', ['-no', 'SOURCE', this.volumes], { encoding: 'utf8' }).trim()
     this.original = makeVolume(this.source)
   }
 
   /** Reads no UUID before, as earlier versions of modekeep on a kernel before 6.9. */
   kernel(age: 'without UUIDs' | 'with UUIDs'): void {
-    this.wrapper = age === 'without UUIDs' ? lacking(UUID_REQUESTS) : []
+    this.wrapper = age === 'without UUIDs' ? [...failReads(this.#device), ...lacking(UUID_REQUESTS)] : []
   }
 
   mount(pod: string, more: Record<string, string> = {}) {

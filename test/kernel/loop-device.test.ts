@@ -5,7 +5,7 @@ import { expectSame, makeVolume, type Snapshot, snapshot } from '../crash/volume
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { needed } from '../helpers/needs.ts'
-import { type Lacking, lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
+import { failReads, type Lacking, lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const SUCCESS = { status: 'Success' }
@@ -48,7 +48,7 @@ class TwoLoopDevices extends BinaryNode {
   nameBy(name: FileSystemName): void {
     const { lacks, hidesDevice } = NAMES[name]
     const refusing = lacks.length === 0 ? [] : lacking(lacks)
-    this.wrapper = [...(hidesDevice ? failingReads(this.#device) : []), ...refusing]
+    this.wrapper = [...(hidesDevice ? failReads(this.#device) : []), ...refusing]
   }
 
   mount(pod: string, group: string, restoreOnUnmount: string) {
@@ -87,12 +87,6 @@ const NAMES: Readonly<Record<FileSystemName, { lacks: readonly Lacking[]; hidesD
   "the file system's ioctl": { lacks: ['FS_IOC_GETFSUUID'] },
   'the superblock': { lacks: UUID_REQUESTS },
   f_fsid: { lacks: UUID_REQUESTS, hidesDevice: true },
-}
-
-/** A command in front of another, for which reads of the device fail. */
-function failingReads(device: string): string[] {
-  const only = ['-P', device, '-e', 'trace=pread64', '-e', 'inject=pread64:error=EIO']
-  return [needed('strace'), '-f', '-qq', '-o', '/dev/null', ...only]
 }
 
 /** How the file system is named for the first pod and for the second. */

@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
 import { nodeFs } from '../host/node-fs.ts'
-import type { PathHandle } from '../host/path-handle.ts'
-import { openOwnSocket, withKnownPath } from './socket.ts'
+import { type PathHandle, withKnownPath } from '../host/path-handle.ts'
+import { openOwnSocket } from './socket.ts'
 
 /** Calls over a unix socket, by one connection that is made when it is needed, and again after its end. */
 export class Client implements Disposable {

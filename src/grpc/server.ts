@@ -4,10 +4,11 @@ import { basename, dirname } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { peerUser } from '../host/linux/peer.ts'
 import { nodeFs } from '../host/node-fs.ts'
+import { withKnownPath } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
-import { lookAt, withKnownPath } from './socket.ts'
+import { lookAt } from './socket.ts'
 
 const OTHERS = 0o077
 

@@ -53,9 +53,3 @@ export function openOwnSocket(path: string): PathHandle {
   held[Symbol.dispose]()
   throw new SystemError('connect', 'EPERM', path, 'it belongs to another user than root')
 }
-
-/** Returns an error of a connection by a handle with the path that people know in its text. */
-export function withKnownPath(error: unknown, link: string, path: string): unknown {
-  if (error instanceof Error) error.message = error.message.replaceAll(link, () => path)
-  return error
-}

@@ -170,7 +170,13 @@ export function nameDirectory<T>(directory: string, call: () => T): T {
   return rename(DIRECTORY, directory, call)
 }
 
-/** The same of a whole path. */
+/** Returns an error of a call by a handle's link with the path that people know in its text. */
+export function withKnownPath(error: unknown, link: string, path: string): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(link, () => path)
+  return error
+}
+
+/** As `nameDirectory`, of a whole path. */
 const namePath = <T>(path: string, call: () => T) => rename(WHOLE, path, call)
 
 function rename<T>(pattern: RegExp, path: string, call: () => T): T {

@@ -9,6 +9,7 @@ import {
   openGuardedDirectory,
   openPathHandle,
   type PathHandle,
+  withKnownPath,
 } from './path-handle.ts'
 import { type OpenedFile, opened, syncDirectory } from './read-file.ts'
 import { errorCode, SystemError, unless } from './system-error.ts'
@@ -110,8 +111,14 @@ export function byHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
 
 /** One rename(2) between directories that are held. */
 export function rename(fs: Fs, from: string, to: string): void {
+  using source = openParent(fs, dirname(from))
   using target = openParent(fs, dirname(to))
-  byHandle(fs, from, (at) => fs.renameSync(at, target.at(basename(to))))
+  const [before, after] = [source.at(basename(from)), target.at(basename(to))]
+  try {
+    fs.renameSync(before, after)
+  } catch (error) {
+    throw withKnownPath(withKnownPath(error, before, from), after, to)
+  }
 }
 
 /** The names in a directory. @throws as `openParent` */

@@ -119,6 +119,12 @@ describe('a directory that was exchanged between its check and its use', () => {
   })
 })
 
+it('a rename of a directory that fails names both paths, and no descriptor', () => {
+  fs.mkdirSync(`${others}/full/more`, { recursive: true })
+  const move = () => trustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
+  expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
+})
+
 describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () => {
   /** A directory that others can write. */
   const shared = () => {
@@ -152,7 +158,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     expect(tree(place)).toEqual([])
   })
 
-  it("are not another user's where they are there already", () => {
+  it("are refused where they exist and belong to another user", () => {
     fs.chownSync(own, USER, USER)
     expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
   })

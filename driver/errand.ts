@@ -21,6 +21,8 @@ async function workOf(name: string): Promise<Work> {
       return (await import('../src/heal/isolated-sub-paths.ts')).healSubPathsForCaller
     case 'survey':
       return (await import('../src/operator/actions/survey.ts')).surveyForCaller
+    case 'sources':
+      return (await import('../src/operator/doctor/allowed-sources.ts')).checkSourcesForCaller
     case 'count':
       return (await import('../src/operator/actions/volume.ts')).countForCaller
     default:

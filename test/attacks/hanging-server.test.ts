@@ -123,7 +123,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
       ['configuration', link],
       ['volumes', served],
     ]) {
-      const text = `the server or the daemon that tells of ${path} does not respond`
+      const text = `${path} does not respond`
       expect(findings).toContainEqual({ area, level: 'warning', text, remedy: 'repair it on the node' })
     }
     expect(findings.map(({ text }) => text)).toContain('volumes on record: 2')

@@ -22,6 +22,7 @@ interface Report {
   mounts: { directory: string; state: string; action: string; reason: string }[]
   volumes: { source: string }[]
   subPaths: { mountPoint: string; action: string; reason: string }[]
+  findings: { level: string; text: string }[]
   items: { kind: string; name: string; action: string; reason: string }[]
 }
 
@@ -84,6 +85,27 @@ describe.skipIf(cannot !== '')(
       await within(IN_TIME, () => run('gc'))
       await release()
       expect(mountOf(await run('heal'), 'a')).toMatchObject({ state: 'stale', action: 'failed' })
+    })
+
+    it('doctor warns of a rule whose directory it cannot look up, also by a link, and checks the other rules', async () => {
+      fs.symlinkSync(`${data}/a/b`, `${node.volumes}/link`)
+      const sources = [`${data}/a/b/*`, `${node.volumes}/link/*`, `${data}/*`, `${other}/*`]
+      node.configure({ allow: [{ sources, fsTypes: ['bind'] }] })
+      exchange()
+      const release = await holdWithWriter(holder, `${data}/a`)
+      const { findings } = await within(IN_TIME, () => run('doctor'))
+      for (const path of [`${data}/a/b`, `${node.volumes}/link`]) {
+        expect(findings).toContainEqual(
+          expect.objectContaining({ level: 'warning', text: expect.stringContaining(`${path} does not respond`) }),
+        )
+      }
+      for (const path of [data, other]) {
+        expect(findings).toContainEqual(
+          expect.objectContaining({ level: 'ok', text: expect.stringContaining(`${path} `) }),
+        )
+      }
+      await release()
+      expect(JSON.stringify((await run('doctor')).findings)).not.toContain('does not respond')
     })
 
     it('heal --watch repairs the mounts of other volumes', async () => {

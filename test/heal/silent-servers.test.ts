@@ -127,7 +127,9 @@ describe('a server that does not respond', () => {
     stage.fs.symlinkSync(share, `${stage.top}/link`)
     const sources = [`${share}/*`, `${stage.top}/link/*`, `${stage.top}/local/*`]
     const config = { ...stage.config, allow: [{ sources }] }
-    const ofRules = await Array.fromAsync(configurationFindings(stage.host, config, { file: '/none', faults: [] }))
+    const ofRules = await Array.fromAsync(
+      configurationFindings({ ...stage.session(), config }, { file: '/none', faults: [] }),
+    )
     expect(ofRules).toContainEqual(warning(share))
     expect(ofRules).toContainEqual(warning(`${stage.top}/link`))
     expect(ofRules.filter(({ level }) => level === 'ok').map(({ text }) => text)).toContainEqual(

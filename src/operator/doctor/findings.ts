@@ -25,4 +25,7 @@ export const fault = (text: string, remedy: string): Found => ({ level: 'fault',
 
 /** Of a directory that is not looked at. */
 export const silence = (path: string) =>
-  warning(`the server or the daemon that tells of ${path} does not respond`, 'repair it on the node')
+  warning(
+    `${path} does not respond: its server or daemon hangs, or a process keeps a directory of the path locked`,
+    'repair the server or end that process on the node',
+  )

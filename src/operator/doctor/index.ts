@@ -38,7 +38,7 @@ export async function doctor(session: Session, patient: Patient): Promise<Doctor
     ['kubelet', () => devicePluginFindings(host)],
     ['runtime', () => runtimeFindings(session, diagnosis)],
     ['runtime', () => restrictionFindings(session)],
-    ['configuration', () => configurationFindings(host, config, configuration)],
+    ['configuration', () => configurationFindings(session, configuration)],
     ['state', () => permissionFindings(host, config, configuration.file)],
     ['state', () => spaceFindings(host, diagnosis, config.stateDir)],
     ['mounts', () => mountFindings(session)],

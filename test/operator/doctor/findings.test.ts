@@ -85,7 +85,8 @@ describe('what doctor says of the node', () => {
   })
 
   it('names every fault of the configuration, and sources that do not exist', async () => {
-    const { host, top, config } = memoryStage()
+    const stage = memoryStage()
+    const { top, config } = stage
     const asked = {
       ...config,
       allow: [
@@ -96,7 +97,7 @@ describe('what doctor says of the node', () => {
       ],
     }
     const configuration = { file: '/none.json', faults: ['one', 'two'] }
-    const found = await Array.fromAsync(configurationFindings(host, asked, configuration))
+    const found = await Array.fromAsync(configurationFindings({ ...stage.session(), config: asked }, configuration))
     expect(found.map(({ level }) => level)).toEqual([
       ...['fault', 'fault', 'ok', 'ok'],
       ...['warning', 'warning', 'warning'],

@@ -1,0 +1,138 @@
+import { dirname } from 'node:path'
+import { closing } from '../../host/handle.ts'
+import { errorCode, type Handle, type Host } from '../../host/host.ts'
+import { swapping } from '../../host/id-map.ts'
+import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { type IsSilentAt, isUnanswered, silentPaths } from '../../mount-table/silence.ts'
+import { doElsewhere, Unresponsive } from '../../store/elsewhere.ts'
+import type { Session } from '../../store/session.ts'
+import { type Found, ok, silence, warning } from './findings.ts'
+import { lookAtPath } from './paths.ts'
+
+/**
+ * Checks directories and disks that rules allow as sources. Where this process must not wait for a directory that is locked, another
+ * one opens them.
+ * @param file the configuration, for messages
+ */
+export async function* allowedSourceFindings(
+  session: Session,
+  sources: readonly string[],
+  file: string,
+): AsyncGenerator<Found> {
+  const isSilentAt = silentPaths(session)
+  const responsive: string[] = []
+  const findings = new Map<string, readonly Found[]>()
+  for (const source of sources) {
+    if (await isSilent(session, source, isSilentAt)) findings.set(source, [silence(source)])
+    else responsive.push(source)
+  }
+  const checked = await checkSources(session, { sources: responsive, file })
+  for (const source of sources) yield* findings.get(source) ?? checked.get(source) ?? []
+}
+
+/** A link may lead to any server, past what the path says. */
+async function isSilent(session: Session, source: string, isSilentAt: IsSilentAt): Promise<boolean> {
+  const { host, isolatesWalks } = session
+  if (await isSilentAt(source)) return true
+  return (isolatesWalks || hasLink(host, source)) && (await isUnanswered(host, source, source))
+}
+
+function hasLink({ inodes }: Host, path: string): boolean {
+  try {
+    inodes.close(inodes.openLinkFree(path))
+    return false
+  } catch (error) {
+    return errorCode(error) === 'ELOOP'
+  }
+}
+
+/** What the other process is told. */
+interface SourceOrder {
+  sources: readonly string[]
+  file: string
+}
+
+/** By source. One that gets no answer any more is checked apart from the others. */
+async function checkSources(session: Session, order: SourceOrder): Promise<Map<string, readonly Found[]>> {
+  const { sources, file } = order
+  if (sources.length === 0) return new Map()
+  if (!session.isolatesWalks) return findingsOf(session.host, order)
+  try {
+    const about = { work: 'sources', about: order, givenUp: () => '' }
+    return new Map(await doElsewhere<[string, readonly Found[]][]>(session, about))
+  } catch (error) {
+    if (!(error instanceof Unresponsive)) throw error
+    const [source = '', ...others] = sources
+    if (others.length === 0) return new Map([[source, [silence(source)]]])
+    const found = new Map<string, readonly Found[]>()
+    for (const one of sources)
+      for (const each of await checkSources(session, { sources: [one], file })) found.set(...each)
+    return found
+  }
+}
+
+/** What the other process does. */
+export async function checkSourcesForCaller(
+  { host }: Session,
+  _: Handle,
+  order: SourceOrder,
+): Promise<[string, readonly Found[]][]> {
+  return [...findingsOf(host, order)]
+}
+
+function findingsOf(host: Host, { sources, file }: SourceOrder): Map<string, readonly Found[]> {
+  return new Map(sources.map((source) => [source, [...findingsAt(host, source, file)]]))
+}
+
+function* findingsAt(host: Host, source: string, file: string): Generator<Found> {
+  if (lookAtPath(host, source) === undefined) {
+    yield warning(`a rule has ${source}, which does not exist`, toHave(source, file))
+    return
+  }
+  yield mappingOf(host, source)
+  yield* setIdFindings(host, source)
+}
+
+/** What is below /dev the kernel makes. */
+const toHave = (source: string, file: string) =>
+  source.startsWith('/dev/') ? `attach the disk, or correct its name in "allow" of ${file}` : `mkdir -p ${source}`
+
+const NOSUID = 'nosuid'
+const OTHERS_ENTER = 0o011
+
+/**
+ * A volume is mounted nosuid for its pods, but at its own path a set-id program that the pod's root has made has its
+ * effect for whoever reaches it there.
+ */
+function* setIdFindings(host: Host, source: string): Generator<Found> {
+  for (let at = source; at !== '/'; at = dirname(at)) {
+    const stat = lookAtPath(host, at)
+    if (stat !== undefined && (stat.mode & OTHERS_ENTER) === 0) return
+  }
+  const options = parseMountinfo(host.mounts.table())
+    .filter(({ mountPoint }) => mountPoint === '/' || source === mountPoint || source.startsWith(`${mountPoint}/`))
+    .reduce<{ mountPoint: string; options: readonly string[] } | undefined>(
+      (deepest, row) => (deepest && deepest.mountPoint.length > row.mountPoint.length ? deepest : row),
+      undefined,
+    )?.options
+  if (options === undefined || options.includes(NOSUID)) return
+  yield warning(
+    `${source} is on a mount without nosuid: users of the node can run set-id programs that pods put there`,
+    `chmod 700 ${dirname(source)}, or mount its file system with nosuid`,
+  )
+}
+
+/** Tried on a detached mount of the directory, as a pod's volume would be. */
+function mappingOf({ inodes, mounts }: Host, source: string): Found {
+  const directory = inodes.openTrusted(source)
+  using _directory = closing(inodes, directory)
+  try {
+    const tree = mounts.cloneTree(directory)
+    using _tree = closing(inodes, tree)
+    mounts.mapIds(tree, swapping(0, 1))
+    return ok(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return ok(`${source} exists; its file system cannot map groups (ownership idmap is refused, auto walks)`)
+  }
+}

@@ -158,7 +158,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     expect(tree(place)).toEqual([])
   })
 
-  it("are refused where they exist and belong to another user", () => {
+  it('are refused where they exist and belong to another user', () => {
     fs.chownSync(own, USER, USER)
     expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
   })

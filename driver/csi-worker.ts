@@ -8,6 +8,7 @@ import { callLog } from '../src/log/call-log.ts'
 import { appendLine } from '../src/log/log-file.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
+import { keepHeapSmall } from './heap.ts'
 import { type Report, workOff } from './jobs.ts'
 import { reporting } from './supervised.ts'
 
@@ -17,6 +18,7 @@ const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as cons
 /** Does the jobs of the CSI server. */
 export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   markSupervised()
+  keepHeapSmall()
   let isAlive = () => {}
   // A worker that waits for its next job reports nothing.
   const report = reporting(() => isAlive())

@@ -11,6 +11,7 @@ import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { patienceMs } from '../src/store/given-up.ts'
 import { readConfig } from './config.ts'
 import { tellEvent, tellFailure } from './events.ts'
+import { keepHeapSmall } from './heap.ts'
 import { nodeLock } from './node-lock.ts'
 import { tellProbe } from './probe.ts'
 import { endSignal } from './signals.ts'
@@ -28,6 +29,7 @@ async function serve(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const stop = endSignal()
+  keepHeapSmall()
   try {
     const { config, faults } = await readConfig(env)
     for (const message of faults) tellEvent('warn', 'configuration', { message })

@@ -4,6 +4,7 @@ import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { tellEvent } from './events.ts'
+import { keepHeapSmall } from './heap.ts'
 import { endSignal } from './signals.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
@@ -15,6 +16,7 @@ export async function devicePlugin({ directory, devices }: CommandOf<'device-plu
     timing: TIMING,
     log: tellEvent,
   }
+  keepHeapSmall()
   try {
     await runPlugin(settings, endSignal())
     return OK

@@ -4,6 +4,7 @@ import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
 import { makeStop } from '../src/host/linux/mount-watch.ts'
 import { ProcessWatch } from '../src/host/linux/process-watch.ts'
 import type { Watch } from '../src/operator/actions/heal.ts'
+import { keepHeapSmall } from './heap.ts'
 import { endSignal } from './signals.ts'
 import { startThread } from './thread.ts'
 
@@ -12,6 +13,7 @@ const UNTIL_THEN = 'until then some changes are only found every five minutes'
 /** Heals after every change on this node until SIGTERM or SIGINT, at most a second longer. */
 export const watchNode: Watch = async (heal, { warn, failed }) => {
   const signal = endSignal()
+  keepHeapSmall()
   let changed = () => {}
   const directories = new DirectoryWatches(
     () => changed(),

@@ -29,7 +29,10 @@ async function fetched(name: string): Promise<string> {
   return cached(`${name}-${version}`, (place) => {
     console.log(`Fetching ${name} ${version} …`)
     const work = dirname(place)
-    const archive = join(work, run('npm', ['pack', '--loglevel=error', '--fetch-retries=5', `${name}@${version}`], { cwd: work }).trim())
+    const archive = join(
+      work,
+      run('npm', ['pack', '--loglevel=error', '--fetch-retries=5', `${name}@${version}`], { cwd: work }).trim(),
+    )
     checkIntegrity(name, fs.readFileSync(archive), integrity)
     run('tar', ['-xzf', archive, '-C', work, 'package'])
     fs.renameSync(join(work, 'package'), place)

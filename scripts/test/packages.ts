@@ -18,7 +18,7 @@ export const PACKAGES: readonly TestPackage[] = [
   one('btrfs-progs', 'btrfs mkfs.btrfs', 'volumes on btrfs'),
   one('e2fsprogs', 'chattr debugfs mkfs.ext4 tune2fs', 'volumes on ext4, immutable files'),
   one('squashfs-tools', 'mksquashfs', 'volumes on squashfs'),
-  one('xfsprogs', 'mkfs.xfs', 'xfs_admin', 'volumes on xfs'),
+  one('xfsprogs', 'mkfs.xfs xfs_admin', 'volumes on xfs'),
   one('libcap2-bin', 'capsh getcap setcap', 'file capabilities'),
   one('mount', 'losetup mount umount', 'every mount of a test'),
   one('util-linux', 'findmnt flock nsenter setarch setpriv taskset unshare', 'namespaces of the tests'),

@@ -21,7 +21,7 @@ export const PACKAGES: readonly TestPackage[] = [
   one('xfsprogs', 'mkfs.xfs xfs_admin', 'volumes on xfs'),
   one('libcap2-bin', 'capsh getcap setcap', 'file capabilities'),
   one('mount', 'losetup mount umount', 'every mount of a test'),
-  one('util-linux', 'findmnt flock nsenter setarch setpriv taskset unshare', 'namespaces of the tests'),
+  one('util-linux', 'findmnt flock fsfreeze nsenter setarch setpriv taskset unshare', 'namespaces of the tests'),
   one('busybox', 'busybox', "installs with nothing but busybox's tools"),
   one('ca-certificates', '', "downloads of kubelet's source"),
   one('shellcheck', 'shellcheck', 'install.sh, kubectl-modekeep'),

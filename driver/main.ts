@@ -2,7 +2,7 @@ import { WORKER as CSI_WORKER } from '../src/csi/jobs.ts'
 import { isKubelets, parseCall } from '../src/flexvolume/call.ts'
 import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
 import { ERRAND } from '../src/host/errand.ts'
-import { WORKER as NRI_WORKER } from '../src/nri/jobs.ts'
+import { WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
 

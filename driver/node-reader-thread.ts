@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads'
-import type { ToldGroups } from '../src/nri/pod-groups.ts'
-import type { PodVolumes } from '../src/nri/volume.ts'
+import type { PodVolumes } from '../src/nri/mounted-volume.ts'
+import type { ProcessGroups } from '../src/nri/process-groups.ts'
 import { Refusal } from '../src/refusal/refusal.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
 import { startThread } from './thread.ts'
@@ -48,13 +48,13 @@ export class NodeReader implements Disposable {
   }
 
   /** Reads kubelet's directory of a pod. @throws {Refusal} where kubelet has no such directory */
-  lookAtPod(kubeletDir: string, uid: string): Promise<PodVolumes> {
+  readPodVolumes(kubeletDir: string, uid: string): Promise<PodVolumes> {
     return this.#read({ read: 'pod', kubeletDir, uid })
   }
 
   /** Returns the groups of a pod's processes; undefined if no runtime reports them. Never rejects. */
-  groupsOf(sandbox: string): Promise<ToldGroups | undefined> {
-    const groups = this.#read<ToldGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
+  readProcessGroups(sandbox: string): Promise<ProcessGroups | undefined> {
+    const groups = this.#read<ProcessGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
     const late = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
     return Promise.race([groups, late])
   }

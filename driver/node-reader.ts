@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { lookAtPod } from '../src/nri/look.ts'
-import { PodGroups } from '../src/nri/pod-groups.ts'
+import { readPodVolumes } from '../src/nri/pod-volumes.ts'
+import { ProcessGroupReader } from '../src/nri/process-groups.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
@@ -11,11 +11,11 @@ import { raisePriority } from './priority.ts'
 // Containers wait for it.
 raisePriority()
 const { sockets, env }: ReaderData = workerData
-const groups = new PodGroups(() => sockets.filter((path) => existsSync(path)))
+const groups = new ProcessGroupReader(() => sockets.filter((path) => existsSync(path)))
 
 async function read(request: ReadRequest): Promise<unknown> {
-  if (request.read === 'pod') return lookAtPod(request.kubeletDir, request.uid)
-  if (request.read === 'groups') return groups.of(request.sandbox)
+  if (request.read === 'pod') return readPodVolumes(request.kubeletDir, request.uid)
+  if (request.read === 'groups') return groups.read(request.sandbox)
   const { config, faults } = await readConfig(env)
   return { config: { map: config.map }, faults }
 }
@@ -33,4 +33,4 @@ parentPort?.on('message', async ({ id, request }: { id: number; request: ReadReq
   parentPort?.postMessage({ id, answer: await answer(request) })
 })
 // The first container is not to wait until there is a connection.
-void groups.of('')
+void groups.read('')

@@ -3,21 +3,21 @@ import { removeEmptyStand } from '../src/container-mount/stand.ts'
 import type { ContainerJob, ContainerResult } from '../src/container-mount/work.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
-import { nodeContainers } from '../src/nri/containers.ts'
+import { createContainerHandler } from '../src/nri/container-lifecycle.ts'
 import { CRI_SOCKETS } from '../src/nri/cri-sockets.ts'
-import {
-  clonesBy,
-  DEADLINE_MS,
-  LIMITS,
-  LOST,
-  registrationBy,
-  restrictionsBy,
-  supervision,
-  WORKER,
-} from '../src/nri/jobs.ts'
 import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
-import { runPlugin, TIMING } from '../src/nri/plugin.ts'
-import { Registration } from '../src/nri/registration.ts'
+import { CONNECTION_TIMING, runPlugin } from '../src/nri/plugin.ts'
+import { RegistrationRecorder } from '../src/nri/registration.ts'
+import {
+  createCloneService,
+  createRegistrationWriter,
+  createRestrictionsReader,
+  createSupervision,
+  DEADLINE_MS,
+  LOST_TASK_RESULTS,
+  WORKER_LIMITS,
+  WORKER_VERB,
+} from '../src/nri/worker-tasks.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { patienceMs } from '../src/store/given-up.ts'
@@ -59,39 +59,44 @@ async function serve(
     // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
     const events = new EventQueue()
     const tell = events.tell.bind(events)
-    const startWorker = startWorkers<ContainerJob, ContainerResult, AttachStep>(WORKER, env)
-    const workers = new Workers(startWorker, LIMITS, LOST, supervision(patienceMs(store.config)))
+    const startWorker = startWorkers<ContainerJob, ContainerResult, AttachStep>(WORKER_VERB, env)
+    const workers = new Workers(
+      startWorker,
+      WORKER_LIMITS,
+      LOST_TASK_RESULTS,
+      createSupervision(patienceMs(store.config)),
+    )
     const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
-    const registration = new Registration(socket, registrationBy(workers, failed))
+    const registration = new RegistrationRecorder(socket, createRegistrationWriter(workers, failed))
     const log: typeof tellEvent = (level, event, facts) => {
       tell(level, event, facts)
-      registration.hear(event, facts)
+      registration.observe(event, facts)
     }
     try {
-      const clones = clonesBy(workers, failed)
+      const clones = createCloneService(workers, failed)
       using reader = new NodeReader({ sockets: criSocket === undefined ? CRI_SOCKETS : [criSocket], env })
       // Its code is loaded once it has answered: the first container does not wait for that.
       await reader.readMap()
       // After what inherits the priority has been started.
       raisePriority()
-      const mapping = nodeContainers({
+      const mapping = createContainerHandler({
         kubeletDir: directory,
         clones,
         readConfig: () => reader.readMap(),
         deadlineMs: DEADLINE_MS,
-        lookAtPod: (kubeletDir, uid) => reader.lookAtPod(kubeletDir, uid),
-        groupsOfPod: (sandbox) => reader.groupsOf(sandbox),
+        readPodVolumes: (kubeletDir, uid) => reader.readPodVolumes(kubeletDir, uid),
+        readProcessGroups: (sandbox) => reader.readProcessGroups(sandbox),
         log: tell,
       })
       const containers = restrictOwnMounts(mapping, {
         kubeletDir: directory,
-        readRestrictions: restrictionsBy(workers),
+        readRestrictions: createRestrictionsReader(workers),
         waitMs: RESTRICTIONS_WAIT_MS,
         giveUpMs: RESTRICTIONS_GIVE_UP_MS,
         log: tell,
       })
-      await runPlugin({ socket, index, containers, timing: TIMING, log }, stop)
-      await registration.written
+      await runPlugin({ socket, index, handler: containers, timing: CONNECTION_TIMING, log }, stop)
+      await registration.whenWritten
     } finally {
       workers.close()
       await events.flush()

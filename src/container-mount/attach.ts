@@ -15,12 +15,12 @@ import { refuseMountsBelow, refuseOptions, refuseType } from './clone-refusals.t
 import { mappingFor } from './mapping.ts'
 import {
   type AttachStep,
-  type CloneOrder,
   type CloneOutcome,
-  type ContainerOrder,
+  type CloneRequest,
+  type ContainerCloneRequest,
   type ContainerOutcome,
-  refusalFor,
-  wayOut,
+  findRemedy,
+  formatRefusal,
 } from './order.ts'
 import { ordersByPath } from './other-paths.ts'
 import { cloneOwn } from './own-volume.ts'
@@ -32,7 +32,7 @@ import { attachClone, clonePath, holdContainer, makeContainerDirectory, takeDown
 
 /** A mount that is to be made; `why`: it is not possible. */
 interface Planned {
-  order: CloneOrder
+  order: CloneRequest
   /** 'keep': it needs none. */
   source?: Clonable | 'keep'
   /** Undefined: it shows all as it is. */
@@ -50,7 +50,7 @@ interface Planned {
  */
 export async function attachClones(
   session: Session,
-  order: ContainerOrder,
+  order: ContainerCloneRequest,
   report: (step: AttachStep) => void = () => {},
 ): Promise<ContainerOutcome> {
   const { container } = order
@@ -98,15 +98,15 @@ export async function attachClones(
 
 function plan(
   session: Session,
-  order: ContainerOrder,
+  order: ContainerCloneRequest,
   where: Where,
-  clone: CloneOrder,
+  clone: CloneRequest,
   handles: DisposableStack,
 ): Promise<Planned> {
   return attempt({ order: clone }, async (one) => {
     const pod = podIds(session.host, order)
     refuseOptions(clone)
-    let orders: readonly CloneOrder[] = [clone]
+    let orders: readonly CloneRequest[] = [clone]
     one.source = clone.isOwn
       ? await cloneOwn(session, where, clone, handles)
       : cloneSource(session, where, clone, handles, (handle, path) => {
@@ -132,16 +132,16 @@ async function attempt(one: Planned, work: (one: Planned) => void | Promise<void
   return one
 }
 
-function whyNot(order: CloneOrder, error: unknown): string {
+function whyNot(order: CloneRequest, error: unknown): string {
   const { group } = order
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
-  if (error instanceof Unmappable) return `${what}: ${error.why}: ${wayOut(order)}`
+  if (error instanceof Unmappable) return `${what}: ${error.why}: ${findRemedy(order)}`
   if (error instanceof Refusal) return error.message
-  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${wayOut(order)}`
+  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${findRemedy(order)}`
 }
 
-function refuseUnlessOptional({ isOptional }: ContainerOrder, planned: readonly Planned[]): void {
-  const faults = planned.flatMap(({ order, why }) => (why === undefined ? [] : refusalFor(order, why)))
+function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly Planned[]): void {
+  const faults = planned.flatMap(({ order, why }) => (why === undefined ? [] : formatRefusal(order, why)))
   if (!isOptional && faults.length > 0) throw new Refusal(faults)
 }
 
@@ -196,7 +196,7 @@ async function readRestrictions(host: Host, planned: readonly Planned[]): Promis
   }
 }
 
-function recordOf({ host }: Session, order: ContainerOrder, planned: readonly Planned[]): ContainerRecord {
+function recordOf({ host }: Session, order: ContainerCloneRequest, planned: readonly Planned[]): ContainerRecord {
   const volumes = planned.flatMap(
     ({ order: { volume, destination, source: asked, isOwn, group }, source, root, why }) => {
       if (source === 'keep') return []

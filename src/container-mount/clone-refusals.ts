@@ -3,17 +3,17 @@ import { fileSystemType } from '../mount-table/file-system.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { type CloneOrder, LEAVE_OUT, propagationOf } from './order.ts'
+import { type CloneRequest, findPropagation, LEAVE_OUT } from './order.ts'
 
-export function refuseOptions({ options }: CloneOrder): void {
-  const option = propagationOf(options)
+export function refuseOptions({ options }: CloneRequest): void {
+  const option = findPropagation(options)
   if (option === undefined) return
   throw new Refusal(
     `has mount propagation (${option}), which a mapped clone does not take part in: leave "mountPropagation" out, or the volume out of the annotation`,
   )
 }
 
-export function refuseType(host: Host, { fsTypes }: CloneOrder, handle: Handle): void {
+export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle): void {
   if (fsTypes === undefined) return
   const type = fileSystemType(host, handle) ?? 'an unknown file system'
   if (fsTypes.includes(type)) return

@@ -2,7 +2,7 @@ import { quoted } from '../refusal/refusal.ts'
 import type { MapRuleGrant } from '../request/map-rule.ts'
 
 /** One volume mount of a container that is to become a mapped clone. In JSON it goes to another process. */
-export interface CloneOrder {
+export interface CloneRequest {
   /** The pod's name of the volume, else the mount's source (hostPath). */
   volume: string
   /** Path in the container. */
@@ -26,7 +26,7 @@ export interface CloneOrder {
 }
 
 /** What a container needs before it is created. */
-export interface ContainerOrder {
+export interface ContainerCloneRequest {
   /** The runtime's name of it: see isContainerId. */
   container: string
   containerName: string
@@ -38,7 +38,7 @@ export interface ContainerOrder {
   isMember?: true | undefined
   /** Kubelet's root directory, as it writes it in the sources. */
   kubeletDir: string
-  clones: readonly CloneOrder[]
+  clones: readonly CloneRequest[]
   /** It may start without what is not possible. */
   isOptional: boolean
 }
@@ -59,8 +59,9 @@ export interface AttachStep {
 }
 
 /** Mounts of a container, of which some may be modekeep's own volumes. In JSON it goes to another process. */
-export interface OwnMountsRequest extends Pick<ContainerOrder, 'container' | 'containerName' | 'pod' | 'kubeletDir'> {
-  mounts: readonly Pick<CloneOrder, 'destination' | 'source'>[]
+export interface OwnMountsRequest
+  extends Pick<ContainerCloneRequest, 'container' | 'containerName' | 'pod' | 'kubeletDir'> {
+  mounts: readonly Pick<CloneRequest, 'destination' | 'source'>[]
 }
 
 export interface ContainerOutcome {
@@ -68,7 +69,7 @@ export interface ContainerOutcome {
 }
 
 /** What the runtime has told of its containers, at a moment. */
-export interface Known {
+export interface RuntimeSnapshot {
   /** Milliseconds since 1970: what was made later is left alone. */
   at: number
   /** Created and not started: their clones are still needed. */
@@ -81,28 +82,28 @@ export interface Known {
 }
 
 /** A runtime may tell of a container a moment after its plugin has answered. */
-export const IN_THE_MAKING_MS = 5000
+export const CREATION_GRACE_MS = 5000
 
 /** The pod's annotation that lets its containers start without what is not possible. */
-export const OPTIONAL = 'modekeep/group-optional'
+export const OPTIONAL_ANNOTATION = 'modekeep/group-optional'
 
 /** The option of a mount that takes part in what is mounted elsewhere: a mapped clone cannot. */
-export function propagationOf(options: readonly string[]): string | undefined {
+export function findPropagation(options: readonly string[]): string | undefined {
   return options.find((option) => /^r?(shared|slave)$/.test(option))
 }
 
 /** What people read of a volume that cannot be shown so. @param why without a way out, or with one after a colon */
-export function refusalFor({ asked, volume, destination }: CloneOrder, why: string): string {
+export function formatRefusal({ asked, volume, destination }: CloneRequest, why: string): string {
   const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
   return asked === '' ? `volume ${name} ${why}` : `${asked}, but volume ${name} ${why}`
 }
 
 /** The way out of what this volume cannot. */
-export const LEAVE_OUT = `leave the volume out of the annotation, or write annotation ${OPTIONAL} "true" to start without`
+export const LEAVE_OUT = `leave the volume out of the annotation, or write annotation ${OPTIONAL_ANNOTATION} "true" to start without`
 
-const NO_NAMESPACE = 'use ownership "walk", or leave "hostUsers" out'
+const NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
 
 /** The way out where a volume cannot be mapped. */
-export function wayOut({ isOwn }: CloneOrder): string {
-  return isOwn ? NO_NAMESPACE : LEAVE_OUT
+export function findRemedy({ isOwn }: CloneRequest): string {
+  return isOwn ? NAMESPACE_REMEDY : LEAVE_OUT
 }

@@ -3,7 +3,7 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH, mayMap } from '../request/map-rule.ts'
 import type { Session } from '../store/session.ts'
 import { findOtherPaths } from '../volume/other-paths.ts'
-import type { CloneOrder, ContainerOrder } from './order.ts'
+import type { CloneRequest, ContainerCloneRequest } from './order.ts'
 import { isOfKubelet, type Where } from './source.ts'
 
 /**
@@ -14,17 +14,17 @@ import { isOfKubelet, type Where } from './source.ts'
  */
 export function ordersByPath(
   session: Session,
-  where: Where & Pick<ContainerOrder, 'pod'>,
-  order: CloneOrder,
+  where: Where & Pick<ContainerCloneRequest, 'pod'>,
+  order: CloneRequest,
   handle: Handle,
-): CloneOrder[] {
+): CloneRequest[] {
   const { source, group } = order
   if (group === undefined || isOfKubelet(where, source)) return [order]
   const { map } = session.config
   const { namespace } = where.pod
   const named = { handle, path: source, kubeletDirectory: where.kubeletDir, rules: map }
   const found = findOtherPaths(session, where.table, named)
-  const others = found.map(({ path }): CloneOrder => {
+  const others = found.map(({ path }): CloneRequest => {
     const grant = mayMap(map, { namespace, kind: HOST_PATH, volume: path, group })
     if ('refusal' in grant) {
       throw new Refusal(

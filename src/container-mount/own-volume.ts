@@ -7,7 +7,7 @@ import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { mountsAgain } from '../volume/kind/kind.ts'
 import type { Clonable } from './clonable.ts'
-import type { CloneOrder } from './order.ts'
+import type { CloneRequest } from './order.ts'
 import { type Mounted, openMounted, type Where } from './source.ts'
 
 /**
@@ -20,7 +20,7 @@ import { type Mounted, openMounted, type Where } from './source.ts'
 export async function cloneOwn(
   session: Session,
   where: Where,
-  order: CloneOrder,
+  order: CloneRequest,
   handles: DisposableStack,
 ): Promise<Clonable | 'keep'> {
   const { host } = session

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import { HIGHEST_ID, type IdMap, type IdRange, mapFault } from '../host/id-map.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import type { ContainerOrder } from './order.ts'
+import type { ContainerCloneRequest } from './order.ts'
 
 const schema = () => {
   const id = z.int().check(z.gte(0), z.lte(HIGHEST_ID))
@@ -20,7 +20,7 @@ const schema = () => {
  */
 export function podIds(
   { files }: Host,
-  { hasUserNamespace, kubeletDir, pod }: Pick<ContainerOrder, 'hasUserNamespace' | 'kubeletDir' | 'pod'>,
+  { hasUserNamespace, kubeletDir, pod }: Pick<ContainerCloneRequest, 'hasUserNamespace' | 'kubeletDir' | 'pod'>,
 ): IdMap | undefined {
   if (!hasUserNamespace) return undefined
   const path = `${kubeletDir}/pods/${pod.uid}/userns`

@@ -8,9 +8,9 @@ import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { filePlaces, leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
 import { holdsOwnRecords } from '../volume/kind/source-path.ts'
-import type { ContainerOrder } from './order.ts'
+import type { ContainerCloneRequest } from './order.ts'
 
-export interface PodOnNode extends Pick<ContainerOrder, 'kubeletDir' | 'pod'> {
+export interface PodOnNode extends Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'> {
   /** One for all of a container's volumes: all that kubelet has mounted is in the mount table by now. */
   table: TableSnapshot
 }

@@ -9,7 +9,7 @@ import {
 } from '../store/container-record.ts'
 import type { Found } from '../store/record.ts'
 import { orWarn, type Session } from '../store/session.ts'
-import { IN_THE_MAKING_MS, type Known } from './order.ts'
+import { CREATION_GRACE_MS, type RuntimeSnapshot } from './order.ts'
 import { restoreRootBitsOf } from './root-bits.ts'
 import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
 
@@ -46,7 +46,7 @@ const LONG = 10 * 60 * 1000
  * @param isDry nothing is changed
  * @returns the containers of which something was taken away, or would be
  */
-export function reconcile(session: Session, known?: Known, isDry = false): string[] {
+export function reconcile(session: Session, known?: RuntimeSnapshot, isDry = false): string[] {
   const touched: string[] = []
   const stand = standing(session)
   const isThere = containersSeen(session)
@@ -85,7 +85,7 @@ function wanted(
   session: Session,
   container: string,
   { record, problem }: Found<ContainerRecord>,
-  known: Known | undefined,
+  known: RuntimeSnapshot | undefined,
   isThere: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
   if (problem !== undefined) return wantedOfUnreadable(container, known, isThere)
@@ -99,7 +99,7 @@ function wanted(
   if (known.unmapped.includes(container) && hasClones(record)) return 'gone'
   if (known.created.includes(container)) return 'keep'
   if (known.started.includes(container)) return 'started'
-  const isNew = record.state === 'created' && known.at - record.at < IN_THE_MAKING_MS
+  const isNew = record.state === 'created' && known.at - record.at < CREATION_GRACE_MS
   // By now what was told is not all there is.
   if (known.isLater) return isNew ? 'gone' : 'keep'
   return isNew ? 'keep' : 'gone'
@@ -108,7 +108,7 @@ function wanted(
 /** Only its name is known. While it may be there the record stays: it keeps others from giving its volumes another group. */
 function wantedOfUnreadable(
   container: string,
-  known: Known | undefined,
+  known: RuntimeSnapshot | undefined,
   isThere: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
   if (known === undefined) return isThere(container) ? 'keep' : 'gone'

@@ -9,14 +9,14 @@ import { volumePlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import type { Clonable } from './clonable.ts'
-import type { CloneOrder } from './order.ts'
+import type { CloneRequest } from './order.ts'
 
 /** Whether a container can create files through a clone that shows the group on disk as another. */
-const writesMapped = ({ options }: CloneOrder, { from, to }: Clonable): boolean =>
+const writesMapped = ({ options }: CloneRequest, { from, to }: Clonable): boolean =>
   to !== undefined && to !== from && !options.includes('ro')
 
 /** @throws {Refusal} where no rule permits the group on disk, or the set-gid bit that is requested */
-export function checkRules(session: Session, order: CloneOrder, source: Clonable, table: TableSnapshot): void {
+export function checkRules(session: Session, order: CloneRequest, source: Clonable, table: TableSnapshot): void {
   if (!writesMapped(order, source)) return
   const { tree, clonedFrom, from } = source
   const type = clonedFrom && fileSystemType(session.host, clonedFrom)
@@ -35,7 +35,7 @@ export interface RootFacts {
   hasPlainRoot?: true
 }
 
-export function findRootFacts(session: Session, order: CloneOrder, source: Clonable): RootFacts {
+export function findRootFacts(session: Session, order: CloneRequest, source: Clonable): RootFacts {
   const { root } = source
   if (root === undefined || !writesMapped(order, source)) return {}
   const rootVolume = volumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
@@ -49,7 +49,7 @@ export function findRootFacts(session: Session, order: CloneOrder, source: Clona
  */
 export async function setRootBits(
   session: Session,
-  order: CloneOrder,
+  order: CloneRequest,
   source: Clonable,
   rootVolume: string | undefined,
 ): Promise<void> {

@@ -7,10 +7,10 @@ import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { openLinkFree } from '../volume/kind/source-path.ts'
 import type { Clonable } from './clonable.ts'
-import type { CloneOrder, ContainerOrder } from './order.ts'
+import type { CloneRequest, ContainerCloneRequest } from './order.ts'
 import { type PodOnNode, refuseOtherPods, refuseOwnFiles } from './refused-sources.ts'
 
-type Pod = Pick<ContainerOrder, 'kubeletDir' | 'pod'>
+type Pod = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
 
 export interface Where extends PodOnNode {
   /** Reads that table. */
@@ -27,7 +27,7 @@ export interface Where extends PodOnNode {
 export function cloneSource(
   session: Session,
   where: Where,
-  { source, group: to }: CloneOrder,
+  { source, group: to }: CloneRequest,
   handles: DisposableStack,
   check: (handle: Handle, path: string) => void,
 ): Clonable {

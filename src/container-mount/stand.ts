@@ -21,7 +21,7 @@ export function clonePath(node: Node, container: string, number: number): string
 }
 
 /** Whether a mount's source is a clone that was made for the container. */
-export function isCloneOf(container: string, source: string): boolean {
+export function isCloneSource(container: string, source: string): boolean {
   const [directory, name] = source.split('/').slice(-2)
   return directory === container && /^\d+$/.test(name ?? '')
 }

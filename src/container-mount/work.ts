@@ -4,21 +4,21 @@ import { type PluginRecord, pluginRecord } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach.ts'
 import { checkSources } from './check-sources.ts'
-import type { AttachStep, CloneOutcome, ContainerOrder, Known, OwnMountsRequest } from './order.ts'
+import type { AttachStep, CloneOutcome, ContainerCloneRequest, OwnMountsRequest, RuntimeSnapshot } from './order.ts'
 import { readOwnRestrictions } from './own-restrictions.ts'
 import { reconcile, release } from './release.ts'
 import { noteWithout } from './without.ts'
 
 /** What a worker does for the one who answers the runtime; a line of JSON each. */
 export type ContainerJob =
-  | { do: 'attach'; order: ContainerOrder }
+  | { do: 'attach'; order: ContainerCloneRequest }
   /** It has started, or it is gone: was removed, or could not be created after all. */
   | { do: 'release'; container: string; as: 'started' | 'gone' }
-  | { do: 'reconcile'; known?: Known }
+  | { do: 'reconcile'; known?: RuntimeSnapshot }
   /** It does without what it asked for: of that nothing was made. */
-  | { do: 'without'; order: ContainerOrder; why: string }
+  | { do: 'without'; order: ContainerCloneRequest; why: string }
   /** Opens the volumes of a container as `attach` does: it succeeds once they respond. Makes nothing. */
-  | { do: 'check'; order: ContainerOrder }
+  | { do: 'check'; order: ContainerCloneRequest }
   /** Writes whether the runtime has the plugin registered. */
   | { do: 'registration'; record: PluginRecord }
   /** Reads the restrictions of modekeep's own mounts, which the runtime is to give to the container. */

@@ -1,43 +1,43 @@
 import type { Duplex } from 'node:stream'
 import { printable } from '../refusal/printable.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import { ProtocolError } from './frames.ts'
 import { SERVICE } from './messages.ts'
-import { CONNECTION, MuxReader, muxed } from './mux.ts'
-import { ProtocolError } from './records.ts'
+import { CONNECTION, encodeFrames, MuxReader } from './mux.ts'
 import { CODE, encodeMessage, request, response, type TtrpcMessage, TtrpcReader, TYPE } from './ttrpc.ts'
 
-/** A call that is answered with a status of its own. */
+/** The runtime gets the status UNIMPLEMENTED for it. */
 export class Unimplemented extends Error {}
 
-/** What a method of the plugin's answers: bytes of its response. It may throw, also a Refusal, whose text is answered. */
-export type Serve = (method: string, payload: Uint8Array) => Uint8Array | Promise<Uint8Array>
+/** Serves a method of the plugin and returns the encoded response. The runtime gets the message of what it throws. */
+export type ServeMethod = (method: string, payload: Uint8Array) => Uint8Array | Promise<Uint8Array>
 
-interface Waiting {
+interface PendingCall {
   readonly resolve: (payload: Uint8Array) => void
   readonly reject: (error: Error) => void
 }
 
-/** Requests under way: a runtime has a few. What is above is hostile, or a fault. */
-const MOST_REQUESTS = 10_000
+/** Limit of concurrent requests. A runtime has a few; more mean an attack or a fault. */
+const MAX_REQUESTS = 10_000
 
-/** The two services of one NRI socket: serves the plugin's and calls the runtime's. It ends with its socket. */
+/** Serves the plugin's service and calls the runtime's on one NRI socket, until the socket closes. */
 export class Connection {
-  /** Settles once, when the socket is closed: with the reason, where there is one. */
+  /** Resolves when the socket closes, with the error that closed it, if any. */
   readonly ended: Promise<Error | undefined>
   readonly #socket: Duplex
-  readonly #serve: Serve
+  readonly #serve: ServeMethod
   readonly #readers = new Map([
     [CONNECTION.plugin as number, new TtrpcReader()],
     [CONNECTION.runtime as number, new TtrpcReader()],
   ])
-  readonly #calls = new Map<number, Waiting>()
+  readonly #calls = new Map<number, PendingCall>()
   readonly #mux = new MuxReader()
-  #underWay = 0
+  #runningRequests = 0
   #onIdle = () => {}
   #nextStream = 1
 
-  /** @param socket open; it is the connection's from now on */
-  constructor(socket: Duplex, serve: Serve) {
+  /** @param socket connected; the connection closes it */
+  constructor(socket: Duplex, serve: ServeMethod) {
     this.#socket = socket
     this.#serve = serve
     const { promise, resolve } = Promise.withResolvers<Error | undefined>()
@@ -46,22 +46,22 @@ export class Connection {
     socket.on('error', (error) => {
       reason ??= error
     })
-    socket.on('data', (piece: Buffer) => this.#hear(piece))
+    socket.on('data', (piece: Buffer) => this.#receive(piece))
     socket.once('close', () => {
       for (const { reject } of this.#calls.values()) reject(reason ?? new Error('the runtime closed the connection'))
       this.#calls.clear()
       resolve(reason)
     })
-    // Who ends its side hears nothing any more.
+    // A runtime that ended its side reads no more answers.
     socket.once('end', () => socket.destroy())
   }
 
-  /** Calls a method of the runtime's service. @throws Error with the status' text, or why there is no answer */
+  /** Calls a method of the runtime's service. @throws Error with the message of the status, or if no answer comes */
   call(method: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
     const stream = this.#nextStream
     this.#nextStream += 2
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       this.#calls.delete(stream)
       reject(new Error(`the runtime has not answered ${method} in ${timeoutMs} ms`))
     }, timeoutMs)
@@ -69,18 +69,18 @@ export class Connection {
     const timeoutNano = BigInt(timeoutMs) * 1_000_000n
     const message = request.encode({ service: SERVICE.runtime, method, payload, timeoutNano })
     this.#send(CONNECTION.runtime, { stream, type: TYPE.request, payload: message })
-    return promise.finally(() => clearTimeout(late))
+    return promise.finally(() => clearTimeout(timer))
   }
 
   close(error?: Error): void {
     this.#socket.destroy(error)
   }
 
-  /** Closes it once all that was asked is answered, or after so long. */
-  async closeAnswered(mostMs: number): Promise<void> {
-    const late = setTimeout(() => this.close(), mostMs)
-    void this.ended.then(() => clearTimeout(late))
-    if (this.#underWay > 0) {
+  /** Closes the socket once all requests are answered, or after the timeout. */
+  async closeWhenAnswered(timeoutMs: number): Promise<void> {
+    const timer = setTimeout(() => this.close(), timeoutMs)
+    void this.ended.then(() => clearTimeout(timer))
+    if (this.#runningRequests > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
       })
@@ -89,15 +89,15 @@ export class Connection {
   }
 
   #send(connection: number, message: TtrpcMessage): void {
-    if (!this.#socket.destroyed) this.#socket.write(muxed(connection, encodeMessage(message)))
+    if (!this.#socket.destroyed) this.#socket.write(encodeFrames(connection, encodeMessage(message)))
   }
 
-  #hear(piece: Buffer): void {
+  #receive(piece: Buffer): void {
     try {
       for (const { connection, bytes } of this.#mux.push(piece)) {
         for (const message of this.#readers.get(connection)?.push(bytes) ?? []) {
-          if (connection === CONNECTION.plugin) this.#answer(message)
-          else this.#settle(message)
+          if (connection === CONNECTION.plugin) this.#answerRequest(message)
+          else this.#settleCall(message)
         }
       }
     } catch (error) {
@@ -105,7 +105,7 @@ export class Connection {
     }
   }
 
-  #settle({ stream, type, payload }: TtrpcMessage): void {
+  #settleCall({ stream, type, payload }: TtrpcMessage): void {
     const waiting = this.#calls.get(stream)
     if (type !== TYPE.response || waiting === undefined) return
     this.#calls.delete(stream)
@@ -114,10 +114,10 @@ export class Connection {
     else waiting.reject(new Error(status.message))
   }
 
-  #answer({ stream, type, payload }: TtrpcMessage): void {
-    // Nothing else is sent by who calls methods without streams.
+  #answerRequest({ stream, type, payload }: TtrpcMessage): void {
+    // NRI uses no streams, so other types of message are ignored.
     if (type !== TYPE.request) return
-    if (this.#underWay >= MOST_REQUESTS) throw new ProtocolError(`more than ${MOST_REQUESTS} requests at once`)
+    if (this.#runningRequests >= MAX_REQUESTS) throw new ProtocolError(`more than ${MAX_REQUESTS} requests at once`)
     const { service, method, payload: input } = request.decode(payload)
     try {
       if (service !== SERVICE.plugin) throw new Unimplemented(`no service ${service}`)
@@ -130,14 +130,14 @@ export class Connection {
   }
 
   async #respondLater(stream: number, output: Promise<Uint8Array>): Promise<void> {
-    this.#underWay++
+    this.#runningRequests++
     try {
       this.#respond(stream, await output)
     } catch (error) {
       this.#fail(stream, error)
     } finally {
-      this.#underWay--
-      if (this.#underWay === 0) this.#onIdle()
+      this.#runningRequests--
+      if (this.#runningRequests === 0) this.#onIdle()
     }
   }
 
@@ -148,12 +148,12 @@ export class Connection {
 
   #fail(stream: number, error: unknown): void {
     const message = printable(error instanceof Error ? error.message : String(error))
-    const payload = response.encode({ status: { code: codeOf(error), message }, payload: new Uint8Array() })
+    const payload = response.encode({ status: { code: resolveStatusCode(error), message }, payload: new Uint8Array() })
     this.#send(CONNECTION.plugin, { stream, type: TYPE.response, payload })
   }
 }
 
-function codeOf(error: unknown): number {
+function resolveStatusCode(error: unknown): number {
   if (error instanceof Unimplemented) return CODE.unimplemented
   return error instanceof Refusal ? CODE.failedPrecondition : CODE.unknown
 }

@@ -1,11 +1,11 @@
 import { type Message, protobufPackage } from '../grpc/protobuf.ts'
 
-/** The newest NRI release whose messages these are compared with. The runtime only logs it, since NRI 0.10. */
+/** Newest NRI release that these messages were compared with. Runtimes only log it, since NRI 0.10. */
 export const NRI_VERSION = 'v0.12.0'
 
 /**
- * The messages of NRI v1alpha1 that a plugin needs which replaces mounts, by the numbers of its api.proto. Left out:
- * what is neither sent nor read. An enumeration is its number.
+ * Messages of NRI v1alpha1, with the field numbers of its api.proto. Fields that the plugin neither sends nor reads are
+ * left out. An enumeration is declared as int32.
  */
 const NRI_MESSAGES = {
   Empty: {},
@@ -22,7 +22,7 @@ const NRI_MESSAGES = {
   Mount: { destination: [1, 'string'], type: [2, 'string'], source: [3, 'string'], options: [4, 'string', 'repeated'] },
   LinuxNamespace: { type: [1, 'string'], path: [2, 'string'] },
   LinuxContainer: { namespaces: [1, 'LinuxNamespace', 'repeated'] },
-  /** Told since NRI 0.11. */
+  /** Sent since NRI 0.11. */
   User: { uid: [1, 'uint32'], gid: [2, 'uint32'], additionalGids: [3, 'uint32', 'repeated'] },
   PodSandbox: {
     id: [1, 'string'],
@@ -48,7 +48,7 @@ const NRI_MESSAGES = {
   SynchronizeResponse: { more: [2, 'bool'] },
   ContainerAdjustment: { mounts: [3, 'Mount', 'repeated'] },
   CreateContainerResponse: { adjust: [1, 'ContainerAdjustment'] },
-  /** Every request that tells of a container, or of a sandbox alone: CreateContainer's, PostStartContainer's, StopPodSandbox's, ... */
+  /** Has the common fields of all requests about a container or a sandbox: CreateContainer, PostStartContainer, StopPodSandbox, … */
   ContainerRequest: { pod: [1, 'PodSandbox'], container: [2, 'Container'] },
   StateChangeEvent: { event: [1, 'int32'], pod: [2, 'PodSandbox'], container: [3, 'Container'] },
 } as const
@@ -64,7 +64,7 @@ export const { codec } = protobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
 
 export const SERVICE = { plugin: 'nri.pkg.api.v1alpha1.Plugin', runtime: 'nri.pkg.api.v1alpha1.Runtime' } as const
 
-/** NRI's Event. */
+/** Numbers of NRI's enumeration Event. */
 export const EVENT = {
   runPodSandbox: 1,
   stopPodSandbox: 2,
@@ -74,8 +74,8 @@ export const EVENT = {
   removeContainer: 11,
 } as const
 
-/** As ConfigureResponse.events wants them: bit n - 1 for event n. */
+/** Value of ConfigureResponse.events: bit n - 1 for event n. */
 export const EVENT_MASK = Object.values(EVENT).reduce((mask, event) => mask | (1 << (event - 1)), 0)
 
-/** NRI's ContainerState. */
+/** Numbers of NRI's enumeration ContainerState. */
 export const STATE = { created: 1, stopped: 4 } as const

@@ -1,19 +1,19 @@
-import { RecordReader } from './records.ts'
-import { LONGEST_MESSAGE, HEADER_LENGTH as MESSAGE_HEADER } from './ttrpc.ts'
+import { FrameReader } from './frames.ts'
+import { MAX_MESSAGE_LENGTH, HEADER_LENGTH as MESSAGE_HEADER } from './ttrpc.ts'
 
 /**
- * The logical connections of NRI's one socket (containerd/nri pkg/net/multiplex): one for the service that the plugin
- * serves, one for the runtime's own.
+ * Logical connections on NRI's one socket (containerd/nri pkg/net/multiplex): one for the plugin's service, one for the
+ * runtime's.
  */
 export const CONNECTION = { plugin: 1, runtime: 2 } as const
 
 const HEADER_LENGTH = 8
-/** A runtime that reads through a buffer of this size refuses what does not fit in it (mux.go, conn.Read). */
-const LONGEST_SENT = 4096
+/** A runtime reads frames into a buffer of this size and rejects longer ones (mux.go, conn.Read). */
+const MAX_FRAME_LENGTH = 4096
 
-/** Cuts what comes from the socket into what each connection is told. */
+/** Splits the socket's bytes into frames of the logical connections. */
 export class MuxReader {
-  readonly #records = new RecordReader(HEADER_LENGTH, 4, MESSAGE_HEADER + LONGEST_MESSAGE);
+  readonly #records = new FrameReader(HEADER_LENGTH, 4, MESSAGE_HEADER + MAX_MESSAGE_LENGTH);
 
   /** @throws {ProtocolError} */
   *push(piece: Buffer): Generator<{ connection: number; bytes: Buffer }> {
@@ -23,11 +23,11 @@ export class MuxReader {
   }
 }
 
-/** What a connection says, as it goes to the socket. */
-export function muxed(connection: number, bytes: Buffer): Buffer {
+/** Encodes bytes of a logical connection as frames for the socket. */
+export function encodeFrames(connection: number, bytes: Buffer): Buffer {
   const pieces: Buffer[] = []
-  for (let at = 0; at < bytes.length; at += LONGEST_SENT) {
-    const payload = bytes.subarray(at, at + LONGEST_SENT)
+  for (let offset = 0; offset < bytes.length; offset += MAX_FRAME_LENGTH) {
+    const payload = bytes.subarray(offset, offset + MAX_FRAME_LENGTH)
     const header = Buffer.alloc(HEADER_LENGTH)
     header.writeUInt32BE(connection, 0)
     header.writeUInt32BE(payload.length, 4)

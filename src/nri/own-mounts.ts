@@ -1,11 +1,11 @@
-import type { CloneOrder, OwnMountsRequest } from '../container-mount/order.ts'
+import type { CloneRequest, OwnMountsRequest } from '../container-mount/order.ts'
 import type { Level } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { messageOf } from '../refusal/refusal.ts'
-import { hasUserNamespace, isPerhapsOwn } from './decide.ts'
+import { hasUserNamespace, mayBeOwnVolume } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
-import type { Containers } from './service.ts'
-import { factsOf } from './sources.ts'
+import { listContainerFields } from './request-reader.ts'
+import type { ContainerHandler } from './service.ts'
 
 /** Returns the mount options for each mount of a request. */
 export type ReadRestrictions = (
@@ -13,37 +13,45 @@ export type ReadRestrictions = (
   giveUp: AbortSignal,
 ) => Promise<readonly (readonly string[])[]>
 
-export interface RestrictionSettings {
+export interface OwnMountSettings {
   readonly kubeletDir: string
   readonly readRestrictions: ReadRestrictions
   /** How long a container waits for its mount options, ms. */
   readonly waitMs: number
-  /** When a read that no container waits for is given up, ms. */
+  /** A read that no container waits for any more is cancelled after this time, ms. */
   readonly giveUpMs: number
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
 
-/** The time in which a worker reads a mount table of 100,000 rows, and well below the runtime's own deadline. */
+/** A worker reads a mount table of 100,000 rows in this time, which is well below the runtime's own deadline. */
 export const RESTRICTIONS_WAIT_MS = 500
 export const RESTRICTIONS_GIVE_UP_MS = 60_000
 
-/** More mounts of one container are not read. */
+/** Further mounts of a container are not read. */
 const MAX_MOUNTS = 200
 
 /**
- * Gives containers the restrictions of modekeep's own volumes (`nosuid`, `noexec`, …) as options of their mounts, which a
- * current runc clears otherwise. A container is never refused for it, and waits at most `waitMs`: without an answer it gets
- * its mounts as they are, with a warning in the log.
+ * Adds the restrictions of modekeep's own volumes (`nosuid`, `noexec`, …) to the options of their mounts, because a current
+ * runc clears restrictions that it is not given. A container waits at most `waitMs` and is never refused: without an answer
+ * it gets its mounts unchanged, and the log has a warning.
  */
-export function restrictOwnMounts(containers: Containers, settings: RestrictionSettings): Containers {
+export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMountSettings): ContainerHandler {
   const { kubeletDir, readRestrictions, waitMs, giveUpMs, log } = settings
-  /** Sources whose last read has not ended: no further container waits for them. */
+  /** Sources whose last read has not ended. Further containers do not wait for them. */
   const slow = new Set<string>()
 
-  async function restricted(pod: PodSandbox, container: Container, mounts: readonly OwnMount[]): Promise<Mount[]> {
+  async function readRestrictedMounts(
+    pod: PodSandbox,
+    container: Container,
+    mounts: readonly OwnMount[],
+  ): Promise<Mount[]> {
     const warn = (message: string) =>
-      log('warn', 'unrestricted', { ...factsOf(pod, container), destinations: destinationsOf(mounts), message })
+      log('warn', 'unrestricted', {
+        ...listContainerFields(pod, container),
+        destinations: listDestinations(mounts),
+        message,
+      })
     if (mounts.some(({ source }) => slow.has(source))) {
       warn('an earlier read of these mounts has not ended: the container starts without their mount options')
       return []
@@ -57,8 +65,8 @@ export function restrictOwnMounts(containers: Containers, settings: RestrictionS
     }
     const reading = readRestrictions(request, AbortSignal.timeout(giveUpMs))
     try {
-      const all = await Promise.race([reading, elapsed(waitMs)])
-      if (all !== undefined) return mounts.flatMap((mount, at) => restrict(mount.mount, all[at] ?? []))
+      const read = await Promise.race([reading, waitForTimeout(waitMs)])
+      if (read !== undefined) return mounts.flatMap(({ mount }, index) => restrictMount(mount, read[index] ?? []))
       for (const { source } of mounts) slow.add(source)
       const done = () => {
         for (const { source } of mounts) slow.delete(source)
@@ -77,51 +85,51 @@ export function restrictOwnMounts(containers: Containers, settings: RestrictionS
       const answer = containers.create(pod, container, unheard)
       const mounts = findOwnMounts(kubeletDir, pod, container)
       if (mounts.length === 0) return answer
-      return join(answer, restricted(pod, container, mounts))
+      return appendRestricted(answer, readRestrictedMounts(pod, container, mounts))
     },
   }
 }
 
-/** A mount that may show a volume of modekeep's. */
-interface OwnMount extends Pick<CloneOrder, 'destination' | 'source'> {
+/** A mount that may be one of modekeep's own volumes. */
+interface OwnMount extends Pick<CloneRequest, 'destination' | 'source'> {
   readonly mount: Mount
 }
 
-/** The clones of a container first: a mount that is replaced by its clone has the clone's options. */
-async function join(
+/** Clones take precedence, because a mount that is replaced by its clone has the clone's options. */
+async function appendRestricted(
   answer: Promise<readonly Mount[] | undefined> | undefined,
   restricted: Promise<readonly Mount[]>,
 ): Promise<readonly Mount[]> {
   const clones = (await answer) ?? []
-  const cloned = new Set(destinationsOf(clones))
+  const cloned = new Set(listDestinations(clones))
   return [...clones, ...(await restricted).filter(({ destination }) => !cloned.has(destination))]
 }
 
 /**
- * Finds the mounts that may be modekeep's own volumes, by their sources alone. Containers with a user namespace have none:
+ * Finds the mounts that may be modekeep's own volumes, by their sources alone. Skips containers with a user namespace:
  * there the kernel keeps the flags, and a replaced mount would lose the mapping of its ids.
  */
 export function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Container): OwnMount[] {
   if (hasUserNamespace(container)) return []
   const found = container.mounts.flatMap((mount): OwnMount[] => {
-    // Runtimes resolve the links in a source: kubelet's directory may have another name there.
+    // Runtimes resolve symbolic links in a source, so the path of kubelet's directory may differ from kubeletDir.
     const at = mount.source.indexOf(`/pods/${pod.uid}/volume`)
-    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !isPerhapsOwn(mount)) return []
+    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !mayBeOwnVolume(mount)) return []
     const { destination } = mount
     return [{ mount, destination, source: `${kubeletDir}${mount.source.slice(at)}` }]
   })
   return found.slice(0, MAX_MOUNTS)
 }
 
-function restrict(mount: Mount, restrictions: readonly string[]): Mount[] {
+function restrictMount(mount: Mount, restrictions: readonly string[]): Mount[] {
   const options = restrictOptions(mount.options, restrictions)
   return options.length === mount.options.length && options.every((option) => mount.options.includes(option))
     ? []
     : [{ ...mount, options }]
 }
 
-const destinationsOf = (mounts: readonly { destination: string }[]) => mounts.map(({ destination }) => destination)
+const listDestinations = (mounts: readonly { destination: string }[]) => mounts.map(({ destination }) => destination)
 
-function elapsed(ms: number): Promise<undefined> {
+function waitForTimeout(ms: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(resolve, ms, undefined).unref())
 }

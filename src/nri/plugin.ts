@@ -8,65 +8,64 @@ import type { Level } from '../log/call-log.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { Connection } from './connection.ts'
 import { codec, NRI_VERSION } from './messages.ts'
-import { type Containers, methods } from './service.ts'
+import { type ContainerHandler, createPluginService } from './service.ts'
 
-/** In ms. */
-export interface Timing extends BackOff {
-  /** How long the runtime may take to accept a registration, and then to tell of what there is. */
+export interface ConnectionTiming extends BackOff {
+  /** Time limit for the runtime to accept the registration, and again to send its pods and containers. */
   readonly registerMs: number
-  /** How long an end waits for the answers that are under way: a runtime goes on without those that do not come. */
+  /** Time limit at the plugin's end for running requests. The runtime continues without their answers. */
   readonly answerMs: number
 }
 
-/** While it is away containers are created without it: it comes back soon. */
-export const TIMING: Timing = { firstMs: 100, mostMs: 2000, registerMs: 10_000, answerMs: 2000 }
+/** Reconnects soon, because meanwhile the runtime creates containers without the plugin. */
+export const CONNECTION_TIMING: ConnectionTiming = { firstMs: 100, mostMs: 2000, registerMs: 10_000, answerMs: 2000 }
 
-export interface Settings {
+export interface PluginSettings {
   readonly socket: string
-  /** Two digits: the order in which the runtime asks its plugins. */
+  /** Two digits. The runtime calls its plugins in the order of their indexes. */
   readonly index: string
-  readonly containers: Containers
-  readonly timing: Timing
+  readonly handler: ContainerHandler
+  readonly timing: ConnectionTiming
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
 
-/** As the runtime and its `required_plugins` call it. */
+/** Name of the plugin in the runtime and in its `required_plugins`. */
 export const PLUGIN_NAME = 'modekeep'
 
-const register = codec('RegisterPluginRequest')
+const registerRequest = codec('RegisterPluginRequest')
 
-/** Serves the runtime until stopped, over any number of its restarts. */
+/** Serves the runtime until `stop` aborts, and reconnects after its restarts. */
 export async function runPlugin(
-  { socket, index, containers, timing, log }: Settings,
+  { socket, index, handler, timing, log }: PluginSettings,
   stop: AbortSignal,
 ): Promise<void> {
   let failures = 0
-  let said: string | undefined
+  let lastMessage: string | undefined
   while (!stop.aborted) {
     let readyAt = Number.POSITIVE_INFINITY
     try {
-      const trunk = await connect(socket, stop)
-      await serve(trunk, { index, containers, timing, log }, stop, () => {
+      const trunk = await connectToRuntime(socket, stop)
+      await serveConnection(trunk, { index, handler: handler, timing, log }, stop, () => {
         readyAt = performance.now()
-        said = undefined
+        lastMessage = undefined
       })
     } catch (error) {
       if (stop.aborted) break
-      // A runtime that hangs up as soon as it has told of all is not to be asked to do so again and again.
+      // The back-off continues if the runtime closes the connection soon after it sent its containers.
       if (performance.now() - readyAt > timing.mostMs) failures = 0
       failures++
       const message = messageOf(error)
-      // Each reason once, until it is another one.
-      if (message !== said) log('warn', 'away', { socket, message })
-      said = message
+      // Logs a repeated reason once.
+      if (message !== lastMessage) log('warn', 'away', { socket, message })
+      lastMessage = message
     }
     const waitMs = pause(timing, Math.max(1, failures), Math.random())
     await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {})
   }
 }
 
-async function connect(path: string, stop: AbortSignal): Promise<net.Socket> {
+async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.Socket> {
   using held = openOwnSocket(path)
   const socket = net.connect({ path: held.link }).on('error', () => {})
   try {
@@ -78,10 +77,10 @@ async function connect(path: string, stop: AbortSignal): Promise<net.Socket> {
   }
 }
 
-/** From registration to the end of the connection. @throws Error where that was not wanted */
-async function serve(
+/** Serves one connection, from registration to its end. @throws Error unless `stop` ended it */
+async function serveConnection(
   trunk: net.Socket,
-  { index, containers, timing, log }: Omit<Settings, 'socket'>,
+  { index, handler, timing, log }: Omit<PluginSettings, 'socket'>,
   stop: AbortSignal,
   onReady: () => void,
 ): Promise<void> {
@@ -90,28 +89,28 @@ async function serve(
     onReady()
     ready.resolve()
   }
-  const unheard = new AbortController()
-  const connection = new Connection(trunk, methods(containers, log, onSynchronized, unheard.signal))
-  const end = () => void connection.closeAnswered(timing.answerMs)
+  const disconnected = new AbortController()
+  const connection = new Connection(trunk, createPluginService(handler, log, onSynchronized, disconnected.signal))
+  const end = () => void connection.closeWhenAnswered(timing.answerMs)
   stop.addEventListener('abort', end, { once: true })
-  const late = new AbortController()
+  const registration = new AbortController()
   try {
-    const name = { pluginName: PLUGIN_NAME, pluginIdx: index, nriVersion: NRI_VERSION }
-    await connection.call('RegisterPlugin', register.encode(name), timing.registerMs)
+    const identity = { pluginName: PLUGIN_NAME, pluginIdx: index, nriVersion: NRI_VERSION }
+    await connection.call('RegisterPlugin', registerRequest.encode(identity), timing.registerMs)
     const ended = connection.ended.then((reason) => {
       throw reason ?? new Error('the runtime closed the connection')
     })
-    const timeout = setTimeout(timing.registerMs, undefined, { signal: late.signal }).then(() => {
+    const timeout = setTimeout(timing.registerMs, undefined, { signal: registration.signal }).then(() => {
       throw new Error(`the runtime has not told of its containers in ${timing.registerMs} ms`)
     })
     timeout.catch(() => {})
     await Promise.race([ready.promise, ended, timeout])
-    late.abort()
+    registration.abort()
     await ended
   } finally {
-    late.abort()
+    registration.abort()
     stop.removeEventListener('abort', end)
     connection.close()
-    unheard.abort()
+    disconnected.abort()
   }
 }

@@ -1,28 +1,29 @@
 import type { PluginRecord } from '../store/plugin-record.ts'
-import { newestOf } from './newest.ts'
+import { coalesceCalls } from './coalesce.ts'
 
 /**
- * Records whether the runtime has the plugin registered, by its events. Records are written one after the other, and of those
- * that come meanwhile only the newest.
+ * Records from the plugin's events whether the runtime has the plugin registered. Records are written one after the other.
+ * Of those that wait, only the newest is written.
  */
-export class Registration {
+export class RegistrationRecorder {
   readonly #write: (record: PluginRecord) => Promise<void>
   #record: PluginRecord
   #written: Promise<void>
 
   /** @param write writes a record in another process; must not reject */
   constructor(socket: string, write: (record: PluginRecord) => Promise<void>) {
-    this.#write = newestOf(write)
+    this.#write = coalesceCalls(write)
     this.#record = { isRegistered: false, runtime: '', since: Date.now(), socket }
     this.#written = this.#write(this.#record)
   }
 
-  /** Settles once all that was recorded is written. */
-  get written(): Promise<void> {
+  /** Settles once no record is being written. */
+  get whenWritten(): Promise<void> {
     return this.#written
   }
 
-  hear(event: string, facts: Record<string, unknown> = {}): void {
+  /** Updates the record for an event of the plugin's log. */
+  observe(event: string, facts: Record<string, unknown> = {}): void {
     const { isRegistered } = this.#record
     if (event === 'configured') {
       const nri = typeof facts.nri === 'string' ? facts.nri : undefined

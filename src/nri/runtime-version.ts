@@ -3,10 +3,10 @@ import { protobufPackage } from '../grpc/protobuf.ts'
 import { printable } from '../refusal/printable.ts'
 import { CRI_SOCKETS } from './cri-sockets.ts'
 
-/** Where container runtimes answer CRI, as they are packaged. */
+/** Default paths of the runtimes' CRI sockets. */
 export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/crio.sock']
 
-const WAIT_MS = 1000
+const ANSWER_TIMEOUT_MS = 1000
 
 // kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
 const { method } = protobufPackage('runtime.v1', {
@@ -15,10 +15,10 @@ const { method } = protobufPackage('runtime.v1', {
 } as const)
 export const Version = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
 
-/** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`; undefined without an answer. */
+/** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`. */
 export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
   try {
-    const { runtimeName, runtimeVersion } = await ask(socket, Version, { version: '' }, WAIT_MS)
+    const { runtimeName, runtimeVersion } = await ask(socket, Version, { version: '' }, ANSWER_TIMEOUT_MS)
     return printable(`${runtimeName} ${runtimeVersion}`)
   } catch {
     return undefined

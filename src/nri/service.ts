@@ -1,5 +1,5 @@
 import type { Level } from '../log/call-log.ts'
-import { type Serve, Unimplemented } from './connection.ts'
+import { type ServeMethod, Unimplemented } from './connection.ts'
 import {
   type Configuration,
   type Container,
@@ -10,122 +10,137 @@ import {
   type PodSandbox,
 } from './messages.ts'
 
-/** What is done for the containers that a runtime tells of. */
-export interface Containers {
+/** Handles a runtime's calls and events about its containers. The methods other than `create` must not throw. */
+export interface ContainerHandler {
   /**
-   * Before it is created.
-   * @param unheard once nobody waits for the answer any more
-   * @returns the mounts that take the place of those at the same destinations; undefined: none
-   * @throws {Refusal} (also later) where it must not be created
+   * Is called before the runtime creates a container.
+   * @param disconnected aborts when the runtime closes the connection
+   * @returns the mounts that replace those at the same destinations; undefined: none
+   * @throws {Refusal} if the container must not be created; also as a rejection
    */
-  create(pod: PodSandbox, container: Container, unheard: AbortSignal): Promise<readonly Mount[] | undefined> | undefined
-  /** Its containers are to come. Must not throw. */
-  sandboxStarted(pod: PodSandbox): void
-  /** It runs: its mounts are its own. Must not throw. */
-  started(pod: PodSandbox, container: Container): void
-  /** It has ended, or will never run. It may be told twice. Must not throw. */
-  gone(container: string): void
-  /** All its containers have ended, also those that never ran, of which nothing else is told. Must not throw. */
-  sandboxStopped(sandbox: string): void
-  /** All there are, at each connection, before anything else is told. Must not throw. */
+  create(
+    pod: PodSandbox,
+    container: Container,
+    disconnected: AbortSignal,
+  ): Promise<readonly Mount[] | undefined> | undefined
+  /** Is called before the first container of the sandbox is created. */
+  onSandboxStarted(pod: PodSandbox): void
+  /** The container runs, with mounts of its own. */
+  onStarted(pod: PodSandbox, container: Container): void
+  /** The container has ended, or will never run. May be called twice. */
+  onEnded(container: string): void
+  /** All containers of the sandbox have ended. A container that never ran may have no other event. */
+  onSandboxStopped(sandbox: string): void
+  /** Gets all pods and containers, at each connection, before any other call. */
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): void
 }
 
 /** Must not throw. */
 type Log = (level: Level, event: string, facts?: Record<string, unknown>) => void
 
-/** What an event is about. */
-type Told = { pod?: PodSandbox | undefined; container?: Container | undefined }
+type ContainerEvent = { pod?: PodSandbox | undefined; container?: Container | undefined }
 
-/** More than a node runs: what a runtime tells in parts is bounded. */
-const MOST_TOLD = 100_000
+/** Limit of the pods and containers that a runtime sends in parts. No node runs so many. */
+const MAX_SYNCHRONIZED = 100_000
 
-const NOTHING = new Uint8Array()
+const EMPTY_RESPONSE = new Uint8Array()
 
-const configure = codec('ConfigureRequest')
-const configured = codec('ConfigureResponse')
-const synchronize = codec('SynchronizeRequest')
-const synchronized = codec('SynchronizeResponse')
-const told = codec('ContainerRequest')
-const created = codec('CreateContainerResponse')
-const stateChange = codec('StateChangeEvent')
+const configureRequest = codec('ConfigureRequest')
+const configureResponse = codec('ConfigureResponse')
+const synchronizeRequest = codec('SynchronizeRequest')
+const synchronizeResponse = codec('SynchronizeResponse')
+const containerRequest = codec('ContainerRequest')
+const createResponse = codec('CreateContainerResponse')
+const stateChangeEvent = codec('StateChangeEvent')
 
-/** The plugin's service, for one connection. */
-export function methods(containers: Containers, log: Log, onSynchronized: () => void, unheard: AbortSignal): Serve {
+/** Creates the plugin's service for one connection. */
+export function createPluginService(
+  handler: ContainerHandler,
+  log: Log,
+  onSynchronized: () => void,
+  disconnected: AbortSignal,
+): ServeMethod {
   let pods: PodSandbox[] = []
-  let running: Container[] = []
+  let containers: Container[] = []
 
-  const tell = (event: number, { pod, container }: Told) => {
-    if (event === EVENT.runPodSandbox && pod) containers.sandboxStarted(pod)
-    if (event === EVENT.stopPodSandbox && pod) containers.sandboxStopped(pod.id)
-    if (event === EVENT.postStartContainer && pod && container) containers.started(pod, container)
-    if ((event === EVENT.stopContainer || event === EVENT.removeContainer) && container) containers.gone(container.id)
-    return NOTHING
+  const dispatchEvent = (event: number, { pod, container }: ContainerEvent) => {
+    if (event === EVENT.runPodSandbox && pod) handler.onSandboxStarted(pod)
+    if (event === EVENT.stopPodSandbox && pod) handler.onSandboxStopped(pod.id)
+    if (event === EVENT.postStartContainer && pod && container) handler.onStarted(pod, container)
+    if ((event === EVENT.stopContainer || event === EVENT.removeContainer) && container) handler.onEnded(container.id)
+    return EMPTY_RESPONSE
   }
-  const telling = (event: number) => (payload: Uint8Array) => tell(event, told.decode(payload))
+  const createEventMethod = (event: number) => (payload: Uint8Array) =>
+    dispatchEvent(event, containerRequest.decode(payload))
 
-  const all: Readonly<Record<string, (payload: Uint8Array) => Uint8Array | Promise<Uint8Array>>> = {
+  const methods: Readonly<Record<string, (payload: Uint8Array) => Uint8Array | Promise<Uint8Array>>> = {
     Configure(payload) {
-      log('info', 'configured', facts(configure.decode(payload)))
-      return configured.encode({ events: EVENT_MASK })
+      log('info', 'configured', listLogFields(configureRequest.decode(payload)))
+      return configureResponse.encode({ events: EVENT_MASK })
     },
 
     Synchronize(payload) {
-      const part = synchronize.decode(payload)
+      const part = synchronizeRequest.decode(payload)
       pods.push(...part.pods)
-      running.push(...part.containers)
-      if (pods.length + running.length > MOST_TOLD) throw new Error(`more than ${MOST_TOLD} pods and containers`)
+      containers.push(...part.containers)
+      if (pods.length + containers.length > MAX_SYNCHRONIZED)
+        throw new Error(`more than ${MAX_SYNCHRONIZED} pods and containers`)
       if (!part.more) {
-        log('info', 'synchronized', { pods: pods.length, containers: running.length })
-        containers.synchronize(pods, running)
-        ;[pods, running] = [[], []]
+        log('info', 'synchronized', { pods: pods.length, containers: containers.length })
+        handler.synchronize(pods, containers)
+        ;[pods, containers] = [[], []]
         onSynchronized()
       }
-      return synchronized.encode({ more: part.more })
+      return synchronizeResponse.encode({ more: part.more })
     },
 
     CreateContainer(payload) {
-      const { pod, container } = told.decode(payload)
-      if (pod === undefined || container === undefined) return NOTHING
-      const answer = containers.create(pod, container, unheard)
-      return answer === undefined ? NOTHING : answer.then(adjustment)
+      const { pod, container } = containerRequest.decode(payload)
+      if (pod === undefined || container === undefined) return EMPTY_RESPONSE
+      const answer = handler.create(pod, container, disconnected)
+      return answer === undefined ? EMPTY_RESPONSE : answer.then(encodeAdjustment)
     },
 
-    // By one method for all in NRI before 0.12, by a method for each since.
+    // NRI before 0.12 sends all events by StateChange, later versions by a method of their own.
     StateChange(payload) {
-      const change = stateChange.decode(payload)
-      return tell(change.event, change)
+      const change = stateChangeEvent.decode(payload)
+      return dispatchEvent(change.event, change)
     },
-    RunPodSandbox: telling(EVENT.runPodSandbox),
-    StopPodSandbox: telling(EVENT.stopPodSandbox),
-    PostStartContainer: telling(EVENT.postStartContainer),
-    StopContainer: telling(EVENT.stopContainer),
-    RemoveContainer: telling(EVENT.removeContainer),
+    RunPodSandbox: createEventMethod(EVENT.runPodSandbox),
+    StopPodSandbox: createEventMethod(EVENT.stopPodSandbox),
+    PostStartContainer: createEventMethod(EVENT.postStartContainer),
+    StopContainer: createEventMethod(EVENT.stopContainer),
+    RemoveContainer: createEventMethod(EVENT.removeContainer),
 
     Shutdown() {
       log('info', 'shutdown')
-      return NOTHING
+      return EMPTY_RESPONSE
     },
   }
 
   return (method, payload) => {
-    const serveMethod = Object.hasOwn(all, method) ? all[method] : undefined
+    const serveMethod = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (serveMethod === undefined) throw new Unimplemented(`the plugin has no method ${method}`)
     return serveMethod(payload)
   }
 }
 
-/** A mount is replaced by two entries: one with a dash, which takes away what is at the destination, and the new one. */
-function adjustment(mounts: readonly Mount[] | undefined): Uint8Array {
-  if (mounts === undefined || mounts.length === 0) return NOTHING
+/** Encodes two entries for each mount: one with a dash, which removes the mount at the destination, and the new mount. */
+function encodeAdjustment(mounts: readonly Mount[] | undefined): Uint8Array {
+  if (mounts === undefined || mounts.length === 0) return EMPTY_RESPONSE
   const entries = mounts.flatMap((mount) => [
     { destination: `-${mount.destination}`, type: '', source: '', options: [] },
     mount,
   ])
-  return created.encode({ adjust: { mounts: entries } })
+  return createResponse.encode({ adjust: { mounts: entries } })
 }
 
-function facts({ runtimeName, runtimeVersion, requestTimeout, nriVersion }: Configuration): Record<string, unknown> {
+function listLogFields({
+  runtimeName,
+  runtimeVersion,
+  requestTimeout,
+  nriVersion,
+}: Configuration): Record<string, unknown> {
   return {
     runtime: runtimeName,
     version: runtimeVersion,

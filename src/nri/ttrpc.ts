@@ -1,18 +1,18 @@
 import { protobufPackage } from '../grpc/protobuf.ts'
-import { RecordReader } from './records.ts'
+import { FrameReader } from './frames.ts'
 
 export const HEADER_LENGTH = 10
-/** ttrpc's own bound (containerd/ttrpc channel.go, messageLengthMax), in bytes. */
-export const LONGEST_MESSAGE = 4 << 20
+/** Limit of ttrpc, in bytes (containerd/ttrpc channel.go, messageLengthMax). */
+export const MAX_MESSAGE_LENGTH = 4 << 20
 
-/** Types of messages; those of streams are not used by NRI. */
+/** Message types. NRI does not use those of streams. */
 export const TYPE = { request: 1, response: 2 } as const
 
-/** Of gRPC's codes, those that are answered with. */
+/** gRPC status codes that the plugin answers with. */
 export const CODE = { ok: 0, unknown: 2, invalidArgument: 3, failedPrecondition: 9, unimplemented: 12 } as const
 
 export interface TtrpcMessage {
-  /** Odd: a request's, from who calls. Its response has the same. */
+  /** Stream ID, odd, chosen by the caller. The response has that of its request. */
   readonly stream: number
   readonly type: number
   readonly payload: Buffer
@@ -27,9 +27,9 @@ const { codec } = protobufPackage('ttrpc', {
 export const request = codec('Request')
 export const response = codec('Response')
 
-/** Cuts what one connection is told into messages. */
+/** Splits the bytes of one logical connection into messages. */
 export class TtrpcReader {
-  readonly #records = new RecordReader(HEADER_LENGTH, 0, LONGEST_MESSAGE);
+  readonly #records = new FrameReader(HEADER_LENGTH, 0, MAX_MESSAGE_LENGTH);
 
   /** @throws {ProtocolError} */
   *push(piece: Buffer): Generator<TtrpcMessage> {
@@ -39,7 +39,7 @@ export class TtrpcReader {
   }
 }
 
-/** @param payload a request or a response, LONGEST_MESSAGE at most */
+/** @param payload an encoded request or response of at most MAX_MESSAGE_LENGTH bytes */
 export function encodeMessage({ stream, type, payload }: TtrpcMessage): Buffer {
   const header = Buffer.alloc(HEADER_LENGTH)
   header.writeUInt32BE(payload.length, 0)

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach.ts'
-import type { ContainerOrder } from '../../src/container-mount/order.ts'
+import type { ContainerCloneRequest } from '../../src/container-mount/order.ts'
 import { reconcile, release } from '../../src/container-mount/release.ts'
 import { closing } from '../../src/host/host.ts'
 import { volumePlace } from '../../src/store/places.ts'
@@ -28,7 +28,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     stage.close()
   })
 
-  const order = (path: string): ContainerOrder => ({
+  const order = (path: string): ContainerCloneRequest => ({
     container: CONTAINER,
     containerName: 'app',
     sandbox: '5a',

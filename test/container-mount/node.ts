@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { attachClones } from '../../src/container-mount/attach.ts'
-import type { CloneOrder, CloneOutcome, ContainerOrder } from '../../src/container-mount/order.ts'
+import type { CloneOutcome, CloneRequest, ContainerCloneRequest } from '../../src/container-mount/order.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { Session } from '../../src/store/session.ts'
@@ -45,7 +45,7 @@ export function nodeWith(fsType: string) {
     warnings,
     stand: `${top}/state/nri/mounts`,
 
-    clone: (over: Partial<CloneOrder> = {}): CloneOrder => ({
+    clone: (over: Partial<CloneRequest> = {}): CloneRequest => ({
       volume: 'data',
       destination: '/data',
       source,
@@ -57,7 +57,7 @@ export function nodeWith(fsType: string) {
       ...over,
     }),
 
-    order: (clones: readonly CloneOrder[], over: Partial<ContainerOrder> = {}): ContainerOrder => ({
+    order: (clones: readonly CloneRequest[], over: Partial<ContainerCloneRequest> = {}): ContainerCloneRequest => ({
       container: CONTAINER,
       containerName: 'app',
       sandbox: '5a',
@@ -70,7 +70,7 @@ export function nodeWith(fsType: string) {
     }),
 
     /** @returns where each clone stands */
-    async attach(order: ContainerOrder): Promise<string[]> {
+    async attach(order: ContainerCloneRequest): Promise<string[]> {
       const { mounts } = await attachClones(session, order)
       return mounts.map(pathOf)
     },

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach.ts'
-import type { CloneOrder } from '../../src/container-mount/order.ts'
+import type { CloneRequest } from '../../src/container-mount/order.ts'
 import { release } from '../../src/container-mount/release.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { status } from '../../src/operator/actions/status.ts'
@@ -47,8 +47,8 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     await stage.mount(pod, options(more))
     return stage.podDirectory(pod)
   }
-  async function clone(over: Partial<CloneOrder> = {}, container = 'c1'): Promise<string> {
-    const one: CloneOrder = {
+  async function clone(over: Partial<CloneRequest> = {}, container = 'c1'): Promise<string> {
+    const one: CloneRequest = {
       volume: 'data',
       destination: '/data',
       source,

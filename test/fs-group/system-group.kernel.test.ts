@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach.ts'
-import type { CloneOrder } from '../../src/container-mount/order.ts'
+import type { CloneRequest } from '../../src/container-mount/order.ts'
 import { release } from '../../src/container-mount/release.ts'
 import { ACCESS_ACL } from '../../src/ownership/inode/attributes.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
@@ -54,8 +54,8 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     stage.mount('a', { source, ownership: 'idmap', 'kubernetes.io/fsGroup': '2000', ...more })
 
   /** What containerd asks for a pod with another driver's volume. */
-  async function clone(source: string, over: Partial<CloneOrder> = {}): Promise<void> {
-    const order: CloneOrder = {
+  async function clone(source: string, over: Partial<CloneRequest> = {}): Promise<void> {
+    const order: CloneRequest = {
       volume: 'data',
       destination: '/data',
       source,

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MuxReader, muxed } from '../../src/nri/mux.ts'
-import { ProtocolError } from '../../src/nri/records.ts'
-import { encodeMessage, LONGEST_MESSAGE, request, TtrpcReader } from '../../src/nri/ttrpc.ts'
+import { ProtocolError } from '../../src/nri/frames.ts'
+import { encodeFrames, MuxReader } from '../../src/nri/mux.ts'
+import { encodeMessage, MAX_MESSAGE_LENGTH, request, TtrpcReader } from '../../src/nri/ttrpc.ts'
 import { encode } from './proto.ts'
 
 /** A call as ttrpc sends it, in one frame of connection 1. */
@@ -44,7 +44,7 @@ describe('frames and messages', () => {
       fc.property(messages, fc.array(fc.nat(5000)), (all, sizes) => {
         const bytes = Buffer.concat(
           all.map(({ stream, type, payload }) =>
-            muxed(1, encodeMessage({ stream, type, payload: Buffer.from(payload) })),
+            encodeFrames(1, encodeMessage({ stream, type, payload: Buffer.from(payload) })),
           ),
         )
         const mux = new MuxReader()
@@ -62,7 +62,7 @@ describe('frames and messages', () => {
 
   it('that are too long are refused by their header alone', () => {
     const header = Buffer.alloc(10)
-    header.writeUInt32BE(LONGEST_MESSAGE + 1)
+    header.writeUInt32BE(MAX_MESSAGE_LENGTH + 1)
     expect(() => [...new TtrpcReader().push(header)]).toThrow(ProtocolError)
     const frame = Buffer.from([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff])
     expect(() => [...new MuxReader().push(frame)]).toThrow(ProtocolError)

@@ -1,5 +1,5 @@
 import { listen, type SocketServer, unary } from '../../src/grpc/server.ts'
-import { PodSandboxStatus } from '../../src/nri/pod-groups.ts'
+import { PodSandboxStatus } from '../../src/nri/process-groups.ts'
 
 const SERVICES = { PodSandboxStatus }
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { OwnMountsRequest } from '../../src/container-mount/order.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
 import { type ReadRestrictions, restrictOwnMounts } from '../../src/nri/own-mounts.ts'
-import type { Containers } from '../../src/nri/service.ts'
+import type { ContainerHandler } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL } from './pods.ts'
 
@@ -13,15 +13,15 @@ const heard = new AbortController().signal
 let read: ReadRestrictions
 let requests: OwnMountsRequest[]
 let events: [string, string, Record<string, unknown> | undefined][]
-let answer: () => ReturnType<Containers['create']>
-let containers: Containers
+let answer: () => ReturnType<ContainerHandler['create']>
+let containers: ContainerHandler
 
 beforeEach(() => {
   requests = []
   events = []
   answer = () => undefined
   read = async ({ mounts }) => mounts.map(() => FLAGS)
-  const mapping = { create: () => answer() } as unknown as Containers
+  const mapping = { create: () => answer() } as unknown as ContainerHandler
   containers = restrictOwnMounts(mapping, {
     kubeletDir: KUBELET,
     readRestrictions: (request, giveUp) => {

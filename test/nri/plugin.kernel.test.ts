@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Mount } from '../../src/nri/messages.ts'
-import { runPlugin, TIMING } from '../../src/nri/plugin.ts'
-import type { Containers } from '../../src/nri/service.ts'
+import { CONNECTION_TIMING, runPlugin } from '../../src/nri/plugin.ts'
+import type { ContainerHandler } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
 import { decode } from './proto.ts'
@@ -19,7 +19,7 @@ let stop: AbortController
 let running: Promise<void>
 let told: string[]
 let events: [string, string, Record<string, unknown> | undefined][]
-let create: Containers['create']
+let create: ContainerHandler['create']
 
 beforeEach(async () => {
   top = mkdtempSync(join(tmpdir(), 'nri-'))
@@ -36,20 +36,20 @@ afterEach(async () => {
   rmSync(top, { recursive: true })
 })
 
-function start(timing = TIMING, socket = join(top, 'nri.sock')): void {
-  const containers: Containers = {
+function start(timing = CONNECTION_TIMING, socket = join(top, 'nri.sock')): void {
+  const containers: ContainerHandler = {
     create: (pod, container, unheard) => create(pod, container, unheard),
-    started: (_pod, { id }) => void told.push(`started ${id}`),
-    gone: (id) => void told.push(`gone ${id}`),
-    sandboxStarted: ({ id }) => void told.push(`sandbox ${id}`),
-    sandboxStopped: (id) => void told.push(`stopped ${id}`),
+    onStarted: (_pod, { id }) => void told.push(`started ${id}`),
+    onEnded: (id) => void told.push(`gone ${id}`),
+    onSandboxStarted: ({ id }) => void told.push(`sandbox ${id}`),
+    onSandboxStopped: (id) => void told.push(`stopped ${id}`),
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
   }
   const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
-  running = runPlugin({ socket, index: '10', containers, timing, log }, stop.signal)
+  running = runPlugin({ socket, index: '10', handler: containers, timing, log }, stop.signal)
 }
 
-async function connected(timing = TIMING): Promise<RuntimeEnd> {
+async function connected(timing = CONNECTION_TIMING): Promise<RuntimeEnd> {
   const next = runtime.next()
   start(timing)
   return next
@@ -207,7 +207,7 @@ describe('the plugin, over a socket', () => {
 
   it('ends though an answer never comes', async () => {
     create = () => new Promise(() => {})
-    const end = await connected({ ...TIMING, answerMs: 50 })
+    const end = await connected({ ...CONNECTION_TIMING, answerMs: 50 })
     await end.start()
     void end.call('CreateContainer', 'ContainerRequest', container('a'))
     await end.call('Shutdown', 'Empty', {})
@@ -236,7 +236,7 @@ describe('the plugin, over a socket', () => {
     const unexpected = other.next().then(() => 'the other')
     exchangeAfterCheck(() => exchange(run, others))
     const expected = runtime.next().then(() => 'the checked one')
-    start(TIMING, join(run, 'nri.sock'))
+    start(CONNECTION_TIMING, join(run, 'nri.sock'))
     expect(await Promise.race([unexpected, expected])).toBe('the checked one')
     expect(lstatSync(run).isSymbolicLink()).toBe(true)
     vi.restoreAllMocks()

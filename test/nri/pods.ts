@@ -1,8 +1,8 @@
-import type { ContainerOrder } from '../../src/container-mount/order.ts'
-import { type Decision, decide } from '../../src/nri/decide.ts'
+import type { ContainerCloneRequest } from '../../src/container-mount/order.ts'
+import { type CloneDecision, decideClones } from '../../src/nri/decide-clones.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
-import type { ToldGroups } from '../../src/nri/pod-groups.ts'
-import type { PodVolumes } from '../../src/nri/volume.ts'
+import type { PodVolumes } from '../../src/nri/mounted-volume.ts'
+import type { ProcessGroups } from '../../src/nri/process-groups.ts'
 import { DEFAULT_MAP_RULES, type MapRule } from '../../src/request/map-rule.ts'
 
 export const KUBELET = '/var/lib/kubelet'
@@ -69,19 +69,19 @@ type Given = Shape & {
   map?: readonly MapRule[]
   annotations?: Record<string, string>
   volumes?: PodVolumes
-  podGroups?: ToldGroups
+  podGroups?: ProcessGroups
 }
 
 export function decisionOn(
   group: string | undefined,
   mounts: readonly Mount[],
   { map = DEFAULT_MAP_RULES, annotations = {}, volumes = VOLUMES, podGroups, ...shape }: Given = {},
-): Decision {
+): CloneDecision {
   const all = { ...(group === undefined ? {} : { 'modekeep/group': group }), ...annotations }
   const node = { kubeletDir: KUBELET, map }
-  return decide(podOf(all), containerOf([...USUAL, ...mounts], shape), volumes, node, podGroups)
+  return decideClones(podOf(all), containerOf([...USUAL, ...mounts], shape), volumes, node, podGroups)
 }
 
-export function decided(...on: Parameters<typeof decisionOn>): ContainerOrder | undefined {
-  return decisionOn(...on).order
+export function decided(...on: Parameters<typeof decisionOn>): ContainerCloneRequest | undefined {
+  return decisionOn(...on).request
 }

@@ -1,9 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { AttachStep, ContainerOrder } from '../../src/container-mount/order.ts'
+import type { AttachStep, ContainerCloneRequest } from '../../src/container-mount/order.ts'
 import type { ContainerJob, ContainerResult } from '../../src/container-mount/work.ts'
-import type { Clones } from '../../src/nri/clones.ts'
-import { nodeContainers } from '../../src/nri/containers.ts'
-import { clonesBy, DEADLINE_MS, LIMITS, LOST, registrationBy, restrictionsBy, supervision } from '../../src/nri/jobs.ts'
+import type { CloneService } from '../../src/nri/clone-service.ts'
+import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
+import {
+  createCloneService,
+  createRegistrationWriter,
+  createRestrictionsReader,
+  createSupervision,
+  DEADLINE_MS,
+  LOST_TASK_RESULTS,
+  WORKER_LIMITS,
+} from '../../src/nri/worker-tasks.ts'
 import type { Refusal } from '../../src/refusal/refusal.ts'
 import { Workers } from '../../src/worker-pool/workers.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
@@ -36,17 +44,17 @@ function plugin(timeOf: (namespace: string) => number) {
         close: () => void alive--,
       }
     },
-    LIMITS,
-    LOST,
-    supervision(1000),
+    WORKER_LIMITS,
+    LOST_TASK_RESULTS,
+    createSupervision(1000),
   )
-  const containers = nodeContainers({
+  const containers = createContainerHandler({
     kubeletDir: KUBELET,
-    clones: clonesBy(workers, () => {}),
+    clones: createCloneService(workers, () => {}),
     deadlineMs: DEADLINE_MS,
     readConfig: async () => ({ config: { map: [{}] }, faults: [] }),
-    lookAtPod: async () => VOLUMES,
-    groupsOfPod: async () => undefined,
+    readPodVolumes: async () => VOLUMES,
+    readProcessGroups: async () => undefined,
     log: () => {},
   })
   const create = (at: number, namespace: string): Promise<string> => {
@@ -84,7 +92,7 @@ it('hanging volumes of four namespaces keep no pod of another namespace from bei
   const healthy = create(0, 'healthy')
   await vi.advanceTimersByTimeAsync(300)
   expect(await healthy).toBe('made')
-  expect(most()).toBeLessThanOrEqual(LIMITS.inAll ?? 0)
+  expect(most()).toBeLessThanOrEqual(WORKER_LIMITS.inAll ?? 0)
 })
 
 /** Workers that never end, as the kernel does not let them. Jobs of these containers or namespaces get no answer. */
@@ -106,17 +114,17 @@ function stuckPool(hanging: readonly string[]) {
         close: () => {},
       }
     },
-    LIMITS,
-    LOST,
-    supervision(1000),
+    WORKER_LIMITS,
+    LOST_TASK_RESULTS,
+    createSupervision(1000),
   )
-  return { clones: clonesBy(workers, () => {}), workers, begun, killed }
+  return { clones: createCloneService(workers, () => {}), workers, begun, killed }
 }
 
 const nameOf = (job: ContainerJob) =>
   job.do === 'release' ? job.container : job.do === 'attach' ? job.order.pod.namespace : ''
 
-const orderIn = (namespace: string): ContainerOrder => ({
+const orderIn = (namespace: string): ContainerCloneRequest => ({
   container: 'c',
   containerName: 'app',
   sandbox: 's',
@@ -144,10 +152,10 @@ describe('a worker of the plugin that is stuck', () => {
   )
 
   it.each([
-    ['records a container without its group', (clones: Clones) => clones.without(orderIn('shop'), 'late')],
+    ['records a container without its group', (clones: CloneService) => clones.recordWithout(orderIn('shop'), 'late')],
     [
       'cleans up at a connection',
-      (clones: Clones) => clones.reconcile({ at: 0, created: [], started: [], unmapped: [] }),
+      (clones: CloneService) => clones.reconcile({ at: 0, created: [], started: [], unmapped: [] }),
     ],
   ])('is killed after 60 s where it %s', async (_what, begin) => {
     const { clones, killed } = stuckPool(['without', 'reconcile'])
@@ -162,7 +170,7 @@ describe('a worker of the plugin that is stuck', () => {
     await minute()
     await minute()
     expect(killed).toHaveLength(begun.length)
-    expect(begun.length).toBeLessThanOrEqual(LIMITS.of?.release ?? 0)
+    expect(begun.length).toBeLessThanOrEqual(WORKER_LIMITS.of?.release ?? 0)
     void clones.forget('healthy', 'shop')
     await vi.advanceTimersByTimeAsync(0)
     expect(begun).toContain('release healthy')
@@ -188,18 +196,18 @@ describe('a worker of the plugin that is stuck', () => {
 
   it('leaves one for the record whether the runtime asks, whichever volumes are stuck', async () => {
     const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
-    const readRestrictions = restrictionsBy(workers)
+    const readRestrictions = createRestrictionsReader(workers)
     for (let at = 0; at < 30; at++) {
       const order = orderIn(`bad-${at}`)
       clones.attach(order, NEVER, () => {}).catch(() => {})
       void clones.check(order, NEVER)
       void clones.forget(`${at}`, `bad-${at}`)
       void readRestrictions({ ...order, mounts: [] }, NEVER)
-      await vi.advanceTimersByTimeAsync(LIMITS.longAfterMs + 1)
+      await vi.advanceTimersByTimeAsync(WORKER_LIMITS.longAfterMs + 1)
     }
-    void registrationBy(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
-    await vi.advanceTimersByTimeAsync(LIMITS.longAfterMs + 1)
+    void createRegistrationWriter(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
+    await vi.advanceTimersByTimeAsync(WORKER_LIMITS.longAfterMs + 1)
     expect(begun.at(-1)).toBe('registration ')
-    expect(begun).toHaveLength(LIMITS.inAll ?? 0)
+    expect(begun).toHaveLength(WORKER_LIMITS.inAll ?? 0)
   })
 })

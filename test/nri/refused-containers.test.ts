@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ContainerOrder, ContainerOutcome } from '../../src/container-mount/order.ts'
-import type { Clones } from '../../src/nri/clones.ts'
-import { nodeContainers } from '../../src/nri/containers.ts'
-import type { AttachProgress } from '../../src/nri/late.ts'
+import type { ContainerCloneRequest, ContainerOutcome } from '../../src/container-mount/order.ts'
+import type { CloneService } from '../../src/nri/clone-service.ts'
+import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
+import type { AttachProgress } from '../../src/nri/deadline.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
-import type { Containers } from '../../src/nri/service.ts'
+import type { ContainerHandler } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
@@ -20,10 +20,10 @@ const withClaim = (id: string, name?: string) => containerWith(id, SOURCES.claim
 let attached: string[]
 let checked: PromiseWithResolvers<void>[]
 let givenUp: AbortSignal[]
-let attach: (order: ContainerOrder, begun: (job: AttachProgress) => void) => Promise<ContainerOutcome>
+let attach: (order: ContainerCloneRequest, begun: (job: AttachProgress) => void) => Promise<ContainerOutcome>
 let reads: number
 let read: () => Promise<void>
-let containers: Containers
+let containers: ContainerHandler
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
@@ -34,11 +34,11 @@ beforeEach(() => {
   read = async () => {}
   attach = () => new Promise(() => {})
   const clones = {
-    attach(order: ContainerOrder, _late: AbortSignal, begun: (job: AttachProgress) => void) {
+    attach(order: ContainerCloneRequest, _late: AbortSignal, begun: (job: AttachProgress) => void) {
       attached.push(order.container)
       return attach(order, begun)
     },
-    check(_order: ContainerOrder, giveUp: AbortSignal) {
+    check(_order: ContainerCloneRequest, giveUp: AbortSignal) {
       const check = Promise.withResolvers<void>()
       checked.push(check)
       givenUp.push(giveUp)
@@ -48,8 +48,8 @@ beforeEach(() => {
     release: async () => {},
     without: async () => {},
     reconcile: async () => {},
-  } as unknown as Clones
-  containers = nodeContainers({
+  } as unknown as CloneService
+  containers = createContainerHandler({
     kubeletDir: KUBELET,
     clones,
     deadlineMs: DEADLINE,
@@ -58,14 +58,14 @@ beforeEach(() => {
       await read()
       return { config: { map: [{}] }, faults: [] }
     },
-    lookAtPod: async () => VOLUMES,
-    groupsOfPod: async () => undefined,
+    readPodVolumes: async () => VOLUMES,
+    readProcessGroups: async () => undefined,
     log: () => {},
   })
 })
 afterEach(() => void vi.useRealTimers())
 
-const works = async ({ clones }: ContainerOrder): Promise<ContainerOutcome> => ({
+const works = async ({ clones }: ContainerCloneRequest): Promise<ContainerOutcome> => ({
   mounts: clones.map(() => ({ do: 'replace', source: '/clones/0' })),
 })
 

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
-import type { CloneOrder } from '../../../src/container-mount/order.ts'
+import type { CloneRequest } from '../../../src/container-mount/order.ts'
 import type { ContainerJob } from '../../../src/container-mount/work.ts'
-import { WORKER } from '../../../src/nri/jobs.ts'
+import { WORKER_VERB } from '../../../src/nri/worker-tasks.ts'
 
 import type { Situation } from '../call-scenario.ts'
 import type { FaultNode } from '../fault-node.ts'
@@ -17,7 +17,7 @@ const source = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/vo
 
 const subPath = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/volume-subpaths/${volume}/app/0`
 
-function clone(volume: string, source: string, group: number): CloneOrder {
+function clone(volume: string, source: string, group: number): CloneRequest {
   const destination = `/${volume}`
   const asked = `annotation modekeep/group is "${volume}=${group}"`
   const options = ['rbind', 'rprivate', 'rw']
@@ -114,7 +114,7 @@ const AFTER_CREATION = [
   atNextConnection,
 ]
 
-const worker = { pods: [POD], reader: 'plugin' as const, args: () => [WORKER] }
+const worker = { pods: [POD], reader: 'plugin' as const, args: () => [WORKER_VERB] }
 const line = (job: ContainerJob) => `${JSON.stringify(job)}\n`
 
 export const CONTAINER_JOBS: Situation[] = [

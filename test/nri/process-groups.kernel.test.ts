@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { PodGroups } from '../../src/nri/pod-groups.ts'
+import { ProcessGroupReader } from '../../src/nri/process-groups.ts'
 import { criRuntime, infoWith } from './cri.ts'
 
 let top: string
@@ -35,14 +35,17 @@ async function silent(): Promise<string> {
 }
 
 async function groupsOfPod(sandbox: string, sockets: readonly string[], withinMs = 5000) {
-  using groups = new PodGroups(() => sockets, withinMs)
-  return await groups.of(sandbox)
+  using groups = new ProcessGroupReader(() => sockets, withinMs)
+  return await groups.read(sandbox)
 }
 
 it('are told by the runtime that knows the sandbox, whatever else there is', async () => {
   const other = await runtime('other', 'theirs', infoWith([1]))
   const ours = await runtime('ours', 'sandbox', infoWith([2000, 3000]))
-  expect(await groupsOfPod('sandbox', [join(top, 'none'), other, ours])).toEqual({ certain: [2000, 3000], perhaps: [] })
+  expect(await groupsOfPod('sandbox', [join(top, 'none'), other, ours])).toEqual({
+    certain: [2000, 3000],
+    possible: [],
+  })
   expect(await groupsOfPod('nobodys', [other, ours])).toBeUndefined()
 })
 
@@ -55,10 +58,10 @@ it('are not told by who knows them not, answers late, or is no runtime', async (
 
 it('are told again by a runtime that was started again', async () => {
   const socket = await runtime('one', 'sandbox', infoWith([2000]))
-  using asked = new PodGroups(() => [socket], 5000)
-  expect(await asked.of('sandbox')).toEqual({ certain: [2000], perhaps: [] })
+  using asked = new ProcessGroupReader(() => [socket], 5000)
+  expect(await asked.read('sandbox')).toEqual({ certain: [2000], possible: [] })
   await servers.pop()?.close(0)
-  expect(await asked.of('sandbox')).toBeUndefined()
+  expect(await asked.read('sandbox')).toBeUndefined()
   await runtime('one', 'sandbox', infoWith([3000]))
-  await expect.poll(() => asked.of('sandbox'), { timeout: 60_000 }).toEqual({ certain: [3000], perhaps: [] })
+  await expect.poll(() => asked.read('sandbox'), { timeout: 60_000 }).toEqual({ certain: [3000], possible: [] })
 })

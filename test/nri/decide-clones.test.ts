@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { decide, isConcerned } from '../../src/nri/decide.ts'
+import { decideClones, mayNeedClone } from '../../src/nri/decide-clones.ts'
 import { Refusal, refusalOf } from '../../src/refusal/refusal.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { containerOf, decided, decisionOn, KUBELET, mountOf, POD, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
@@ -80,14 +80,14 @@ describe('which volumes are mapped', () => {
   it("a path at which the container has nothing is told, as it may be another container's", () => {
     expect(decisionOn('/data=3000', mounts).warning).toBeUndefined()
     expect(decisionOn('scratch=3000', mounts).warning).toBeUndefined()
-    const { order, warning } = decisionOn('/dat=3000,/data=2000,/srv/none=1', mounts)
-    expect(groups(order)).toEqual({ '/data': 2000 })
+    const { request, warning } = decisionOn('/dat=3000,/data=2000,/srv/none=1', mounts)
+    expect(groups(request)).toEqual({ '/data': 2000 })
     expect(warning).toBe(
       'annotation modekeep/group is "/dat=3000,/data=2000,/srv/none=1", and container "app" has no volume at "/dat", "/srv/none": ' +
         'nothing is mapped there; where no other container of the pod has one there either, correct the path',
     )
     const nothing = decisionOn('/dat=3000', mounts)
-    expect([nothing.order, nothing.warning]).toEqual([undefined, expect.stringContaining('/dat')])
+    expect([nothing.request, nothing.warning]).toEqual([undefined, expect.stringContaining('/dat')])
   })
 
   it("below the real path of kubelet's directory, by which a runtime names it", () => {
@@ -311,7 +311,7 @@ describe('what is refused', () => {
   })
 
   it("processes that are in none of the pod's groups; that of the pod's runAsGroup may be another in this container", () => {
-    const podGroups = { certain: [2000], perhaps: [1000] }
+    const podGroups = { certain: [2000], possible: [1000] }
     expect(() => decided('3000', [scratch], { podGroups })).toThrow('are not in group 3000')
     expect(decided('2000', [scratch], { podGroups })?.isMember).toBe(true)
     const untold = decided('1000', [scratch], { podGroups })
@@ -364,16 +364,16 @@ describe('what is refused', () => {
   it('a uid that would lead elsewhere', () => {
     const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
     const node = { kubeletDir: KUBELET, map: [{}] }
-    expect(() => decide(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
+    expect(() => decideClones(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
   })
 })
 
 describe('who is concerned at all', () => {
   it('containers that ask, and those in a user namespace with what may be a volume of modekeep', () => {
     const plain = containerOf([...USUAL, mountOf('/data', SOURCES.claim)])
-    expect(isConcerned(podOf(), plain)).toBe(false)
-    expect(isConcerned(podOf({ 'modekeep/group': '' }), plain)).toBe(true)
-    expect(isConcerned(podOf(), containerOf([...USUAL], { isInUserNamespace: true }))).toBe(false)
-    expect(isConcerned(podOf(), containerOf([mountOf('/own', SOURCES.own)], { isInUserNamespace: true }))).toBe(true)
+    expect(mayNeedClone(podOf(), plain)).toBe(false)
+    expect(mayNeedClone(podOf({ 'modekeep/group': '' }), plain)).toBe(true)
+    expect(mayNeedClone(podOf(), containerOf([...USUAL], { isInUserNamespace: true }))).toBe(false)
+    expect(mayNeedClone(podOf(), containerOf([mountOf('/own', SOURCES.own)], { isInUserNamespace: true }))).toBe(true)
   })
 })

@@ -1,25 +1,25 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { ContainerOrder, ContainerOutcome, Known } from '../../src/container-mount/order.ts'
-import type { Clones } from '../../src/nri/clones.ts'
-import { nodeContainers } from '../../src/nri/containers.ts'
+import type { ContainerCloneRequest, ContainerOutcome, RuntimeSnapshot } from '../../src/container-mount/order.ts'
+import type { CloneService } from '../../src/nri/clone-service.ts'
+import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
-import type { ToldGroups } from '../../src/nri/pod-groups.ts'
-import type { Containers } from '../../src/nri/service.ts'
-import type { PodVolumes } from '../../src/nri/volume.ts'
+import type { PodVolumes } from '../../src/nri/mounted-volume.ts'
+import type { ProcessGroups } from '../../src/nri/process-groups.ts'
+import type { ContainerHandler } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 let jobs: string[]
-let attach: (order: ContainerOrder, late: AbortSignal) => Promise<ContainerOutcome>
+let attach: (order: ContainerCloneRequest, late: AbortSignal) => Promise<ContainerOutcome>
 let release: () => Promise<void>
 let check: () => Promise<void>
 let reconcile: () => Promise<void>
-let known: Known[]
+let known: RuntimeSnapshot[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let faults: string[]
-let groupsOfPod: (sandbox: string) => Promise<ToldGroups | undefined>
+let groupsOfPod: (sandbox: string) => Promise<ProcessGroups | undefined>
 let lookAtPod: () => Promise<PodVolumes>
-let containers: Containers
+let containers: ContainerHandler
 
 beforeEach(() => {
   jobs = []
@@ -32,7 +32,7 @@ beforeEach(() => {
   release = async () => {}
   check = async () => {}
   reconcile = async () => {}
-  const clones: Clones = {
+  const clones: CloneService = {
     attach(order, late) {
       jobs.push(`attach ${order.container}`)
       return attach(order, late)
@@ -45,7 +45,7 @@ beforeEach(() => {
     async forget(container) {
       jobs.push(`forget ${container}`)
     },
-    async without({ clones: lacking }, why) {
+    async recordWithout({ clones: lacking }, why) {
       jobs.push(`without ${lacking.map(({ volume, group }) => `${volume} ${group}`)}: ${why}`)
     },
     reconcile(what) {
@@ -53,13 +53,13 @@ beforeEach(() => {
       return reconcile()
     },
   }
-  containers = nodeContainers({
+  containers = createContainerHandler({
     kubeletDir: KUBELET,
     clones,
     deadlineMs: 50,
     readConfig: async () => ({ config: { map: [{}] }, faults }),
-    lookAtPod: () => lookAtPod(),
-    groupsOfPod: (sandbox) => groupsOfPod(sandbox),
+    readPodVolumes: () => lookAtPod(),
+    readProcessGroups: (sandbox) => groupsOfPod(sandbox),
     log: (level, event, facts) => void events.push([level, event, facts]),
   })
 })
@@ -71,14 +71,14 @@ const heard = new AbortController().signal
 const create = (pod: PodSandbox, container: Container) => containers.create(pod, container, heard)
 /** The runtime tells the mounts that a container has. */
 const mapped = (id: string) => ({ ...withData, id, mounts: [mountOf('/data', `/clones/mounts/${id}/0`, ['rbind'])] })
-const started = (id: string, as = mapped, pod = asking) => containers.started(pod, as(id))
+const started = (id: string, as = mapped, pod = asking) => containers.onStarted(pod, as(id))
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
 
 describe('a container', () => {
   it('that asks for nothing is answered at once, and nothing is done for it later', async () => {
     expect(create(podOf(), withData)).toBeUndefined()
     started('c0ffee', mapped, podOf())
-    containers.gone('c0ffee')
+    containers.onEnded('c0ffee')
     await settled()
     expect(jobs).toEqual([])
   })
@@ -88,8 +88,8 @@ describe('a container', () => {
       { destination: '/data', type: 'bind', source: '/clones/0', options: ['rbind', 'ro'] },
     ])
     started('c0ffee')
-    containers.gone('c0ffee')
-    containers.gone('c0ffee')
+    containers.onEnded('c0ffee')
+    containers.onEnded('c0ffee')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
   })
@@ -99,7 +99,7 @@ describe('a container', () => {
     release = () => releasing.promise
     await create(asking, withData)
     started('c0ffee')
-    containers.gone('c0ffee')
+    containers.onEnded('c0ffee')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee'])
     releasing.resolve()
@@ -113,11 +113,11 @@ describe('a container', () => {
   })
 
   it('is refused where the runtime tells of the pod that its processes are not in the group, and made where they are', async () => {
-    groupsOfPod = async () => ({ certain: [3000], perhaps: [1000] })
+    groupsOfPod = async () => ({ certain: [3000], possible: [1000] })
     await expect(create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
     expect(jobs).toEqual([])
-    containers.sandboxStopped(asking.id)
-    groupsOfPod = async () => ({ certain: [2000], perhaps: [] })
+    containers.onSandboxStopped(asking.id)
+    groupsOfPod = async () => ({ certain: [2000], possible: [] })
     let told: boolean | undefined
     attach = async ({ clones, isMember }) => {
       told = isMember
@@ -127,7 +127,7 @@ describe('a container', () => {
     expect(told).toBe(true)
     // What is told with the container is the container's own.
     const user = { uid: 1000, gid: 2000, additionalGids: [] }
-    groupsOfPod = async () => ({ certain: [], perhaps: [] })
+    groupsOfPod = async () => ({ certain: [], possible: [] })
     expect(await create(asking, { ...withData, user })).toHaveLength(1)
   })
 
@@ -135,15 +135,15 @@ describe('a container', () => {
     const asked: string[] = []
     groupsOfPod = async (sandbox) => {
       asked.push(sandbox)
-      return asked.length === 1 ? undefined : { certain: [2000], perhaps: [] }
+      return asked.length === 1 ? undefined : { certain: [2000], possible: [] }
     }
-    containers.sandboxStarted(podOf())
-    containers.sandboxStarted(asking)
+    containers.onSandboxStarted(podOf())
+    containers.onSandboxStarted(asking)
     await expect.poll(() => asked).toEqual(['sandbox'])
     expect(await create(asking, withData)).toHaveLength(1)
     expect(await create(asking, { ...withData, id: 'another' })).toHaveLength(1)
     expect(asked).toEqual(['sandbox', 'sandbox'])
-    containers.sandboxStopped('sandbox')
+    containers.onSandboxStopped('sandbox')
     expect(await create(asking, { ...withData, id: 'later' })).toHaveLength(1)
     expect(asked).toHaveLength(3)
   })
@@ -155,7 +155,7 @@ describe('a container', () => {
     await expect(create(asking, withData)).rejects.toThrow('but volume "pvc-1" cannot')
     await settled()
     // It is remembered no more.
-    containers.gone('c0ffee')
+    containers.onEnded('c0ffee')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
     expect(events[0]).toMatchObject(['error', 'refused', { namespace: 'shop', pod: 'web-0', container: 'c0ffee' }])
@@ -351,9 +351,9 @@ describe('at each connection', () => {
 
   it('those that were in the making meanwhile are known once they start', async () => {
     containers.synchronize([], [])
-    containers.started(asking, mapped('answered before'))
-    containers.started(asking, { ...withData, id: 'not asked about' })
-    containers.started(podOf(), { ...withData, id: 'not asking' })
+    containers.onStarted(asking, mapped('answered before'))
+    containers.onStarted(asking, { ...withData, id: 'not asked about' })
+    containers.onStarted(podOf(), { ...withData, id: 'not asking' })
     await settled()
     expect(jobs).toEqual([
       'release answered before',
@@ -384,7 +384,7 @@ describe('at each connection', () => {
 describe('a container that is gone', () => {
   it('is not seen to any more, whatever is told late', async () => {
     await create(asking, withData)
-    containers.gone('c0ffee')
+    containers.onEnded('c0ffee')
     started('c0ffee')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
@@ -395,8 +395,8 @@ describe('a container that never ran', () => {
   it('is gone with its sandbox, of which alone the end is told', async () => {
     await create(asking, withData)
     await create(asking, { ...withData, id: 'other', podSandboxId: 'another' })
-    containers.sandboxStopped(withData.podSandboxId)
-    containers.gone('c0ffee')
+    containers.onSandboxStopped(withData.podSandboxId)
+    containers.onEnded('c0ffee')
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'attach other', 'forget c0ffee'])
   })

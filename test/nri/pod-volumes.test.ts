@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { lookAtPod } from '../../src/nri/look.ts'
+import { readPodVolumes } from '../../src/nri/pod-volumes.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { UID } from './pods.ts'
 
@@ -26,7 +26,7 @@ it("kubelet's directory of a pod tells its real path, its volumes and their driv
   fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/scratch`, { recursive: true })
   csi('pvc-1', JSON.stringify({ driverName: 'ebs.csi.aws.com' }))
   for (const root of ['kubelet', 'disk/kubelet']) {
-    const told = lookAtPod(`${top}/${root}`, UID)
+    const told = readPodVolumes(`${top}/${root}`, UID)
     expect(told).toEqual({
       directory: `${top}/disk/kubelet/pods/${UID}`,
       plugins: new Map([
@@ -44,7 +44,7 @@ it('a driver is not known where the note is missing, broken or no file', async (
   csi('none', '{}')
   csi('directory')
   fs.mkdirSync(`${volumes}/kubernetes.io~csi/directory/vol_data.json`)
-  const { drivers, plugins } = lookAtPod(`${top}/kubelet`, UID)
+  const { drivers, plugins } = readPodVolumes(`${top}/kubelet`, UID)
   expect([...plugins.keys()].sort()).toEqual(['broken', 'directory', 'missing', 'none'])
   expect(drivers).toEqual(new Map())
 })
@@ -57,7 +57,7 @@ it("kubelet's note of a driver is read only from a bounded regular file, and no 
   fs.symlinkSync('/dev/zero', `${volumes}/kubernetes.io~csi/device/vol_data.json`)
   csi('large', note.padEnd(70_000))
   csi('largest', note.padEnd(65_536))
-  const { drivers } = lookAtPod(`${top}/kubelet`, UID)
+  const { drivers } = readPodVolumes(`${top}/kubelet`, UID)
   expect(drivers).toEqual(new Map([['largest', 'ebs.csi.aws.com']]))
 })
 
@@ -71,19 +71,19 @@ it.runIf(isRoot)("a link that another user than root has made in place of kubele
     fs.symlinkSync(`${top}/note`, `${volumes}/kubernetes.io~csi/${name}/vol_data.json`)
     fs.lchownSync(`${volumes}/kubernetes.io~csi/${name}/vol_data.json`, owner, owner)
   }
-  const { drivers } = lookAtPod(`${top}/kubelet`, UID)
+  const { drivers } = readPodVolumes(`${top}/kubelet`, UID)
   expect(drivers).toEqual(new Map([['own', 'ebs.csi.aws.com']]))
 })
 
 it('a name that two volumes have tells of none', async () => {
   csi('data')
   fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/data`, { recursive: true })
-  expect(lookAtPod(`${top}/kubelet`, UID).plugins.has('data')).toBe(false)
+  expect(readPodVolumes(`${top}/kubelet`, UID).plugins.has('data')).toBe(false)
 })
 
 it('a pod that kubelet does not have there is refused, and a uid that leads elsewhere', async () => {
-  expect(() => lookAtPod(`${top}/kubelet`, 'another')).toThrow(
+  expect(() => readPodVolumes(`${top}/kubelet`, 'another')).toThrow(
     `kubelet has no directory "${top}/kubelet/pods/another" here: give its --root-dir as --kubelet-dir`,
   )
-  expect(() => lookAtPod(`${top}/kubelet`, `../pods/${UID}`)).toThrow('which is no uid of kubelet')
+  expect(() => readPodVolumes(`${top}/kubelet`, `../pods/${UID}`)).toThrow('which is no uid of kubelet')
 })

@@ -1,8 +1,8 @@
 /**
- * Counts the time that is a container's own: it stops while modekeep has the container wait for others.
- * `late` aborts when that time is used up.
+ * Measures a container's processing time, without the time that it waits in modekeep's queues for other containers.
+ * `expired` aborts when the limit is reached.
  */
-export class OwnTime implements Disposable {
+export class DeadlineTimer implements Disposable {
   readonly #limitMs: number
   readonly #controller = new AbortController()
   readonly #isQueued: () => boolean
@@ -10,14 +10,14 @@ export class OwnTime implements Disposable {
   #since = performance.now()
   #timer: NodeJS.Timeout | undefined
 
-  /** @param isQueued whether the container waits for modekeep's other work at this moment */
+  /** @param isQueued returns whether the container waits in a queue now */
   constructor(limitMs: number, isQueued: () => boolean) {
     this.#limitMs = limitMs
     this.#isQueued = isQueued
-    this.#arm(Math.min(STEP_MS, limitMs))
+    this.#arm(Math.min(CHECK_INTERVAL_MS, limitMs))
   }
 
-  get late(): AbortSignal {
+  get expired(): AbortSignal {
     return this.#controller.signal
   }
 
@@ -33,12 +33,12 @@ export class OwnTime implements Disposable {
     const now = performance.now()
     if (!this.#isQueued()) this.#spentMs += now - this.#since
     this.#since = now
-    const left = this.#limitMs - this.#spentMs
+    const remainingMs = this.#limitMs - this.#spentMs
     // A timer may fire a fraction of a millisecond early.
-    if (left < 1) this.#controller.abort()
-    else this.#arm(Math.min(STEP_MS, left))
+    if (remainingMs < 1) this.#controller.abort()
+    else this.#arm(Math.min(CHECK_INTERVAL_MS, remainingMs))
   }
 }
 
-/** How often it is checked whether a container waits. */
-const STEP_MS = 50
+/** isQueued is called at this interval. */
+const CHECK_INTERVAL_MS = 50

@@ -1,0 +1,106 @@
+import { OPTIONAL_ANNOTATION } from '../container-mount/order.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { parseGroup } from '../request/fs-group.ts'
+
+export const GROUP_ANNOTATION = 'modekeep/group'
+
+/** With the value `root`, the roots of the pod's volumes get the set-gid bit. */
+const SET_GID_ANNOTATION = 'modekeep/set-gid'
+
+/** Refusals give this reason for a clone of modekeep's own volume, in place of an annotation. */
+export const USER_NAMESPACE_REASON = 'the pod has a user namespace of its own'
+
+/** Parsed value of the annotation `modekeep/group`. */
+export interface AnnotationRequest {
+  /** Group of every volume of the pod that the annotation does not name. */
+  readonly defaultGroup: number | undefined
+  /** Keyed by volume name, or by the path in the container without trailing slashes. */
+  readonly groupsByName: ReadonlyMap<string, number>
+  /** Every message about the annotation begins with it: `annotation modekeep/group is "2000"`. */
+  readonly messagePrefix: string
+}
+
+const EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
+
+// An annotation may have 256 KiB. A pod has fewer volumes than MAX_ENTRIES, and Linux paths have at most 4096 bytes.
+const MAX_ENTRIES = 200
+const MAX_NAME_LENGTH = 4096
+
+type Annotations = Readonly<Record<string, string>>
+
+/** Normalizes a path in a container, so that `/data/` in an annotation matches a mount at `/data`. */
+export function trimTrailingSlashes(path: string): string {
+  let end = path.length
+  // A loop, because a regular expression backtracks quadratically on many slashes.
+  while (end > 1 && path[end - 1] === '/') end--
+  return path.slice(0, end)
+}
+
+const formatGroupAnnotation = (text: string) => `annotation ${GROUP_ANNOTATION} is ${quoted(text)}`
+
+const findAnnotation = (annotations: Annotations, key: string) =>
+  Object.hasOwn(annotations, key) ? annotations[key] : undefined
+
+export function hasGroupAnnotation(annotations: Annotations): boolean {
+  return Object.hasOwn(annotations, GROUP_ANNOTATION)
+}
+
+/** Returns whether the pod's containers may start without the group. @throws {Refusal} unless the value is "true" or "false" */
+export function isGroupOptional(annotations: Annotations): boolean {
+  const text = findAnnotation(annotations, OPTIONAL_ANNOTATION) ?? 'false'
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw new Refusal(`annotation ${OPTIONAL_ANNOTATION} is ${quoted(text)}: write "true" or "false"`)
+}
+
+/** Returns whether the roots of the pod's volumes get the set-gid bit. @throws {Refusal} for a value other than "root" */
+export function hasSetGid(annotations: Annotations): boolean {
+  const text = findAnnotation(annotations, SET_GID_ANNOTATION)
+  if (text === undefined || text === 'root') return text !== undefined
+  throw new Refusal(`annotation ${SET_GID_ANNOTATION} is ${quoted(text)}: write "root", or leave it out`)
+}
+
+/** @returns undefined if the pod has no such annotation @throws {Refusal} with one fault for each invalid entry */
+export function parseGroupAnnotation(annotations: Annotations): AnnotationRequest | undefined {
+  const text = findAnnotation(annotations, GROUP_ANNOTATION)
+  if (text === undefined) return undefined
+  const entries = text.split(',', MAX_ENTRIES + 1)
+  const messagePrefix = formatGroupAnnotation(text)
+  const faults: string[] = []
+  const addFault = (reason: string) => void faults.push(`${messagePrefix}: ${reason}`)
+  let defaultGroup: number | undefined
+  const groupsByName = new Map<string, number>()
+  if (entries.length > MAX_ENTRIES) addFault(`it has more than ${MAX_ENTRIES} entries: write ${EXAMPLES}`)
+  for (const entry of entries.slice(0, MAX_ENTRIES)) {
+    const at = entry.lastIndexOf('=')
+    const key = entry.slice(0, Math.max(0, at)).trim()
+    const name = key.startsWith('/') ? trimTrailingSlashes(key) : key
+    const group = parseGroup(entry.slice(at + 1).trim())
+    if (typeof group !== 'number' || (at >= 0 && name === '')) {
+      addFault(`${quoted(entry)} names no group from 0 to 4294967294: write ${EXAMPLES}`)
+    } else if (name.length > MAX_NAME_LENGTH) {
+      addFault(
+        `${quoted(name)} is no name of a volume, and a path has at most ${MAX_NAME_LENGTH} characters: write ${EXAMPLES}`,
+      )
+    } else if (at < 0) {
+      if (defaultGroup !== undefined)
+        addFault(`it has two groups for all volumes, ${defaultGroup} and ${group}: keep one`)
+      defaultGroup = group
+    } else {
+      if (groupsByName.has(name)) addFault(`it names volume ${quoted(name)} twice: keep one`)
+      groupsByName.set(name, group)
+    }
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  return { defaultGroup, groupsByName, messagePrefix }
+}
+
+/** Prefixes each fault with the annotation, or with the user namespace, unless the fault begins with it already. */
+export function prefixWithAnnotation(annotations: Annotations, { faults, cause }: Refusal): Refusal {
+  const text = findAnnotation(annotations, GROUP_ANNOTATION)
+  const messagePrefix = text === undefined ? USER_NAMESPACE_REASON : formatGroupAnnotation(text)
+  const hasPrefix = (fault: string) => fault.startsWith('annotation ') || fault.startsWith(USER_NAMESPACE_REASON)
+  return new Refusal(
+    faults.map((fault) => (hasPrefix(fault) ? fault : `${messagePrefix}, but ${fault}`)),
+    { cause },
+  )
+}

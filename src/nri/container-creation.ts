@@ -1,0 +1,162 @@
+import { type ContainerCloneRequest, type ContainerOutcome, formatRefusal } from '../container-mount/order.ts'
+import type { Level } from '../log/call-log.ts'
+import { restrictOptions } from '../mount-table/mount-restrictions.ts'
+import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
+import type { CloneService } from './clone-service.ts'
+import { ConcurrencyLimit } from './concurrency-limit.ts'
+import { type AttachProgress, CONNECTION_CLOSED, createDeadlineRefusal, rejectAtDeadline } from './deadline.ts'
+import { DeadlineTimer } from './deadline-timer.ts'
+import { mayNeedClone } from './decide-clones.ts'
+import type { Container, Mount, PodSandbox } from './messages.ts'
+import { RefusedContainers } from './refused-containers.ts'
+import { type createRequestReader, listContainerFields } from './request-reader.ts'
+import { UnresponsiveVolumes } from './unresponsive-volumes.ts'
+
+/** Runs the tasks of each container one after the other. */
+export interface ContainerQueue {
+  /** Settles once the container's earlier tasks have ended. */
+  waitForEarlier(container: string): Promise<void>
+  /** Tracks the container. Its later tasks run after `done`. */
+  begin(pod: PodSandbox, container: Container, done: Promise<void>): void
+  /** Stops tracking the container after `done`, unless a later task was queued. */
+  forgetAfter(container: string, done: Promise<void>): void
+  /** Queues the record that the container runs without its group. */
+  recordWithout(pod: PodSandbox, container: Container, reason: string): void
+}
+
+export interface CreationSettings {
+  readonly clones: CloneService
+  readonly deadlineMs: number
+  readonly readRequest: ReturnType<typeof createRequestReader>
+  readonly queue: ContainerQueue
+  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+}
+
+const POD_STALLED =
+  'is not mapped while a volume of the same pod, or the same volume of another pod, does not answer: kubelet tries again'
+
+/** Input of so many containers is read concurrently. Each takes milliseconds. */
+const MAX_CONCURRENT_READS = 4
+
+/** Returns the function that answers the runtime's CreateContainer calls. */
+export function createCreationHandler({ clones, deadlineMs, readRequest, queue, log }: CreationSettings) {
+  const unresponsive = new UnresponsiveVolumes()
+  const refused = new RefusedContainers()
+  const readLimit = new ConcurrencyLimit(MAX_CONCURRENT_READS)
+
+  /** @param made continues after the deadline; the clones that it has made by then are removed */
+  async function answer(
+    made: Promise<readonly Mount[] | undefined>,
+    expired: Promise<never>,
+    pod: PodSandbox,
+    container: Container,
+  ): Promise<readonly Mount[] | undefined> {
+    try {
+      return await Promise.race([made, expired])
+    } catch (error) {
+      const level = mayStartWithout(pod) ? 'warn' : 'error'
+      const event = level === 'warn' ? 'without' : 'refused'
+      const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
+      log(level, event, { ...listContainerFields(pod, container), message: messageOf(error), ...isUnexpected })
+      if (level === 'warn') {
+        queue.recordWithout(pod, container, messageOf(error))
+        return undefined
+      }
+      const refusal =
+        error instanceof Refusal ? error : new Refusal(`modekeep failed: ${messageOf(error)}; see its log on the node`)
+      throw prefixWithAnnotation(pod.annotations, refusal)
+    }
+  }
+
+  return (pod: PodSandbox, container: Container, disconnected: AbortSignal) => {
+    if (!mayNeedClone(pod, container)) return undefined
+    const remembered = refused.find(pod, container)
+    let request: ContainerCloneRequest | undefined
+    let reading = ''
+    let task: AttachProgress | undefined
+    let isQueued = false
+    let hasBegun = false
+    const timer = new DeadlineTimer(deadlineMs, () => isQueued || (task?.isWaiting === true && !task.isBlocked))
+    const deadline = AbortSignal.any([timer.expired, disconnected])
+
+    const remember = (refusal: Refusal) => {
+      const failed = request
+      const retry = (giveUp: AbortSignal) =>
+        failed === undefined ? readRequest(pod, container) : clones.check(failed, giveUp)
+      refused.remember(pod, container, { refusal, request }, retry)
+      return refusal
+    }
+    const read = () =>
+      readRequest(pod, container, (input) => {
+        reading = input
+      })
+    const attach = async () => {
+      isQueued = true
+      request = await readLimit.run(read, deadline, () => {
+        isQueued = false
+      })
+      if (request === undefined) return undefined
+      unresponsive.refuseIfUnresponsive(request)
+      if (refused.isStalled(pod, container, request)) {
+        throw remember(new Refusal(request.clones.map((clone) => formatRefusal(clone, POD_STALLED))))
+      }
+      deadline.throwIfAborted()
+      hasBegun = true
+      const attaching = clones.attach(request, deadline, (running) => {
+        task = running
+      })
+      const { mounts } = await unresponsive.watch(request, timer.expired, attaching)
+      deadline.throwIfAborted()
+      const without = request.clones.flatMap(({ volume }, index) => {
+        const outcome = mounts[index]
+        return outcome?.do === 'without' ? [{ volume, message: outcome.why }] : []
+      })
+      if (without.length > 0) log('warn', 'without', { ...listContainerFields(pod, container), volumes: without })
+      return listReplacementMounts(request, mounts)
+    }
+
+    const before = queue.waitForEarlier(container.id)
+    const made = remembered === undefined ? before.then(attach) : Promise.reject<undefined>(remembered)
+    // Removes what a failed or cancelled attempt has made, because the runtime may send no event about such a container.
+    const cleanedUp = made.then(
+      () => {},
+      () => (hasBegun ? clones.forget(container.id, pod.namespace) : undefined),
+    )
+    const done = before.then(() => cleanedUp)
+    queue.begin(pod, container, done)
+    // The runtime sends no event when a refused container ends: kubelet creates another one.
+    made.catch(() => {
+      if (!mayStartWithout(pod)) queue.forgetAfter(container.id, done)
+    })
+    const startedAt = performance.now()
+    const ended = rejectAtDeadline(deadline, () => {
+      const refusal = createDeadlineRefusal(pod, { request, reading, task })
+      if (!disconnected.aborted) return remember(refusal)
+      // On a node without free processor time the runtime may close the connection before this thread's own deadline.
+      if (performance.now() - startedAt >= deadlineMs) remember(refusal)
+      return new Refusal(CONNECTION_CLOSED)
+    })
+    const answered = answer(made, ended, pod, container)
+    const stopTimer = () => timer[Symbol.dispose]()
+    answered.then(stopTimer, stopTimer)
+    return answered
+  }
+}
+
+function listReplacementMounts({ clones }: ContainerCloneRequest, outcomes: ContainerOutcome['mounts']): Mount[] {
+  return clones.flatMap(({ destination, options }, index): Mount[] => {
+    const outcome = outcomes[index]
+    if (outcome?.do !== 'replace') return []
+    const restricted = restrictOptions(options, outcome.restrictions ?? [])
+    return [{ destination, type: 'bind', source: outcome.source, options: restricted }]
+  })
+}
+
+function mayStartWithout({ annotations }: PodSandbox): boolean {
+  try {
+    return isGroupOptional(annotations)
+  } catch {
+    return false
+  }
+}

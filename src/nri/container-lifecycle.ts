@@ -1,0 +1,152 @@
+import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../container-mount/order.ts'
+import { messageOf } from '../refusal/refusal.ts'
+import { hasGroupAnnotation } from './annotations.ts'
+import type { CloneService } from './clone-service.ts'
+import { coalesceCalls } from './coalesce.ts'
+import { createCreationHandler } from './container-creation.ts'
+import { findMissingClones, hasUserNamespace } from './decide-clones.ts'
+import { type Container, type PodSandbox, STATE } from './messages.ts'
+import { createRequestReader, type DecisionSources, listContainerFields } from './request-reader.ts'
+import { isUnmapped, takeSnapshot } from './runtime-snapshot.ts'
+import { SandboxGroupCache } from './sandbox-group-cache.ts'
+import type { ContainerHandler } from './service.ts'
+
+export interface LifecycleSettings extends DecisionSources {
+  readonly clones: CloneService
+  /** Time limit for one container, ms: well below the time after which a runtime continues without its plugin. */
+  readonly deadlineMs: number
+}
+
+const CREATED_WITHOUT_PLUGIN =
+  'it was created while no "modekeep nri" was asked, or what was on record of it is lost: make the pod again to give it the group'
+
+/** A container that may have clones. All others are ignored. */
+interface TrackedContainer {
+  readonly sandbox: string
+  /** The pod's namespace. */
+  readonly namespace: string
+  /** Settles once all queued tasks of the container have ended. */
+  readonly done: Promise<void>
+  /** Its end was reported: runtimes report it twice. */
+  readonly isEnded?: true
+}
+
+/** Decides which mounts of each container are replaced, and has workers make, release and remove the clones. */
+export function createContainerHandler({ clones, deadlineMs, ...sources }: LifecycleSettings): ContainerHandler {
+  const tracked = new Map<string, TrackedContainer>()
+  const reconcile = coalesceCalls<RuntimeSnapshot>((snapshot) => clones.reconcile(snapshot))
+  let secondReconcile: NodeJS.Timeout | undefined
+  /** Records of containers found at a connection are written one after the other, because no container waits for them. */
+  let recorded: Promise<void> = Promise.resolve()
+
+  const enqueue = (container: string, run: () => Promise<void>): Promise<void> => {
+    const before = tracked.get(container)
+    if (before === undefined || before.isEnded) return Promise.resolve()
+    const done = before.done.then(run)
+    tracked.set(container, { ...before, done })
+    return done
+  }
+
+  /** Stops tracking the container after `done`, unless a later task was queued. */
+  const forgetAfter = (container: string, done: Promise<void>) => {
+    void done.then(() => {
+      if (tracked.get(container)?.done === done) tracked.delete(container)
+    })
+  }
+
+  const endContainer = (container: string) => {
+    const before = tracked.get(container)
+    if (before === undefined || before.isEnded) return
+    const done = before.done.then(() => clones.forget(container, before.namespace))
+    tracked.set(container, { ...before, done, isEnded: true })
+    forgetAfter(container, done)
+  }
+
+  /** Records that a running container has no clones. Failures are only logged, because the pod may be deleted meanwhile. */
+  async function recordWithout(pod: PodSandbox, container: Container, reason: string): Promise<void> {
+    try {
+      const volumes = await readPodVolumes(kubeletDir, pod.uid)
+      const request = findMissingClones(pod, container, volumes, { kubeletDir })
+      if (request !== undefined) await clones.recordWithout(request, reason)
+    } catch (error) {
+      log('warn', 'failed', { ...listContainerFields(pod, container), message: messageOf(error) })
+    }
+  }
+
+  const { kubeletDir, readPodVolumes, log } = sources
+  const groups = new SandboxGroupCache(sources.readProcessGroups)
+
+  const create = createCreationHandler({
+    clones,
+    deadlineMs,
+    readRequest: createRequestReader({ ...sources, readProcessGroups: (sandbox) => groups.read(sandbox) }),
+    queue: {
+      waitForEarlier: (container) => tracked.get(container)?.done ?? Promise.resolve(),
+      begin: ({ namespace }, { id, podSandboxId }, done) =>
+        void tracked.set(id, { sandbox: podSandboxId, namespace, done }),
+      forgetAfter,
+      recordWithout: (pod, container, reason) =>
+        void enqueue(container.id, () => recordWithout(pod, container, reason)),
+    },
+    log,
+  })
+
+  return {
+    create,
+
+    onStarted(pod, container) {
+      const { id, podSandboxId } = container
+      const { namespace } = pod
+      if (!tracked.has(id)) {
+        // The runtime was creating it when it sent its container list.
+        if (!hasGroupAnnotation(pod.annotations) && !hasUserNamespace(container)) return
+        tracked.set(id, { sandbox: podSandboxId, namespace, done: Promise.resolve() })
+        if (hasGroupAnnotation(pod.annotations) && isUnmapped(container)) {
+          void enqueue(id, () => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN))
+          return
+        }
+      }
+      void enqueue(id, () => clones.release(id, namespace))
+    },
+
+    onEnded: endContainer,
+
+    onSandboxStarted({ id, annotations }) {
+      if (hasGroupAnnotation(annotations)) groups.prefetch(id)
+    },
+
+    onSandboxStopped(sandbox) {
+      groups.forget(sandbox)
+      for (const [id, container] of [...tracked]) if (container.sandbox === sandbox) endContainer(id)
+    },
+
+    synchronize(pods, containers) {
+      const sandboxes = new Map(pods.map((pod) => [pod.id, pod]))
+      const isAnnotated = ({ podSandboxId }: Container) => {
+        const pod = sandboxes.get(podSandboxId)
+        return pod !== undefined && hasGroupAnnotation(pod.annotations)
+      }
+      const before = new Map(tracked)
+      tracked.clear()
+      for (const container of containers) {
+        if (!isAnnotated(container) && !hasUserNamespace(container)) continue
+        const { done = Promise.resolve() } = before.get(container.id) ?? {}
+        const { namespace = '' } = sandboxes.get(container.podSandboxId) ?? {}
+        tracked.set(container.id, { sandbox: container.podSandboxId, namespace, done })
+      }
+      const unmapped = containers.filter(isUnmapped)
+      const snapshot = takeSnapshot(containers)
+      void reconcile(snapshot)
+      clearTimeout(secondReconcile)
+      secondReconcile = setTimeout(() => void reconcile({ ...snapshot, isLater: true }), CREATION_GRACE_MS).unref()
+      for (const container of unmapped) {
+        const pod = sandboxes.get(container.podSandboxId)
+        if (container.state === STATE.stopped || pod === undefined || !hasGroupAnnotation(pod.annotations)) continue
+        void enqueue(container.id, () => {
+          recorded = recorded.then(() => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN))
+          return recorded
+        })
+      }
+    },
+  }
+}

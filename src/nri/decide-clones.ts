@@ -1,0 +1,249 @@
+import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/order.ts'
+import { pathSizeFaults } from '../path/input-sizes.ts'
+import { quoted, Refusal } from '../refusal/refusal.ts'
+import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
+import { findGroup, findUnknownNames, formatList, formatUnmatchedPaths, isNodePath } from './annotation-match.ts'
+import {
+  type AnnotationRequest,
+  hasGroupAnnotation,
+  hasSetGid,
+  isGroupOptional,
+  parseGroupAnnotation,
+  USER_NAMESPACE_REASON,
+} from './annotations.ts'
+import type { Container, PodSandbox } from './messages.ts'
+import {
+  findMountedVolume,
+  type MountedVolume,
+  type PodVolumes,
+  ROOT_DIRECTORY,
+  resolvePodDirectory,
+} from './mounted-volume.ts'
+import type { ProcessGroups } from './process-groups.ts'
+
+/** Input of a decision that the node, not the runtime, provides. */
+export interface NodeRules {
+  /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
+  readonly kubeletDir: string
+  readonly map: readonly MapRule[]
+}
+
+/** Limit for one container. More clones could not be made before its deadline, and no pod needs them. */
+const MAX_MOUNTS = 200
+
+/** Returns whether a container may need a clone. The plugin answers all other containers at once. */
+export function mayNeedClone(pod: PodSandbox, container: Container): boolean {
+  return hasGroupAnnotation(pod.annotations) || (hasUserNamespace(container) && container.mounts.some(mayBeOwnVolume))
+}
+
+/** Returns whether the path may be one of modekeep's own volumes. Only kubelet's note of the volume names its driver. */
+export const mayBeOwnVolume = ({ source }: { source: string }) =>
+  /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//.test(source)
+
+export function hasUserNamespace({ linux }: Container): boolean {
+  return linux?.namespaces.some(({ type }) => type === 'user') ?? false
+}
+
+export interface CloneDecision {
+  /** Undefined if the container needs no clone. */
+  readonly request?: ContainerCloneRequest | undefined
+  /** Paths of the annotation at which this container has no volume: perhaps a typing error. */
+  readonly warning?: string | undefined
+}
+
+/**
+ * Decides which mounts of a container are replaced by clones. Pure.
+ * @param podGroups groups of the pod's processes, for runtimes before NRI 0.11, which do not send the container's own
+ * @throws {Refusal} for an annotation that is invalid, names a volume that cannot be mapped, or exceeds the node's rules
+ */
+export function decideClones(
+  pod: PodSandbox,
+  container: Container,
+  volumes: PodVolumes,
+  { kubeletDir, map }: NodeRules,
+  podGroups?: ProcessGroups,
+): CloneDecision {
+  const annotation = parseGroupAnnotation(pod.annotations)
+  const { user, name: containerName } = container
+  const groups = user === undefined ? podGroups : { certain: [user.gid, ...user.additionalGids], possible: [] }
+  const podDir = resolvePodDirectory(kubeletDir, pod.uid)
+  const mounted = container.mounts.flatMap((mount) => findMountedVolume(mount, podDir, volumes) ?? [])
+  const wanted = mounted.flatMap((volume) => findCandidate(volume, annotation, hasUserNamespace(container)))
+  if (annotation === undefined && wanted.length === 0) return {}
+  if (wanted.length > MAX_MOUNTS) throw new Refusal(formatTooManyMounts(annotation, wanted.length, containerName))
+  const mayStartWithout = isGroupOptional(pod.annotations)
+  const hasSetGidRequest = hasSetGid(pod.annotations)
+  const faults: string[] = []
+  const clones = wanted.flatMap(({ volume, groupId, reason }): CloneRequest[] => {
+    const setGid =
+      volume.kind === 'emptyDir' ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
+    const clone = {
+      ...createCloneRequest(volume, groupId),
+      asked: reason,
+      ...(groupId !== undefined && setGid && { setGid }),
+    }
+    const { namespace } = pod
+    const fault = findFault(volume, groupId, kubeletDir)
+    const allowed =
+      groupId === undefined || fault !== undefined
+        ? { refusal: fault }
+        : mayMap(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
+    if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
+    if (allowed.refusal === undefined) return [clone]
+    faults.push([reason, allowed.refusal].join(', but '))
+    return []
+  })
+  if (annotation !== undefined) {
+    faults.push(...findUnknownNames(annotation, mounted, volumes))
+    faults.push(...findMembershipFaults(annotation, clones, containerName, groups))
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  const warning = annotation && formatUnmatchedPaths(annotation, mounted, containerName)
+  if (clones.length === 0) return { warning }
+  const request = createContainerRequest(pod, container, kubeletDir, clones, mayStartWithout)
+  const isMember = clones.every(({ group }) => group === undefined || groups?.certain.includes(group))
+  return { request: groups !== undefined && isMember ? { ...request, isMember } : request, warning }
+}
+
+/** A volume that is either mapped, or refuses its container. */
+interface CloneCandidate {
+  volume: MountedVolume
+  /** Undefined for modekeep's own volume, of a pod with a user namespace. */
+  groupId: number | undefined
+  /** The annotation or the user namespace, in a refusal's words. */
+  reason: string
+}
+
+function findCandidate(
+  volume: MountedVolume,
+  annotation: AnnotationRequest | undefined,
+  inUserNamespace: boolean,
+): CloneCandidate[] {
+  const groupId = annotation && findGroup(annotation, volume)
+  // A volume outside the known kubelet directory could be any of the pod's volumes, so the annotation is assumed to name it.
+  if (annotation !== undefined && (groupId !== undefined || volume.isElsewhere)) {
+    return [{ volume, groupId, reason: annotation.messagePrefix }]
+  }
+  return volume.isOwn && inUserNamespace ? [{ volume, groupId, reason: USER_NAMESPACE_REASON }] : []
+}
+
+/**
+ * Finds the volumes that an annotated container has without its group, because it was refused or no plugin was annotation. Pure.
+ * @returns undefined if it has none
+ */
+export function findMissingClones(
+  pod: PodSandbox,
+  container: Container,
+  volumes: PodVolumes,
+  { kubeletDir }: Pick<NodeRules, 'kubeletDir'>,
+): ContainerCloneRequest | undefined {
+  if (!hasGroupAnnotation(pod.annotations)) return undefined
+  const annotation = tryParseAnnotation(pod)
+  const podDir = resolvePodDirectory(kubeletDir, pod.uid)
+  const clones = container.mounts.flatMap((mount): CloneRequest[] => {
+    const volume = findMountedVolume(mount, podDir, volumes)
+    if (volume === undefined || volume.isKubelets || volume.isOwn) return []
+    const group = annotation && findGroup(annotation, volume)
+    // An invalid annotation could name every volume.
+    if (annotation === undefined ? isNodePath(volume) : group === undefined) return []
+    return [createCloneRequest(volume, group)]
+  })
+  return clones.length === 0
+    ? undefined
+    : createContainerRequest(pod, container, kubeletDir, clones.slice(0, MAX_MOUNTS), true)
+}
+
+function tryParseAnnotation({ annotations }: PodSandbox): AnnotationRequest | undefined {
+  try {
+    return parseGroupAnnotation(annotations)
+  } catch {
+    return undefined
+  }
+}
+
+function createContainerRequest(
+  pod: PodSandbox,
+  container: Container,
+  kubeletDir: string,
+  clones: readonly CloneRequest[],
+  mayStartWithout: boolean,
+): ContainerCloneRequest {
+  return {
+    container: container.id,
+    containerName: container.name,
+    sandbox: pod.id,
+    pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
+    hasUserNamespace: hasUserNamespace(container),
+    kubeletDir,
+    clones,
+    isOptional: mayStartWithout,
+  }
+}
+
+function formatTooManyMounts(annotation: AnnotationRequest | undefined, count: number, name: string): string {
+  return (
+    `${annotation?.messagePrefix ?? USER_NAMESPACE_REASON}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MAX_MOUNTS} ` +
+    'of one container are not: mount fewer, or name those that need it in the annotation'
+  )
+}
+
+/**
+ * Finds the reason why a volume cannot be mapped, apart from the node's rules.
+ * @param group undefined if no group is requested
+ */
+function findFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): string | undefined {
+  const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
+  const [tooLong] = pathSizeFaults(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
+  if (tooLong !== undefined) return tooLong
+  const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
+  if (isElsewhere) {
+    return (
+      `${shown} lies at ${quoted(mount.source)}, in another directory of kubelet's than ${quoted(kubeletDir)}: ` +
+      'give kubelet\'s --root-dir as --kubelet-dir to "modekeep nri"'
+    )
+  }
+  if (group === undefined) return undefined
+  if (kind === HOST_PATH && mount.source === ROOT_DIRECTORY) {
+    return `${shown} shows the node's root directory, which is never mapped: mount the directory that the pod needs as a hostPath`
+  }
+  if (isKubelets) return `kubelet writes the files of ${shown} itself, for the pod's fsGroup: leave the volume out`
+  if (isOwn) {
+    return (
+      `${shown} is modekeep's own: set the pod's fsGroup to ${group} and the volume's option ownership instead, ` +
+      'as far as "allow" of the node\'s configuration lets it'
+    )
+  }
+  if (isOwn === undefined) {
+    const why =
+      kind === 'csi'
+        ? "kubelet's note of its driver (vol_data.json) cannot be read"
+        : 'it is a part (subPath) of a hostPath volume, or of one whose name another volume of the pod has too'
+    return `${shown} cannot be told whose volume it is, as ${why}: name the volumes that need the group, without this one`
+  }
+  const propagation = findPropagation(mount.options)
+  if (propagation === undefined) return undefined
+  return `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have: leave mountPropagation out, or the volume`
+}
+
+function createCloneRequest({ mount, name, isOwn = false }: MountedVolume, group: number | undefined): CloneRequest {
+  const { destination, source, options } = mount
+  return { volume: name, destination, source, options, group, asked: '', isOwn }
+}
+
+/** @param processGroups undefined if no runtime reported them */
+function findMembershipFaults(
+  annotation: AnnotationRequest,
+  clones: readonly CloneRequest[],
+  name: string,
+  processGroups?: ProcessGroups,
+): string[] {
+  if (processGroups === undefined) return []
+  const { certain, possible } = processGroups
+  const groups = new Set(clones.flatMap(({ group }) => group ?? []))
+  const missing = [...groups].filter((group) => !certain.includes(group) && !possible.includes(group))
+  if (missing.length === 0) return []
+  return [
+    `${annotation.messagePrefix}, but the processes of container ${quoted(name)} are not in group ${formatList(missing, ', ')}: ` +
+      `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,
+  ]
+}

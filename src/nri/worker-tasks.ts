@@ -1,0 +1,117 @@
+import type { AttachStep } from '../container-mount/order.ts'
+import type { ContainerJob, ContainerResult } from '../container-mount/work.ts'
+import { Refusal } from '../refusal/refusal.ts'
+import type { PluginRecord } from '../store/plugin-record.ts'
+import type { Limits } from '../worker-pool/schedule.ts'
+import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'
+import type { Lost, Workers } from '../worker-pool/workers.ts'
+import type { CloneService } from './clone-service.ts'
+import type { ReadRestrictions } from './own-mounts.ts'
+import { REMEMBER_MS } from './refused-containers.ts'
+
+/** Internal verb of the executable as a worker, which reads tasks from its stdin. */
+export const WORKER_VERB = 'nri-worker'
+
+export const LOST_TASK_RESULTS: Lost<ContainerResult> = {
+  notBegun: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
+  ended: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),
+}
+
+/**
+ * A task takes a few milliseconds. One that waits for a disk or a server stops counting as quick after 200 ms, and is
+ * killed at the deadline of its container. If all tasks that access volumes are stuck, one worker is left for the others.
+ */
+export const WORKER_LIMITS: Limits = {
+  quick: 4,
+  longAfterMs: 200,
+  ofAKind: 7,
+  ofANamespace: 3,
+  of: { check: 1, restrictions: 2, release: 5, without: 1, reconcile: 1, registration: 1 },
+  // A stuck worker keeps its memory: test/attacks/stuck-plugin-memory.test.ts compares it with the component's limit.
+  inAll: 16,
+  isShared: true,
+  warm: 2,
+}
+
+/**
+ * Kills a worker at the deadline of its container, or if it reports nothing for `patienceMs`. The worker holds its locks,
+ * and counts for the limits, until the kernel ends it.
+ */
+export function createSupervision(patienceMs: number): Supervision<ContainerJob, ContainerResult> {
+  return {
+    patienceMs: Math.max(REMEMBER_MS, patienceMs),
+    maxLeft: WORKER_LIMITS.ofANamespace,
+    // Other tasks wait for a worker, because no container waits for them.
+    tooManyLeft: (namespace, pids, task) =>
+      task.do === 'attach' ? { failure: formatLeft(namespace, pids) } : undefined,
+  }
+}
+
+export type NriWorkers = Workers<ContainerJob, ContainerResult, AttachStep>
+
+/** Time limit for one container, ms. Runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
+export const DEADLINE_MS = 1500
+
+/** Is called for each failed task that no container waits for. */
+type ReportFailure = (task: ContainerJob['do'], message: string) => void
+
+/** Runs a task that no container waits for. gc and the next connection of the plugin retry a failed one. */
+async function runUnawaitedTask(
+  workers: Pick<NriWorkers, 'run'>,
+  reportFailure: ReportFailure,
+  task: ContainerJob,
+  namespace = '',
+): Promise<void> {
+  const { failure } = await workers.run(task, namespace && `${task.do} ${namespace}`).outcome
+  if (failure !== undefined) reportFailure(task.do, failure)
+}
+
+/** Implements the clone service with tasks of worker processes. */
+export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailure: ReportFailure): CloneService {
+  const runUnawaited = (task: ContainerJob, namespace?: string) =>
+    runUnawaitedTask(workers, reportFailure, task, namespace)
+  return {
+    async attach(request, deadline, onStart) {
+      const running = workers.run({ do: 'attach', order: request }, request.pod.namespace)
+      onStart(running)
+      const cancel = () => running.cancel()
+      deadline.addEventListener('abort', cancel, { once: true })
+      try {
+        const result = await running.outcome
+        // The failure is a message for the user. The worker has logged the details.
+        if (result.failure !== undefined) throw new Refusal(result.failure)
+        return { mounts: result.mounts ?? [] }
+      } finally {
+        deadline.removeEventListener('abort', cancel)
+      }
+    },
+    async check(request, giveUp) {
+      const running = workers.run({ do: 'check', order: request }, `check ${request.pod.namespace}`)
+      giveUp.addEventListener('abort', () => running.cancel(), { once: true })
+      await running.outcome
+    },
+    release: (container, namespace) => runUnawaited({ do: 'release', container, as: 'started' }, namespace),
+    forget: (container, namespace) => runUnawaited({ do: 'release', container, as: 'gone' }, namespace),
+    recordWithout: (request, reason) => runUnawaited({ do: 'without', order: request, why: reason }),
+    reconcile: (snapshot) => runUnawaited({ do: 'reconcile', known: snapshot }),
+  }
+}
+
+/** Returns a function that has a worker record whether the plugin is registered. It never rejects. */
+export function createRegistrationWriter(
+  workers: Pick<NriWorkers, 'run'>,
+  reportFailure: ReportFailure,
+): (record: PluginRecord) => Promise<void> {
+  return (record) => runUnawaitedTask(workers, reportFailure, { do: 'registration', record })
+}
+
+/** Returns a function that has a worker read mount options. */
+export function createRestrictionsReader(workers: Pick<NriWorkers, 'run'>): ReadRestrictions {
+  return async (request, giveUp) => {
+    const running = workers.run({ do: 'restrictions', request }, `restrictions ${request.pod.namespace}`)
+    giveUp.addEventListener('abort', () => running.cancel(), { once: true })
+    const result = await running.outcome
+    if (result.failure !== undefined) throw new Refusal(result.failure)
+    return result.restrictions ?? []
+  }
+}

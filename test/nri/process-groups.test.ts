@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { parseProcessGroups } from '../../src/nri/process-groups.ts'
+
+const text = (security_context: unknown) => JSON.stringify({ config: { linux: { security_context } } })
+
+it('of a pod are the supplemental ones, and runAsGroup where a container has no other, as kubelet wrote them', () => {
+  expect(parseProcessGroups(text({ run_as_group: { value: 1000 }, supplemental_groups: [2000, 3000] }))).toEqual({
+    certain: [2000, 3000],
+    possible: [1000],
+  })
+  expect(parseProcessGroups(text({ supplemental_groups: [2000] }))).toEqual({ certain: [2000], possible: [] })
+  // Go leaves a zero out.
+  expect(parseProcessGroups(text({ run_as_group: {} }))).toEqual({ certain: [], possible: [0] })
+  expect(parseProcessGroups(text({ namespace_options: { pid: 1 } }))).toEqual({ certain: [], possible: [] })
+})
+
+it.each(['', 'null', '[]', '{}', '{"config":{}}', text(null), text('2000'), text({ supplemental_groups: ['2000'] })])(
+  'of %j are not known',
+  (told) => expect(parseProcessGroups(told)).toBeUndefined(),
+)
+
+it.each([text({ supplemental_groups: '2000' }), text({ run_as_group: 'x' }), text({ run_as_group: { value: 1.5 } })])(
+  'of %j are not known, as it is another form',
+  (told) => expect(parseProcessGroups(told)).toBeUndefined(),
+)

@@ -1,6 +1,6 @@
 import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
 import { fileSystemType } from '../mount-table/file-system.ts'
-import { isSilentPath, silentDirectory } from '../mount-table/silence.ts'
+import { pathLookups } from '../mount-table/path-lookups.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -10,7 +10,7 @@ import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { filePlaces, leadsToPlace, recordPlaces } from '../volume/kind/protected-places.ts'
-import { A_DIRECTORY, holdsOwnRecords, openNode } from '../volume/kind/source-path.ts'
+import { A_DIRECTORY, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
@@ -47,8 +47,8 @@ export async function openByHand(
   if (holdsOwnRecords(directory, config)) {
     throw ownRecords(directory, config)
   }
-  if (await isSilentPath(session, directory)) throw silentDirectory(directory)
-  const { handle, stat } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
+  const wanted = { ...A_DIRECTORY, what: 'directory' }
+  const { handle, stat } = await openNodeBy(pathLookups(session), host, directory, wanted)
   using _ = closing(host.inodes, handle)
   const table = snapshotTable(host)
   if (leadsToPlace(host, table, handle, recordPlaces(config))) throw ownRecords(directory, config)

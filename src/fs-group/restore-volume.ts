@@ -1,4 +1,5 @@
 import { closing, type Handle, orClosed } from '../host/host.ts'
+import { pathLookups } from '../mount-table/path-lookups.ts'
 import { isLocalPath, isSilentPath, unanswered } from '../mount-table/silence.ts'
 import { locationOfTree } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
@@ -12,7 +13,7 @@ import { volumeIdentity } from '../store/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
-import { openNode } from '../volume/kind/source-path.ts'
+import { openNode, openNodeBy } from '../volume/kind/source-path.ts'
 import { mayWait, refuseSilent } from '../volume/silence.ts'
 import { refuseGivenUpRestore } from './given-up-call.ts'
 import { type Holder, holders, type Others, reserveVolume } from './holders.ts'
@@ -56,7 +57,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   })
   const record = lock && volumeRecords.read(session, volume)
   if (!record?.restorePending) return
-  const tree = disk ?? openTree(session, volume, source)
+  const tree = disk ?? (await openTree(session, volume, source))
   using _tree = closing(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
   const isDisk = kindOf(mount.request.fsType)?.root === 'file system'
@@ -98,9 +99,10 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
 }
 
 /** A disk that is not mounted yet, or a directory moved away, leaves another one under the source's name. */
-function openTree(session: Session, volume: string, source: string): Handle {
-  const { host } = session
-  const { handle, stat } = openNode(host, source)
+async function openTree(session: Session, volume: string, source: string): Promise<Handle> {
+  const { host, isolatesWalks } = session
+  const opened = isolatesWalks ? openNodeBy(pathLookups(session), host, source) : openNode(host, source)
+  const { handle, stat } = await opened
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw new Refusal(`source ${quoted(source)} is another directory than the one that was mounted: put that one back`)

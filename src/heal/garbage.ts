@@ -1,5 +1,5 @@
 import { leftInPod } from '../mount/unmount.ts'
-import { silentPaths } from '../mount-table/silence.ts'
+import { pathLookups } from '../mount-table/path-lookups.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
 import { removeLeftover } from '../store/leftovers.ts'
@@ -41,9 +41,9 @@ export async function collectGarbage(
     items.push(await trying('lock', place.name, collect))
   }
   // After the mounts: a record that is gone no longer needs its volume.
-  const isSilentAt = silentPaths(session)
+  const lookups = pathLookups(session)
   for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
-    const collected = collectVolume(session, volume, order, isSilentAt)
+    const collected = collectVolume(session, volume, order, lookups)
     items.push(...(await collected.catch((error) => [failed('volume', volume, error)])))
   }
   for (const volume of listImports(session)) {

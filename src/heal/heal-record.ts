@@ -58,20 +58,35 @@ export async function healOne(
     return healElsewhere(session, { record, seen, isDry: false })
   }
   try {
-    const done = await judgeLocked(session, directory, (judged) => repair(session, judged, isSilent, false))
+    const quick = openingFromCache(session)
+    const done = await judgeLocked(session, directory, (judged) => repair(quick, judged, isSilent, false))
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
+    if (mustNotWait(session) && errorCode(error) === 'EAGAIN') {
+      return healElsewhere(session, { record, seen, isDry: false })
+    }
     return failed(seen, error)
   }
 }
 
+/** Whether this process must not wait for a directory that is locked. */
+const mustNotWait = ({ isolatesWalks, mayHang }: Session): boolean => isolatesWalks === true && !mayHang
+
+/** Opens a source from the kernel's cache alone: it may be exchanged after `mayMeetLockedDirectory`. */
+function openingFromCache(session: Session): Session {
+  if (!mustNotWait(session)) return session
+  const { inodes } = session.host
+  const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
+  return { ...session, host: { ...session.host, inodes: { ...inodes, openLinkFree } } }
+}
+
 /** Whether a repair looks names up in a volume, or changes its root: a process of a pod can keep both waiting. */
-function mayMeetLockedDirectory({ host, isolatesWalks, mayHang }: Session, record: MountRecord): boolean {
-  if (!isolatesWalks || mayHang) return false
+function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
+  if (!mustNotWait(session)) return false
   const { subPath, setGid, ...request } = requestOf(record)
   if (subPath !== undefined || setGid) return true
   const source = sourcePath(request.source)
-  return source !== undefined && !host.inodes.isCached(source)
+  return source !== undefined && !session.host.inodes.isCached(source)
 }
 
 /** What the other process is told. */
@@ -121,15 +136,15 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
         return (await healElsewhere(session, { record, seen: state, isDry })) as Outcome
     }
   } catch (error) {
+    if (!isDry && mustNotWait(session) && errorCode(error) === 'EAGAIN') throw error
     return failed(state, error)
   }
 }
 
 /** Plans without waiting for a lookup: where the kernel's cache does not tell, another process plans. */
 async function planRemount(session: Session, judged: Judged): Promise<Outcome> {
-  if (!session.isolatesWalks || session.mayHang) return remount(session, judged, true)
-  const { inodes } = session.host
-  const host = { ...session.host, inodes: { ...inodes, ...inodes.cachedOpens } }
+  if (!mustNotWait(session)) return remount(session, judged, true)
+  const host = { ...session.host, inodes: { ...session.host.inodes, ...session.host.inodes.cachedOpens } }
   try {
     return await remount({ ...session, host }, judged, true)
   } catch (error) {

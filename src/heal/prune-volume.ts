@@ -1,13 +1,14 @@
 import { walkVolume } from '../fs-group/walk-volume.ts'
 import { closing } from '../host/host.ts'
-import { type IsSilentAt, isLocalPath } from '../mount-table/silence.ts'
+import type { PathLookups } from '../mount-table/path-lookups.ts'
+import { isLocalPath } from '../mount-table/silence.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
 import { otherDisk } from '../store/volume-disk.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
-import { openNode } from '../volume/kind/source-path.ts'
+import { openNodeBy } from '../volume/kind/source-path.ts'
 
 /**
  * Makes the journal of a volume that has grown large, or was put back, forget what is gone from the volume, where that can be found and
@@ -15,7 +16,7 @@ import { openNode } from '../volume/kind/source-path.ts'
  * @returns whether it did
  * @throws {Refusal} when the journal cannot be used; {Unresponsive} if a directory of the volume is kept locked
  */
-export async function pruneVolume(session: Session, volume: string, isSilentAt: IsSilentAt): Promise<boolean> {
+export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
   const { host } = session
   // A server or a daemon may cease to answer on the way.
   if (isTextIdentity(volume) || !hasJournal(session, volume)) return false
@@ -24,9 +25,9 @@ export async function pruneVolume(session: Session, volume: string, isSilentAt: 
   if (source !== undefined && !isLocalPath(host, source)) return false
   // What a restore has left of it need not stay once it is gone.
   const isDue = left !== undefined || isOvergrown(session, volume)
-  const place = isDue ? await placeOfVolume(session, volume, isSilentAt) : undefined
+  const place = isDue ? await placeOfVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
-  const { handle, stat } = openNode(host, place.path)
+  const { handle, stat } = await openNodeBy(lookups, host, place.path)
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(session, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
   // What is mounted below it hides nothing.

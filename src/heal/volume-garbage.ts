@@ -1,6 +1,7 @@
 import { dirname, normalize } from 'node:path'
 import { closing, errorCode } from '../host/host.ts'
-import { type IsSilentAt, silentDirectory, silentPaths, unanswered } from '../mount-table/silence.ts'
+import { type PathLookups, pathLookups } from '../mount-table/path-lookups.ts'
+import { silentDirectory, unanswered } from '../mount-table/silence.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { Unresponsive } from '../store/elsewhere.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
@@ -45,19 +46,19 @@ export async function collectVolume(
   session: Session,
   volume: string,
   order: GarbageOrder,
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
 ): Promise<GarbageItem[]> {
   const inProgress: GarbageItem = { kind: 'volume', name: volume, ...IN_PROGRESS }
   if (order.isDry) {
     if (isVolumeBusy(session, volume)) return [inProgress]
-    return itemsOf(session, volume, await judge(session, volume, order, isSilentAt))
+    return itemsOf(session, volume, await judge(session, volume, order, lookups))
   }
   const place = volumePlace(session, volume)
   using lock = tryHoldPlace(session, place)
   if (lock === undefined) return [inProgress]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
-  const judged = await judge(session, volume, order, isSilentAt)
-  const fate = judged.action === 'kept' ? await pruneKept(session, volume, order, { judged, isSilentAt }) : judged
+  const judged = await judge(session, volume, order, lookups)
+  const fate = judged.action === 'kept' ? await pruneKept(session, volume, order, { judged, lookups }) : judged
   const items = itemsOf(session, volume, fate)
   // A process that was given up still has the journal.
   if (hasWalker(session, volume)) return items
@@ -71,10 +72,10 @@ async function pruneKept(
   session: Session,
   volume: string,
   order: GarbageOrder,
-  { judged, isSilentAt }: { judged: Fate; isSilentAt: IsSilentAt },
+  { judged, lookups }: { judged: Fate; lookups: PathLookups },
 ): Promise<Fate> {
   try {
-    if (!(await pruneVolume(session, volume, isSilentAt))) return judged
+    if (!(await pruneVolume(session, volume, lookups))) return judged
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error instanceof Unresponsive)
@@ -82,7 +83,7 @@ async function pruneKept(
     session.warn(error.message)
     return judged
   }
-  const now = await judge(session, volume, order, isSilentAt)
+  const now = await judge(session, volume, order, lookups)
   return now.action === 'kept' ? keep(`${now.reason}; what is gone from it was forgotten`) : now
 }
 
@@ -100,7 +101,7 @@ async function judge(
   session: Session,
   volume: string,
   { forget, isDry }: GarbageOrder,
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
 ): Promise<Fate> {
   const mounts = listMounts(session)
   const user = mounts.find(({ record }) => record?.volume === volume && record.ended === undefined)
@@ -130,18 +131,18 @@ async function judge(
   }
   const { source, group, left, restorePending } = record
   if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
-  const isSwapped = await isSwappedAway(session, record, isSilentAt, isDry)
+  const isSwapped = await isSwappedAway(session, record, lookups, isDry)
   if (isSwapped === 'unknown') return keep(unanswered(source, 'call this again'))
   if (isSwapped) {
     return restorePending
       ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   }
-  const notice = await nameNotice(session, record, isSilentAt)
+  const notice = await nameNotice(session, record, lookups)
   if (notice !== undefined && notice.state !== 'used') return keep(notice.text)
   const way = `"modekeep restore ${volume}"`
-  if ((await placeOfVolume(session, volume, isSilentAt, true)) === undefined) {
-    const { text, alternative } = explainAbsence(session, volume, source)
+  if ((await placeOfVolume(session, volume, lookups, true)) === undefined) {
+    const { text, alternative } = await explainAbsence(session, volume, source, lookups)
     return keep(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
   }
   if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
@@ -174,17 +175,18 @@ function journalHolds(session: Session, volume: string): boolean | Refusal {
 async function isSwappedAway(
   session: Session,
   { asked, source, volume }: VolumeRecord,
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
   isDry: boolean,
 ): Promise<boolean | 'unknown'> {
   if (asked === undefined || normalize(asked) === source) return false
-  const place = await placeOfVolume(session, volume, isSilentAt)
+  const place = await placeOfVolume(session, volume, lookups)
   if (place !== undefined) return place.isSilent && 'unknown'
   const { inodes } = session.host
   const fork = commonDirectory(normalize(asked), source)
   for (let above = dirname(source); above.length >= fork.length; above = dirname(above)) {
     try {
-      const handle = inodes.openLinkFree(above)
+      const handle = await lookups.open(above)
+      if (handle === undefined) return 'unknown'
       using _ = closing(inodes, handle)
       const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
       const isDeleted =
@@ -210,7 +212,7 @@ function commonDirectory(one: string, other: string): string {
 export async function refuseToForget(session: Session, volume: string): Promise<void> {
   // It was put back, and this is how what its users changed is left to them.
   if (volumeRecords.find(session, volume).record?.left !== undefined) return
-  const place = await placeOfVolume(session, volume, silentPaths(session))
+  const place = await placeOfVolume(session, volume, pathLookups(session))
   if (place === undefined) return
   if (place.isSilent) throw silentDirectory(place.path)
   throw new Refusal(`volume ${volume} is at ${place.path}: put it back with "modekeep restore ${volume}"`)

@@ -41,9 +41,18 @@ const lookups = new Turns(MAX_LOOKUPS)
  * volume locked, and the path of another volume may lead through that.
  */
 async function isBehindLockedDirectory(host: Host, path: string): Promise<boolean> {
-  if (host.inodes.isCached(path)) return false
-  using _ = await lookups.take()
-  return isUnanswered(host, path, `path ${path}`)
+  return !host.inodes.isCached(path) && (await lookUpIsolated(host, path)) === undefined
+}
+
+/** Looks a path up in another process, links included. @returns undefined where it gets no answer */
+export async function lookUpIsolated(
+  { daemons, inodes }: Host,
+  path: string,
+): Promise<'found' | 'not found' | undefined> {
+  using _turn = await lookups.take()
+  const root = inodes.openTrusted('/')
+  using _ = closing(inodes, root)
+  return await daemons.lookUp(root, Buffer.from(path.slice(1)), PATIENCE, `path ${path}`)
 }
 
 /**
@@ -122,7 +131,7 @@ function isKnownLocal({ inodes }: Host, path: string): boolean {
 }
 
 /** By path: the devices of the file systems on the way to it that others tell of; '' where there are none. */
-function remoteFileSystems({ mounts }: Host): (path: string) => string {
+export function remoteFileSystems({ mounts }: Host): (path: string) => string {
   const mountsTo = mountsFrom(mounts.table())
   const remote = (path: string) => mountsTo(path).filter(({ fsType }) => REMOTE.test(fsType))
   return (path) =>

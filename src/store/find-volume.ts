@@ -1,7 +1,7 @@
-import { unlessRefused } from '../host/file-error.ts'
-import { closing, deviceName, type Handle, type Host, type Stat } from '../host/host.ts'
+import { closing, deviceName, errorCode, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { type IsSilentAt, localPaths, silentDirectory, silentPaths } from '../mount-table/silence.ts'
+import { type PathLookups, pathLookups } from '../mount-table/path-lookups.ts'
+import { localPaths, silentDirectory } from '../mount-table/silence.ts'
 import { mountsFrom } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
@@ -26,17 +26,16 @@ export interface Place {
  * @throws {Refusal} where there is none, or a server or a daemon that is asked for it does not respond
  */
 export async function findVolume(session: Session, volume: string): Promise<string> {
-  const isSilentAt = silentPaths(session)
+  const lookups = pathLookups(session)
   // Of a disk that is another one now: whoever opens it is told so.
-  const found =
-    (await placeOfVolume(session, volume, isSilentAt)) ?? (await placeOfVolume(session, volume, isSilentAt, true))
+  const found = (await placeOfVolume(session, volume, lookups)) ?? (await placeOfVolume(session, volume, lookups, true))
   if (found?.isSilent) throw silentDirectory(found.path)
   if (found !== undefined) return found.path
   const [source] = sourcesOf(session, volume)
   if (source !== undefined) {
-    const notice = await nameNotice(session, { volume, source }, isSilentAt)
+    const notice = await nameNotice(session, { volume, source }, lookups)
     if (notice !== undefined && notice.state !== 'used') throw new Refusal(notice.text)
-    const { text, alternative } = explainAbsence(session, volume, source)
+    const { text, alternative } = await explainAbsence(session, volume, source, lookups)
     throw new Refusal(`volume ${volume} cannot be found: ${text}, then call this again; ${alternative}`)
   }
   throw new Refusal(
@@ -54,22 +53,23 @@ export async function findVolume(session: Session, volume: string): Promise<stri
 export async function placeOfVolume(
   session: Session,
   volume: string,
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
   isAny = false,
   source?: string,
 ): Promise<Place | undefined> {
   let silent: Place | undefined
-  for (const { path, isThere } of candidates(session, volume, isAny, source)) {
-    if (await isSilentAt(path)) silent ??= { path, isSilent: true }
-    else if (isThere()) return { path, isSilent: false }
+  for (const { path, isIt } of candidates(session, volume, isAny, source)) {
+    const found = await isAt(session.host, path, lookups, isIt)
+    if (found === 'silent') silent ??= { path, isSilent: true }
+    else if (found) return { path, isSilent: false }
   }
   return silent
 }
 
-/** A path that may lead to a volume, and whether it does. */
+/** A path that may lead to a volume, and whether what is there is its root. */
 interface Candidate {
   path: string
-  isThere(): boolean
+  isIt(handle: Handle, stat: Stat): boolean
 }
 
 function* candidates(
@@ -81,7 +81,8 @@ function* candidates(
   const { host } = session
   const isText = isTextIdentity(volume)
   const known = isText ? [] : [...(source === undefined ? [] : [source]), ...sourcesOf(session, volume)]
-  for (const path of known) yield { path, isThere: () => leadsTo(session, path, volume, isAny) }
+  const isRoot = (handle: Handle, stat: Stat) => isRootOf(session, handle, stat, volume, isAny)
+  for (const path of known) yield { path, isIt: isRoot }
   const table = host.mounts.table()
   const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
   const rows = parseMountinfo(table)
@@ -89,9 +90,7 @@ function* candidates(
     .sort((one, other) => isReadOnly(one) - isReadOnly(other))
   const mayShow = isText ? (row: MountRow) => isNamed(row, volume) : ofFileSystems(host, table, known)
   for (const row of rows.filter(mayShow)) {
-    const { mountPoint } = row
-    const isThere = () => (isText ? isOnTop(host, row) : leadsTo(session, mountPoint, volume, isAny))
-    yield { path: mountPoint, isThere }
+    yield { path: row.mountPoint, isIt: isText ? (_, stat) => isMountOf(row, stat) : isRoot }
   }
 }
 
@@ -112,18 +111,17 @@ function ofFileSystems(host: Host, table: string, paths: readonly string[]): (ro
 export async function otherInPlace(
   session: Session,
   volume: string,
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
 ): Promise<string | undefined> {
   // A server's has none.
-  if (isTextIdentity(volume) || (await placeOfVolume(session, volume, isSilentAt))) return undefined
-  const mounted = await placeOfVolume(session, volume, isSilentAt, true)
+  if (isTextIdentity(volume) || (await placeOfVolume(session, volume, lookups))) return undefined
+  const mounted = await placeOfVolume(session, volume, lookups, true)
   const look = mounted === undefined ? otherSource : otherDisk
   for (const path of mounted === undefined ? sourcesOf(session, volume) : [mounted.path]) {
-    if (await isSilentAt(path)) continue
-    const other = unlessRefused(() => {
-      const handle = session.host.inodes.openLinkFree(path)
-      using _ = closing(session.host.inodes, handle)
-      return look(session, volume, handle)
+    let other: string | undefined
+    await isAt(session.host, path, lookups, (handle) => {
+      other = look(session, volume, handle)
+      return true
     })
     if (other !== undefined) return other
   }
@@ -150,16 +148,13 @@ function sourcesOf(session: Session, volume: string): string[] {
   return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
-/** Whether a volume's root can be reached by a path. */
-function leadsTo(session: Session, path: string, volume: string, isAny: boolean): boolean {
-  const { host } = session
-  return isAt(host, path, (handle, stat) => {
-    const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
-    // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
-    const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
-    if (!isLike || volumeIdentity(session, handle, host.inodes.stat(handle)) !== volume) return false
-    return isAny || otherDisk(session, volume, handle) === undefined
-  })
+/** Whether what a handle holds is a volume's root. */
+function isRootOf(session: Session, handle: Handle, stat: Stat, volume: string, isAny: boolean): boolean {
+  const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
+  // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
+  const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
+  if (!isLike || volumeIdentity(session, handle, session.host.inodes.stat(handle)) !== volume) return false
+  return isAny || otherDisk(session, volume, handle) === undefined
 }
 
 const NFS = ['nfs', 'nfs4']
@@ -177,20 +172,25 @@ function textIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>)
   return kinds.map((kind) => textIdentity({ fsType: kind, source: parseSource(source) }))
 }
 
-function isOnTop(host: Host, row: MountRow): boolean {
-  return isAt(host, row.mountPoint, (_, stat) => isMountOf(row, stat))
-}
-
 /** Nothing else is mounted over it. */
 function isMountOf({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
   return mountRoot && deviceName(at) === device
 }
 
-function isAt(host: Host, path: string, isIt: (handle: Handle, stat: Stat) => boolean): boolean {
-  const isThere = unlessRefused(() => {
-    const handle = host.inodes.openLinkFree(path)
-    using _ = closing(host.inodes, handle)
-    return isIt(handle, host.inodes.statMountPoint(handle))
-  })
-  return isThere ?? false
+/** False where nothing is there, or it cannot be opened or asked. */
+async function isAt(
+  { inodes }: Host,
+  path: string,
+  lookups: PathLookups,
+  isIt: Candidate['isIt'],
+): Promise<boolean | 'silent'> {
+  try {
+    const handle = await lookups.open(path)
+    if (handle === undefined) return 'silent'
+    using _ = closing(inodes, handle)
+    return isIt(handle, inodes.statMountPoint(handle))
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return false
+  }
 }

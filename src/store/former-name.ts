@@ -1,6 +1,6 @@
 import { unlessRefused } from '../host/file-error.ts'
-import { closing, isDirectory } from '../host/host.ts'
-import type { IsSilentAt } from '../mount-table/silence.ts'
+import { closing, errorCode, type Handle, isDirectory } from '../host/host.ts'
+import type { PathLookups } from '../mount-table/path-lookups.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { isRecorded, type Names, namesOf, volumeIdentity } from './volume-identity.ts'
@@ -17,40 +17,41 @@ export interface NameNotice {
 export async function nameNotice(
   session: Session,
   { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
 ): Promise<NameNotice | undefined> {
   if (isTextIdentity(volume)) return undefined
-  for (const path of placesOf(session, source)) {
-    // Before the next place, for which this one is looked at again.
-    if (await isSilentAt(path)) return undefined
-    const found = unlessRefused(() => lookAt(session, volume, path))
-    if (found !== undefined) return noticeOf(volume, path, found)
+  if (!source.startsWith('/')) return undefined
+  const at = await openIfThere(lookups, source)
+  if (at === 'silent') return undefined
+  using _ = closing(session.host.inodes, at)
+  const found = at && unlessRefused(() => lookAt(session, volume, at))
+  if (found !== undefined) return noticeOf(volume, source, found)
+  // A disk or an image is seen where it is mounted; the mounts of directories are many, and show nothing else.
+  if (at !== undefined && unlessRefused(() => isDirectory(session.host.inodes.stat(at)))) return undefined
+  for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
+    const mounted = await openIfThere(lookups, directory)
+    if (mounted === 'silent') return undefined
+    using _mounted = closing(session.host.inodes, mounted)
+    const there = mounted && unlessRefused(() => lookAt(session, volume, mounted))
+    if (there !== undefined) return noticeOf(volume, directory, there)
   }
   return undefined
 }
 
-/** A disk or an image is seen where it is mounted; the mounts of directories are many, and show nothing else. */
-function* placesOf(session: Session, source: string): Generator<string> {
-  const { host } = session
-  if (!source.startsWith('/')) return
-  yield source
-  const isOfDirectory = unlessRefused(() => {
-    const handle = host.inodes.openLinkFree(source)
-    using _ = closing(host.inodes, handle)
-    return isDirectory(host.inodes.stat(handle))
-  })
-  if (isOfDirectory) return
-  for (const mount of listMountRecords(session)) if (mount.source === source) yield mount.directory
+async function openIfThere(lookups: PathLookups, path: string): Promise<Handle | 'silent' | undefined> {
+  try {
+    return (await lookups.open(path)) ?? 'silent'
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return undefined
+  }
 }
 
 type Found = Names & { used: string; isUsed: boolean }
 
 /** Undefined where another root is there. The file system is asked for its name last: that may wait for it. */
-function lookAt(session: Session, volume: string, path: string): Found | undefined {
-  const { inodes } = session.host
-  const handle = inodes.openLinkFree(path)
-  using _ = closing(inodes, handle)
-  const stat = inodes.stat(handle)
+function lookAt(session: Session, volume: string, handle: Handle): Found | undefined {
+  const stat = session.host.inodes.stat(handle)
   if (stat.born === 0n || !volume.endsWith(`-${stat.inode.toString(16)}-${stat.born.toString(16)}`)) return undefined
   const used = volumeIdentity(session, handle, stat)
   return { ...namesOf(session.host, handle, stat), used, isUsed: isRecorded(session, used) }

@@ -1,5 +1,5 @@
-import { unlessRefused } from '../host/file-error.ts'
-import { closing, isDirectory } from '../host/host.ts'
+import { closing, errorCode, isDirectory } from '../host/host.ts'
+import type { PathLookups } from '../mount-table/path-lookups.ts'
 import type { Session } from './session.ts'
 import { otherSource } from './volume-disk.ts'
 import { isTextIdentity } from './volume-record.ts'
@@ -17,8 +17,15 @@ export interface VolumeAbsence {
  * replaced. Call it only where no path leads to the volume and the source's server responds.
  * @param source as the volume's records have it
  */
-export function explainAbsence(session: Session, volume: string, source: string): VolumeAbsence {
-  const found = isTextIdentity(volume) ? 'unmounted' : (inspectSource(session, volume, source) ?? 'missing')
+export async function explainAbsence(
+  session: Session,
+  volume: string,
+  source: string,
+  lookups: PathLookups,
+): Promise<VolumeAbsence> {
+  const found = isTextIdentity(volume)
+    ? 'unmounted'
+    : ((await inspectSource(session, volume, source, lookups)) ?? 'missing')
   if (found === 'unmounted')
     return { text: `${source} is not mounted: mount it`, alternative: 'its next mount uses the records' }
   const alternative = `if it is deleted for good, "modekeep gc --forget ${volume}" removes its record`
@@ -28,11 +35,20 @@ export function explainAbsence(session: Session, volume: string, source: string)
 }
 
 /** Undefined where nothing is at the path, or it cannot be opened. */
-function inspectSource(session: Session, volume: string, source: string): 'another' | 'unmounted' | undefined {
+async function inspectSource(
+  session: Session,
+  volume: string,
+  source: string,
+  lookups: PathLookups,
+): Promise<'another' | 'unmounted' | undefined> {
   const { inodes } = session.host
-  return unlessRefused(() => {
-    const handle = inodes.openLinkFree(source)
+  try {
+    const handle = await lookups.open(source)
+    if (handle === undefined) return undefined
     using _ = closing(inodes, handle)
     return isDirectory(inodes.stat(handle)) || otherSource(session, volume, handle) ? 'another' : 'unmounted'
-  })
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return undefined
+  }
 }

@@ -123,8 +123,8 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
       ['configuration', link],
       ['volumes', served],
     ]) {
-      const text = `${path} does not respond`
-      expect(findings).toContainEqual({ area, level: 'warning', text, remedy: 'repair it on the node' })
+      const text = expect.stringContaining(`${path} does not respond`)
+      expect(findings).toContainEqual(expect.objectContaining({ area, level: 'warning', text }))
     }
     expect(findings.map(({ text }) => text)).toContain('volumes on record: 2')
     // Whose record would keep the volume.

@@ -49,8 +49,10 @@ describe.skipIf(cannot !== '')(
     }
 
     /** As a verb that a person gives, but the test goes on meanwhile. */
-    async function run(...args: string[]): Promise<Report> {
-      const child = spawn(BINARY, [...args, '--json'], {
+    const run = async (...args: string[]): Promise<Report> => JSON.parse(await print(...args, '--json'))
+
+    async function print(...args: string[]): Promise<string> {
+      const child = spawn(BINARY, args, {
         env: { PATH: process.env.PATH, MODEKEEP_CONFIG: node.config },
         stdio: ['ignore', 'pipe', 'inherit'],
       })
@@ -59,7 +61,7 @@ describe.skipIf(cannot !== '')(
         text += bytes
       })
       await new Promise((done) => child.once('close', done))
-      return JSON.parse(text)
+      return text
     }
 
     const mountOf = (report: Report, pod: string) =>
@@ -82,6 +84,8 @@ describe.skipIf(cannot !== '')(
         expect(mountOf(report, 'b')).toMatchObject({ state: 'healthy' })
       }
       await within(IN_TIME, () => run('doctor'))
+      // Without a verb: what is mounted, in a line.
+      expect(await within(IN_TIME, () => print())).toContain('2 on this node')
       await within(IN_TIME, () => run('gc'))
       await release()
       expect(mountOf(await run('heal'), 'a')).toMatchObject({ state: 'stale', action: 'failed' })

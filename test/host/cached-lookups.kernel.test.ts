@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { DirectoryWatches } from '../../src/host/linux/directory-watches.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
+import { cannotInject } from '../helpers/inject.ts'
 import { letTicksPass } from '../helpers/tree.ts'
 
 const { inodes } = linuxHost
@@ -71,3 +73,13 @@ it('a watch that must not wait follows cached directories by their paths, and pa
   expect(watches.follow(directories)).toBe(true)
   expect(failures).toEqual([])
 })
+
+it.skipIf(cannotInject !== '').each(['ENOSYS', 'EINVAL'])(
+  `a kernel that rejects the flag with %s has nothing cached${cannotInject && ` (skipped: ${cannotInject})`}`,
+  (code) => {
+    const program = `const { isCached } = await import('${import.meta.dirname}/../../src/host/linux/open.ts'); console.log(isCached('/'))`
+    const inject = ['-f', '-qq', '-e', 'trace=openat2', '-e', `inject=openat2:error=${code}`, '-o', `${top}/trace`]
+    const node = [process.execPath, '--input-type=module', '-e', program]
+    expect(execFileSync('strace', [...inject, ...node], { encoding: 'utf8' })).toBe('false\n')
+  },
+)

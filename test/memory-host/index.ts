@@ -21,7 +21,13 @@ export function memoryHost(world: MemoryWorld): Host {
     blocks: memoryBlockDevices(world),
     files: trustedFiles(mortalFs(world)),
 
-    daemons: { find: () => undefined, answers: () => Promise.resolve(true), below: () => [], kill: () => {} },
+    daemons: {
+      find: () => undefined,
+      answers: () => Promise.resolve(true),
+      lookUp: () => Promise.resolve('found'),
+      below: () => [],
+      kill: () => {},
+    },
 
     // Nobody else tells of what lies in memory.
     readBlockedActivity: () => undefined,

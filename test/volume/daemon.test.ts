@@ -132,6 +132,7 @@ describe('a mount that a daemon or a server serves', () => {
           asked.push(patience)
           return answers
         },
+        lookUp: async () => 'found',
         below: () => [],
         kill: (directory) => void killed.push(directory),
       },

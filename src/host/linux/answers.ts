@@ -6,10 +6,12 @@ import { isExecutable, SYSTEM_PATH } from './programs.ts'
 /** Where the program finds the directory that it inherits. */
 const PARENT = 3
 
+/** Undefined where it was given up. */
+type Answer = 'found' | 'not found' | undefined
+
 interface Question {
   since: number
-  /** False where it was given up. */
-  answered: Promise<boolean>
+  answered: Promise<Answer>
   giveUp(): void
 }
 
@@ -25,19 +27,24 @@ const ONCE_MORE = 500
  * be started nothing speaks against a daemon, and what it has not written yet is not to be lost.
  */
 export async function answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean> {
+  return (await lookUp(parent, name, milliseconds, about)) !== undefined
+}
+
+/** The same, with whether something was found. */
+export async function lookUp(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<Answer> {
   const known = about === undefined ? undefined : open.get(about)
   const question = known ?? ask(parent, name)
-  if (question === undefined) return true
+  if (question === undefined) return 'found'
   const patience = about !== undefined && silent.has(about) ? Math.min(ONCE_MORE, milliseconds) : milliseconds
   if (about !== undefined && known === undefined) {
     open.set(about, question)
     void question.answered.then(() => open.delete(about))
   }
   const left = Math.max(0, question.since + patience - performance.now())
-  const isAnswered = (await within(left, question.answered)) ?? false
-  if (!isAnswered) question.giveUp()
-  if (about !== undefined) silent[isAnswered ? 'delete' : 'add'](about)
-  return isAnswered
+  const answer = await within(left, question.answered)
+  if (answer === undefined) question.giveUp()
+  if (about !== undefined) silent[answer === undefined ? 'add' : 'delete'](about)
+  return answer
 }
 
 function ask(parent: Handle, name: Name): Question | undefined {
@@ -58,6 +65,9 @@ function ask(parent: Handle, name: Name): Question | undefined {
     for (const child of children) child.kill('SIGKILL')
   }
   for (const child of children) child.unref()
-  const answered = Promise.all(children.map(endingOf)).then((endings) => endings.every(({ signal }) => signal === null))
+  const answered = Promise.all(children.map(endingOf)).then((endings): Answer => {
+    if (endings.some(({ signal }) => signal !== null)) return undefined
+    return endings.every(({ code }) => code === 0) ? 'found' : 'not found'
+  })
   return { since: performance.now(), answered, giveUp }
 }

@@ -88,7 +88,8 @@ function resolveCached(directory: number, path: Name | string, how: number, flag
       return resolve(directory, path, how | RESOLVE_CACHED, flags)
     } catch (error) {
       const code = errorCode(error)
-      if (code === 'ENOSYS') throw new SystemError('openat2', 'EAGAIN', String(path))
+      // EINVAL: openat2 is there, but not the flag.
+      if (code === 'ENOSYS' || code === 'EINVAL') throw new SystemError('openat2', 'EAGAIN', String(path))
       if (code !== 'EAGAIN' || attempt === CACHED_ATTEMPTS) throw error
     }
   }

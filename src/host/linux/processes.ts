@@ -185,6 +185,9 @@ export const linuxDaemons: Daemons = {
   answers: async (parent, name, milliseconds, about) =>
     (await import('./answers.ts')).answers(parent, name, milliseconds, about),
 
+  lookUp: async (parent, name, milliseconds, about) =>
+    (await import('./answers.ts')).lookUp(parent, name, milliseconds, about),
+
   below(directory) {
     const isThere = isBelow(directory)
     return processIds().flatMap((pid) => {

@@ -1,6 +1,6 @@
 import { FileError } from '../../host/file-error.ts'
 import { closing, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
-import { isSilentPath, silentDirectory } from '../../mount-table/silence.ts'
+import { pathLookups } from '../../mount-table/path-lookups.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { exportedBytes } from '../../store/exported-journal.ts'
@@ -9,7 +9,7 @@ import { readWhileIdle } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { hasJournal, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
-import { A_DIRECTORY, openNode } from '../../volume/kind/source-path.ts'
+import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
 import type { Caller } from './caller.ts'
 import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
 import { findTarget, type Target } from './target.ts'
@@ -83,8 +83,8 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
 
 /** Of the names that a directory has as a volume, the one of which something is on record. */
 async function recordedAt(session: Session, directory: string): Promise<string> {
-  if (await isSilentPath(session, directory)) throw silentDirectory(directory)
-  const { handle } = openNode(session.host, directory, { ...A_DIRECTORY, what: 'directory' })
+  const wanted = { ...A_DIRECTORY, what: 'directory' }
+  const { handle } = await openNodeBy(pathLookups(session), session.host, directory, wanted)
   using _ = closing(session.host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))

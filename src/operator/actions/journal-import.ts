@@ -1,6 +1,7 @@
 import { normalize } from 'node:path'
 import { closing, errorCode } from '../../host/host.ts'
-import { type IsSilentAt, isSilentPath, silentDirectory, silentPaths } from '../../mount-table/silence.ts'
+import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
+import { silentDirectory } from '../../mount-table/silence.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { type ExportedJournal, readExportedJournal } from '../../store/exported-journal.ts'
 import { placeOfVolume, volumesAt } from '../../store/find-volume.ts'
@@ -10,7 +11,7 @@ import type { Session } from '../../store/session.ts'
 import { difference, diskOf, diskUnder, textOfDisk, toRecordedDisk } from '../../store/volume-disk.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
-import { A_DIRECTORY, openNode } from '../../volume/kind/source-path.ts'
+import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
 import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
 
 /** @property file and `at` absolute; at: where the volume is, where that is not where it was */
@@ -95,8 +96,8 @@ async function diskAt(
   directory: string,
 ): Promise<ReturnType<typeof diskUnder>> {
   const { host } = session
-  if (await isSilentPath(session, directory)) throw silentDirectory(directory)
-  const { handle } = openNode(host, directory, { ...A_DIRECTORY, what: 'directory' })
+  const wanted = { ...A_DIRECTORY, what: 'directory' }
+  const { handle } = await openNodeBy(pathLookups(session), host, directory, wanted)
   using _ = closing(host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
   if (volumes.includes(header.volume)) return diskUnder(session, handle)
@@ -112,14 +113,14 @@ function diskIn({ header: { record, disk } }: ExportedJournal): VolumeRecord['di
 }
 
 async function placeOf(session: Session, { header }: ExportedJournal): Promise<string> {
-  const isSilentAt = silentPaths(session)
+  const lookups = pathLookups(session)
   const { volume, record } = header
   const was = record !== null && isPath(record.source) ? record.source : undefined
-  const found = await placeOfVolume(session, volume, isSilentAt, true, was)
+  const found = await placeOfVolume(session, volume, lookups, true, was)
   if (found?.isSilent) throw silentDirectory(found.path)
   if (found !== undefined) return found.path
   throw new Refusal(
-    `the file is of volume ${volume}, which is not found on this node${await wasAt(session, record, isSilentAt)}: ` +
+    `the file is of volume ${volume}, which is not found on this node${await wasAt(session, record, lookups)}: ` +
       'mount it, and name its directory with --at DIR',
   )
 }
@@ -130,13 +131,13 @@ function isPath(source: string): boolean {
 }
 
 /** What is now where the volume was on the other node. */
-async function wasAt(session: Session, record: VolumeRecord | null, isSilentAt: IsSilentAt): Promise<string> {
+async function wasAt(session: Session, record: VolumeRecord | null, lookups: PathLookups): Promise<string> {
   if (record === null) return ''
   const { source, volume } = record
   if (isTextIdentity(volume) || !isPath(source)) return ` (it was ${quoted(source)})`
-  if (await isSilentAt(source)) return ` (it was ${quoted(source)}, which does not respond here)`
+  if (await lookups.isSilent(source)) return ` (it was ${quoted(source)}, which does not respond here)`
   try {
-    const { handle } = openNode(session.host, source)
+    const { handle } = await openNodeBy(lookups, session.host, source)
     using _ = closing(session.host.inodes, handle)
     return ` (it was ${quoted(source)}, which is volume ${volumesAt(session, source, handle)[0]} here)`
   } catch (error) {

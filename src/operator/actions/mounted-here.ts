@@ -6,15 +6,16 @@ import { type StatusDocument, status } from './status.ts'
 interface Here {
   isRoot: boolean
   host: Host
+  isolatesWalks?: true | undefined
   readConfig(): Promise<{ config: NodeConfig; faults: readonly string[] }>
 }
 
 /** What is mounted on this node, in a line for the overview. Whatever is wrong is for the commands to say. */
-export async function mountedHere({ isRoot, host, readConfig }: Here): Promise<string> {
+export async function mountedHere({ isRoot, host, isolatesWalks, readConfig }: Here): Promise<string> {
   if (!isRoot) return 'as root this says what is mounted on this node'
   const { config, faults } = await readConfig()
   if (faults.length > 0) return 'the configuration is not valid: "modekeep doctor" says what to do'
-  return inALine(await status({ host, config, note: () => {}, warn: () => {}, progress: () => {} }))
+  return inALine(await status({ host, config, isolatesWalks, note: () => {}, warn: () => {}, progress: () => {} }))
 }
 
 function inALine({ mounts, unrecorded, unreadable }: StatusDocument): string {

@@ -1,7 +1,7 @@
 import { isOver, LOST } from '../../heal/find-state.ts'
 import { healMounts } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
-import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
+import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
@@ -161,7 +161,7 @@ function mountFilter(
 async function statusOfAll(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
   const recorded = listMounts(session)
-  const isSilentAt = silentPaths(session)
+  const lookups = pathLookups(session)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const hidden = findHiddenMounts(session, records)
   const hasPlugin = runningPlugin(session)?.isRegistered === true
@@ -177,7 +177,7 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
     verb: 'status',
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
-    volumes: await Promise.all(listVolumes(session).map((volume) => aboutVolume(session, volume, records, isSilentAt))),
+    volumes: await Promise.all(listVolumes(session).map((volume) => aboutVolume(session, volume, records, lookups))),
     containers: statusOfContainers(session),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
@@ -187,7 +187,7 @@ async function aboutVolume(
   session: Session,
   volume: string,
   records: readonly MountRecord[],
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
 ): Promise<VolumeStatus> {
   const { record, problem } = volumeRecords.find(session, volume)
   const walk = walkUnderWay(session, volume)
@@ -201,8 +201,8 @@ async function aboutVolume(
     restorePending: record?.restorePending ?? false,
     changed: (record && changeOf(record)) ?? null,
     skipped: record?.skipped ?? null,
-    name: (record && (await nameNotice(session, record, isSilentAt)))?.text ?? null,
-    mounts: (await mountsOfVolume(session, volume, records, isSilentAt)).length,
+    name: (record && (await nameNotice(session, record, lookups)))?.text ?? null,
+    mounts: (await mountsOfVolume(session, volume, records, lookups)).length,
     // Whoever is at work on it finds out himself.
     fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,
     walk,

@@ -1,5 +1,5 @@
-import { unlessRefused } from '../../host/file-error.ts'
-import { isSilentPath } from '../../mount-table/silence.ts'
+import { closing, errorCode } from '../../host/host.ts'
+import { pathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import { listVolumes, type Store } from '../../store/places.ts'
@@ -78,7 +78,13 @@ export async function findTarget(session: Session, target: Target): Promise<Foun
 }
 
 async function isThere(session: Session, path: string): Promise<boolean> {
-  // Whoever looks there would wait, and nothing could be put back there now.
-  if (await isSilentPath(session, path)) return false
-  return unlessRefused(() => session.host.files.stat(path) !== undefined) ?? true
+  try {
+    const handle = await pathLookups(session).open(path)
+    using _ = closing(session.host.inodes, handle)
+    // Nothing could be put back where a lookup gets no answer.
+    return handle !== undefined
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return errorCode(error) !== 'ENOENT'
+  }
 }

@@ -1,6 +1,5 @@
-import { unlessRefused } from '../../host/file-error.ts'
-import { closing } from '../../host/host.ts'
-import type { IsSilentAt } from '../../mount-table/silence.ts'
+import { closing, errorCode } from '../../host/host.ts'
+import type { PathLookups } from '../../mount-table/path-lookups.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
@@ -10,23 +9,29 @@ export async function mountsOfVolume(
   session: Session,
   volume: string,
   records: readonly MountRecord[],
-  isSilentAt: IsSilentAt,
+  lookups: PathLookups,
 ): Promise<MountRecord[]> {
   const mounts = records.filter((mount) => mount.volume === volume && mount.ended === undefined)
   const isCopy = new Map<number, boolean>()
   for (const { directory, mounted } of mounts) {
     if (mounted === undefined || isCopy.has(mounted.device)) continue
-    isCopy.set(mounted.device, !(await isSilentAt(directory)) && liesOnOtherDisk(session, volume, directory))
+    isCopy.set(mounted.device, await liesOnOtherDisk(session, volume, directory, lookups))
   }
   return mounts.filter(({ mounted }) => mounted === undefined || !isCopy.get(mounted.device))
 }
 
-function liesOnOtherDisk(session: Session, volume: string, directory: string): boolean {
-  const { inodes } = session.host
-  const other = unlessRefused(() => {
-    const handle = inodes.openLinkFree(directory)
-    using _ = closing(inodes, handle)
-    return otherDisk(session, volume, handle)
-  })
-  return other !== undefined
+async function liesOnOtherDisk(
+  session: Session,
+  volume: string,
+  directory: string,
+  lookups: PathLookups,
+): Promise<boolean> {
+  try {
+    const handle = await lookups.open(directory)
+    using _ = closing(session.host.inodes, handle)
+    return handle !== undefined && otherDisk(session, volume, handle) !== undefined
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return false
+  }
 }

@@ -5,7 +5,7 @@ import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { isUnwell } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { type IsSilentAt, silentPaths } from '../../mount-table/silence.ts'
+import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { sizeOf } from '../../request/size.ts'
 import { containersSeen, listContainers } from '../../store/container-record.ts'
@@ -127,11 +127,11 @@ export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield ok(`volumes on record: ${volumes.length}`)
   yield* roomFindings(session)
-  const isSilentAt = silentPaths(session)
+  const lookups = pathLookups(session)
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
-    if (source?.startsWith('/') && (await isSilentAt(source))) yield silence(source)
-    yield* await aboutVolume(session, volume, isSilentAt)
+    if (source?.startsWith('/') && (await lookups.isSilent(source))) yield silence(source)
+    yield* await aboutVolume(session, volume, lookups)
   }
   if (leftovers > 0)
     yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
@@ -146,7 +146,7 @@ function* roomFindings(session: Session): Generator<Found> {
   yield warning(text, `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`)
 }
 
-async function aboutVolume(session: Session, volume: string, isSilentAt: IsSilentAt): Promise<Found[]> {
+async function aboutVolume(session: Session, volume: string, lookups: PathLookups): Promise<Found[]> {
   if (isVolumeBusy(session, volume)) return []
   const damage = journalFault(session, volume)
   if (damage !== undefined) {
@@ -158,20 +158,20 @@ async function aboutVolume(session: Session, volume: string, isSilentAt: IsSilen
     return [fault(`the record of volume ${volume} cannot be read`, way)]
   }
   if (record === undefined) return []
-  const named = await aboutName(session, record, isSilentAt)
-  return [...named, ...(await aboutRecord(session, record, isSilentAt))]
+  const named = await aboutName(session, record, lookups)
+  return [...named, ...(await aboutRecord(session, record, lookups))]
 }
 
 /** Of a record that stands under a name of another kernel's. */
-async function aboutName(session: Session, record: VolumeRecord, isSilentAt: IsSilentAt): Promise<Found[]> {
-  const notice = await nameNotice(session, record, isSilentAt)
+async function aboutName(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<Found[]> {
+  const notice = await nameNotice(session, record, lookups)
   if (notice === undefined) return []
   const text = `volume ${record.volume}: ${notice.text}`
   if (notice.state === 'used') return [ok(text)]
   return [warning(text, 'what it says')]
 }
 
-async function aboutRecord(session: Session, record: VolumeRecord, isSilentAt: IsSilentAt): Promise<Found[]> {
+async function aboutRecord(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<Found[]> {
   const { volume, source, group, complete, hasEnded, left, restorePending } = record
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume && mount.ended === undefined)
   if (left !== undefined && left > 0) {
@@ -179,7 +179,7 @@ async function aboutRecord(session: Session, record: VolumeRecord, isSilentAt: I
     return [warning(text, `modekeep restore ${volume} --force, or modekeep gc --forget ${volume} to leave them so`)]
   }
   if (left !== undefined || isUsed || (complete && !restorePending)) return []
-  const other = await otherInPlace(session, volume, isSilentAt)
+  const other = await otherInPlace(session, volume, lookups)
   if (other !== undefined) {
     const what = restorePending
       ? `the restore of ${source} is pending`

@@ -1,4 +1,6 @@
 import { explained, type Handle, type Host, isDirectory, orClosed, type Stat } from '../../host/host.ts'
+import type { PathLookups } from '../../mount-table/path-lookups.ts'
+import { silentDirectory } from '../../mount-table/silence.ts'
 import { areNested, asPrefix } from '../../mount-table/tree-location.ts'
 import { subPathFaults } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
@@ -51,7 +53,33 @@ export const A_DIRECTORY: Wanted = { fault: (stat) => (isDirectory(stat) ? undef
  * @throws {Refusal} naming the source and what to do
  */
 export function openNode(host: Host, path: string, wanted = A_DIRECTORY): OpenedSource {
-  return orClosed(host.inodes, openLinkFree(host, path, wanted), (handle) => {
+  return toOpened(host, path, wanted, openLinkFree(host, path, wanted))
+}
+
+/**
+ * The same for a caller that must not wait for the path.
+ * @throws {Refusal} also where its lookup gets no answer
+ */
+export async function openNodeBy(
+  lookups: PathLookups,
+  host: Host,
+  path: string,
+  wanted = A_DIRECTORY,
+): Promise<OpenedSource> {
+  const handle = await lookups.open(path).catch((error) =>
+    explained(
+      (): never => {
+        throw error
+      },
+      explain(path, wanted),
+    ),
+  )
+  if (handle === undefined) throw silentDirectory(path)
+  return toOpened(host, path, wanted, handle)
+}
+
+function toOpened(host: Host, path: string, wanted: Wanted, opened: Handle): OpenedSource {
+  return orClosed(host.inodes, opened, (handle) => {
     const stat = host.inodes.stat(handle)
     const fault = wanted.fault(stat)
     if (fault !== undefined) throw new Refusal(`${wanted.what ?? 'source'} ${quoted(path)} ${fault}`)
@@ -59,20 +87,17 @@ export function openNode(host: Host, path: string, wanted = A_DIRECTORY): Opened
   })
 }
 
-export function openLinkFree(
-  { inodes }: Host,
-  path: string,
-  { what = 'source', remedy = 'create the directory' }: Partial<Wanted>,
-): Handle {
+export function openLinkFree({ inodes }: Host, path: string, wanted: Partial<Wanted>): Handle {
+  return explained(() => inodes.openLinkFree(path), explain(path, wanted))
+}
+
+function explain(path: string, { what = 'source', remedy = 'create the directory' }: Partial<Wanted>) {
   const it = `${what} ${quoted(path)}`
-  return explained(
-    () => inodes.openLinkFree(path),
-    () => ({
-      ENOENT: `${it} does not exist on this node: ${remedy}, or correct the name`,
-      ELOOP: `${it} has a symbolic link in its path, which could lead anywhere: write the real path`,
-      ENOTDIR: `${it} leads through something that is not a directory: correct the name`,
-    }),
-  )
+  return () => ({
+    ENOENT: `${it} does not exist on this node: ${remedy}, or correct the name`,
+    ELOOP: `${it} has a symbolic link in its path, which could lead anywhere: write the real path`,
+    ENOTDIR: `${it} leads through something that is not a directory: correct the name`,
+  })
 }
 
 /** The path of a source that its kind has found to be one of the node. */

@@ -1,0 +1,74 @@
+import { dirname } from 'node:path'
+import { closing, errorCode, type Handle, type Inodes, isDirectory, SystemError } from '../host/host.ts'
+import { type LookupCaller, lookUpIsolated, remoteFileSystems, silentPaths } from './silence.ts'
+import { mountsFrom } from './tree-location.ts'
+
+/** Paths of the node, absolute, normal and without links, that a server may not answer for or a process may keep locked. */
+export interface PathLookups {
+  /** Whether a lookup gets no answer. What is opened after that may be another directory: use `open` for that. */
+  isSilent(path: string): Promise<boolean>
+  /**
+   * Opens as `openLinkFree` does. On this node's own file systems a caller that must not wait never waits for a directory that a
+   * process keeps locked, whatever is exchanged meanwhile.
+   * @returns undefined where the lookup gets no answer
+   * @throws {SystemError} as `openLinkFree`
+   */
+  open(path: string): Promise<Handle | undefined>
+}
+
+/** Reads the mount table once. */
+export function pathLookups(caller: LookupCaller): PathLookups {
+  const { host, isolatesWalks } = caller
+  const isSilent = silentPaths(caller)
+  const serversTo = remoteFileSystems(host)
+  const mountsTo = mountsFrom(host.mounts.table())
+  return {
+    isSilent,
+    async open(path) {
+      if (isolatesWalks && serversTo(path) === '') return openFromCache(caller, path, mountsTo(path).at(-1)?.fsType)
+      // Of a server the cache tells little: it is only asked before whether it responds.
+      return (await isSilent(path)) ? undefined : host.inodes.openLinkFree(path)
+    },
+  }
+}
+
+/** The kernel resolves all names of these from its cache, once they are there. Others check each name, as zfs, vfat and sysfs do. */
+const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|devtmpfs|overlay)$/
+
+/** Lookups that another process makes for one path: mounts made at the same moment, or a full memory, empty the cache. */
+const ATTEMPTS = 3
+
+/** The other process fills the cache, and the open uses the cache alone: nothing in between can make it wait. */
+async function openFromCache({ host }: LookupCaller, path: string, fsType = ''): Promise<Handle | undefined> {
+  const { inodes } = host
+  const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
+  let answer: Awaited<ReturnType<typeof lookUpIsolated>>
+  for (let attempt = 0; attempt <= ATTEMPTS; attempt++) {
+    try {
+      return openLinkFree(path)
+    } catch (error) {
+      if (errorCode(error) !== 'EAGAIN') throw error
+    }
+    if (attempt === ATTEMPTS) break
+    answer = await lookUpIsolated(host, path)
+    if (answer === undefined) return undefined
+  }
+  // A tmpfs caches no name that is missing, and no cache tells that a path leads through a file.
+  if (answer === 'not found')
+    throw new SystemError('openat2', leadsThroughFile(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
+  return CACHED_TYPES.test(fsType) && inodes.isCached('/') ? undefined : inodes.openLinkFree(path)
+}
+
+function leadsThroughFile(inodes: Inodes, path: string): boolean {
+  const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
+  for (let above = dirname(path); above !== '/'; above = dirname(above)) {
+    try {
+      const handle = openLinkFree(above)
+      using _ = closing(inodes, handle)
+      return !isDirectory(inodes.stat(handle))
+    } catch (error) {
+      if (errorCode(error) === undefined) throw error
+    }
+  }
+  return false
+}

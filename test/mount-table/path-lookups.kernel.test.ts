@@ -1,0 +1,164 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { openByHand } from '../../src/fs-group/by-hand.ts'
+import { healOne } from '../../src/heal/heal-record.ts'
+import type { Host } from '../../src/host/host.ts'
+import { linuxHost } from '../../src/host/linux/index.ts'
+import { pathLookups } from '../../src/mount-table/path-lookups.ts'
+import { findVolume } from '../../src/store/find-volume.ts'
+import { listMountRecords } from '../../src/store/mount-record.ts'
+import { compileHolder } from '../helpers/held-directory.ts'
+import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
+
+const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
+/** Seconds after which the directory is released: a call in this process that waits for it stops all else here. */
+const HELD_FOR = 20
+/** Seconds, on a busy machine too. */
+const IN_TIME = HELD_FOR - 5
+
+/** Keeps a directory locked, against lookups too, for a while. */
+async function holdForAWhile(holder: string, path: string): Promise<void> {
+  const kill = `timeout --foreground -s KILL ${HELD_FOR}`
+  const script = `${kill} "$0" "$1" & sleep 0.5; ${kill} mkdir "$1/written" & sleep 0.5; echo held; wait`
+  const child: ChildProcess = spawn('sh', ['-c', script, holder, path], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const ended = new Promise((done) => child.once('exit', done))
+  onTestFinished(async () => {
+    // Its group: the kernel lets a directory be unmounted once all of them have ended.
+    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    await ended
+    await setTimeout(500)
+  })
+  await new Promise<void>((done) => child.stdout?.on('data', (text) => String(text).includes('held\n') && done()))
+}
+
+async function inTime<T>(work: () => Promise<T>): Promise<T> {
+  const began = performance.now()
+  const result = await work()
+  expect((performance.now() - began) / 1000).toBeLessThan(IN_TIME)
+  return result
+}
+
+describe.skipIf(!isRoot)(`a directory that is exchanged after its lookup was answered, and kept locked${title}`, () => {
+  let holder: string
+  let stage: Stage
+  let source: string
+  beforeEach((context) => {
+    holder = compileHolder(context)
+    stage = kernelStage('ext4')
+    onTestFinished(() => stage.close())
+    source = `${stage.top}/volumes/shop/data`
+    fs.mkdirSync(source, { recursive: true })
+  })
+
+  /** This node. A user of the directory exchanges it between the answer of the process that looks a path up and the open. */
+  function sessionOf(directory: string) {
+    let isExchanged = false
+    const { host } = stage
+    const lookUp: Host['daemons']['lookUp'] = async (...args) => {
+      const answer = await host.daemons.lookUp(...args)
+      if (isExchanged) return answer
+      isExchanged = true
+      fs.renameSync(directory, `${directory}.moved`)
+      fs.mkdirSync(directory)
+      await holdForAWhile(holder, directory)
+      return answer
+    }
+    const answers: Host['daemons']['answers'] = async (...args) => (await lookUp(...args)) !== undefined
+    const isolatesWalks = true as const
+    return { ...stage.session(), host: { ...host, daemons: { ...host.daemons, lookUp, answers } }, isolatesWalks }
+  }
+
+  /** A cached name would be found without a lookup by another process. */
+  function forget(): void {
+    const shop = `${stage.top}/volumes/shop`
+    fs.renameSync(shop, `${shop}.old`)
+    fs.mkdirSync(shop)
+    fs.renameSync(`${shop}.old/data`, `${shop}/other`)
+    fs.rmdirSync(`${shop}.old`)
+  }
+
+  const missing = () => `${stage.top}/volumes/shop/data`
+
+  it('is not waited for by an open', async () => {
+    forget()
+    const lookups = pathLookups(sessionOf(`${stage.top}/volumes/shop`))
+    const found = await inTime(() => lookups.open(missing()).catch((error) => error.code))
+    expect(found).toBeOneOf([undefined, 'ENOENT'])
+  })
+
+  it('is not waited for by a command on a directory', async () => {
+    forget()
+    const open = () => openByHand(sessionOf(`${stage.top}/volumes/shop`), missing(), { set: 0, clear: 0 })
+    expect(await inTime(() => open().catch((error) => error.message))).toMatch(/does not respond|does not exist/)
+  })
+
+  it('is not waited for by a command that finds a volume by its records', async () => {
+    await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+    await stage.unmount('a')
+    const [volume = ''] = fs.readdirSync(`${stage.config.stateDir}/ownership`)
+    forget()
+    const find = () => findVolume(sessionOf(`${stage.top}/volumes/shop`), volume)
+    expect(await inTime(() => find().catch((error) => error.message))).toMatch(/does not respond|cannot be found/)
+  })
+
+  it('is not waited for by a repair whose source was cached before', async () => {
+    stage.config.helperTimeoutSeconds = 5
+    await stage.mount('a', { source })
+    execFileSync('umount', [stage.podDirectory('a')])
+    fs.statSync(source)
+    const [record = expect.unreachable()] = listMountRecords(stage.session())
+    const { host } = stage
+    let isExchanged = false
+    const isCached = (path: string) => {
+      const answer = host.inodes.isCached(path)
+      if (isExchanged || path !== source) return answer
+      isExchanged = true
+      const directory = `${stage.top}/volumes/shop`
+      fs.renameSync(directory, `${directory}.moved`)
+      fs.mkdirSync(directory)
+      void holdForAWhile(holder, directory)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500)
+      return answer
+    }
+    const session = {
+      ...stage.session(),
+      host: { ...host, inodes: { ...host.inodes, isCached } },
+      isolatesWalks: true as const,
+    }
+    const healed = await inTime(() => healOne(session, record, 'missing', async () => false))
+    expect([isExchanged, healed]).toEqual([true, expect.objectContaining({ state: 'unknown' })])
+  })
+})
+
+it('a path that is missing, has a link or leads through a file is opened with the same error as by a plain open', async () => {
+  const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-lookups-')))
+  onTestFinished(() => fs.rmSync(top, { recursive: true }))
+  fs.mkdirSync(`${top}/a`)
+  fs.writeFileSync(`${top}/file`, '')
+  fs.symlinkSync('a', `${top}/link`)
+  const codeOf = async (open: () => unknown) => {
+    try {
+      const handle = (await open()) as Parameters<typeof linuxHost.inodes.close>[0] | undefined
+      if (handle === undefined) return 'silent'
+      linuxHost.inodes.close(handle)
+      return ''
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code
+    }
+  }
+  const lookups = pathLookups({ host: linuxHost, isolatesWalks: true })
+  const paths = ['a', 'none', 'none/x', 'file', 'file/x', 'link', 'link/x'].map((name) => `${top}/${name}`)
+  for (const path of [...paths, '/dev/shm', '/dev/none', '/sys/kernel', '/proc/sys/kernel', '/sys/none']) {
+    expect([path, await codeOf(() => lookups.open(path))]).toEqual([
+      path,
+      await codeOf(() => linuxHost.inodes.openLinkFree(path)),
+    ])
+  }
+})
